@@ -1,0 +1,1 @@
+"""What `tpk new` copies."""

@@ -1,0 +1,1 @@
+"""Reference backends, each only what a vendor would write."""

@@ -1,0 +1,1 @@
+"""Lowering Triton IR: from TTIR, through the structured form and loops, to object code."""

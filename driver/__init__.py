@@ -1,0 +1,1 @@
+"""The device hooks, device arrays, and the adapter to Triton's driver interface."""

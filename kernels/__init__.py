@@ -1,0 +1,1 @@
+"""Real Triton kernels that the demo, the tests and the benchmarks share."""

@@ -1,0 +1,1 @@
+"""From a Triton signature to a kernel argument block and a launch."""

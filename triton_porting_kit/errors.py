@@ -1,0 +1,115 @@
+"""The exceptions of the kit: one type per kind of mistake, all under `PortingKitError`.
+
+Every message says what happened, with the values that matter, and what to do next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class PortingKitError(Exception):
+    """Base of every error that the kit raises on purpose."""
+
+
+# --- toolchain -----------------------------------------------------------------------------------
+
+
+class ToolchainError(PortingKitError):
+    """A library that the kit stands on is missing, or is of a release that it cannot use."""
+
+
+# --- compiler ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SourceLocation:
+    """A place in the user's kernel source."""
+
+    file: str
+    line: int
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+class CompilationError(PortingKitError):
+    """A kernel cannot be compiled by this backend.
+
+    `operation` is the IR operation that stopped it (e.g. ``tt.elementwise_inline_asm``), `location` the
+    line of the kernel that it came from, `remedy` what the author can do about it.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        operation: str | None = None,
+        location: SourceLocation | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.message = message
+        self.operation = operation
+        self.location = location
+        self.remedy = remedy
+        text = f"{location}: {message}" if location else message
+        if operation:
+            text += f" [{operation}]"
+        if location and (line := _source_line(location)):
+            text += f"\n    {line}"
+        if remedy:
+            text += f"\n  what to do: {remedy}"
+        super().__init__(text)
+
+
+def _source_line(location: SourceLocation) -> str:
+    import linecache
+
+    return linecache.getline(location.file, location.line).strip()
+
+
+class InsecureCacheError(PortingKitError):
+    """A folder whose files the kit would execute can be written by others."""
+
+
+# --- launcher ------------------------------------------------------------------------------------
+
+
+class SignatureError(PortingKitError, TypeError):
+    """Arguments do not match a kernel's signature in count or in type."""
+
+
+class GridError(PortingKitError, ValueError):
+    """A launch grid is not one to three counts between 0 and 2**31 - 1."""
+
+
+class LauncherBuildError(PortingKitError):
+    """Generated launch code did not build."""
+
+
+# --- driver --------------------------------------------------------------------------------------
+
+
+class DeviceError(PortingKitError):
+    """A device hook failed. The message says which call, which device and which argument."""
+
+
+class OutOfMemory(DeviceError, MemoryError):
+    """The device has not as much free memory as was asked for."""
+
+
+class InvalidPointer(DeviceError, ValueError):
+    """An address that is NULL, freed, not the device's, or a range that leaves its allocation."""
+
+
+class InvalidModule(DeviceError, ValueError):
+    """A binary is truncated, of another machine, or was not made for this device."""
+
+
+class LaunchError(DeviceError):
+    """A kernel launch was refused or failed while running."""
+
+
+class DeviceLost(DeviceError):
+    """The device died or hangs. Reset it before the next call."""

@@ -1,0 +1,80 @@
+"""LLVM through llvmlite: the only module that imports it.
+
+Code generation for a named or the host CPU, and linking of relocatable objects into this process. No
+C compiler, assembler or linker program takes part.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+
+import llvmlite.binding as llvm
+
+from triton_porting_kit.errors import InvalidModule, ToolchainError
+
+
+@functools.cache
+def _initialize() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
+
+
+def version() -> str:
+    """llvmlite's release and the LLVM that it holds, e.g. ``0.50.0 (LLVM 22.1.0)``."""
+    import llvmlite
+
+    return f"{llvmlite.__version__} (LLVM {'.'.join(map(str, llvm.llvm_version_info))})"
+
+
+def host_features() -> frozenset[str]:
+    """The host CPU's features under LLVM's names (``avx512f``, ``amx-bf16``, ``neon``, ...)."""
+    return frozenset(name for name, there in llvm.get_host_cpu_features().items() if there)
+
+
+def host_triple() -> str:
+    """The triple of this process, e.g. ``x86_64-unknown-linux-gnu``."""
+    return llvm.get_process_triple()
+
+
+class LinkedObject:
+    """A relocatable object linked into this process; the code lives as long as this does.
+
+    Raises `InvalidModule` when LLVM cannot link `data` or a symbol in `exports` is not there.
+    """
+
+    def __init__(self, data: bytes, exports: Iterable[str]) -> None:
+        exports = list(exports)
+        builder = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
+        for name in exports:
+            builder.export_symbol(name)
+        try:
+            self._library = builder.link(_linker(), f"object-{id(self)}")
+            self.addresses = {name: self._library[name] for name in exports}
+        except (RuntimeError, KeyError) as error:
+            raise InvalidModule(f"the object file cannot be linked into this process: {error}") from error
+
+
+@functools.cache
+def _linker() -> llvm.orcjit.LLJIT:
+    _initialize()
+    return llvm.create_lljit_compiler(use_jit_link=True)
+
+
+def target_machine(
+    triple: str | None = None, cpu: str = "", features: str = "", opt: int = 2
+) -> llvm.TargetMachine:
+    """A code generator for `triple` (the host's by default), `cpu` and an LLVM feature string (``+a,-b``)."""
+    _initialize()
+    triple = triple or host_triple()
+    if triple != host_triple():
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+    try:
+        target = llvm.Target.from_triple(triple)
+    except RuntimeError as error:
+        raise ToolchainError(f"this LLVM cannot generate code for {triple}: {error}") from error
+    return target.create_target_machine(
+        cpu=cpu, features=features, opt=opt, reloc="pic", codemodel="small", jit=False
+    )

@@ -1,0 +1,95 @@
+"""The upstream MLIR Python bindings, wherever they are installed.
+
+``mlir`` (conda-forge, or the project's own index) is taken where present, else the complete copy that
+the ``numba-cuda-mlir`` wheel carries. Only the bindings are loaded from that wheel: importing its own
+package would pull in Numba's CUDA front end (0.8 s) for nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from types import ModuleType
+from typing import Any
+
+from triton_porting_kit.errors import ToolchainError
+
+_CARRIER = "numba_cuda_mlir"
+
+
+class _DeferredPackage(ModuleType):
+    """A package whose sub-modules can be imported, and whose own body runs only when it is asked for a name."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name != "__version__":
+            raise AttributeError(name)
+        spec = self.__spec__
+        assert spec is not None
+        assert spec.loader is not None
+        self.__class__ = ModuleType  # type: ignore[assignment]
+        spec.loader.exec_module(self)
+        return getattr(self, name)
+
+
+def _bindings_root() -> str:
+    try:
+        if importlib.util.find_spec("mlir.ir") is not None:
+            return "mlir"
+    except ModuleNotFoundError:
+        pass
+    if _CARRIER not in sys.modules:
+        spec = importlib.util.find_spec(_CARRIER)
+        if spec is None:
+            raise ToolchainError(
+                "the MLIR Python bindings are not installed: neither `mlir` nor `numba-cuda-mlir` was found; "
+                "run `pip install numba-cuda-mlir`"
+            )
+        sys.modules[_CARRIER] = importlib.util.module_from_spec(_deferred(spec))
+    return f"{_CARRIER}._mlir"
+
+
+def _deferred(spec: Any) -> Any:
+    loader = spec.loader
+
+    class Loader:
+        def create_module(self, spec: Any) -> ModuleType:
+            return _DeferredPackage(spec.name)
+
+        def exec_module(self, module: ModuleType) -> None:
+            loader.exec_module(module)
+
+    spec.loader = Loader()
+    return spec
+
+
+ROOT = _bindings_root()
+"""Name of the package that holds the bindings."""
+
+ir: Any = importlib.import_module(f"{ROOT}.ir")
+passmanager: Any = importlib.import_module(f"{ROOT}.passmanager")
+llvm_dialect: Any = importlib.import_module(f"{ROOT}.dialects.llvm")
+
+
+def make_context() -> Any:
+    """A context that reads Triton's dialect (and the kit's own ``tpk``) as unregistered operations."""
+    context = ir.Context()
+    context.allow_unregistered_dialects = True
+    context.enable_multithreading(False)
+    return context
+
+
+def parse_module(text: str, context: Any | None = None) -> Any:
+    """Parse MLIR text, generic or pretty, into a module. Raises the bindings' ``MLIRError``."""
+    return ir.Module.parse(text, context or make_context())
+
+
+def run_passes(module: Any, pipeline: str) -> None:
+    """Run a textual pass pipeline (``builtin.module(...)``) on a module in place."""
+    with module.context:
+        passmanager.PassManager.parse(pipeline).run(module.operation)
+
+
+def to_llvm_ir(module: Any) -> str:
+    """Translate a module of the LLVM dialect to LLVM IR text."""
+    return str(llvm_dialect.translate_module_to_llvmir(module.operation))
