@@ -77,19 +77,26 @@ class Analysis:
 
     def unsigned(self, affine: Affine) -> Affine | None:
         """The same expression read as unsigned, if it is a sum of non-negative parts without wrap-around."""
-        if affine.is_wrapped or any(c < 0 for p in (affine.offset, *affine.strides) for _, c in p.terms):
+        if any(c < 0 for p in (affine.offset, *affine.strides) for _, c in p.terms):
             return None
+        # A loop-carried offset may have been negative before it became a scalar.
+        if any(self.types.info(self.scalars[s][0]).shape is not None for s in affine.scalars):
+            return None
+        wraps = [(w.start, w.size) for w in affine.wraps if w is not None]
+        if any(self._as_unsigned(poly) != poly for pair in wraps for poly in pair):
+            return None
+        strides = tuple(self._as_unsigned(stride) for stride in affine.strides)
+        return Affine(self._as_unsigned(affine.offset), strides, affine.wraps)
 
-        def convert(poly: Poly) -> Poly:
-            total = ZERO
-            for monomial, coefficient in poly.terms:
-                term = Poly.constant(coefficient)
-                for identifier in monomial:
-                    term = term * self.scalar(self.scalars[identifier][0], unsigned=True)
-                total = total + term
-            return total
-
-        return Affine(convert(affine.offset), tuple(convert(s) for s in affine.strides), affine.wraps)
+    def _as_unsigned(self, poly: Poly) -> Poly:
+        """The same sum with its scalars zero-extended."""
+        total = ZERO
+        for monomial, coefficient in poly.terms:
+            term = Poly.constant(coefficient)
+            for identifier in monomial:
+                term = term * self.scalar(self.scalars[identifier][0], unsigned=True)
+            total = total + term
+        return total
 
     # --- pointers --------------------------------------------------------------------------------
 

@@ -65,7 +65,11 @@ def _import_region(rewriter: Rewriter, region: Any) -> None:
 
 def _import_operation(rewriter: Rewriter, operation: Any) -> None:
     name = operation.operation.name
+    if name.endswith(".return") and name != "tt.return":
+        return  # of a combining region, which is taken over as a whole
     handler = _HANDLERS.get(name)
+    if name in ("tt.reduce", "tt.scan"):
+        _import_region(rewriter, operation.regions[0])
     results = operation.results
     if name in control.POINTER_OPS and rewriter.types.info(results[0]).is_pointer:
         rewriter.dead.append(operation)
@@ -73,8 +77,9 @@ def _import_operation(rewriter: Rewriter, operation: Any) -> None:
         handler(rewriter, operation)
     elif name.startswith(("tt.", "ttg.", "ttng.")):
         tensors.unsupported(rewriter, operation)
-    for region in operation.regions:
-        _import_region(rewriter, region)
+    if name.startswith("scf."):
+        for region in operation.regions:
+            _import_region(rewriter, region)
 
 
 def _erase_unused(function: Any) -> None:
