@@ -151,7 +151,7 @@ def function(rewriter: Rewriter, operation: Any) -> None:
     )
     for body in list(operation.regions[0].blocks):
         body.append_to(created.regions[0])
-    rewriter.edits.append(operation.operation.erase)
+    rewriter.dead.append(operation)
 
 
 def _result_type(rewriter: Rewriter, kind: Any) -> Any:

@@ -41,13 +41,14 @@ class Rewriter:
 
     def finish(self) -> None:
         """Redirect uses, change types, erase what was replaced."""
-        for old, new, reader in self.replaced:
+        for edit in self.edits:
+            edit()
+        # The last first: what stands for a value may itself have been replaced earlier.
+        for old, new, reader in reversed(self.replaced):
             if reader is None:
                 old.replace_all_uses_with(new)
             else:
                 old.replace_all_uses_except(new, reader)
-        for edit in self.edits:
-            edit()
         for operation in reversed(self.dead):
             operation.operation.erase()
 
