@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from triton_porting_kit.toolchain import llvm
+
 
 @dataclass(frozen=True)
 class CpuTarget:
@@ -45,3 +47,14 @@ class CpuTarget:
     def feature_string(self) -> str:
         """For LLVM: ``+a,+b,...`` in a stable order."""
         return ",".join(f"+{name}" for name in sorted(self.features))
+
+    @staticmethod
+    def host() -> CpuTarget:
+        """The CPU that this process runs on."""
+        return CpuTarget(llvm.host_triple(), llvm.host_cpu(), llvm.host_features())
+
+    @staticmethod
+    def of(triple: str, cpu: str, feature_string: str) -> CpuTarget:
+        """A target from LLVM's strings; of the feature string only what is switched on (``+name``) counts."""
+        names = (name.strip() for name in feature_string.split(","))
+        return CpuTarget(triple, cpu, frozenset(name[1:] for name in names if name.startswith("+")))
