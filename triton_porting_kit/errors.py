@@ -99,6 +99,10 @@ class OutOfMemory(DeviceError, MemoryError):
     """The device has not as much free memory as was asked for."""
 
 
+class InvalidArgument(DeviceError, ValueError):
+    """A size, a byte value, an alignment, or the handle of a stream or event that no device call can take."""
+
+
 class InvalidPointer(DeviceError, ValueError):
     """An address that is NULL, freed, not the device's, or a range that leaves its allocation."""
 
