@@ -30,6 +30,7 @@ ABI_VERSION = 1
 
 _VERSION_SYMBOL = "tpk_host_abi_version"
 _SCRATCH_LIMIT = 1 << 30
+_THREAD_LIMIT = 1 << 20  # a program is one thread, whatever num_warps says: no limit to speak of
 
 
 class _Module:
@@ -82,6 +83,7 @@ class HostDevice(Device):
             memory_bytes=self._memory_limit,
             core_count=len(os.sched_getaffinity(0)),
             max_scratch_bytes=_SCRATCH_LIMIT,
+            max_threads_per_program=_THREAD_LIMIT,
             host_visible_memory=True,
         )
 
