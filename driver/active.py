@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 SELECTION_VARIABLE = "TRITON_DEFAULT_BACKEND"
-"""Environment variable by which a user picks a backend. Older releases of Triton do not read it: the kit does."""
+"""Environment variable that picks a backend. Older releases of Triton do not read it: the kit does."""
 
 
 def selected_backend() -> str | None:

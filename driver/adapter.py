@@ -71,7 +71,7 @@ class TritonDriver(DriverBase):
 
     @classmethod
     def is_available(cls) -> bool:
-        """Whether a device of this kind is in the machine. Should be cheap: Triton asks at the first launch."""
+        """Whether a device of this kind is in the machine. Should be cheap: Triton asks it early."""
         return True
 
     # --- selection ---------------------------------------------------------------------------------------
@@ -80,10 +80,10 @@ class TritonDriver(DriverBase):
     def is_active(cls) -> bool:
         """Whether Triton shall use this backend.
 
-        Where ``TRITON_DEFAULT_BACKEND`` is set it decides. Else the device must be there and no driver of another
-        origin active; a `fallback` also steps back for the kit's other backends, and of several fallbacks the
-        first by name stays. Drivers of the kit are never asked for `is_active` here, only for what
-        they are, so two of them cannot ask each other for ever.
+        Where ``TRITON_DEFAULT_BACKEND`` is set it decides. Else the device must be there and no driver of
+        another origin active; a `fallback` also steps back for the kit's other backends, and of several
+        fallbacks the first by name stays. Drivers of the kit are never asked for `is_active` here, only for
+        what they are, so two of them cannot ask each other for ever.
         """
         selected = active.selected_backend()
         if selected is not None:
@@ -183,7 +183,9 @@ class TritonDriver(DriverBase):
         cache.fill_(0, stream=self.get_current_stream())
 
     def allocate_default_profile_scratch(self, size: int, alignment: int, stream: int | None) -> DeviceArray:
-        return DeviceArray.zeros(size, "uint8", self.device, stream=stream or DEFAULT_STREAM, alignment=alignment)
+        return DeviceArray.zeros(
+            size, "uint8", self.device, stream=stream or DEFAULT_STREAM, alignment=alignment
+        )
 
 
 class _Current(threading.local):
@@ -201,7 +203,9 @@ class DriverUtils:
         self._lock = threading.Lock()
         self._next = 1
 
-    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[int, int, int, int, int]:
+    def load_binary(
+        self, name: str, kernel: bytes, shared: int, device: int
+    ) -> tuple[int, int, int, int, int]:
         """Load a kernel: (module, function, registers, spills, largest count of threads).
 
         The module handle is the driver's own, as Triton does not say which device it unloads from.
@@ -219,7 +223,9 @@ class DriverUtils:
         with self._lock:
             found = self._owners.pop(module, None)
         if found is None:
-            raise InvalidArgument(f"{self._driver.backend_name}: module {module} does not exist or was unloaded")
+            raise InvalidArgument(
+                f"{self._driver.backend_name}: module {module} does not exist or was unloaded"
+            )
         owner, handle = found
         owner.unload_module(handle)
 

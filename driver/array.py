@@ -1,4 +1,4 @@
-"""`DeviceArray`: a typed n-dimensional view of device memory, enough to bring a backend up without a framework."""
+"""`DeviceArray`: a typed n-dimensional view of device memory, enough for bring-up without a framework."""
 
 from __future__ import annotations
 
@@ -35,12 +35,18 @@ class _Storage:
 class DeviceArray:
     """A view of device memory. Made by `empty`, `zeros`, `full` and `from_numpy`, or from another array.
 
-    `shape` and `strides` are in elements, `dtype` is a `triton_porting_kit.driver.dtypes.DType`. Triton takes it as
-    a kernel argument. Methods that move data take a stream, and wait for it where they return data to the host.
+    `shape` and `strides` are in elements, `dtype` is a `triton_porting_kit.driver.dtypes.DType`. Triton takes
+    it as a kernel argument. Methods that move data take a stream, and wait for it where they return data to
+    the host.
     """
 
     def __init__(
-        self, storage: _Storage, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0
+        self,
+        storage: _Storage,
+        dtype: DType,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        offset: int = 0,
     ) -> None:
         self._storage = storage
         self._offset = offset
@@ -54,7 +60,10 @@ class DeviceArray:
     def empty(
         cls, shape: int | Sequence[int], dtype: Any, device: Device, *, alignment: int = DEFAULT_ALIGNMENT
     ) -> DeviceArray:
-        """A contiguous array with undefined contents. Raises `OutOfMemory`, `DTypeError`, `InvalidArgument`."""
+        """A contiguous array with undefined contents.
+
+        Raises `OutOfMemory`, `DTypeError`, `InvalidArgument`.
+        """
         dtype = as_dtype(dtype)
         extents = _shape(shape)
         storage = _Storage(device, math.prod(extents) * dtype.itemsize, alignment)
@@ -76,7 +85,13 @@ class DeviceArray:
 
     @classmethod
     def full(
-        cls, shape: int | Sequence[int], value: Any, dtype: Any, device: Device, *, stream: int = DEFAULT_STREAM
+        cls,
+        shape: int | Sequence[int],
+        value: Any,
+        dtype: Any,
+        device: Device,
+        *,
+        stream: int = DEFAULT_STREAM,
     ) -> DeviceArray:
         """An array with `value` everywhere; see `fill_`."""
         return cls.empty(shape, dtype, device).fill_(value, stream=stream)
@@ -87,9 +102,9 @@ class DeviceArray:
     ) -> DeviceArray:
         """A contiguous copy of a numpy array.
 
-        `dtype` is the array's own by default. For a type that numpy lacks, name it: float32 values are rounded to
-        nearest even, unsigned integers of its size are taken as bit patterns. Other conversions are not made:
-        `DTypeError`.
+        `dtype` is the array's own by default. For a type that numpy lacks, name it: float32 values are
+        rounded to nearest even, unsigned integers of its size are taken as bit patterns. Other conversions
+        are not made: `DTypeError`.
         """
         array = np.asarray(array)
         chosen = as_dtype(array.dtype if dtype is None else dtype)
@@ -178,7 +193,9 @@ class DeviceArray:
         if sorted(axis % self.ndim if self.ndim else axis for axis in order) != list(range(self.ndim)):
             raise InvalidArgument(f"transpose: {axes} is no permutation of the {self.ndim} dimensions")
         shape = tuple(self.shape[axis] for axis in order)
-        return DeviceArray(self._storage, self.dtype, shape, tuple(self.strides[a] for a in order), self._offset)
+        return DeviceArray(
+            self._storage, self.dtype, shape, tuple(self.strides[a] for a in order), self._offset
+        )
 
     @property
     def T(self) -> DeviceArray:
@@ -223,7 +240,9 @@ class DeviceArray:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NumpyArray:
         if copy is False:
-            raise ValueError("device memory cannot become a numpy array without a copy; use numpy.from_dlpack")
+            raise ValueError(
+                "device memory cannot become a numpy array without a copy; use numpy.from_dlpack"
+            )
         elements = self.numpy()
         return elements if dtype is None else elements.astype(dtype)
 
@@ -306,7 +325,9 @@ class DeviceArray:
         """A capsule of the same memory, where the host sees it; all work of the device ends first."""
         self._require_host_visible()
         if dl_device is not None and (int(dl_device[0]), dl_device[1]) != (1, 0):
-            raise BufferError(f"this memory is the host's and cannot be exported to DLPack device {dl_device}")
+            raise BufferError(
+                f"this memory is the host's and cannot be exported to DLPack device {dl_device}"
+            )
         self.device.synchronize()
         view: Any = np.asarray(_HostView(self))
         if copy:
@@ -357,7 +378,9 @@ def _elements(array: NumpyArray, dtype: DType) -> NumpyArray:
     if dtype.minifloat is not None and array.dtype == float32.numpy:
         return encode(array, dtype)
     also = "" if dtype.minifloat is None else f" (as bit patterns) or {float32}"
-    raise DTypeError(f"a numpy array of {array.dtype} cannot become {dtype}; convert it to {dtype.numpy}{also}")
+    raise DTypeError(
+        f"a numpy array of {array.dtype} cannot become {dtype}; convert it to {dtype.numpy}{also}"
+    )
 
 
 def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:

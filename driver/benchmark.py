@@ -31,8 +31,8 @@ class Benchmarker:
     ) -> Any:
         """Milliseconds of one call of `fn`, with cold caches.
 
-        Runs `fn` for `warmup`, then for `rep` milliseconds of its own time, at least three times. Clearing the
-        caches is not counted, but what it all takes is limited to four times `rep`.
+        Runs `fn` for `warmup`, then for `rep` milliseconds of its own time, at least three times. Clearing
+        the caches is not counted, but what it all takes is limited to four times `rep`.
         """
         from triton.testing import _summarize_statistics
 

@@ -50,13 +50,14 @@ class NativeLaunchEntry:
 
     `function` is the address of ::
 
-        int32_t launch(void *context, uint64_t stream, uint64_t function, uint32_t gx, uint32_t gy, uint32_t gz,
-                       const void *args, uint64_t args_size, char *message, uint64_t message_size)
+        int32_t launch(void *context, uint64_t stream, uint64_t function,
+                       uint32_t gx, uint32_t gy, uint32_t gz, const void *args, uint64_t args_size,
+                       char *message, uint64_t message_size)
 
     and `context` its first argument. It may be called from any thread, without the interpreter's lock. It has
     taken what it needs of `args` when it returns. It returns 0 or 1 `OutOfMemory`, 2 `InvalidPointer`,
-    3 `InvalidModule`, 4 `LaunchError`, 5 `DeviceLost`, with a NUL-terminated text in `message`. Both numbers are
-    valid as long as the device object lives.
+    3 `InvalidModule`, 4 `LaunchError`, 5 `DeviceLost`, with a NUL-terminated text in `message`. Both numbers
+    are valid as long as the device object lives.
     """
 
     function: int
@@ -68,14 +69,14 @@ class Device(ABC):
 
     Rules for every hook:
 
-    - Addresses, sizes (bytes) and handles are non-negative integers. A handle is made by this device, belongs to
-      it, and is 0 only for the default stream.
+    - Addresses, sizes (bytes) and handles are non-negative integers. A handle is made by this device, belongs
+      to it, and is 0 only for the default stream.
     - Mistakes raise a sub-class of `triton_porting_kit.errors.DeviceError` whose message names the call, the
-      device and the argument: `InvalidArgument` for impossible sizes, values and handles of streams and events,
-      `InvalidPointer` for addresses, `InvalidModule` for binaries, modules and functions, `LaunchError` for
-      launches, `OutOfMemory`, and `DeviceLost` once the device needs `reset`.
-    - A hook that takes `stream` puts its work behind what is on that stream and may return before it has run. A
-      failure while it runs is raised by the next `synchronize` that covers the stream, once.
+      device and the argument: `InvalidArgument` for impossible sizes, values and handles of streams and
+      events, `InvalidPointer` for addresses, `InvalidModule` for binaries, modules and functions,
+      `LaunchError` for launches, `OutOfMemory`, and `DeviceLost` once the device needs `reset`.
+    - A hook that takes `stream` puts its work behind what is on that stream and may return before it has run.
+      A failure while it runs is raised by the next `synchronize` that covers the stream, once.
     - Hooks may be called from any thread.
     """
 
@@ -92,15 +93,17 @@ class Device(ABC):
     def memalloc(self, size: int, alignment: int = DEFAULT_ALIGNMENT) -> int:
         """Allocate `size` bytes at a multiple of `alignment`, a power of two, and return the address.
 
-        Size 0 gives an address too, unique among live allocations and to be freed like any other. The contents
-        are undefined. Raises `OutOfMemory`, and `InvalidArgument` for a negative size or a bad alignment.
+        Size 0 gives an address too, unique among live allocations and to be freed like any other. The
+        contents are undefined. Raises `OutOfMemory`, and `InvalidArgument` for a negative size or a bad
+        alignment.
         """
 
     @abstractmethod
     def memfree(self, addr: int) -> None:
         """Free what `memalloc` returned; work in flight that uses it ends first.
 
-        Raises `InvalidPointer` for NULL, an address that was freed before, or one that `memalloc` did not return.
+        Raises `InvalidPointer` for NULL, an address that was freed before, or one that `memalloc` did not
+        return.
         """
 
     @abstractmethod
@@ -117,7 +120,7 @@ class Device(ABC):
 
     @abstractmethod
     def memcpy_dtod(self, dst: int, src: int, size: int, stream: int = DEFAULT_STREAM) -> None:
-        """Copy `size` bytes within the device; overlapping ranges have undefined contents. Errors as above."""
+        """Copy `size` bytes within the device; overlapping ranges give undefined contents. Errors as above."""
 
     @abstractmethod
     def memset(self, dst: int, value: int, size: int, stream: int = DEFAULT_STREAM) -> None:
@@ -127,7 +130,7 @@ class Device(ABC):
 
     @abstractmethod
     def create_stream(self) -> int:
-        """A new stream. Its work runs in order, and independently of all other streams, the default included."""
+        """A new stream. Its work runs in order, independently of all other streams, the default included."""
 
     @abstractmethod
     def destroy_stream(self, stream: int) -> None:
@@ -165,7 +168,7 @@ class Device(ABC):
 
     @abstractmethod
     def load_module(self, binary: bytes, name: str) -> int:
-        """Load what the compiler's last stage made for kernel `name`. Raises `InvalidModule`, never crashes."""
+        """Load what the compiler's last stage made for kernel `name`. Raises `InvalidModule`."""
 
     @abstractmethod
     def unload_module(self, module: int) -> None:
@@ -179,8 +182,8 @@ class Device(ABC):
     def launch(self, function: int, grid: Sequence[int], stream: int, args: bytes) -> None:
         """Run a kernel for every program of a grid of one to three counts; missing counts are 1.
 
-        `args` is the packed argument block; the device has taken a copy when the call returns. A grid with a 0
-        runs nothing. Raises `LaunchError` for a bad grid, function or stream.
+        `args` is the packed argument block; the device has taken a copy when the call returns. A grid with a
+        0 runs nothing. Raises `LaunchError` for a bad grid, function or stream.
         """
 
     def launch_entry(self) -> NativeLaunchEntry | None:

@@ -6,6 +6,7 @@ and `encode` / `decode` turn float32 into those patterns and back.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,10 +87,8 @@ def as_dtype(value: Any) -> DType:
         return value
     found = ALL.get(str(value).rpartition(".")[2])
     if found is None:
-        try:
+        with contextlib.suppress(TypeError):
             found = ALL.get(np.dtype(value).name)
-        except TypeError:
-            pass
     if found is None:
         raise DTypeError(f"no element type {value!r}; the kit knows {', '.join(ALL)}")
     return found
@@ -105,7 +104,9 @@ def encode(values: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
     if dtype is bfloat16:
         bits = np.ascontiguousarray(values).view(np.uint32)
         rounded = (bits.astype(np.uint64) + 0x7FFF + ((bits >> 16) & 1)) >> 16
-        return np.where(np.isnan(values), (bits >> 16) | 0x40, rounded).astype(np.uint16).reshape(values.shape)
+        return (
+            np.where(np.isnan(values), (bits >> 16) | 0x40, rounded).astype(np.uint16).reshape(values.shape)
+        )
     table = decode(np.arange(128, dtype=np.uint8), dtype).astype(np.float64)
     finite = np.flatnonzero(np.isfinite(table))
     # Rounding to even may go up to the value behind the largest one: that is where overflow begins.
@@ -129,7 +130,9 @@ def decode(patterns: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]
     """The float32 values of bit patterns of a type that numpy lacks; exact."""
     form = dtype.minifloat
     if form is None or patterns.dtype != dtype.numpy:
-        raise DTypeError(f"decode takes the {dtype.numpy} patterns of a type that numpy lacks, not {patterns.dtype}")
+        raise DTypeError(
+            f"decode takes the {dtype.numpy} patterns of a type that numpy lacks, not {patterns.dtype}"
+        )
     if dtype is bfloat16:
         return (patterns.astype(np.uint32) << 16).view(np.float32)
     bits = patterns.astype(np.int32)
@@ -144,6 +147,8 @@ def decode(patterns: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]
     if form.infinities:
         special = exponent == (1 << form.exponent) - 1
         infinity = np.where(bits & 0x80, np.float32(-np.inf), np.float32(np.inf))
-        return np.where(special, np.where(mantissa == 0, infinity, np.float32(np.nan)), values).astype(np.float32)
+        return np.where(special, np.where(mantissa == 0, infinity, np.float32(np.nan)), values).astype(
+            np.float32
+        )
     nan = (bits & 0x7F) == 0x7F if form.negative_zero else bits == 0x80
     return np.where(nan, np.float32(np.nan), values).astype(np.float32)

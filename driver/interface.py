@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from triton_porting_kit.driver.adapter import TritonDriver
 
 
-class Stream:
+class DeviceStream:
     """A stream of a device, destroyed with this object unless it was made elsewhere."""
 
     def __init__(self, device: Device, handle: int | None = None) -> None:
@@ -27,30 +27,30 @@ class Stream:
             self._device.destroy_stream(self.handle)
 
 
-class Event:
-    """An event of a device, destroyed with this object. Always carries a time, whatever `enable_timing` says."""
+class DeviceEvent:
+    """An event of a device, destroyed with this object. Carries a time whatever `enable_timing` says."""
 
     def __init__(self, driver: TritonDriver, enable_timing: bool = False, **_: Any) -> None:
         self._driver = driver
         self._device = driver.device
         self._handle = self._device.create_event()
 
-    def record(self, stream: Stream | None = None) -> None:
+    def record(self, stream: DeviceStream | None = None) -> None:
         """Record behind the work on `stream`, by default the current one."""
         self._device.record_event(self._handle, self._stream(stream))
 
-    def wait(self, stream: Stream | None = None) -> None:
+    def wait(self, stream: DeviceStream | None = None) -> None:
         """Let `stream`, by default the current one, wait for the event."""
         self._device.wait_event(self._stream(stream), self._handle)
 
     def synchronize(self) -> None:
         self._device.synchronize_event(self._handle)
 
-    def elapsed_time(self, end: Event) -> float:
+    def elapsed_time(self, end: DeviceEvent) -> float:
         """Milliseconds from this event to `end`."""
         return self._device.elapsed_time(self._handle, end._handle)
 
-    def _stream(self, stream: Stream | None) -> int:
+    def _stream(self, stream: DeviceStream | None) -> int:
         return self._driver.get_current_stream() if stream is None else stream.handle
 
     def __del__(self) -> None:
@@ -64,25 +64,25 @@ class DeviceInterface:
     def __init__(self, driver: TritonDriver) -> None:
         self._driver = driver
 
-    def Event(self, enable_timing: bool = False, **options: Any) -> Event:
-        return Event(self._driver, enable_timing, **options)
+    def Event(self, enable_timing: bool = False, **options: Any) -> DeviceEvent:
+        return DeviceEvent(self._driver, enable_timing, **options)
 
-    def Stream(self) -> Stream:
-        return Stream(self._driver.device)
+    def Stream(self) -> DeviceStream:
+        return DeviceStream(self._driver.device)
 
-    def ExternalStream(self, handle: int, device: Any = None) -> Stream:
+    def ExternalStream(self, handle: int, device: Any = None) -> DeviceStream:
         """A stream that was made elsewhere and is not destroyed here."""
-        return Stream(self._driver.device, handle)
+        return DeviceStream(self._driver.device, handle)
 
-    def stream(self, stream: Stream) -> AbstractContextManager[int]:
+    def stream(self, stream: DeviceStream) -> AbstractContextManager[int]:
         """A context in which `stream` is current."""
         return self._driver.stream(stream.handle)
 
-    def current_stream(self, device: Any = None) -> Stream:
-        return Stream(self._driver.device, self._driver.get_current_stream())
+    def current_stream(self, device: Any = None) -> DeviceStream:
+        return DeviceStream(self._driver.device, self._driver.get_current_stream())
 
-    def default_stream(self, device: Any = None) -> Stream:
-        return Stream(self._driver.device, DEFAULT_STREAM)
+    def default_stream(self, device: Any = None) -> DeviceStream:
+        return DeviceStream(self._driver.device, DEFAULT_STREAM)
 
     def synchronize(self, device: Any = None) -> None:
         self._driver.device.synchronize()

@@ -46,17 +46,18 @@ class HostDevice(Device):
     """The host CPU.
 
     Device memory is host memory: memory of torch or numpy may be copied to and from, and used by kernels,
-    where it lies. The default stream is synchronous, because such memory has no stream that its owner could wait
-    for: a launch or copy on it has finished when the call returns. It is ordered with nothing else. Streams that
-    are created are asynchronous; when an operation fails, what is queued behind it on that stream is dropped
-    until the failure has been raised.
+    where it lies. The default stream is synchronous, because such memory has no stream that its owner could
+    wait for: a launch or copy on it has finished when the call returns. It is ordered with nothing else.
+    Streams that are created are asynchronous; when an operation fails, what is queued behind it on that
+    stream is dropped until the failure has been raised.
 
-    Grids run on a pool of threads that all devices of the process share; ``TPK_NUM_THREADS`` sets their number
-    (default: the cores that the process may use) and is read at the first launch.
+    Grids run on a pool of threads that all devices of the process share; ``TPK_NUM_THREADS`` sets their
+    number (default: the cores that the process may use) and is read at the first launch.
 
-    After ``os.fork()`` the child goes on with its copy: memory, modules and streams work, threads are made anew.
-    Work that was pending at the fork is the parent's: the child's streams are empty, and events whose work was
-    pending count as never recorded. When the interpreter exits, work that has not started is dropped.
+    After ``os.fork()`` the child goes on with its copy: memory, modules and streams work, threads are made
+    anew. Work that was pending at the fork is the parent's: the child's streams are empty, and events whose
+    work was pending count as never recorded. When the interpreter exits, work that has not started is
+    dropped.
     """
 
     def __init__(self, memory_limit: int | None = None) -> None:

@@ -27,7 +27,7 @@ class _Section:
         occupied = 0 if self.type == _NOBITS else self.size
         if self.offset + occupied > len(data):
             raise InvalidModule(
-                f"section {index} ends at byte {self.offset + occupied} of a file of {len(data)} bytes: truncated?"
+                f"section {index} ends at byte {self.offset + occupied}, the file at {len(data)}: truncated?"
             )
         self.data = data[self.offset : self.offset + occupied]
 
@@ -70,9 +70,12 @@ def _sections(data: bytes) -> list[_Section]:
         raise InvalidModule(f"no usable section table ({count} entries of {entry_size} bytes)")
     end = table + count * entry_size
     if end > len(data):
-        raise InvalidModule(f"the section table ends at byte {end} of a file of {len(data)} bytes: truncated?")
+        raise InvalidModule(
+            f"the section table ends at byte {end} of a file of {len(data)} bytes: truncated?"
+        )
     sections = [
-        _Section(index, _SECTION.unpack_from(data, table + index * entry_size), data) for index in range(count)
+        _Section(index, _SECTION.unpack_from(data, table + index * entry_size), data)
+        for index in range(count)
     ]
     _strings(sections, names)
     return sections
@@ -111,4 +114,6 @@ def _check_relocations(section: _Section, sections: list[_Section]) -> None:
     target = _section(sections, section.info)
     for offset, info, _ in section.entries(_RELOCATION):
         if info >> 32 >= count or offset >= max(target.size, 1):
-            raise InvalidModule(f"a relocation of section {section.info} points outside of it or of the symbols")
+            raise InvalidModule(
+                f"a relocation of section {section.info} points outside of it or of the symbols"
+            )
