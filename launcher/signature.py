@@ -80,7 +80,7 @@ class Signature:
 
     @classmethod
     def from_source(cls, src: Any) -> Signature:
-        """From the source object that Triton hands a launcher (`src.signature`, `src.constants`, `src.fn`)."""
+        """From the source object that Triton hands a launcher (its `signature`, `constants` and `fn`)."""
         names = list(src.signature)
         # Triton counts constants' positions among the function's arguments, which a hand-written
         # signature may list only in part.
