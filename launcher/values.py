@@ -78,7 +78,7 @@ def round_float(value: float, exponent_bits: int, mantissa_bits: int) -> int:
 
 def _integer(name: str, type_name: str, value: Any, expected: str) -> int:
     try:
-        return operator.index(value)
+        return int(operator.index(value))
     except TypeError:
         raise _mismatch(name, type_name, expected, value) from None
 
