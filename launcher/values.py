@@ -62,7 +62,7 @@ def round_float(value: float, exponent_bits: int, mantissa_bits: int) -> int:
     sign = int(math.copysign(1.0, value) < 0) << (exponent_bits + mantissa_bits)
     infinity = ((1 << exponent_bits) - 1) << mantissa_bits
     if math.isnan(value):
-        payload = struct.unpack("<Q", struct.pack("<d", value))[0] & ((1 << 52) - 1)
+        payload = int.from_bytes(struct.pack("<d", value), "little") & ((1 << 52) - 1)
         quiet = 1 << (mantissa_bits - 1)
         return sign | infinity | quiet | payload >> (52 - mantissa_bits)
     if math.isinf(value):

@@ -150,7 +150,7 @@ def _pack(layout: ArgLayout, fields: _FieldNames) -> list[str]:
     for i, slot in enumerate(layout.hidden):
         body += _convert(slot, f"hidden[{i}]", fields)
     return [
-        "/// Converts the arguments of a launch into `block`; false and a Python exception if one is refused.",
+        "/// Converts the arguments of a launch into `block`; false, with an exception set, if it cannot.",
         "bool pack([[maybe_unused]] PyObject *const *args, [[maybe_unused]] PyObject *const *hidden,",
         "          [[maybe_unused]] tpk::KeepAlive &keep, [[maybe_unused]] Arguments &block) {",
         *body,
@@ -254,8 +254,8 @@ int start(PyObject *) { return tpk::names.intern() ? 0 : -1; }
 PyModuleDef_Slot module_slots[] = {{Py_mod_exec, reinterpret_cast<void *>(start)}, {}};
 
 PyModuleDef module_definition = {
-    PyModuleDef_HEAD_INIT, "@MODULE@", "Launches kernels of one signature.", 0,
-    module_methods,        module_slots};
+    PyModuleDef_HEAD_INIT, "@MODULE@", "Launches kernels of one signature.", 0, module_methods,
+    module_slots};
 
 } // namespace
 
