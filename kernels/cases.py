@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from . import dropout as dropout_kernel
 from . import giou, layer_norm, matmul, references, softmax, vector_add
 from .arrays import Array
-from .matmul import Tiles
+from .matmul import DEFAULT_TILES, Tiles
 from .places import Operand, Place, round_to
 from .tolerances import Tolerance, tolerance
 
@@ -32,20 +32,29 @@ class Result:
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far one result is from the reference: largest absolute error, and whether all elements are allowed."""
+    """How far one result is from the reference.
+
+    `max_error` is the largest absolute error; `severity` the largest ratio of an element's error to what is
+    allowed there: above 1 it fails. NaN counts as infinitely far off.
+    """
 
     name: str
     max_error: float
     tolerance: Tolerance
-    ok: bool
+    severity: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether every element is within tolerance."""
+        return self.severity <= 1
 
 
 @dataclass(frozen=True)
 class Case:
     """A kernel on one shape and type.
 
-    `run` is called with the operands as arrays (and optionally `out=`) and `options`; `reference` with the operands
-    as float64 and `options`. Both return one array or a tuple of them, in the order of `results`.
+    `run` is called with the operands as arrays (and optionally `out=`) and `options`; `reference` with the
+    operands as float64 and `options`. Both return one array or a tuple of them, in the order of `results`.
     """
 
     kernel: str
@@ -75,11 +84,14 @@ class Case:
         deviations = []
         for result, got, want in zip(self.results, actual, expected, strict=True):
             if got.shape != want.shape:
-                deviations.append(Deviation(result.name, float("inf"), result.tolerance, False))
+                deviations.append(Deviation(result.name, np.inf, result.tolerance, np.inf))
                 continue
-            error = np.abs(got - want)
-            ok = bool(np.all(error <= result.tolerance.allowed(want)))
-            deviations.append(Deviation(result.name, float(error.max(initial=0.0)), result.tolerance, ok))
+            error = np.nan_to_num(np.abs(got - want), nan=np.inf)
+            allowed = result.tolerance.allowed(want)
+            with np.errstate(over="ignore"):
+                ratio = np.divide(error, allowed, out=np.where(error > 0, np.inf, 0.0), where=allowed > 0)
+            worst = float(error.max(initial=0.0)), float(ratio.max(initial=0.0))
+            deviations.append(Deviation(result.name, worst[0], result.tolerance, worst[1]))
         return deviations
 
     def check(self, place: Place) -> list[Deviation]:
@@ -93,7 +105,9 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def _normal(dtype: str, *shapes: tuple[int, ...], scale: float = 1.0, shift: float = 0.0) -> tuple[Operand, ...]:
+def _normal(
+    dtype: str, *shapes: tuple[int, ...], scale: float = 1.0, shift: float = 0.0
+) -> tuple[Operand, ...]:
     generator = np.random.default_rng(20)
     return tuple(round_to(generator.standard_normal(shape) * scale + shift, dtype) for shape in shapes)
 
@@ -112,7 +126,7 @@ def vector_add_case(n: int, dtype: str) -> Case:
 
 
 def softmax_case(rows: int, cols: int, dtype: str) -> Case:
-    """Softmax over `cols` columns, of values spread so that some exponentials are tiny."""
+    """Softmax over `cols` columns of values spread so that some exponentials are tiny."""
     return Case(
         "softmax",
         f"{rows}x{cols}",
@@ -125,11 +139,11 @@ def softmax_case(rows: int, cols: int, dtype: str) -> Case:
 
 
 def matmul_case(
-    m: int, n: int, k: int, dtype: str, *, leaky_relu: bool = False, tiles: Tiles | None = Tiles()
+    m: int, n: int, k: int, dtype: str, *, leaky_relu: bool = False, tiles: Tiles | None = DEFAULT_TILES
 ) -> Case:
     """(m, k) times (k, n), with fixed tiles or, where `tiles` is None, tuned ones."""
     notes = ["leaky_relu"] * leaky_relu
-    if tiles != Tiles():
+    if tiles != DEFAULT_TILES:
         notes.append("tuned" if tiles is None else "tiles_" + "x".join(map(str, tiles)))
     return Case(
         "matmul",
@@ -221,7 +235,11 @@ def layer_norm_backward_case(rows: int, cols: int, dtype: str) -> Case:
         operands,
         layer_norm.layer_norm_backward,
         reference,
-        (Result("dx", tolerance("layer_norm_dx", dtype, steepest)), Result("dweight", sums), Result("dbias", sums)),
+        (
+            Result("dx", tolerance("layer_norm_dx", dtype, steepest)),
+            Result("dweight", sums),
+            Result("dbias", sums),
+        ),
     )
 
 

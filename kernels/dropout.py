@@ -24,8 +24,8 @@ def dropout_kernel(x_ptr, out_ptr, n_elements, p, seed, BLOCK: tl.constexpr):
 def dropout(x: Array, p: float, seed: int, *, out: Array | None = None) -> Array:
     """Set each element of a contiguous array to 0 with probability `p`, and scale the others by 1 / (1 - p).
 
-    The same seed (a 64-bit integer) drops the same positions for any type; the gradient is `dropout(dy, p, seed)`.
-    Raises ValueError for `p` outside 0 to 1.
+    The same seed (a 64-bit integer) drops the same positions for any type; the gradient is `dropout(dy, p,
+    seed)`. Raises ValueError for `p` outside 0 to 1.
     """
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"p = {p} is not a probability")

@@ -1,7 +1,8 @@
 """Generalised IoU loss over batches of boxes, forward.
 
-For boxes A and B with smallest enclosing box C: GIoU = |A ∩ B| / |A ∪ B| - (|C| - |A ∪ B|) / |C|, loss = 1 - GIoU,
-between 0 (equal boxes) and 2 (far apart).
+For boxes A and B, with smallest enclosing box C and areas |.|:
+IoU = |A and B| / |A or B|, GIoU = IoU - (|C| - |A or B|) / |C|, and the loss is 1 - GIoU, from 0 (equal
+boxes) to 2 (far apart).
 """
 
 from __future__ import annotations
@@ -68,9 +69,9 @@ def giou_loss(
 ) -> Array:
     """Mean generalised IoU loss of each sample, float32 of shape (B,).
 
-    `pred` and `target` are boxes (x1, y1, x2, y2) of shape (B, N, 4), each float32, float16 or bfloat16; `valid`
-    (bool or 8-bit integer, shape (B, N)) says which count. A sample with no valid box has loss 0. Areas below
-    `eps` (in square units of the coordinates) are divided by as `eps`. Arrays are contiguous.
+    `pred` and `target` are boxes (x1, y1, x2, y2) of shape (B, N, 4), each float32, float16 or bfloat16;
+    `valid` (bool or 8-bit integer, shape (B, N)) says which count. A sample with no valid box has loss 0.
+    Areas below `eps` (in square units of the coordinates) are divided by as `eps`. Arrays are contiguous.
     """
     if len(pred.shape) != 3 or pred.shape[2] != 4:
         raise ValueError(f"boxes have shape (samples, boxes, 4), not {tuple(pred.shape)}")

@@ -122,8 +122,8 @@ def layer_norm_backward(
 ) -> tuple[Array, Array, Array]:
     """Gradients of `layer_norm` for the gradient `dy` of its output; `mean` and `rstd` are what it returned.
 
-    Returns dx like `x` (in `out` where given), and dweight and dbias like `weight`. The sums over rows are made in
-    two stages and a fixed order, so results repeat bit for bit.
+    Returns dx like `x` (in `out` where given), and dweight and dbias like `weight`. The sums over rows are
+    made in two stages and a fixed order, so results repeat bit for bit.
     """
     n_rows, n_cols = _check_rows(x, weight)
     out = empty(x.shape, x) if out is None else out

@@ -23,6 +23,8 @@ class Tiles(NamedTuple):
         return {name.upper(): value for name, value in self._asdict().items()}
 
 
+DEFAULT_TILES = Tiles()
+
 # From small tiles, which fill the cores on small matrices, to large ones, which reuse more of what they load.
 TUNED_TILES = (
     Tiles(32, 32, 32),
@@ -114,8 +116,8 @@ def matmul(
     """a @ b for a of (M, K) and b of (K, N), any strides, both float32, float16 or bfloat16.
 
     Accumulates in float32 and rounds once to the type of `a`; `leaky_relu` is applied before the rounding.
-    Without `tiles` the kernel tunes itself once per (M, N, K) and type; with it, that tiling is used as it is.
-    Raises ValueError where shapes do not fit or types differ.
+    Without `tiles` the kernel tunes itself once per (M, N, K) and type; with it, that tiling is used as it
+    is. Raises ValueError where shapes do not fit or types differ.
     """
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0]:
         raise ValueError(f"shapes {tuple(a.shape)} and {tuple(b.shape)} are not (M, K) and (K, N)")

@@ -1,7 +1,7 @@
 """The same calculations as one writes them in NumPy and in torch, to time the kernels against.
 
-Each takes the operands in their own type (and `out` and the case's options), as a user of that library would, and
-writes into `out` where the library's call can. torch is imported only when a torch peer is asked for.
+Each takes the operands in their own type (and `out` and the case's options), as a user of that library would,
+and writes into `out` where the library's call can. torch is imported only when a torch peer is asked for.
 """
 
 from __future__ import annotations

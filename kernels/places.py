@@ -1,7 +1,7 @@
 """Where arrays live: on a device of the kit, or in torch tensors. Moves values there and back.
 
-Values on the host are float64 (or bool) arrays; `round_to` makes them representable in a narrower type, so that
-kernel and reference start from the same numbers.
+Values on the host are float64 (or bool) arrays; `round_to` makes them representable in a narrower type, so
+that kernel and reference start from the same numbers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class Place(Protocol):
 
 def bfloat16_bits(values: NDArray[Any]) -> NDArray[np.uint16]:
     """Bit patterns of the nearest bfloat16 values, ties to even. NaNs stay NaNs."""
-    # Through float32: rounding twice may differ from rounding once by one last place, which no user of it minds.
+    # Through float32: rounding twice may differ from rounding once by one last place, which no user of it
+    # minds.
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32).astype(np.uint64)
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
     return np.where(np.isnan(values), 0x7FC0, rounded).astype(np.uint16)

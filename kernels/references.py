@@ -1,7 +1,7 @@
 """What each kernel should compute: float64 NumPy, written from the definitions and not from the kernels.
 
-All functions take and return float64 arrays (masks are bool); inputs are the values that the kernel was given, that
-is, already rounded to its type.
+All functions take and return float64 arrays (masks are bool). Inputs are the values that the kernel was
+given, that is, already rounded to its type.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def layer_norm(
 def layer_norm_backward(
     dy: Float64, x: Float64, weight: Float64, eps: float = 1e-5
 ) -> tuple[Float64, Float64, Float64]:
-    """dx, dweight and dbias, from the Jacobian of `layer_norm` by the chain rule through mean and variance."""
+    """dx, dweight and dbias, by the chain rule through the mean and the variance of each row."""
     n_cols = x.shape[1]
     mean, rstd = (column[:, None] for column in row_statistics(x, eps))
     centred = x - mean
@@ -90,7 +90,12 @@ def philox_4x32(counter: NDArray[np.uint32], key: tuple[int, int], rounds: int =
     for step in range(rounds):
         k0, k1 = (np.uint64((word + step * weyl[i]) & 0xFFFFFFFF) for i, word in enumerate(key))
         first, second = multipliers[0] * state[0], multipliers[1] * state[2]
-        state = [(second >> shift) ^ state[1] ^ k0, second & low, (first >> shift) ^ state[3] ^ k1, first & low]
+        state = [
+            (second >> shift) ^ state[1] ^ k0,
+            second & low,
+            (first >> shift) ^ state[3] ^ k1,
+            first & low,
+        ]
     return np.stack(state).astype(np.uint32)
 
 
@@ -101,7 +106,8 @@ def uniform(seed: int, count: int) -> NDArray[np.float32]:
     seed %= 1 << 64
     bits = philox_4x32(counter, (seed & 0xFFFFFFFF, seed >> 32))[0].view(np.int32)
     # Triton folds negative words by complement, then scales 31 bits so that the largest stays below 1.
-    return np.where(bits < 0, ~bits, bits).astype(np.float32) * np.float32(4.6566127342e-10)
+    words = np.where(bits < 0, ~bits, bits).astype(np.float32)
+    return np.multiply(words, np.float32(4.6566127342e-10), dtype=np.float32)
 
 
 def dropout(x: Float64, p: float, seed: int) -> Float64:

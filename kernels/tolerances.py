@@ -1,7 +1,7 @@
 """How far a kernel may be from the float64 reference, and why: one table.
 
-Allowed at each element: atol + rtol * |reference|. Kernels compute in float32 and round once to the type of the
-output, so a tolerance is what the float32 arithmetic may lose (by kernel) plus one rounding (by type).
+Allowed at each element: atol + rtol * |reference|. Kernels compute in float32 and round once to the type of
+the output, so a tolerance is what the float32 arithmetic may lose (by kernel) plus one rounding (by type).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ROUNDING = {
 
 #: What float32 arithmetic may lose. atol is per term of a sum where the kernel has long sums.
 ARITHMETIC = {
-    "vector_add": Tolerance(2**-45, 0.0, "one addition, rounded once; the rest is the reference's own rounding"),
+    "vector_add": Tolerance(2**-45, 0.0, "one addition, rounded once; the rest is the reference's"),
     "softmax": Tolerance(
         2**-18,
         2**-126,
