@@ -45,7 +45,8 @@ def bfloat16_bits(values: NDArray[Any]) -> NDArray[np.uint16]:
 
 def from_bfloat16_bits(bits: NDArray[np.uint16]) -> NDArray[np.float64]:
     """Values of bfloat16 bit patterns."""
-    return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # raised for signalling NaNs
+        return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
 
 
 def round_to(values: NDArray[Any], dtype: str) -> Operand:
