@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from triton_porting_kit.kernels import cases, dropout, giou, layer_norm, matmul, softmax, vector_add
-from triton_porting_kit.kernels.arrays import dtype_name, is_torch
+from triton_porting_kit.kernels.arrays import dtype_name
 from triton_porting_kit.kernels.cases import Case
 from triton_porting_kit.kernels.places import DevicePlace, Operand, Place
 
@@ -53,7 +53,6 @@ GUARDED_CASES = [
     )
 ]
 
-ITEM_SIZE = {"float32": 4, "float16": 2, "bfloat16": 2, "bool": 1}
 GUARD = 64
 #: Poison of outputs. Inputs have NaN around them: one that is read shows in the result.
 PATTERN = -77.0
@@ -83,26 +82,13 @@ def device_place(cpu_backend: None) -> DevicePlace:
     return DevicePlace(driver.active.device)
 
 
-class Window:
-    """A contiguous part of a flat array, as much of an array as a kernel launch needs."""
-
-    def __init__(self, flat: Any, offset: int, shape: Sequence[int]) -> None:
-        self.flat, self.offset, self.shape = flat, offset, tuple(shape)
-        self.dtype, self.device = flat.dtype, getattr(flat, "device", None)
-        self.strides = tuple(math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
-
-    def data_ptr(self) -> int:
-        """Address of the part's first element."""
-        return int(self.flat.data_ptr()) + self.offset * ITEM_SIZE[dtype_name(self.flat)]
-
-
 class GuardedPlace:
     """Puts arrays into the middle of larger ones, `shift` elements off their alignment."""
 
     def __init__(self, place: Place, shift: int) -> None:
         self.place, self.offset = place, GUARD + shift
         self.zones: list[tuple[Any, int, np.ndarray, bool]] = []
-        self.windows: dict[int, tuple[Any, int]] = {}
+        self.windows: dict[int, tuple[Any, Any, int]] = {}
 
     def _allocate(self, shape: Sequence[int], dtype: str, poison: float, values: Any = None) -> Any:
         count = math.prod(shape)
@@ -111,11 +97,9 @@ class GuardedPlace:
             whole[self.offset : self.offset + count] = values.ravel()
         flat: Any = self.place.put(Operand(whole, dtype))
         self.zones.append((flat, count, whole, values is not None))
-        if is_torch(flat):
-            window = flat[self.offset : self.offset + count].view(tuple(shape))
-        else:
-            window = Window(flat, self.offset, shape)
-        self.windows[id(window)] = (flat, count)
+        window: Any = flat[self.offset : self.offset + count].reshape(tuple(shape))
+        # Keeps the window alive: its id must stay its own.
+        self.windows[id(window)] = (window, flat, count)
         return window
 
     def put(self, operand: Operand) -> Any:
@@ -128,7 +112,7 @@ class GuardedPlace:
 
     def get(self, window: Any) -> Any:
         """The values of a window."""
-        flat, count = self.windows[id(window)]
+        _, flat, count = self.windows[id(window)]
         return self.place.get(flat)[self.offset : self.offset + count].reshape(tuple(window.shape))
 
     def synchronize(self) -> None:

@@ -12,6 +12,7 @@ from triton_porting_kit.kernels import cases
 from triton_porting_kit.kernels.arrays import dtype_name
 from triton_porting_kit.kernels.cases import Case
 from triton_porting_kit.kernels.dropout import dropout
+from triton_porting_kit.kernels.matmul import DEFAULT_TILES, matmul
 from triton_porting_kit.kernels.places import DevicePlace, Operand, round_to
 from triton_porting_kit.kernels.softmax import softmax
 from triton_porting_kit.kernels.vector_add import vector_add
@@ -26,6 +27,19 @@ def test_nothing_outside_the_arrays_is_touched(
     guarded_case: Case, device_place: DevicePlace, check_guarded: Any, shift: int
 ) -> None:
     check_guarded(guarded_case, device_place, shift)
+
+
+@pytest.mark.parametrize("transposed", ["a", "b", "ab"])
+def test_matmul_takes_transposed_views(device_place: DevicePlace, transposed: str) -> None:
+    case = cases.matmul_case(50, 70, 60, "float32")
+    operands = case.operands()
+    views: list[Any] = []
+    for name, operand in zip("ab", operands, strict=True):
+        flip = name in transposed
+        array: Any = device_place.put(Operand(operand.values.T, operand.dtype) if flip else operand)
+        views.append(array.T if flip else array)
+    (deviation,) = case.compare([device_place.get(matmul(*views, tiles=DEFAULT_TILES))], operands)
+    assert deviation.ok, deviation
 
 
 def test_results_repeat_bit_for_bit(device_place: DevicePlace) -> None:
@@ -68,6 +82,7 @@ import sys
 sys.modules["torch"] = None
 from triton.runtime import driver
 from triton_porting_kit.kernels import cases
+from triton_porting_kit.kernels.matmul import DEFAULT_TILES, matmul
 from triton_porting_kit.kernels.places import DevicePlace
 place = DevicePlace(driver.active.device)
 for case in (cases.vector_add_case(17, "float32"), cases.matmul_case(17, 17, 17, "bfloat16", tiles=None)):
