@@ -31,7 +31,7 @@ def show(samples: Samples | None) -> str:
 
 def facts(device: Device, threads: int) -> dict[str, Any]:
     """What the numbers depend on: the machine, the threads, and the releases installed."""
-    versions = {}
+    versions: dict[str, str | None] = {}
     for package in PACKAGES:
         try:
             versions[package] = importlib.metadata.version(package)

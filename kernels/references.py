@@ -107,7 +107,8 @@ def uniform(seed: int, count: int) -> NDArray[np.float32]:
     bits = philox_4x32(counter, (seed & 0xFFFFFFFF, seed >> 32))[0].view(np.int32)
     # Triton folds negative words by complement, then scales 31 bits so that the largest stays below 1.
     words = np.where(bits < 0, ~bits, bits).astype(np.float32)
-    return np.multiply(words, np.float32(4.6566127342e-10), dtype=np.float32)
+    result: NDArray[np.float32] = words * np.float32(4.6566127342e-10)
+    return result
 
 
 def dropout(x: Float64, p: float, seed: int) -> Float64:
