@@ -2,5 +2,5 @@
 
 One module per kernel, with the kernel and a host function for device arrays and torch tensors: `vector_add`,
 `softmax`, `matmul`, `giou`, `layer_norm`, `dropout`. `references` has what they should compute, `tolerances`
-how far off they may be, `cases` puts these together, and `peers` has the same calculations in NumPy and torch.
+how far off they may be, `cases` puts these together, and `peers` does the same in NumPy and torch.
 """
