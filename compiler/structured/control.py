@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from triton_porting_kit.toolchain.mlir import ir
@@ -23,17 +24,14 @@ def carrier(rewriter: Rewriter, operation: Any) -> None:
         for target in carried.targets:
             if carried.form == "offset" and not rewriter.types.info(target).is_pointer:
                 _rematerialize(rewriter, target)
-            rewriter.edits.append(lambda target=target: target.set_type(kind))  # type: ignore[misc]
+            rewriter.edits.append(partial(target.set_type, kind))
         for source, number in carried.sources:
             value = _new_source(rewriter, carried, source, source.operands[number])
-            rewriter.edits.append(_set_operand(source, number, value))
+            rewriter.edits.append(partial(_set_operand, source, number, value))
 
 
-def _set_operand(operation: Any, number: int, value: Any) -> Any:
-    def edit() -> None:
-        operation.operands[number] = value
-
-    return edit
+def _set_operand(operation: Any, number: int, value: Any) -> None:
+    operation.operands[number] = value
 
 
 def _new_type(rewriter: Rewriter, carried: Carried) -> Any:
@@ -133,7 +131,7 @@ def function(rewriter: Rewriter, operation: Any) -> None:
             known["tpk.pointee"] = ir.TypeAttr.get(types.element(info.pointee))
             if number < len(facts) and "tt.divisibility" in facts[number]:
                 known["tpk.divisibility"] = facts[number]["tt.divisibility"]
-            rewriter.edits.append(lambda a=argument: a.set_type(types.pointer))  # type: ignore[misc]
+            rewriter.edits.append(partial(argument.set_type, types.pointer))
         inputs.append(types.pointer if info.is_pointer else argument.type)
         arg_attrs.append(ir.DictAttr.get(known))
     public = "sym_visibility" in attributes and ir.StringAttr(attributes["sym_visibility"]).value == "public"
@@ -153,7 +151,7 @@ def function(rewriter: Rewriter, operation: Any) -> None:
     )
     for body in list(operation.regions[0].blocks):
         body.append_to(created.regions[0])
-    rewriter.edits.append(lambda: operation.operation.erase())
+    rewriter.edits.append(operation.operation.erase)
 
 
 def _result_type(rewriter: Rewriter, kind: Any) -> Any:

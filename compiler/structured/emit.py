@@ -310,7 +310,7 @@ class Emitter:
         return self._cast(value, self.types.i64)
 
     def _cast(self, value: Any, element: Any) -> Any:
-        tensor = ir.RankedTensorType.isinstance(value.type)
+        tensor = isinstance(value.type, ir.RankedTensorType)
         have = value.type.element_type if tensor else value.type
         if have == element:
             return value

@@ -160,7 +160,7 @@ def _memory_type(rewriter: Rewriter, info: TypeInfo) -> Any:
 def _to_memory(rewriter: Rewriter, info: TypeInfo, value: Any) -> Any:
     if info.pointee != "i1":
         return value
-    shape = tuple(value.type.shape) if ir.RankedTensorType.isinstance(value.type) else None
+    shape = tuple(value.type.shape) if isinstance(value.type, ir.RankedTensorType) else None
     return rewriter.emitter.value("arith.extui", [value], rewriter.types.shaped(shape, rewriter.types.i8))
 
 

@@ -70,6 +70,10 @@ ir: Any = importlib.import_module(f"{ROOT}.ir")
 passmanager: Any = importlib.import_module(f"{ROOT}.passmanager")
 llvm_dialect: Any = importlib.import_module(f"{ROOT}.dialects.llvm")
 
+# For every operation whose dialect has no Python module, the bindings search for one again, on disk.
+for _dialect in ("tt", "ttg", "tpk"):
+    sys.modules.setdefault(f"{ROOT}.dialects.{_dialect}", ModuleType(f"{ROOT}.dialects.{_dialect}"))
+
 
 def make_context() -> Any:
     """A context that reads Triton's dialect (and the kit's own ``tpk``) as unregistered operations."""
