@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops.access import Access
+from triton_porting_kit.compiler.loops.access import Access, Gather
+from triton_porting_kit.compiler.loops.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.program import Block, Def, Operation, walk
-from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Gather, Point, Splat, Tensor
-from triton_porting_kit.compiler.loops.tensors import Load as LoadTensor
+from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor
+
 from triton_porting_kit.compiler.loops.tiles import tile_loop
 from triton_porting_kit.compiler.target import CpuTarget
 
