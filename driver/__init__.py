@@ -1,1 +1,10 @@
-"""The device hooks, device arrays, and the adapter to Triton's driver interface."""
+"""The device hooks, device arrays, and the adapter to Triton's driver interface.
+
+`HostDevice` lives in `triton_porting_kit.driver.host`, the adapter `TritonDriver` in
+`triton_porting_kit.driver.adapter`: a device is usable without Triton.
+"""
+
+from triton_porting_kit.driver.array import DeviceArray
+from triton_porting_kit.driver.device import DEFAULT_STREAM, Device, DeviceProperties, NativeLaunchEntry
+
+__all__ = ["DEFAULT_STREAM", "Device", "DeviceArray", "DeviceProperties", "NativeLaunchEntry"]

@@ -73,6 +73,10 @@ class InsecureCacheError(PortingKitError):
     """A folder whose files the kit would execute can be written by others."""
 
 
+class CorruptCacheError(PortingKitError):
+    """Cached files of a kernel are damaged, and nothing is left to make them again from."""
+
+
 # --- launcher ------------------------------------------------------------------------------------
 
 
@@ -95,8 +99,16 @@ class DeviceError(PortingKitError):
     """A device hook failed. The message says which call, which device and which argument."""
 
 
+class DTypeError(PortingKitError, TypeError):
+    """An element type that the kit does not know, or that does not fit the data it was given with."""
+
+
 class OutOfMemory(DeviceError, MemoryError):
     """The device has not as much free memory as was asked for."""
+
+
+class InvalidArgument(DeviceError, ValueError):
+    """A size, a byte value, an alignment, or the handle of a stream or event that no device call can take."""
 
 
 class InvalidPointer(DeviceError, ValueError):

@@ -97,3 +97,14 @@ def run_passes(module: Any, pipeline: str) -> None:
 def to_llvm_ir(module: Any) -> str:
     """Translate a module of the LLVM dialect to LLVM IR text."""
     return str(llvm_dialect.translate_module_to_llvmir(module.operation))
+
+
+def version() -> str:
+    """Which bindings these are, e.g. ``numba-cuda-mlir 0.6.0``."""
+    from importlib import metadata
+
+    distribution = "mlir" if ROOT == "mlir" else "numba-cuda-mlir"
+    try:
+        return f"{distribution} {metadata.version(distribution)}"
+    except metadata.PackageNotFoundError:
+        return f"{distribution} (release unknown)"

@@ -1,0 +1,248 @@
+"""`TritonDriver`: from the device hooks to the interface that Triton asks of a driver."""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, ClassVar
+
+from triton.backends.compiler import GPUTarget
+from triton.backends.driver import DriverBase
+
+from triton_porting_kit.driver import active
+from triton_porting_kit.driver.array import DeviceArray
+from triton_porting_kit.driver.benchmark import Benchmarker
+from triton_porting_kit.driver.device import DEFAULT_STREAM, Device
+from triton_porting_kit.driver.interface import DeviceInterface
+from triton_porting_kit.errors import InvalidArgument, SignatureError
+
+_CPP_TYPES = {
+    "i1": "int8_t",
+    **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
+    "u1": "uint8_t",
+    **{f"u{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
+    "fp16": "uint16_t",  # bit patterns: C++ has no type of that size that every compiler knows
+    "bf16": "uint16_t",
+    "fp32": "float",
+    "f32": "float",
+    "fp64": "double",
+}
+
+
+class TritonDriver(DriverBase):
+    """The driver of a backend. A vendor derives from it, sets the class attributes, and writes two methods.
+
+    One object serves all threads; the current device and stream are each thread's own. Devices are made when
+    they are first needed, so that asking for the target is all that importing Triton costs.
+    """
+
+    backend_name: ClassVar[str]
+    """Name of the backend's entry point, as in ``TRITON_DEFAULT_BACKEND``."""
+    fallback: ClassVar[bool] = False
+    """Whether the backend steps back for any other that is there: for devices that every machine has."""
+    torch_device: ClassVar[str] = "cpu"
+    """Type of the torch device whose tensors kernels of this backend take."""
+    benchmark_cache_bytes: ClassVar[int] = 32 << 20
+    """Bytes to overwrite between timed runs so that each starts with cold caches."""
+    launcher_cls: Any
+    """``launcher_cls(source, metadata)`` makes the callable that launches a compiled kernel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.utils = DriverUtils(self)
+        self._current = _Current()
+
+    # --- what a vendor writes ----------------------------------------------------------------------------
+
+    @abstractmethod
+    def make_device(self) -> Device:
+        """Open the device. Called once, when it is first needed."""
+
+    @abstractmethod
+    def make_target(self, device: Device) -> GPUTarget:
+        """The target that kernels for `device` are compiled for."""
+
+    def make_devices(self) -> Sequence[Device]:
+        """All devices of the backend, where there are several; `make_device` is not called then."""
+        return [self.make_device()]
+
+    @classmethod
+    def is_available(cls) -> bool:
+        """Whether a device of this kind is in the machine. Should be cheap: Triton asks it early."""
+        return True
+
+    # --- selection ---------------------------------------------------------------------------------------
+
+    @classmethod
+    def is_active(cls) -> bool:
+        """Whether Triton shall use this backend.
+
+        Where ``TRITON_DEFAULT_BACKEND`` is set it decides. Else the device must be there and no driver of
+        another origin active; a `fallback` also steps back for the kit's other backends, and of several
+        fallbacks the first by name stays. Drivers of the kit are never asked for `is_active` here, only for
+        what they are, so two of them cannot ask each other for ever.
+        """
+        selected = active.selected_backend()
+        if selected is not None:
+            return selected == cls.backend_name and cls.is_available()
+        return cls.is_available() and not any(
+            cls._yields_to(name, driver) for name, driver in active.registered_drivers().items()
+        )
+
+    @classmethod
+    def _yields_to(cls, name: str, driver: Any) -> bool:
+        if name == cls.backend_name:
+            return False
+        if not (isinstance(driver, type) and issubclass(driver, TritonDriver)):
+            return active.reports_active(driver)
+        if not cls.fallback or not driver.is_available():
+            return False
+        return not driver.fallback or name < cls.backend_name
+
+    # --- devices, targets, streams -----------------------------------------------------------------------
+
+    @cached_property
+    def devices(self) -> Sequence[Device]:
+        """The devices, opened at the first call."""
+        return self.make_devices()
+
+    @property
+    def device(self) -> Device:
+        """The current device."""
+        return self.devices[self._current.device]
+
+    @cached_property
+    def _targets(self) -> list[GPUTarget]:
+        return [self.make_target(device) for device in self.devices]
+
+    def get_current_target(self) -> GPUTarget:
+        return self._targets[self._current.device]
+
+    def get_current_device(self) -> int:
+        return self._current.device
+
+    def set_current_device(self, device: int) -> None:
+        """Make the device of that index current in this thread."""
+        self._check_device(device)
+        self._current.device = device
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        """Handle of the stream that launches of this thread go to."""
+        return self._current.streams.get(self._current.device if device is None else device, DEFAULT_STREAM)
+
+    def set_current_stream(self, stream: int, device: int | None = None) -> None:
+        """Let launches of this thread on a device (the current one) go to `stream`."""
+        self._current.streams[self._current.device if device is None else device] = stream
+
+    @contextmanager
+    def stream(self, stream: int) -> Iterator[int]:
+        """A context in which `stream` is current on the current device."""
+        device, previous = self._current.device, self.get_current_stream()
+        self.set_current_stream(stream, device)
+        try:
+            yield stream
+        finally:
+            self.set_current_stream(previous, device)
+
+    def _check_device(self, device: int) -> None:
+        if not 0 <= device < len(self.devices):
+            raise InvalidArgument(f"{self.backend_name}: there is no device {device} of {len(self.devices)}")
+
+    # --- types, torch ------------------------------------------------------------------------------------
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        """The C++ type in which a parameter of Triton's type `ty` is passed."""
+        if ty.startswith("*"):
+            return "void*"
+        try:
+            return _CPP_TYPES[ty]
+        except KeyError:
+            raise SignatureError(f"no C++ type for a parameter of type {ty!r}") from None
+
+    def get_active_torch_device(self) -> Any:
+        import torch
+
+        return torch.device(self.torch_device)
+
+    # --- benchmarks --------------------------------------------------------------------------------------
+
+    def get_device_interface(self) -> DeviceInterface:
+        """What ``triton.testing`` uses of ``torch.cuda``, over this driver and without torch."""
+        return DeviceInterface(self)
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        return Benchmarker(self)
+
+    def get_empty_cache_for_benchmark(self) -> DeviceArray:
+        return DeviceArray.empty(self.benchmark_cache_bytes, "uint8", self.device)
+
+    def clear_cache(self, cache: DeviceArray) -> None:
+        cache.fill_(0, stream=self.get_current_stream())
+
+    def allocate_default_profile_scratch(self, size: int, alignment: int, stream: int | None) -> DeviceArray:
+        return DeviceArray.zeros(
+            size, "uint8", self.device, stream=stream or DEFAULT_STREAM, alignment=alignment
+        )
+
+
+class _Current(threading.local):
+    def __init__(self) -> None:
+        self.device = 0
+        self.streams: dict[int, int] = {}
+
+
+class DriverUtils:
+    """What Triton's compiled kernels ask of ``driver.utils``."""
+
+    def __init__(self, driver: TritonDriver) -> None:
+        self._driver = driver
+        self._owners: dict[int, tuple[Device, int]] = {}
+        self._lock = threading.Lock()
+        self._next = 1
+
+    def load_binary(
+        self, name: str, kernel: bytes, shared: int, device: int
+    ) -> tuple[int, int, int, int, int]:
+        """Load a kernel: (module, function, registers, spills, largest count of threads).
+
+        The module handle is the driver's own, as Triton does not say which device it unloads from.
+        """
+        self._driver._check_device(device)
+        owner = self._driver.devices[device]
+        module = owner.load_module(kernel, name)
+        function = owner.get_function(module, name)
+        with self._lock:
+            handle, self._next = self._next, self._next + 1
+            self._owners[handle] = (owner, module)
+        return handle, function, 0, 0, owner.properties().max_threads_per_program
+
+    def unload_module(self, module: int) -> None:
+        with self._lock:
+            found = self._owners.pop(module, None)
+        if found is None:
+            raise InvalidArgument(
+                f"{self._driver.backend_name}: module {module} does not exist or was unloaded"
+            )
+        owner, handle = found
+        owner.unload_module(handle)
+
+    def get_device_properties(self, device: int) -> dict[str, Any]:
+        """The properties under the names that Triton reads (rates in kHz, sizes in bytes)."""
+        self._driver._check_device(device)
+        properties = self._driver.devices[device].properties()
+        return {
+            "max_shared_mem": properties.max_scratch_bytes,
+            "max_num_regs": 0,
+            "multiprocessor_count": properties.core_count,
+            "warpSize": properties.warp_size,
+            "sm_clock_rate": properties.clock_rate_khz,
+            "mem_clock_rate": properties.memory_clock_rate_khz,
+            "mem_bus_width": properties.memory_bus_width_bits,
+            "arch": properties.arch,
+            "name": properties.name,
+            "total_memory": properties.memory_bytes,
+            **properties.extra,
+        }

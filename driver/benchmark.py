@@ -1,0 +1,61 @@
+"""Timing of kernels for the autotuner: wall clock around a call and the wait for its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from triton_porting_kit.driver.adapter import TritonDriver
+
+_MINIMUM_RUNS = 3
+_PATIENCE = 4.0
+
+
+class Benchmarker:
+    """Takes the time of a call; the signature and the results are those of ``triton.testing.do_bench``."""
+
+    def __init__(self, driver: TritonDriver) -> None:
+        self._driver = driver
+
+    def __call__(
+        self,
+        fn: Callable[[], Any],
+        *,
+        warmup: float = 25,
+        rep: float = 100,
+        grad_to_none: Iterable[Any] | None = None,
+        quantiles: Sequence[float] | None = None,
+        return_mode: str = "mean",
+    ) -> Any:
+        """Milliseconds of one call of `fn`, with cold caches.
+
+        Runs `fn` for `warmup`, then for `rep` milliseconds of its own time, at least three times. Clearing
+        the caches is not counted, but what it all takes is limited to four times `rep`.
+        """
+        from triton.testing import _summarize_statistics
+
+        if return_mode not in ("min", "max", "mean", "median", "all"):
+            raise ValueError(f"return_mode {return_mode!r} is not one of min, max, mean, median, all")
+        cache = self._driver.get_empty_cache_for_benchmark()
+        deadline = time.perf_counter() + warmup * 1e-3
+        self._run(fn)
+        while time.perf_counter() < deadline:
+            self._run(fn)
+        times: list[float] = []
+        spent, deadline = 0.0, time.perf_counter() + _PATIENCE * rep * 1e-3
+        while len(times) < _MINIMUM_RUNS or (spent < rep and time.perf_counter() < deadline):
+            for tensor in grad_to_none or ():
+                tensor.grad = None
+            self._driver.clear_cache(cache)
+            self._driver.device.synchronize()
+            times.append(self._run(fn))
+            spent += times[-1]
+        return _summarize_statistics(times, quantiles, return_mode)
+
+    def _run(self, fn: Callable[[], Any]) -> float:
+        start = time.perf_counter()
+        fn()
+        self._driver.device.synchronize()
+        return (time.perf_counter() - start) * 1e3

@@ -1,0 +1,202 @@
+"""`Device`: the hooks that a vendor writes, and the plain data that passes through them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+Buffer: TypeAlias = Any
+"""An object with the buffer protocol (bytes, bytearray, memoryview, a numpy array, ...)."""
+
+DEFAULT_STREAM = 0
+"""Handle of the stream that every device has from the start."""
+
+DEFAULT_ALIGNMENT = 64
+"""Bytes; the alignment of memory where the caller asks for none."""
+
+
+@dataclass(frozen=True)
+class DeviceProperties:
+    """What a device is. Sizes are in bytes, rates in kHz; 0 where it is unknown or has no meaning."""
+
+    name: str
+    """For people, e.g. ``AMD EPYC 9755``."""
+    arch: str
+    """For the compiler, e.g. ``x86_64`` or ``gfx942``."""
+    memory_bytes: int
+    """Device memory in total."""
+    core_count: int
+    """Programs that run at the same time at full speed."""
+    max_scratch_bytes: int
+    """On-chip memory that one program may use (Triton's shared memory)."""
+    max_threads_per_program: int = 1024
+    """Largest ``num_warps * warp_size`` of one program."""
+    warp_size: int = 1
+    """Lanes that run in lock step."""
+    clock_rate_khz: int = 0
+    memory_clock_rate_khz: int = 0
+    memory_bus_width_bits: int = 0
+    host_visible_memory: bool = False
+    """Whether the host may read and write device memory at its device address."""
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Anything else that the vendor's own code wants to know."""
+
+
+@dataclass(frozen=True)
+class NativeLaunchEntry:
+    """A launch routine in native code, for launchers that do not pass through Python.
+
+    `function` is the address of ::
+
+        int32_t launch(void *context, uint64_t stream, uint64_t function,
+                       uint32_t gx, uint32_t gy, uint32_t gz, const void *args, uint64_t args_size,
+                       char *message, uint64_t message_size)
+
+    and `context` its first argument. It may be called from any thread, without the interpreter's lock. It has
+    taken what it needs of `args` when it returns. It returns 0 or 1 `OutOfMemory`, 2 `InvalidPointer`,
+    3 `InvalidModule`, 4 `LaunchError`, 5 `DeviceLost`, with a NUL-terminated text in `message`. Both numbers
+    are valid as long as the device object lives.
+    """
+
+    function: int
+    context: int
+
+
+class Device(ABC):
+    """One device: memory, copies, streams, events, modules, launches.
+
+    Rules for every hook:
+
+    - Addresses, sizes (bytes) and handles are non-negative integers. A handle is made by this device, belongs
+      to it, and is 0 only for the default stream.
+    - Mistakes raise a sub-class of `triton_porting_kit.errors.DeviceError` whose message names the call, the
+      device and the argument: `InvalidArgument` for impossible sizes, values and handles of streams and
+      events, `InvalidPointer` for addresses, `InvalidModule` for binaries, modules and functions,
+      `LaunchError` for launches, `OutOfMemory`, and `DeviceLost` once the device needs `reset`.
+    - A hook that takes `stream` puts its work behind what is on that stream and may return before it has run.
+      A failure while it runs is raised by the next `synchronize` that covers the stream, once.
+    - Hooks may be called from any thread.
+    """
+
+    generation: int = 0
+    """Counts resets: whatever was made in an earlier generation is gone."""
+
+    @abstractmethod
+    def properties(self) -> DeviceProperties:
+        """What this device is. Does not change during the life of the object."""
+
+    # --- memory ------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def memalloc(self, size: int, alignment: int = DEFAULT_ALIGNMENT) -> int:
+        """Allocate `size` bytes at a multiple of `alignment`, a power of two, and return the address.
+
+        Size 0 gives an address too, unique among live allocations and to be freed like any other. The
+        contents are undefined. Raises `OutOfMemory`, and `InvalidArgument` for a negative size or a bad
+        alignment.
+        """
+
+    @abstractmethod
+    def memfree(self, addr: int) -> None:
+        """Free what `memalloc` returned; work in flight that uses it ends first.
+
+        Raises `InvalidPointer` for NULL, an address that was freed before, or one that `memalloc` did not
+        return.
+        """
+
+    @abstractmethod
+    def memcpy_htod(self, dst: int, src: Buffer, stream: int = DEFAULT_STREAM) -> None:
+        """Copy the whole of a contiguous host buffer to device address `dst`.
+
+        `src` stays alive until the copy has run; changing it before is the caller's race. Raises
+        `InvalidPointer` when `dst` is NULL or freed or the range leaves its allocation.
+        """
+
+    @abstractmethod
+    def memcpy_dtoh(self, dst: Buffer, src: int, stream: int = DEFAULT_STREAM) -> None:
+        """Fill a contiguous writable host buffer from device address `src`; errors as `memcpy_htod`."""
+
+    @abstractmethod
+    def memcpy_dtod(self, dst: int, src: int, size: int, stream: int = DEFAULT_STREAM) -> None:
+        """Copy `size` bytes within the device; overlapping ranges give undefined contents. Errors as above."""
+
+    @abstractmethod
+    def memset(self, dst: int, value: int, size: int, stream: int = DEFAULT_STREAM) -> None:
+        """Set `size` bytes to the byte `value` (0 to 255). Errors as above."""
+
+    # --- streams and events ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def create_stream(self) -> int:
+        """A new stream. Its work runs in order, independently of all other streams, the default included."""
+
+    @abstractmethod
+    def destroy_stream(self, stream: int) -> None:
+        """Let the stream's work end, destroy it, and raise its failure if one has not been raised yet."""
+
+    @abstractmethod
+    def synchronize(self, stream: int | None = None) -> None:
+        """Wait for everything on `stream` (None: on the device); raise the first failure not yet raised."""
+
+    @abstractmethod
+    def create_event(self) -> int:
+        """A new event, not yet recorded."""
+
+    @abstractmethod
+    def destroy_event(self, event: int) -> None:
+        """Destroy an event. Who waits for it goes on waiting for what was recorded."""
+
+    @abstractmethod
+    def record_event(self, event: int, stream: int = DEFAULT_STREAM) -> None:
+        """Let `event` stand for the work that is on `stream` now, instead of what it stood for before."""
+
+    @abstractmethod
+    def wait_event(self, stream: int, event: int) -> None:
+        """Work put on `stream` from now on starts after what `event` stands for now (nothing: at once)."""
+
+    @abstractmethod
+    def synchronize_event(self, event: int) -> None:
+        """Wait on the host for what `event` stands for; returns at once if it was never recorded."""
+
+    @abstractmethod
+    def elapsed_time(self, start: int, end: int) -> float:
+        """Milliseconds between two events; `InvalidArgument` if one was not recorded or not reached yet."""
+
+    # --- modules and launches ----------------------------------------------------------------------------
+
+    @abstractmethod
+    def load_module(self, binary: bytes, name: str) -> int:
+        """Load what the compiler's last stage made for kernel `name`. Raises `InvalidModule`."""
+
+    @abstractmethod
+    def unload_module(self, module: int) -> None:
+        """Unload a module; launches in flight end first. Raises `InvalidModule` for an unknown handle."""
+
+    @abstractmethod
+    def get_function(self, module: int, name: str) -> int:
+        """Handle of kernel `name` in a module, for `launch`. Raises `InvalidModule` if it is not there."""
+
+    @abstractmethod
+    def launch(self, function: int, grid: Sequence[int], stream: int, args: bytes) -> None:
+        """Run a kernel for every program of a grid of one to three counts; missing counts are 1.
+
+        `args` is the packed argument block; the device has taken a copy when the call returns. A grid with a
+        0 runs nothing. Raises `LaunchError` for a bad grid, function or stream.
+        """
+
+    def launch_entry(self) -> NativeLaunchEntry | None:
+        """`launch` in native code, or None where there is only the Python hook."""
+        return None
+
+    # --- life --------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Bring the device back to its first state: all memory, streams, events and modules are gone.
+
+        Sub-classes call this one, which starts the next generation: arrays made before then know that their
+        memory is gone, and do not free it.
+        """
+        self.generation += 1

@@ -1,0 +1,235 @@
+"""`HostDevice`: the host CPU behind the device hooks."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import platform
+import threading
+import weakref
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from triton_porting_kit.driver.device import (
+    DEFAULT_ALIGNMENT,
+    DEFAULT_STREAM,
+    Buffer,
+    Device,
+    DeviceProperties,
+    NativeLaunchEntry,
+)
+from triton_porting_kit.driver.host import _host
+from triton_porting_kit.driver.host.elf import defined_symbols
+from triton_porting_kit.errors import InvalidModule, LaunchError
+from triton_porting_kit.toolchain.llvm import LinkedObject
+
+ABI_VERSION = 1
+"""Version of the kernel ABI that this device runs: the data symbol ``tpk_host_abi_version``."""
+
+_VERSION_SYMBOL = "tpk_host_abi_version"
+_SCRATCH_LIMIT = 1 << 30
+_THREAD_LIMIT = 1 << 20  # a program is one thread, whatever num_warps says: no limit to speak of
+
+
+class _Module:
+    """A linked object, its only kernel, and that kernel's function handle."""
+
+    def __init__(self, code: LinkedObject, name: str, function: int) -> None:
+        self.code = code
+        self.name = name
+        self.function = function
+
+
+class HostDevice(Device):
+    """The host CPU.
+
+    Device memory is host memory: memory of torch or numpy may be copied to and from, and used by kernels,
+    where it lies. The default stream is synchronous, because such memory has no stream that its owner could
+    wait for: a launch or copy on it has finished when the call returns. It is ordered with nothing else.
+    Streams that are created are asynchronous; when an operation fails, what is queued behind it on that
+    stream is dropped until the failure has been raised.
+
+    Grids run on a pool of threads that all devices of the process share; ``TPK_NUM_THREADS`` sets their
+    number (default: the cores that the process may use) and is read at the first launch.
+
+    After ``os.fork()`` the child goes on with its copy: memory, modules and streams work, threads are made
+    anew. Work that was pending at the fork is the parent's: the child's streams are empty, and events whose
+    work was pending count as never recorded. When the interpreter exits, work that has not started is
+    dropped.
+    """
+
+    def __init__(self, memory_limit: int | None = None) -> None:
+        """`memory_limit`: bytes that may be allocated at a time; the machine's memory by default."""
+        self._memory_limit = _physical_memory() if memory_limit is None else memory_limit
+        self._native = _host.Host(self._memory_limit)
+        self._modules: dict[int, _Module] = {}
+        self._retired: list[tuple[LinkedObject, _host.RemovedFunction]] = []
+        self._lock = threading.RLock()
+        self._next_module = 1
+        _open_devices.add(self)
+
+    def __repr__(self) -> str:
+        return f"HostDevice({self.properties().name!r})"
+
+    def properties(self) -> DeviceProperties:
+        return self._properties
+
+    @cached_property
+    def _properties(self) -> DeviceProperties:
+        return DeviceProperties(
+            name=_cpu_name(),
+            arch=platform.machine(),
+            memory_bytes=self._memory_limit,
+            core_count=len(os.sched_getaffinity(0)),
+            max_scratch_bytes=_SCRATCH_LIMIT,
+            max_threads_per_program=_THREAD_LIMIT,
+            host_visible_memory=True,
+        )
+
+    # --- memory ------------------------------------------------------------------------------------------
+
+    def memalloc(self, size: int, alignment: int = DEFAULT_ALIGNMENT) -> int:
+        return self._native.memalloc(size, alignment)
+
+    def memfree(self, addr: int) -> None:
+        self._native.memfree(addr)
+
+    def memory_usage(self) -> tuple[int, int, int, int]:
+        """Bytes in use, their highest value so far, live allocations, and the limit in bytes."""
+        return self._native.memory_usage()
+
+    def memcpy_htod(self, dst: int, src: Buffer, stream: int = DEFAULT_STREAM) -> None:
+        self._native.memcpy_htod(dst, src, stream)
+
+    def memcpy_dtoh(self, dst: Buffer, src: int, stream: int = DEFAULT_STREAM) -> None:
+        self._native.memcpy_dtoh(dst, src, stream)
+
+    def memcpy_dtod(self, dst: int, src: int, size: int, stream: int = DEFAULT_STREAM) -> None:
+        self._native.memcpy_dtod(dst, src, size, stream)
+
+    def memset(self, dst: int, value: int, size: int, stream: int = DEFAULT_STREAM) -> None:
+        self._native.memset(dst, value, size, stream)
+
+    # --- streams and events ------------------------------------------------------------------------------
+
+    def create_stream(self) -> int:
+        return self._native.create_stream()
+
+    def destroy_stream(self, stream: int) -> None:
+        self._native.destroy_stream(stream)
+
+    def synchronize(self, stream: int | None = None) -> None:
+        if stream is None:
+            self._native.synchronize_all()
+        else:
+            self._native.synchronize(stream)
+
+    def create_event(self) -> int:
+        return self._native.create_event()
+
+    def destroy_event(self, event: int) -> None:
+        self._native.destroy_event(event)
+
+    def record_event(self, event: int, stream: int = DEFAULT_STREAM) -> None:
+        self._native.record_event(event, stream)
+
+    def wait_event(self, stream: int, event: int) -> None:
+        self._native.wait_event(stream, event)
+
+    def synchronize_event(self, event: int) -> None:
+        self._native.synchronize_event(event)
+
+    def elapsed_time(self, start: int, end: int) -> float:
+        return self._native.elapsed_time(start, end)
+
+    # --- modules and launches ----------------------------------------------------------------------------
+
+    def load_module(self, binary: bytes, name: str) -> int:
+        binary = bytes(binary)
+        exports = (name, f"{name}__scratch_bytes", _VERSION_SYMBOL)
+        try:
+            missing = set(exports) - defined_symbols(binary)
+            if missing:
+                raise InvalidModule(f"it does not define {', '.join(sorted(missing))}")
+            code = LinkedObject(binary, exports)
+            version = ctypes.c_int32.from_address(code.addresses[_VERSION_SYMBOL]).value
+            if version != ABI_VERSION:
+                raise InvalidModule(f"it was made for kernel ABI {version}, this device runs {ABI_VERSION}")
+            scratch = ctypes.c_int64.from_address(code.addresses[exports[1]]).value
+            if not 0 <= scratch <= _SCRATCH_LIMIT:
+                raise InvalidModule(f"it asks for {scratch} bytes of scratch, the limit is {_SCRATCH_LIMIT}")
+        except InvalidModule as error:
+            raise InvalidModule(f"host CPU: load_module: the binary of kernel '{name}': {error}") from error
+        with self._lock:
+            self._drop_retired()
+            handle, self._next_module = self._next_module, self._next_module + 1
+            function = self._native.add_function(code.addresses[name], scratch, name)
+            self._modules[handle] = _Module(code, name, function)
+        return handle
+
+    def unload_module(self, module: int) -> None:
+        with self._lock:
+            gone = self._module("unload_module", module)
+            del self._modules[module]
+            # Work in flight still runs the code: it is dropped later, so that unloading need not wait.
+            self._retired.append((gone.code, self._native.remove_function(gone.function)))
+            self._drop_retired()
+
+    def get_function(self, module: int, name: str) -> int:
+        with self._lock:
+            found = self._module("get_function", module)
+        if found.name != name:
+            raise InvalidModule(f"host CPU: get_function: module {module} holds '{found.name}', not '{name}'")
+        return found.function
+
+    def _module(self, call: str, handle: int) -> _Module:
+        try:
+            return self._modules[handle]
+        except KeyError:
+            raise InvalidModule(f"host CPU: {call}: module {handle} does not exist or was unloaded") from None
+
+    def _drop_retired(self) -> None:
+        self._retired = [(code, function) for code, function in self._retired if function.busy]
+
+    def launch(self, function: int, grid: Sequence[int], stream: int, args: bytes) -> None:
+        if not 1 <= len(grid) <= 3:
+            raise LaunchError(f"host CPU: launch: the grid has {len(grid)} counts, not one to three")
+        x, y, z = (*grid, 1, 1)[:3]
+        self._native.launch(function, (x, y, z), stream, args)
+
+    def launch_entry(self) -> NativeLaunchEntry:
+        return NativeLaunchEntry(function=_host.launch_entry, context=self._native.context)
+
+    # --- life --------------------------------------------------------------------------------------------
+
+    def reset(self) -> None:
+        with self._lock:
+            super().reset()
+            self._native.reset()
+            self._modules.clear()
+            self._retired.clear()
+
+
+_open_devices: weakref.WeakSet[HostDevice] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_devices() -> None:
+    # Kernels and buffers must not be taken away under running work when the interpreter ends.
+    for device in list(_open_devices):
+        device._native.close()
+
+
+def _physical_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())

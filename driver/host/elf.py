@@ -1,0 +1,119 @@
+"""Structural check of a relocatable object, so that a linker is only given what it cannot trip over."""
+
+from __future__ import annotations
+
+import platform
+import struct
+
+from triton_porting_kit.errors import InvalidModule
+
+_MACHINES = {"x86_64": 62, "aarch64": 183, "riscv64": 243}
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_RELOCATION = struct.Struct("<QQq")
+_RELOCATABLE = 1
+_SYMTAB, _STRTAB, _RELA, _NOBITS = 2, 3, 4, 8
+_FIRST_RESERVED_SECTION = 0xFF00
+_UNDEFINED = 0
+
+
+class _Section:
+    """One entry of the section table, its contents already known to lie inside the file."""
+
+    def __init__(self, index: int, fields: tuple[int, ...], data: bytes) -> None:
+        (_, self.type, _, _, self.offset, self.size, self.link, self.info, _, self.entry_size) = fields
+        self.index = index
+        occupied = 0 if self.type == _NOBITS else self.size
+        if self.offset + occupied > len(data):
+            raise InvalidModule(
+                f"section {index} ends at byte {self.offset + occupied}, the file at {len(data)}: truncated?"
+            )
+        self.data = data[self.offset : self.offset + occupied]
+
+    def entries(self, layout: struct.Struct) -> list[tuple[int, ...]]:
+        if self.entry_size != layout.size or len(self.data) % layout.size:
+            raise InvalidModule(f"section {self.index} is no table of {layout.size}-byte entries")
+        return list(layout.iter_unpack(self.data))
+
+
+def defined_symbols(data: bytes) -> set[str]:
+    """The names that a relocatable ELF object for this machine defines.
+
+    Raises `InvalidModule` when `data` is anything else, or when headers, sections, symbols, strings or
+    relocations point outside of the file.
+    """
+    sections = _sections(data)
+    symbols: set[str] = set()
+    for section in sections:
+        if section.type == _SYMTAB:
+            symbols |= _symbols(section, sections)
+        elif section.type == _RELA:
+            _check_relocations(section, sections)
+    return symbols
+
+
+def _sections(data: bytes) -> list[_Section]:
+    if data[:4] != b"\x7fELF":
+        raise InvalidModule(f"no ELF object: it starts with {data[:4]!r}")
+    if len(data) < _HEADER.size:
+        raise InvalidModule(f"{len(data)} bytes are less than an ELF header: truncated?")
+    (ident, kind, machine, _, _, _, table, _, _, _, _, entry_size, count, names) = _HEADER.unpack_from(data)
+    if ident[4] != 2 or ident[5] != 1:
+        raise InvalidModule("no 64-bit little-endian ELF object")
+    expected = _MACHINES.get(platform.machine())
+    if machine != expected:
+        raise InvalidModule(f"made for ELF machine {machine}; this host is {platform.machine()} ({expected})")
+    if kind != _RELOCATABLE:
+        raise InvalidModule(f"no relocatable object (ELF type {kind}, expected {_RELOCATABLE})")
+    if entry_size != _SECTION.size or count == 0:
+        raise InvalidModule(f"no usable section table ({count} entries of {entry_size} bytes)")
+    end = table + count * entry_size
+    if end > len(data):
+        raise InvalidModule(
+            f"the section table ends at byte {end} of a file of {len(data)} bytes: truncated?"
+        )
+    sections = [
+        _Section(index, _SECTION.unpack_from(data, table + index * entry_size), data)
+        for index in range(count)
+    ]
+    _strings(sections, names)
+    return sections
+
+
+def _section(sections: list[_Section], index: int) -> _Section:
+    if index >= len(sections):
+        raise InvalidModule(f"section {index} is referred to, but there are only {len(sections)}")
+    return sections[index]
+
+
+def _strings(sections: list[_Section], index: int) -> bytes:
+    strings = _section(sections, index)
+    if strings.type != _STRTAB or strings.data[-1:] != b"\0":
+        raise InvalidModule(f"section {index} is no string table")
+    return strings.data
+
+
+def _symbols(section: _Section, sections: list[_Section]) -> set[str]:
+    strings = _strings(sections, section.link)
+    defined = set()
+    for name, _, _, place, _, _ in section.entries(_SYMBOL):
+        if name >= len(strings):
+            raise InvalidModule(f"a symbol's name lies outside of its string table (offset {name})")
+        if place == _UNDEFINED:
+            continue
+        if place < _FIRST_RESERVED_SECTION:
+            _section(sections, place)
+        defined.add(strings[name : strings.index(b"\0", name)].decode(errors="replace"))
+    return defined
+
+
+def _check_relocations(section: _Section, sections: list[_Section]) -> None:
+    symbols = _section(sections, section.link)
+    count = len(symbols.data) // _SYMBOL.size
+    target = _section(sections, section.info)
+    for offset, info, _ in section.entries(_RELOCATION):
+        if info >> 32 >= count or offset >= max(target.size, 1):
+            raise InvalidModule(
+                f"a relocation of section {section.info} points outside of it or of the symbols"
+            )

@@ -1,0 +1,211 @@
+#include "host.h"
+
+#include <cstring>
+
+namespace tpk {
+namespace {
+
+void *pointer(uint64_t address) { return reinterpret_cast<void *>(address); }
+
+[[noreturn]] void unknown(const char *call, const char *what, uint64_t handle) {
+  throw Error(Code::InvalidArgument, text(call, ": ", what, " ", handle, " does not exist or was destroyed"));
+}
+
+// memmove, because NULL with size 0 is legal here and ranges may overlap.
+void move(void *target, const void *source, uint64_t size) {
+  if (size)
+    std::memmove(target, source, size);
+}
+
+} // namespace
+
+void Host::release(uint64_t address) {
+  for (auto &stream : streams())
+    stream->drain();
+  memory_.release(address);
+}
+
+void Host::copyIn(uint64_t target, const void *source, uint64_t size, uint64_t stream, Keep keep) {
+  memory_.check("memcpy_htod", "dst", target, size);
+  submit("memcpy_htod", stream, [=, keep = std::move(keep)] { move(pointer(target), source, size); });
+}
+
+void Host::copyOut(void *target, uint64_t source, uint64_t size, uint64_t stream, Keep keep) {
+  memory_.check("memcpy_dtoh", "src", source, size);
+  submit("memcpy_dtoh", stream, [=, keep = std::move(keep)] { move(target, pointer(source), size); });
+}
+
+void Host::copy(uint64_t target, uint64_t source, uint64_t size, uint64_t stream) {
+  memory_.check("memcpy_dtod", "dst", target, size);
+  memory_.check("memcpy_dtod", "src", source, size);
+  submit("memcpy_dtod", stream, [=] { move(pointer(target), pointer(source), size); });
+}
+
+void Host::fill(uint64_t target, uint8_t value, uint64_t size, uint64_t stream) {
+  memory_.check("memset", "dst", target, size);
+  submit("memset", stream, [=] {
+    if (size)
+      std::memset(pointer(target), value, size);
+  });
+}
+
+uint64_t Host::createStream() {
+  std::lock_guard lock(tables_);
+  streams_.emplace(nextHandle_, std::make_shared<Stream>());
+  return nextHandle_++;
+}
+
+void Host::destroyStream(uint64_t handle) {
+  if (handle == 0)
+    throw Error(Code::InvalidArgument, "destroy_stream: stream 0 is the default stream and cannot be destroyed");
+  StreamPointer gone = stream("destroy_stream", handle);
+  gone->drain();
+  {
+    std::lock_guard lock(tables_);
+    if (!streams_.erase(handle))
+      unknown("destroy_stream", "stream", handle);
+  }
+  if (auto error = gone->takeError())
+    throw *error;
+}
+
+void Host::synchronize(uint64_t handle) {
+  if (handle == 0)
+    return;
+  StreamPointer waited = stream("synchronize", handle);
+  waited->drain();
+  if (auto error = waited->takeError())
+    throw *error;
+}
+
+void Host::synchronizeAll() {
+  auto all = streams();
+  for (auto &stream : all)
+    stream->drain();
+  for (auto &stream : all)
+    if (auto error = stream->takeError()) // those of other streams wait for the next call
+      throw *error;
+}
+
+uint64_t Host::createEvent() {
+  std::lock_guard lock(tables_);
+  events_.emplace(nextHandle_, Event{});
+  return nextHandle_++;
+}
+
+void Host::destroyEvent(uint64_t event) {
+  std::lock_guard lock(tables_);
+  if (!events_.erase(event))
+    unknown("destroy_event", "event", event);
+}
+
+void Host::recordEvent(uint64_t event, uint64_t stream) {
+  auto record = std::make_shared<Record>();
+  latest("record_event", event);
+  submit("record_event", stream, [record] { record->finish(); }, Stream::Kind::Event);
+  std::lock_guard lock(tables_);
+  if (auto entry = events_.find(event); entry != events_.end())
+    entry->second.latest = record;
+}
+
+void Host::waitEvent(uint64_t stream, uint64_t event) {
+  RecordPointer record = latest("wait_event", event);
+  submit(
+      "wait_event", stream,
+      [record] {
+        if (record)
+          record->wait();
+      },
+      Stream::Kind::Event);
+}
+
+void Host::synchronizeEvent(uint64_t event) {
+  if (RecordPointer record = latest("synchronize_event", event))
+    record->wait();
+}
+
+double Host::elapsedMilliseconds(uint64_t start, uint64_t end) {
+  RecordPointer records[] = {latest("elapsed_time", start), latest("elapsed_time", end)};
+  for (int i = 0; i < 2; ++i) {
+    const char *which = i ? "end" : "start";
+    if (!records[i])
+      throw Error(Code::InvalidArgument, text("elapsed_time: the ", which, " event was never recorded"));
+    if (!records[i]->finished())
+      throw Error(Code::InvalidArgument, text("elapsed_time: the ", which,
+                                              " event has not been reached; synchronize it or its stream first"));
+  }
+  return double(records[1]->nanoseconds() - records[0]->nanoseconds()) * 1e-6;
+}
+
+void Host::submit(const char *call, uint64_t handle, Stream::Work work, Stream::Kind kind) {
+  if (handle == 0)
+    return work();
+  stream(call, handle)->submit(std::move(work), kind);
+}
+
+StreamPointer Host::stream(const char *call, uint64_t handle) {
+  std::lock_guard lock(tables_);
+  auto entry = streams_.find(handle);
+  if (entry == streams_.end())
+    unknown(call, "stream", handle);
+  return entry->second;
+}
+
+RecordPointer Host::latest(const char *call, uint64_t event) {
+  std::lock_guard lock(tables_);
+  auto entry = events_.find(event);
+  if (entry == events_.end())
+    unknown(call, "event", event);
+  return entry->second.latest;
+}
+
+std::vector<StreamPointer> Host::streams() {
+  std::lock_guard lock(tables_);
+  std::vector<StreamPointer> all;
+  for (auto &[handle, stream] : streams_)
+    all.push_back(stream);
+  return all;
+}
+
+void Host::close() {
+  auto all = streams();
+  cancel_.store(true);
+  // First every stream is told, then waited for: one may wait for an event of another.
+  for (auto &stream : all)
+    stream->stop();
+  for (auto &stream : all)
+    stream->join();
+  cancel_.store(false);
+}
+
+void Host::reset() {
+  for (auto &stream : streams())
+    stream->drain();
+  {
+    std::lock_guard lock(tables_);
+    streams_.clear();
+    events_.clear();
+    functions_.clear();
+  }
+  memory_.releaseAll();
+}
+
+void Host::lockAll() {
+  tables_.lock();
+  for (auto &[handle, stream] : streams_)
+    stream->lockForFork();
+  memory_.mutex.lock();
+}
+
+void Host::unlockAll(bool child) {
+  memory_.mutex.unlock();
+  for (auto &[handle, stream] : streams_)
+    stream->unlockAfterFork(child);
+  if (child)
+    for (auto &[handle, event] : events_)
+      if (event.latest && !event.latest->finished()) // its stream's work stayed with the parent
+        event.latest.reset();
+  tables_.unlock();
+}
+
+} // namespace tpk

@@ -1,0 +1,103 @@
+// The host CPU as a device: memory, streams, events and functions under integer handles. Knows nothing of Python.
+#pragma once
+
+#include "allocator.h"
+#include "events.h"
+#include "pool.h"
+#include "stream.h"
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace tpk {
+
+struct Function {
+  KernelEntry entry;
+  uint64_t scratchBytes;
+  std::string name;
+};
+
+using FunctionPointer = std::shared_ptr<const Function>;
+using StreamPointer = std::shared_ptr<Stream>;
+// Keeps whatever it points to alive for as long as asynchronous work needs it.
+using Keep = std::shared_ptr<void>;
+
+// Stream 0 is the default stream: its work runs on the calling thread and has finished when the call returns.
+// It is ordered with nothing else. Every member may be called from any thread.
+class Host {
+public:
+  explicit Host(uint64_t memoryLimit);
+  ~Host();
+  Host(const Host &) = delete;
+  Host &operator=(const Host &) = delete;
+
+  uint64_t allocate(uint64_t size, uint64_t alignment) { return memory_.allocate(size, alignment); }
+  // Waits for all asynchronous work first: it may use the memory.
+  void release(uint64_t address);
+  Allocator::Usage usage() { return memory_.usage(); }
+
+  // `source` or `target` outside of this device's memory stays alive through `keep`.
+  void copyIn(uint64_t target, const void *source, uint64_t size, uint64_t stream, Keep keep);
+  void copyOut(void *target, uint64_t source, uint64_t size, uint64_t stream, Keep keep);
+  void copy(uint64_t target, uint64_t source, uint64_t size, uint64_t stream);
+  void fill(uint64_t target, uint8_t value, uint64_t size, uint64_t stream);
+
+  uint64_t createStream();
+  void destroyStream(uint64_t stream);
+  // Both wait, and throw the first failure of asynchronous work that nobody has been told yet.
+  void synchronize(uint64_t stream);
+  void synchronizeAll();
+
+  uint64_t createEvent();
+  void destroyEvent(uint64_t event);
+  void recordEvent(uint64_t event, uint64_t stream);
+  void waitEvent(uint64_t stream, uint64_t event);
+  void synchronizeEvent(uint64_t event);
+  double elapsedMilliseconds(uint64_t start, uint64_t end);
+
+  uint64_t addFunction(uint64_t entry, uint64_t scratchBytes, std::string name);
+  // The caller keeps the code in memory until it holds the only reference.
+  FunctionPointer removeFunction(uint64_t function);
+  // `args` is copied where the launch does not finish within the call.
+  void launch(uint64_t stream, uint64_t function, const uint32_t (&grid)[3], const void *args, uint64_t size);
+
+  // Drops work that has not started, waits for what runs. Afterwards all work runs on the calling thread.
+  void close();
+  // Waits, then forgets every stream, event and function and frees all memory.
+  void reset();
+
+  static void lockForFork();
+  static void unlockAfterFork(bool child);
+
+private:
+  struct Event {
+    RecordPointer latest;
+  };
+
+  void submit(const char *call, uint64_t stream, Stream::Work work, Stream::Kind kind = Stream::Kind::Ordinary);
+  StreamPointer stream(const char *call, uint64_t handle);
+  RecordPointer latest(const char *call, uint64_t event);
+  std::vector<StreamPointer> streams();
+  void lockAll();
+  void unlockAll(bool child);
+
+  Allocator memory_;
+  std::mutex tables_; // of the maps below; never held while work runs
+  std::unordered_map<uint64_t, StreamPointer> streams_;
+  std::unordered_map<uint64_t, Event> events_;
+  std::unordered_map<uint64_t, FunctionPointer> functions_;
+  uint64_t nextHandle_ = 1;
+  std::atomic<bool> cancel_{false};
+};
+
+// Installs the handlers that let a forked child go on with its copy of every device.
+void installForkHandlers();
+
+} // namespace tpk
+
+// The launch entry of the kit's devices; `context` is a tpk::Host.
+extern "C" int32_t tpk_host_launch(void *context, uint64_t stream, uint64_t function, uint32_t gridX,
+                                   uint32_t gridY, uint32_t gridZ, const void *args, uint64_t argsSize,
+                                   char *message, uint64_t messageSize);

@@ -1,0 +1,43 @@
+// The one exception type of the native parts, and how its text is put together.
+#pragma once
+
+#include <cstdint>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace tpk {
+
+// 1 to 5 are the codes of the native launch entry; 6 never leaves through it.
+enum class Code : int32_t {
+  Ok = 0,
+  OutOfMemory = 1,
+  InvalidPointer = 2,
+  InvalidModule = 3,
+  LaunchError = 4,
+  DeviceLost = 5,
+  InvalidArgument = 6,
+};
+
+// What every message starts with once it leaves the native parts.
+inline constexpr const char *DeviceName = "host CPU";
+
+class Error : public std::runtime_error {
+public:
+  Error(Code code, const std::string &text) : std::runtime_error(text), code(code) {}
+  Code code;
+};
+
+template <typename... Parts> std::string text(const Parts &...parts) {
+  std::ostringstream stream;
+  (stream << ... << parts);
+  return stream.str();
+}
+
+inline std::string hex(uint64_t address) {
+  std::ostringstream stream;
+  stream << "0x" << std::hex << address;
+  return stream.str();
+}
+
+} // namespace tpk

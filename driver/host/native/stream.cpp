@@ -1,0 +1,121 @@
+#include "stream.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <system_error>
+
+namespace tpk {
+
+Stream::~Stream() {
+  stop();
+  join();
+}
+
+void Stream::submit(Work work, Kind kind) {
+  Queue &queue = *queue_;
+  std::unique_lock lock(queue.mutex);
+  if (queue.stopping) {
+    lock.unlock();
+    return work();
+  }
+  if (!queue.thread.joinable()) {
+    sigset_t all, previous; // signals are for the interpreter's threads
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &previous);
+    try {
+      queue.thread = std::thread([&queue] { serve(queue); });
+      pthread_setname_np(queue.thread.native_handle(), "tpk-stream");
+    } catch (const std::system_error &error) {
+      pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+      throw Error(Code::DeviceLost, text("stream: the system gives no thread for its work: ", error.what()));
+    }
+    pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+  }
+  queue.tasks.push_back({std::move(work), kind});
+  ++queue.submitted;
+  queue.arrived.notify_one();
+}
+
+void Stream::drain() {
+  Queue &queue = *queue_;
+  std::unique_lock lock(queue.mutex);
+  queue.progressed.wait(lock, [&queue, target = queue.submitted] { return queue.finished >= target; });
+}
+
+std::optional<Error> Stream::takeError() {
+  Queue &queue = *queue_;
+  std::lock_guard lock(queue.mutex);
+  std::optional<Error> error;
+  if (queue.error) {
+    std::string message = queue.error->what();
+    if (queue.dropped)
+      message += text("; ", queue.dropped, " operations behind it on this stream did not run");
+    error.emplace(queue.error->code, message);
+  }
+  queue.error.reset();
+  queue.dropped = 0;
+  return error;
+}
+
+void Stream::stop() {
+  Queue &queue = *queue_;
+  std::lock_guard lock(queue.mutex);
+  queue.stopping = true;
+  queue.arrived.notify_one();
+}
+
+void Stream::join() {
+  if (queue_->thread.joinable())
+    queue_->thread.join();
+}
+
+void Stream::unlockAfterFork(bool child) {
+  if (!child)
+    return queue_->mutex.unlock();
+  // The thread, and with it the pending work, is the parent's. The old queue is leaked: its thread object
+  // still counts as running, and its work may hold objects that only the interpreter may release.
+  bool stopping = queue_->stopping;
+  (void)queue_.release();
+  queue_.reset(new Queue);
+  queue_->stopping = stopping;
+}
+
+void Stream::serve(Queue &queue) {
+  for (std::unique_lock lock(queue.mutex);;) {
+    queue.arrived.wait(lock, [&queue] { return queue.stopping || !queue.tasks.empty(); });
+    if (queue.tasks.empty())
+      return;
+    Task task = std::move(queue.tasks.front());
+    queue.tasks.pop_front();
+    bool drop = task.kind == Kind::Ordinary && (queue.stopping || queue.error);
+    if (drop)
+      ++queue.dropped;
+    lock.unlock();
+    if (drop)
+      task.work = nullptr;
+    else
+      execute(queue, std::move(task));
+    lock.lock();
+    ++queue.finished;
+    queue.progressed.notify_all();
+  }
+}
+
+void Stream::execute(Queue &queue, Task task) {
+  std::optional<Error> error;
+  try {
+    task.work();
+  } catch (const Error &failure) {
+    error = failure;
+  } catch (const std::exception &failure) {
+    error.emplace(Code::DeviceLost, text("stream: ", failure.what()));
+  }
+  task.work = nullptr; // what the work keeps alive is given back before anyone sees it finished
+  if (error) {
+    std::lock_guard lock(queue.mutex);
+    if (!queue.error)
+      queue.error = error;
+  }
+}
+
+} // namespace tpk

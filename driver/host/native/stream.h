@@ -1,0 +1,62 @@
+// A queue of work with a thread of its own.
+#pragma once
+
+#include "status.h"
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace tpk {
+
+// Work runs in the order of submission. After a failure the work behind it is dropped, until the failure has
+// been taken; records and waits of events always run, or other streams would wait for ever.
+class Stream {
+public:
+  using Work = std::function<void()>;
+  enum class Kind { Ordinary, Event };
+
+  Stream() : queue_(new Queue) {}
+  ~Stream();
+
+  // Starts the thread at the first call. Throws DeviceLost when the system gives no thread.
+  void submit(Work work, Kind kind = Kind::Ordinary);
+  // Returns when everything submitted before the call has run.
+  void drain();
+  // The failure since the last call, if any.
+  std::optional<Error> takeError();
+  // Drops what has not started (`stop`), and waits for the thread to end (`join`). Then work runs on the caller.
+  void stop();
+  void join();
+
+  void lockForFork() { queue_->mutex.lock(); }
+  void unlockAfterFork(bool child);
+
+private:
+  struct Task {
+    Work work;
+    Kind kind;
+  };
+  struct Queue {
+    std::mutex mutex;
+    std::condition_variable arrived, progressed;
+    std::deque<Task> tasks;
+    uint64_t submitted = 0, finished = 0;
+    bool stopping = false;
+    std::optional<Error> error;
+    uint64_t dropped = 0;
+    std::thread thread;
+  };
+
+  static void serve(Queue &queue);
+  static void execute(Queue &queue, Task task);
+
+  std::unique_ptr<Queue> queue_;
+};
+
+} // namespace tpk

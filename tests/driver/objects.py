@@ -1,0 +1,99 @@
+"""Kernels as relocatable objects, made from LLVM IR text, following the kernel ABI of the host device."""
+
+from __future__ import annotations
+
+import functools
+
+import llvmlite.binding as llvm
+
+from triton_porting_kit.toolchain.llvm import target_machine
+
+_PROGRAMS = """
+define i32 @{name}(ptr %args, ptr %scratch, i64 %begin, i64 %end, i32 %gx, i32 %gy, i32 %gz) {{
+entry:
+  br label %loop
+loop:
+  %p = phi i64 [ %begin, %entry ], [ %next, %body.end ]
+  %done = icmp sge i64 %p, %end
+  br i1 %done, label %exit, label %body
+body:
+{body}
+  br label %body.end
+body.end:
+  %next = add i64 %p, 1
+  br label %loop
+exit:
+  ret i32 0
+{tail}
+}}
+"""
+
+BODIES = {
+    "empty": ("", ""),
+    # out[p] += p + 1, with out = args[0]
+    "count": (
+        """  %out = load ptr, ptr %args
+  %slot = getelementptr i64, ptr %out, i64 %p
+  %value = add i64 %p, 1
+  %old = load i64, ptr %slot
+  %new = add i64 %old, %value
+  store i64 %new, ptr %slot""",
+        "",
+    ),
+    # fails with code 7 from program args[0] on
+    "fail": (
+        """  %first = load i64, ptr %args
+  %bad = icmp sge i64 %p, %first
+  br i1 %bad, label %failed, label %ok
+ok:""",
+        "failed:\n  ret i32 7",
+    ),
+    # busy for args[1] additions, then *args[0] += 1
+    "spin": (
+        """  %out = load ptr, ptr %args
+  %limit.slot = getelementptr i64, ptr %args, i64 1
+  %limit = load i64, ptr %limit.slot
+  %i.slot = getelementptr i64, ptr %scratch, i64 0
+  store volatile i64 0, ptr %i.slot
+  br label %again
+again:
+  %i = load volatile i64, ptr %i.slot
+  %i.next = add i64 %i, 1
+  store volatile i64 %i.next, ptr %i.slot
+  %more = icmp slt i64 %i.next, %limit
+  br i1 %more, label %again, label %finished
+finished:
+  %old = atomicrmw add ptr %out, i64 1 seq_cst""",
+        "",
+    ),
+    # out[p] = address of the scratch, after writing its last 8 bytes
+    "scratch": (
+        """  %out = load ptr, ptr %args
+  %last = getelementptr i8, ptr %scratch, i64 {last}
+  store i64 %p, ptr %last
+  %slot = getelementptr i64, ptr %out, i64 %p
+  %address = ptrtoint ptr %scratch to i64
+  store i64 %address, ptr %slot""",
+        "",
+    ),
+}
+
+
+def ir(kind: str, name: str, *, scratch: int = 64, abi: int = 1) -> str:
+    body, tail = BODIES[kind]
+    return _PROGRAMS.format(name=name, body=body.replace("{last}", str(scratch - 8)), tail=tail) + (
+        f"@{name}__scratch_bytes = constant i64 {scratch}\n@tpk_host_abi_version = constant i32 {abi}\n"
+    )
+
+
+@functools.cache
+def assemble(text: str, triple: str | None = None) -> bytes:
+    machine = target_machine(triple)
+    module = llvm.parse_assembly(text)
+    module.triple = machine.triple
+    return machine.emit_object(module)
+
+
+def kernel(kind: str, name: str | None = None, **options: int) -> bytes:
+    """The object of a kernel of `BODIES` under its own or another name."""
+    return assemble(ir(kind, name or kind, **options))
