@@ -68,7 +68,8 @@ class Analysis:
                 return self.affine(owner.operands[0]) or Affine(self.scalar(value))
             return Affine(self.scalar(value))
         rule = _INTEGER_RULES.get(name)
-        return rule(self, owner, shape) if rule else None
+        found = rule(self, owner, shape) if rule else None
+        return None if found is None or _surely_wraps(found, shape, self.types.info(value).bits) else found
 
     def _binary(self, operation: Any) -> tuple[Affine, Affine] | None:
         left = self.affine(operation.operands[0])
@@ -220,6 +221,12 @@ def _largest(affine: Affine, shape: tuple[int, ...]) -> int | None:
         return None
     known = [v for v in values if v is not None]
     return known[0] + sum(s * (n - 1) for s, n in zip(known[1:], shape, strict=True))
+
+
+def _surely_wraps(affine: Affine, shape: tuple[int, ...], bits: int) -> bool:
+    """Whether constant parts alone leave the range of the type: a hash, rather than an address."""
+    reach = [abs(stride.value or 0) * (size - 1) for stride, size in zip(affine.strides, shape, strict=True)]
+    return max([abs(affine.offset.value or 0), *reach]) >= 1 << (bits - 1)
 
 
 def _same(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> Affine | None:

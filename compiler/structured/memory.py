@@ -48,6 +48,46 @@ def store(rewriter: Rewriter, operation: Any) -> None:
     rewriter.replace(operation)
 
 
+def atomic_load(rewriter: Rewriter, operation: Any) -> None:
+    """tt.atomic_load -> a volatile load with `sem` and `scope`."""
+    rewriter.emitter.before(operation)
+    pointer, mask = operation.operands
+    attributes: dict[str, Any] = {"volatile": ir.UnitAttr.get()}
+    _ordering(operation, attributes)
+    kinds = [operation.results[0].type]
+    mask = None if _is_true(mask) else mask
+    rewriter.replace(operation, *_access(rewriter, "load", pointer, mask, None, kinds, attributes).results)
+
+
+def atomic_store(rewriter: Rewriter, operation: Any) -> None:
+    """tt.atomic_store -> a volatile store with `sem` and `scope`."""
+    rewriter.emitter.before(operation)
+    pointer, value, mask = operation.operands
+    attributes: dict[str, Any] = {"volatile": ir.UnitAttr.get()}
+    _ordering(operation, attributes)
+    _access(rewriter, "store", pointer, None if _is_true(mask) else mask, value, [], attributes)
+    rewriter.replace(operation)
+
+
+def atomic_poll(rewriter: Rewriter, operation: Any) -> None:
+    """tt.atomic_poll -> a loop that loads until it finds the expected value."""
+    emitter = rewriter.emitter.before(operation)
+    if len(operation.operands) != 2:
+        fail(operation, "tl.atomic_poll with a time limit", "poll without timeout_ns")
+    pointer, expected = operation.operands
+    loop = emitter.op("scf.while", [], [], regions=2)
+    before, after = (region.blocks.append() for region in loop.regions)
+    emitter.at = ir.InsertionPoint(before)
+    attributes: dict[str, Any] = {"volatile": ir.UnitAttr.get()}
+    _ordering(operation, attributes)
+    found = _access(rewriter, "load", pointer, None, None, [expected.type], attributes).results[0]
+    predicate = {"predicate": emitter.integer(1)}
+    emitter.op("scf.condition", [emitter.value("arith.cmpi", [found, expected], rewriter.types.i1, predicate)], [])
+    emitter.at = ir.InsertionPoint(after)
+    emitter.op("scf.yield", [], [])
+    rewriter.replace(operation, emitter.constant(1, rewriter.types.i1))
+
+
 def atomic_rmw(rewriter: Rewriter, operation: Any) -> None:
     """tt.atomic_rmw -> tpk.atomic_rmw"""
     emitter = rewriter.emitter.before(operation)
@@ -63,6 +103,7 @@ def atomic_rmw(rewriter: Rewriter, operation: Any) -> None:
 
 
 def _is_true(mask: Any) -> bool:
+    """Whether a mask is a constant of which every element is true."""
     if isinstance(mask.owner, ir.Block) or mask.owner.operation.name != "arith.constant":
         return False
     attribute = mask.owner.attributes["value"]
