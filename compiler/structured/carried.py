@@ -66,9 +66,7 @@ def _carried_by(operation: Any) -> list[Carried]:
         ]
         after = [
             Carried([argument, result], [(condition, 1 + i)])
-            for i, (argument, result) in enumerate(
-                zip(regions[1].blocks[0].arguments, results, strict=True)
-            )
+            for i, (argument, result) in enumerate(zip(regions[1].blocks[0].arguments, results, strict=True))
         ]
         return before + after
     if name == "scf.if":
@@ -103,7 +101,7 @@ class CarriedValues:
         while True:
             for c in carried:
                 self._assume(operation, c)
-            if all([self._holds(c) for c in carried]):
+            if all(self._holds(c) for c in carried):
                 break
             for key in list(analysis.memo)[mark:]:
                 del analysis.memo[key]
@@ -121,9 +119,9 @@ class CarriedValues:
             carried.template = template = analysis.affine(first)
             if template is None or not self._is_outside(template, operation):
                 carried.form = "opaque"
+            known = template if carried.form != "opaque" else None
             for target in carried.targets:
-                known = template is not None and carried.form != "opaque"
-                analysis.memo[target] = template.at_offset(analysis.scalar(target)) if known else None
+                analysis.memo[target] = known.at_offset(analysis.scalar(target)) if known else None
             return
         carried.template = pointer = analysis.pointer(first)
         self._weaken_to_fit(operation, carried, pointer)
@@ -205,4 +203,3 @@ def _defined_in(value: Any, operation: Any) -> bool:
             return True
         current = current.parent
     return False
-

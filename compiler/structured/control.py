@@ -150,7 +150,10 @@ def function(rewriter: Rewriter, operation: Any) -> None:
         inputs.append(types.pointer if info.is_pointer else argument.type)
         arg_attrs.append(ir.DictAttr.get(known))
     public = "sym_visibility" in attributes and ir.StringAttr(attributes["sym_visibility"]).value == "public"
-    results = [_result_type(rewriter, t) for t in ir.FunctionType(ir.TypeAttr(attributes["function_type"]).value).results]
+    results = [
+        _result_type(rewriter, t)
+        for t in ir.FunctionType(ir.TypeAttr(attributes["function_type"]).value).results
+    ]
     created = ir.Operation.create(
         "func.func",
         attributes={

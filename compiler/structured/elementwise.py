@@ -1,4 +1,4 @@
-"""Functions given by name (libdevice) and by region (tl.map_elementwise), as element-wise upstream operations."""
+"""Functions given by name (libdevice) and by region (tl.map_elementwise), as operations on whole tensors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,40 @@ from .rewriter import Rewriter
 
 _SYMBOL = re.compile(r"(?:__nv_(?:fast_)?|__ocml_|math\.)(\w+?)(?:_f(?:16|32|64))?$")
 _SAME_NAME = frozenset(
-    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 floor fma log "
-    "log10 log1p log2 round roundeven rsqrt sin sinh sqrt tan tanh trunc".split()
+    [
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan",
+        "atan2",
+        "atanh",
+        "cbrt",
+        "ceil",
+        "copysign",
+        "cos",
+        "cosh",
+        "erf",
+        "erfc",
+        "exp",
+        "exp2",
+        "expm1",
+        "floor",
+        "fma",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "round",
+        "roundeven",
+        "rsqrt",
+        "sin",
+        "sinh",
+        "sqrt",
+        "tan",
+        "tanh",
+        "trunc",
+    ]
 )
 _RENAMED = {"fabs": "absf", "pow": "powf", "rint": "roundeven", "nearbyint": "roundeven"}
 
@@ -70,7 +102,10 @@ def map_elementwise(rewriter: Rewriter, operation: Any) -> None:
             continue
         attributes = {name: op.attributes[name] for name in op.attributes}
         created = emitter.op(
-            op.operation.name, [mapped.get(v) or emitter.splat(v, shape) for v in op.operands], kinds, attributes
+            op.operation.name,
+            [mapped.get(v) or emitter.splat(v, shape) for v in op.operands],
+            kinds,
+            attributes,
         )
         mapped.update(zip(op.results, created.results, strict=True))
     rewriter.replace(operation, *[mapped[v] for v in body[-1].operands])

@@ -100,7 +100,9 @@ class Emitter:
         elif info.element == "i64":
             found = value
         else:
-            found = self._after(value, "arith.extui" if unsigned else "arith.extsi", self.types.i64).results[0]
+            found = self._after(value, "arith.extui" if unsigned else "arith.extsi", self.types.i64).results[
+                0
+            ]
         self._extended[identifier] = found
         return found
 
@@ -133,9 +135,7 @@ class Emitter:
                 total = self.value("arith.subi", [start, less], self.types.i64)
                 continue
             term = self._monomial(monomial, coefficient)
-            total = (
-                term if total is None else self.value("arith.addi", [total, term], self.types.i64)
-            )
+            total = term if total is None else self.value("arith.addi", [total, term], self.types.i64)
         return self.constant(0) if total is None else total
 
     def _monomial(self, monomial: tuple[int, ...], coefficient: int) -> Any:
@@ -296,7 +296,9 @@ class Emitter:
     def affine(self, affine: Affine, shape: Shape, element: Any = None) -> Any:
         """An affine expression as a tensor of i64 (or of the integer type `element`)."""
         element = element or self.types.i64
-        total = self.splat(self._cast(self.poly(affine.offset), element), shape) if affine.offset.terms else None
+        total = (
+            self.splat(self._cast(self.poly(affine.offset), element), shape) if affine.offset.terms else None
+        )
         for d, (stride, wrap) in enumerate(zip(affine.strides, affine.wraps, strict=True)):
             if not stride.terms:
                 continue

@@ -18,7 +18,7 @@ _UNSIGNED = {6: "slt", 7: "sle", 8: "sgt", 9: "sge"}
 
 @dataclass(frozen=True)
 class Bound:
-    """`index < limit / step`, rounded up (an upper bound), or `index > limit / step`, rounded down (a lower one)."""
+    """`index < limit / step` (an upper bound) or `index > limit / step` (a lower one), not rounded."""
 
     dimension: int
     upper: bool
@@ -63,9 +63,7 @@ class MaskAnalysis:
         if name == "arith.andi":
             left, right = self.mask(owner.operands[0]), self.mask(owner.operands[1])
             if not (_is_opaque(left) and _is_opaque(right)):
-                return Mask(
-                    left.bounds + right.bounds, left.uniform + right.uniform, left.rest + right.rest
-                )
+                return Mask(left.bounds + right.bounds, left.uniform + right.uniform, left.rest + right.rest)
         elif name == "arith.constant":
             attribute = owner.attributes["value"]
             if attribute.is_splat:
@@ -87,13 +85,9 @@ class MaskAnalysis:
         bounds = inner.bounds
         if name == "tt.expand_dims":
             axis = ir.IntegerAttr(operation.attributes["axis"]).value
-            bounds = [
-                Bound(b.dimension + (b.dimension >= axis), b.upper, b.limit, b.step) for b in bounds
-            ]
+            bounds = [Bound(b.dimension + (b.dimension >= axis), b.upper, b.limit, b.step) for b in bounds]
         # A dimension of size 1 has stride 0: conditions on it are uniform, and broadcasting moves no bound.
-        return Mask(
-            bounds, inner.uniform, [Rest(r.value, (*r.shape_ops, operation)) for r in inner.rest]
-        )
+        return Mask(bounds, inner.uniform, [Rest(r.value, (*r.shape_ops, operation)) for r in inner.rest])
 
     def _comparison(self, operation: Any) -> Mask | None:
         left = self._analysis.affine(operation.operands[0])
@@ -201,7 +195,9 @@ def _restricts(bound: Bound, shape: Shape) -> bool:
 
 def _conditional(emitter: Emitter, condition: Any, high: Any) -> Any:
     kind = emitter.types.i64
-    return emitter.value("arith.select", [emit_condition(emitter, condition), high, emitter.constant(0)], kind)
+    return emitter.value(
+        "arith.select", [emit_condition(emitter, condition), high, emitter.constant(0)], kind
+    )
 
 
 def emit_condition(emitter: Emitter, condition: Any) -> Any:

@@ -16,7 +16,18 @@ from .types import TypeInfo
 _CACHE = {2: "ca", 3: "cg", 4: "wb", 5: "cs", 6: "wt", 7: "cv"}
 _EVICT = {2: "evict_first", 3: "evict_last"}
 _POLICY = re.compile(r"(cache_modifier|eviction_policy) = (\w+)")
-_RMW = {1: "and", 2: "or", 3: "xor", 4: "add", 5: "fadd", 6: "max", 7: "min", 8: "umax", 9: "umin", 10: "exch"}
+_RMW = {
+    1: "and",
+    2: "or",
+    3: "xor",
+    4: "add",
+    5: "fadd",
+    6: "max",
+    7: "min",
+    8: "umax",
+    9: "umin",
+    10: "exch",
+}
 _SEM = {1: "relaxed", 2: "acquire", 3: "release", 4: "acq_rel"}
 _SCOPE = {1: "gpu", 2: "cta", 3: "sys"}
 
@@ -82,7 +93,9 @@ def atomic_poll(rewriter: Rewriter, operation: Any) -> None:
     _ordering(operation, attributes)
     found = _access(rewriter, "load", pointer, None, None, [expected.type], attributes).results[0]
     predicate = {"predicate": emitter.integer(1)}
-    emitter.op("scf.condition", [emitter.value("arith.cmpi", [found, expected], rewriter.types.i1, predicate)], [])
+    emitter.op(
+        "scf.condition", [emitter.value("arith.cmpi", [found, expected], rewriter.types.i1, predicate)], []
+    )
     emitter.at = ir.InsertionPoint(after)
     emitter.op("scf.yield", [], [])
     rewriter.replace(operation, emitter.constant(1, rewriter.types.i1))
@@ -99,7 +112,9 @@ def atomic_rmw(rewriter: Rewriter, operation: Any) -> None:
     _ordering(operation, attributes)
     operands = [base, offsets, value, *([mask] if mask is not None else [])]
     attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, 1, int(mask is not None)])
-    rewriter.replace(operation, emitter.value("tpk.atomic_rmw", operands, operation.results[0].type, attributes))
+    rewriter.replace(
+        operation, emitter.value("tpk.atomic_rmw", operands, operation.results[0].type, attributes)
+    )
 
 
 def _is_true(mask: Any) -> bool:
@@ -258,7 +273,11 @@ def _segments(operation: Any, count: int) -> list[Any]:
     operands = iter(operation.operands)
     found = [next(operands) if size else None for size in sizes]
     if len(found) != count:
-        fail(operation, f"expected {count} operand groups, found {len(found)}", "use a supported Triton release")
+        fail(
+            operation,
+            f"expected {count} operand groups, found {len(found)}",
+            "use a supported Triton release",
+        )
     return found
 
 
@@ -285,4 +304,3 @@ def _hints(operation: Any) -> dict[str, Any]:
 def _ordering(operation: Any, attributes: dict[str, Any]) -> None:
     attributes["sem"] = ir.StringAttr.get(_SEM[_enum(operation, "sem")])
     attributes["scope"] = ir.StringAttr.get(_SCOPE[_enum(operation, "scope")])
-

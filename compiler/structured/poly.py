@@ -71,9 +71,7 @@ class Poly:
     def __mul__(self, other: Poly) -> Poly:
         if not self.terms or not other.terms:
             return ZERO
-        return Poly.of(
-            (tuple(sorted(m + n)), c * d) for m, c in self.terms for n, d in other.terms
-        )
+        return Poly.of((tuple(sorted(m + n)), c * d) for m, c in self.terms for n, d in other.terms)
 
     def divided(self, divisor: int) -> Poly | None:
         """`self / divisor` if every coefficient can be divided, else None."""

@@ -75,9 +75,7 @@ def _multiply_add(rewriter: Rewriter, operation: Any, kinds: list[Any]) -> None:
     a, b, c = block.arguments
     floating = str(kinds[2])[0] != "i"
     wide = [
-        v
-        if v.type == c.type
-        else emitter.value("arith.extf" if floating else "arith.extsi", [v], c.type)
+        v if v.type == c.type else emitter.value("arith.extf" if floating else "arith.extsi", [v], c.type)
         for v in (a, b)
     ]
     product = emitter.value("arith.mulf" if floating else "arith.muli", wide, c.type)
@@ -178,9 +176,7 @@ def _assert(rewriter: Rewriter, operation: Any) -> None:
 def _print(rewriter: Rewriter, operation: Any) -> None:
     emitter = rewriter.emitter.before(operation)
     attributes = {key: operation.attributes[key] for key in ("prefix", "hex", "isSigned")}
-    operands = [
-        rewriter.addresses(v) if rewriter.types.info(v).is_pointer else v for v in operation.operands
-    ]
+    operands = [rewriter.addresses(v) if rewriter.types.info(v).is_pointer else v for v in operation.operands]
     emitter.op("tpk.print", operands, [], attributes)
     rewriter.replace(operation)
 

@@ -217,7 +217,13 @@ class Writer:
             return result
         if kind == 1:
             flat = prod(tensor.shape)
-            shapes = [(flat,), (1, flat), (flat, 1), (1, *tensor.shape), (*tensor.shape[:1], 1, *tensor.shape[1:])]
+            shapes = [
+                (flat,),
+                (1, flat),
+                (flat, 1),
+                (1, *tensor.shape),
+                (*tensor.shape[:1], 1, *tensor.shape[1:]),
+            ]
             result = Tensor("", self.choose(*shapes), tensor.element)
             result.name = self.op("tt.reshape", tensor.name, "", tensor.type, result.type)
             return result
