@@ -65,7 +65,8 @@ uint64_t Allocator::allocate(uint64_t size, uint64_t alignment) {
     throw Error(Code::OutOfMemory, text("memalloc: ", size, " bytes asked for, ", limit_ - inUse_,
                                         " bytes free (", inUse_, " of ", limit_, " in use)"));
   bool mapped = size >= MappedThreshold;
-  uint64_t capacity = roundUp(std::max<uint64_t>(size, 1), std::max(alignment, mapped ? PageSize : 0));
+  // One byte more than asked for: the address behind the last element is still known to be this block's.
+  uint64_t capacity = roundUp(size + 1, std::max(alignment, mapped ? PageSize : 0));
   uint64_t address = mapped ? mapPages(capacity, alignment)
                             : reinterpret_cast<uint64_t>(std::aligned_alloc(alignment, capacity));
   if (!address)
@@ -153,7 +154,6 @@ void Allocator::check(const char *call, const char *argument, uint64_t address, 
                                            " lies in a freed allocation of ", block->second.size, " bytes"));
   for (auto *blocks : {&live_, &retired_}) {
     auto next = blocks->lower_bound(address);
-    // A copy that ends exactly behind an allocation starts at its end address: zero bytes there are fine.
     if (next != blocks->end() && next->first < end)
       throw Error(Code::InvalidPointer, text(call, ": ", argument, " ", hex(address), " plus ", size,
                                              " bytes runs into an allocation of this device at ",

@@ -170,7 +170,7 @@ PYBIND11_MODULE(_host, module, py::mod_gil_not_used()) {
       .def("synchronize", waiting("synchronize", &Host::synchronize))
       .def("synchronize_all", waiting("synchronize_all", &Host::synchronizeAll))
       .def("create_event", &Host::createEvent)
-      .def("destroy_event", &Host::destroyEvent)
+      .def("destroy_event", waiting("destroy_event", &Host::destroyEvent))
       .def("record_event", waiting("record_event", &Host::recordEvent))
       .def("wait_event", waiting("wait_event", &Host::waitEvent))
       .def("synchronize_event", waiting("synchronize_event", &Host::synchronizeEvent))
