@@ -1,1 +1,20 @@
 """Lowering Triton IR: from TTIR, through the structured form and loops, to object code."""
+
+from triton_porting_kit.compiler.backend import PipelineBackend
+from triton_porting_kit.compiler.cpu import cpu_pipeline
+from triton_porting_kit.compiler.integrity import CorruptCacheWarning
+from triton_porting_kit.compiler.options import KernelOptions
+from triton_porting_kit.compiler.pipeline import Pipeline, Stage
+from triton_porting_kit.compiler.target import CpuTarget
+from triton_porting_kit.compiler.versions import toolchain_versions
+
+__all__ = [
+    "CorruptCacheWarning",
+    "CpuTarget",
+    "KernelOptions",
+    "Pipeline",
+    "PipelineBackend",
+    "Stage",
+    "cpu_pipeline",
+    "toolchain_versions",
+]

@@ -1,1 +1,32 @@
-"""From a Triton signature to a kernel argument block and a launch."""
+"""From a Triton signature to a kernel argument block and a launch.
+
+`Signature` flattens what Triton passes, `ArgLayout` says where each parameter lies in the packed block, and
+three launchers send the block to a device: `PackedLauncher` (native, nothing to compile), `GeneratedLauncher`
+(C++ of its own for each signature) and `PythonLauncher` (for a device with only a Python hook).
+"""
+
+from triton_porting_kit.launcher.build import BuildOptions
+from triton_porting_kit.launcher.codegen import RuntimeSymbol, generate_source
+from triton_porting_kit.launcher.entry import LaunchEntry
+from triton_porting_kit.launcher.generated import GeneratedLauncher
+from triton_porting_kit.launcher.layout import ArgLayout, ArgSlot
+from triton_porting_kit.launcher.packed import PackedLauncher
+from triton_porting_kit.launcher.python import PythonLauncher
+from triton_porting_kit.launcher.signature import Argument, Parameter, Signature
+from triton_porting_kit.launcher.values import LAUNCH_ERRORS
+
+__all__ = [
+    "LAUNCH_ERRORS",
+    "ArgLayout",
+    "ArgSlot",
+    "Argument",
+    "BuildOptions",
+    "GeneratedLauncher",
+    "LaunchEntry",
+    "PackedLauncher",
+    "Parameter",
+    "PythonLauncher",
+    "RuntimeSymbol",
+    "Signature",
+    "generate_source",
+]

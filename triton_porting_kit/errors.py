@@ -73,6 +73,10 @@ class InsecureCacheError(PortingKitError):
     """A folder whose files the kit would execute can be written by others."""
 
 
+class CorruptCacheError(PortingKitError):
+    """Cached files of a kernel are damaged, and nothing is left to make them again from."""
+
+
 # --- launcher ------------------------------------------------------------------------------------
 
 

@@ -83,3 +83,48 @@ def target_machine(
     return target.create_target_machine(
         cpu=cpu, features=features, opt=opt, reloc="pic", codemodel="small", jit=False
     )
+
+
+def parse(llvm_ir: str, triple: str) -> llvm.ModuleRef:
+    """A verified LLVM module for `triple`. Raises RuntimeError with LLVM's message."""
+    _initialize()
+    module = llvm.parse_assembly(llvm_ir)
+    module.triple = triple
+    module.verify()
+    return module
+
+
+def emit_object(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> bytes:
+    """A relocatable object of `module`, to which the machine's data layout is given."""
+    module.data_layout = str(machine.target_data)
+    return machine.emit_object(module)
+
+
+def emit_assembly(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> str:
+    """Assembly text of `module`."""
+    module.data_layout = str(machine.target_data)
+    return machine.emit_assembly(module)
+
+
+_CPU_OF_FEATURES = (
+    ("amx-tile", "sapphirerapids"),
+    ("avx512bf16", "znver4"),
+    ("avx512vnni", "cascadelake"),
+    ("avx512f", "skylake-avx512"),
+    ("avx2", "haswell"),
+)
+
+
+@functools.cache
+def host_cpu() -> str:
+    """A CPU name for scheduling decisions: LLVM's guess, unless it lacks what the features say is there.
+
+    Under a hypervisor LLVM often takes a CPU for a much older one. What may be executed is decided by the
+    features alone.
+    """
+    guess = llvm.get_host_cpu_name()
+    features = host_features()
+    modern = guess.startswith(("znver4", "znver5", "znver6")) or guess.endswith("rapids")
+    if modern or not host_triple().startswith("x86_64"):
+        return guess
+    return next((name for feature, name in _CPU_OF_FEATURES if feature in features), guess)

@@ -70,6 +70,10 @@ ir: Any = importlib.import_module(f"{ROOT}.ir")
 passmanager: Any = importlib.import_module(f"{ROOT}.passmanager")
 llvm_dialect: Any = importlib.import_module(f"{ROOT}.dialects.llvm")
 
+# For every operation whose dialect has no Python module, the bindings search for one again, on disk.
+for _dialect in ("tt", "ttg", "tpk"):
+    sys.modules.setdefault(f"{ROOT}.dialects.{_dialect}", ModuleType(f"{ROOT}.dialects.{_dialect}"))
+
 
 def make_context() -> Any:
     """A context that reads Triton's dialect (and the kit's own ``tpk``) as unregistered operations."""
@@ -93,3 +97,14 @@ def run_passes(module: Any, pipeline: str) -> None:
 def to_llvm_ir(module: Any) -> str:
     """Translate a module of the LLVM dialect to LLVM IR text."""
     return str(llvm_dialect.translate_module_to_llvmir(module.operation))
+
+
+def version() -> str:
+    """Which bindings these are, e.g. ``numba-cuda-mlir 0.6.0``."""
+    from importlib import metadata
+
+    distribution = "mlir" if ROOT == "mlir" else "numba-cuda-mlir"
+    try:
+        return f"{distribution} {metadata.version(distribution)}"
+    except metadata.PackageNotFoundError:
+        return f"{distribution} (release unknown)"

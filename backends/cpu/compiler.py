@@ -1,0 +1,40 @@
+"""The CPU compiler: TTIR, the structured form, loops, LLVM IR, object code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from triton.backends.compiler import GPUTarget
+
+from triton_porting_kit import __version__
+from triton_porting_kit.compiler import CpuTarget, Pipeline, PipelineBackend, cpu_pipeline, toolchain_versions
+
+
+class CPUBackend(PipelineBackend):
+    """Compiles Triton kernels to relocatable objects for a CPU, the host by default."""
+
+    name = "cpu"
+
+    @staticmethod
+    def supports_target(target: GPUTarget) -> bool:
+        return target.backend == "cpu"
+
+    def default_options(self) -> Mapping[str, Any]:
+        host = CpuTarget.host()
+        return {
+            "triple": host.triple,
+            "cpu": host.cpu,
+            "cpu_features": host.feature_string,
+            "supported_fp8_dtypes": ("fp8e4nv", "fp8e5", "fp8e4b15", "fp8e4b8", "fp8e5b16"),
+            "default_dot_input_precision": "ieee",
+            "allowed_dot_input_precisions": ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"),
+            "shared": 0,
+        }
+
+    def pipeline(self, options: Any) -> Pipeline:
+        target = CpuTarget.of(options.triple, options.cpu, options.cpu_features)
+        return cpu_pipeline(target, fuse_multiply_add=options.enable_fp_fusion)
+
+    def version(self) -> str:
+        return f"{__version__}-{toolchain_versions()}"

@@ -1,0 +1,32 @@
+"""The CPU driver: the host device behind Triton's driver interface, launched by the packed launcher."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+from triton.backends.compiler import GPUTarget
+
+from triton_porting_kit.driver import Device
+from triton_porting_kit.driver.adapter import TritonDriver
+from triton_porting_kit.driver.host import HostDevice
+from triton_porting_kit.launcher import PackedLauncher
+
+
+class CPUDriver(TritonDriver):
+    """Runs kernels on the CPU's cores. Every machine has them, so any other device goes first."""
+
+    backend_name = "cpu"
+    fallback = True
+
+    def make_device(self) -> Device:
+        return HostDevice()
+
+    def make_target(self, device: Device) -> GPUTarget:
+        return GPUTarget("cpu", platform.machine(), 1)
+
+    def launcher_cls(self, source: Any, metadata: Any) -> PackedLauncher:
+        """The callable that launches a compiled kernel."""
+        entry = self.device.launch_entry()
+        assert entry is not None
+        return PackedLauncher(source, metadata, entry)

@@ -1,0 +1,68 @@
+"""Samples of competing calls, taken in turn, and what to say about them."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+#: A sample lasts at least this long: short calls are repeated within it, and the clock's steps do not show.
+SAMPLE_SECONDS = 2e-3
+MAX_REPEATS = 10_000
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Times of one call in seconds, one number per run."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """Median in seconds."""
+        return statistics.median(self.seconds)
+
+    @property
+    def iqr(self) -> float:
+        """Distance between the quartiles in seconds; 0 for a single sample."""
+        if len(self.seconds) < 2:
+            return 0.0
+        low, _, high = statistics.quantiles(self.seconds, n=4, method="inclusive")
+        return high - low
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: median, spread and all samples."""
+        return {"median": self.median, "iqr": self.iqr, "samples": list(self.seconds)}
+
+
+def time_once(call: Callable[[], Any], repeats: int = 1) -> float:
+    """Seconds per call, over `repeats` calls."""
+    start = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    return (time.perf_counter() - start) / repeats
+
+
+def choose_repeats(call: Callable[[], Any]) -> int:
+    """How many calls make a sample of at least `SAMPLE_SECONDS`; warms the call up on the way."""
+    call()
+    seconds = min(time_once(call) for _ in range(2))
+    return max(1, min(MAX_REPEATS, math.ceil(SAMPLE_SECONDS / max(seconds, 1e-9))))
+
+
+def alternate(calls: Mapping[str, Callable[[], Any]], runs: int) -> dict[str, Samples]:
+    """Sample each call `runs` times, turn by turn, so that drift of the machine meets all of them alike.
+
+    The order turns round after every run: each call comes first as often as last.
+    """
+    repeats = {name: choose_repeats(call) for name, call in calls.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    order: Sequence[str] = list(calls)
+    for _ in range(runs):
+        for name in order:
+            seconds[name].append(time_once(calls[name], repeats[name]))
+        order = order[::-1]
+    return {name: Samples(tuple(values)) for name, values in seconds.items()}

@@ -1,0 +1,34 @@
+"""Artefacts that pass between stages as MLIR without being printed and parsed again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from triton_porting_kit.errors import CompilationError
+from triton_porting_kit.toolchain import mlir
+
+
+class MlirArtefact:
+    """An MLIR module that prints as its text."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+
+    def __str__(self) -> str:
+        return str(self.module)
+
+
+def mlir_module(source: Any, stage: str) -> Any:
+    """The MLIR module of an artefact, or of the text of an artefact's file.
+
+    Raises `CompilationError` with MLIR's own message when text does not parse.
+    """
+    if isinstance(source, MlirArtefact):
+        return source.module
+    try:
+        return mlir.parse_module(str(source))
+    except Exception as error:
+        raise CompilationError(
+            f"the input of stage {stage} is not valid MLIR: {error}",
+            remedy="check the file that overrides the stage before",
+        ) from error

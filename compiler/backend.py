@@ -1,0 +1,90 @@
+"""The adapter from a `Pipeline` to Triton's ``BaseBackend``: what a vendor's compiler derives from."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, ClassVar
+
+from triton.backends.compiler import BaseBackend, GPUTarget
+
+from triton_porting_kit.compiler import integrity
+from triton_porting_kit.compiler.options import KernelOptions
+from triton_porting_kit.compiler.pipeline import Pipeline
+from triton_porting_kit.toolchain import compat
+
+
+class PipelineBackend(BaseBackend):
+    """A Triton compiler made of a pipeline.
+
+    A subclass names its target in `name`, and gives `pipeline`, `default_options` and `version`.
+    """
+
+    name: ClassVar[str]
+    """Name of the target, as in ``GPUTarget(name, arch, warp_size)`` and ``TRITON_DEFAULT_BACKEND``."""
+
+    binary_ext: str
+    """Name of the last stage: the artefact that the driver loads."""
+
+    def __init__(self, target: GPUTarget) -> None:
+        super().__init__(target)
+        self.binary_ext = self.pipeline(self.parse_options({})).names[-1]
+        compat.register_artefact_kinds(self.binary_ext)
+
+    @staticmethod
+    @abstractmethod
+    def supports_target(target: GPUTarget) -> bool:
+        """Whether this backend compiles for `target`: at most one backend may say so."""
+
+    @abstractmethod
+    def pipeline(self, options: Any) -> Pipeline:
+        """The stages for these options, the first of which is ``ttir``."""
+
+    @abstractmethod
+    def default_options(self) -> Mapping[str, Any]:
+        """Options of this backend and its defaults for Triton's."""
+
+    @abstractmethod
+    def version(self) -> str:
+        """What identifies this compiler in cache keys: kernels of another version are compiled again."""
+
+    def minimum_dot_shape(self, lhs_type: Any, rhs_type: Any) -> tuple[int, int, int]:
+        """Smallest M, N, K of ``tl.dot`` on these operand types."""
+        return (1, 1, 1)
+
+    def libdevice(self) -> ModuleType | None:
+        """The module that stands for ``triton.language.extra.libdevice`` in kernels, if there is one."""
+        return None
+
+    # --- Triton's interface ----------------------------------------------------------------------
+
+    def hash(self) -> str:
+        return f"{self.name}-{self.version()}-{self.target}"
+
+    def parse_options(self, options: dict[str, Any]) -> KernelOptions:
+        """Options of one compilation out of the keyword arguments of a launch."""
+        defaults = {"backend_name": self.name, "arch": self.target.arch, "warp_size": self.target.warp_size}
+        parsed = KernelOptions(options, {**defaults, **self.default_options()})
+        parsed.__dict__["enable_fp_fusion"] = compat.fp_fusion(options.get("enable_fp_fusion"))
+        return parsed
+
+    def add_stages(self, stages: dict[str, Any], options: Any, language: Any = None) -> None:
+        if compat.is_gluon(language):
+            raise compat.unsupported_language(self.name)
+        integrity.add_recorded(self.pipeline(options), stages)
+
+    def load_dialects(self, context: Any) -> None:
+        """Triton's own dialects are loaded by Triton; the kit's need no context of Triton's."""
+
+    def get_codegen_implementation(self, options: Any) -> dict[str, Any]:
+        return {"min_dot_size": self.minimum_dot_shape}
+
+    def get_module_map(self) -> dict[str, ModuleType]:
+        module = self.libdevice()
+        return {} if module is None else {"triton.language.extra.libdevice": module}
+
+    def pack_metadata(self, metadata: Any) -> tuple[int, int, int]:
+        """Called for every kernel that is about to be used, fresh or from the cache: checks the cached files."""
+        integrity.check_cached(metadata, self)
+        return (metadata.num_warps, metadata.num_ctas, metadata.shared)

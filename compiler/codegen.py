@@ -1,0 +1,49 @@
+"""From loop-level MLIR to LLVM IR, assembly and object code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from triton_porting_kit.compiler.target import CpuTarget
+from triton_porting_kit.errors import CompilationError
+from triton_porting_kit.toolchain import llvm, mlir
+
+_PIPELINE = (
+    "builtin.module(convert-scf-to-cf,convert-vector-to-llvm{enable-x86=1},convert-math-to-llvm,"
+    "convert-math-to-libm,convert-to-llvm,reconcile-unrealized-casts,canonicalize,cse)"
+)
+
+
+def lower_to_llvm_ir(module: Any) -> str:
+    """LLVM IR text of a loops module, which is changed in place."""
+    try:
+        mlir.run_passes(module, _PIPELINE)
+        return mlir.to_llvm_ir(module)
+    except mlir.ir.MLIRError as error:
+        raise CompilationError(
+            f"MLIR could not lower the loops to LLVM IR: {error}",
+            remedy="this is a defect of the loop lowering: please report the kernel",
+        ) from error
+
+
+def emit_object(llvm_ir: str, target: CpuTarget) -> bytes:
+    """A relocatable object for `target` from LLVM IR text. Raises `CompilationError` when it does not parse."""
+    return llvm.emit_object(_parse(llvm_ir, target), _machine(target))
+
+
+def emit_assembly(llvm_ir: str, target: CpuTarget) -> str:
+    """Assembly text for `target` from LLVM IR text."""
+    return llvm.emit_assembly(_parse(llvm_ir, target), _machine(target))
+
+
+def _machine(target: CpuTarget) -> Any:
+    return llvm.target_machine(target.triple, target.cpu, target.feature_string)
+
+
+def _parse(llvm_ir: str, target: CpuTarget) -> Any:
+    try:
+        return llvm.parse(llvm_ir, target.triple)
+    except RuntimeError as error:
+        raise CompilationError(
+            f"the LLVM IR does not parse: {error}", remedy="check the file that overrides the stage llir"
+        ) from error

@@ -1,0 +1,50 @@
+"""The pipeline of the CPU reference, stage by stage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from triton_porting_kit.compiler import codegen, structured, ttir
+from triton_porting_kit.compiler.artefacts import MlirArtefact, mlir_module
+from triton_porting_kit.compiler.loops import lower_to_loops
+from triton_porting_kit.compiler.pipeline import Metadata, Pipeline, Stage
+from triton_porting_kit.compiler.target import CpuTarget
+from triton_porting_kit.toolchain import compat
+
+
+def cpu_pipeline(target: CpuTarget, *, fuse_multiply_add: bool = True) -> Pipeline:
+    """``ttir`` → ``structured`` → ``loops`` → ``llir`` → ``obj`` for `target`.
+
+    The object follows the kernel ABI of docs/architecture.md. The metadata gains the fields that Triton
+    reads of every kernel (``name``, ``shared``, ...) and ``scratch_bytes``, what each thread must offer.
+    """
+
+    def run_ttir(module: Any, metadata: Metadata) -> Any:
+        ttir.optimize(module)
+        return module
+
+    def run_structured(source: Any, metadata: Metadata) -> MlirArtefact:
+        text = source if isinstance(source, str) else compat.generic_text(source)
+        return MlirArtefact(structured.import_ttir(text))
+
+    def run_loops(source: Any, metadata: Metadata) -> str:
+        module = mlir_module(source, "loops")
+        result = lower_to_loops(module, target, fuse_multiply_add=fuse_multiply_add)
+        metadata.update(name=result.name, scratch_bytes=result.scratch_bytes)
+        return result.text
+
+    def run_llir(source: Any, metadata: Metadata) -> str:
+        return codegen.lower_to_llvm_ir(mlir_module(source, "llir"))
+
+    def run_obj(source: Any, metadata: Metadata) -> bytes:
+        return codegen.emit_object(str(source), target)
+
+    return Pipeline(
+        (
+            Stage("ttir", run_ttir),
+            Stage("structured", run_structured),
+            Stage("loops", run_loops),
+            Stage("llir", run_llir),
+            Stage("obj", run_obj),
+        )
+    )

@@ -1,0 +1,357 @@
+"""Structured accesses to memory: addresses, bounds and wrap-around at a point of a tile loop.
+
+The operands are those of ``tpk.load`` and ``tpk.store``: element (i0, ...) lives at ``base + offset + sum of
+stride_d * index_d`` and is touched where ``low_d <= i_d < high_d`` and the mask allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from triton_porting_kit.compiler.loops import element_types as types
+from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tensors import (
+    GATHER_COST,
+    MEMORY_COST,
+    Point,
+    Tensor,
+    gather,
+    scatter,
+    zero,
+)
+
+
+@dataclass(eq=False)
+class Access:
+    """A structured access of a tile of `shape`; all scalars are i64, in elements."""
+
+    shape: tuple[int, ...]
+    element: str
+    base: Value
+    offset: Value
+    strides: Sequence[Value]
+    low: Sequence[Value] = ()
+    high: Sequence[Value] = ()
+    wraps: dict[int, tuple[Value, Value]] = field(default_factory=dict)
+    mask: Tensor | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Neither bounds nor wrap-around: there is nothing to specialise."""
+        return not self.low and not self.wraps
+
+    def is_contiguous(self, axis: int) -> bool:
+        return self.strides[axis].constant == 1
+
+    def plain_condition(self, builder: LoopBuilder) -> Value:
+        """i1: the whole tile is in bounds and wraps nowhere."""
+        condition = builder.constant(1, "i1")
+        for low, high, size in zip(self.low, self.high, self.shape, strict=False):
+            condition = builder.logical_and(condition, builder.compare("eq", low, builder.i64(0)))
+            condition = builder.logical_and(condition, builder.compare("eq", high, builder.i64(size)))
+        for dimension, (start, size) in self.wraps.items():
+            start = self._wrapped_start(builder, start, size)
+            last = builder.add(start, builder.i64(self.shape[dimension]))
+            condition = builder.logical_and(condition, builder.compare("sge", start, builder.i64(0)))
+            condition = builder.logical_and(condition, builder.compare("sle", last, size))
+        return condition
+
+    @staticmethod
+    def _wrapped_start(builder: LoopBuilder, start: Value, size: Value) -> Value:
+        return builder.binary("arith.remsi", start, _divisor(builder, size))
+
+    def locate(self, evaluation: Evaluation, point: Point) -> tuple[Value, Value | None]:
+        """(pointer, offsets): the address of the first lane; offsets of all lanes if they are not consecutive."""
+        builder = evaluation.builder
+        plain = self in evaluation.unmasked
+        terms = [self.offset]
+        offsets: Value | None = None
+        for dimension, (index, stride) in enumerate(zip(point.indices, self.strides, strict=True)):
+            along = dimension == point.axis and point.width > 1
+            wrap = self.wraps.get(dimension)
+            if wrap is not None and plain:
+                index = builder.add(self._wrapped_start(builder, *wrap), index)
+            elif wrap is not None and not along:
+                index = builder.binary("arith.remsi", builder.add(wrap[0], index), _divisor(builder, wrap[1]))
+            elif wrap is not None:
+                lanes = self._wrapped_lanes(builder, index, wrap, self.shape[dimension], point.width)
+                offsets = builder.mul(lanes, builder.broadcast(stride, point.width))
+                continue
+            terms.append(builder.mul(index, stride))
+            if along and stride.constant != 1:
+                offsets = builder.mul(builder.iota(point.width, "i64"), builder.broadcast(stride, point.width))
+        return builder.address(self.base, terms, self.element), offsets
+
+    @staticmethod
+    def _wrapped_lanes(
+        builder: LoopBuilder, index: Value, wrap: tuple[Value, Value], tile: int, width: int
+    ) -> Value:
+        """Wrapped index of each lane. A tile that passes the end at most once needs no division."""
+        start, size = wrap
+        first = Access._wrapped_start(builder, start, size)
+        once = builder.logical_and(
+            builder.compare("sge", first, builder.i64(0)), builder.compare("sle", builder.i64(tile), size)
+        )
+        iota = builder.iota(width, "i64")
+        sizes = builder.broadcast(size, width)
+
+        def one_pass() -> list[Value]:
+            lanes = builder.add(builder.broadcast(builder.add(first, index), width), iota)
+            return [builder.select(builder.compare("sge", lanes, sizes), builder.sub(lanes, sizes), lanes)]
+
+        def many_passes() -> list[Value]:
+            lanes = builder.add(builder.broadcast(builder.add(start, index), width), iota)
+            divisor = _divisor(builder, sizes)
+            text = f"arith.remsi {lanes.name}, {divisor.name} : {lanes.type}"
+            # The division stays in this branch; it is what the other one avoids.
+            return [builder.pure(text, lanes.type, (lanes, divisor), floor=builder.level)]
+
+        return builder.if_else(once, one_pass, many_passes)[0]
+
+    def lanes_in_bounds(self, evaluation: Evaluation, point: Point) -> Value | None:
+        """Mask of the lanes that may be touched (i1 scalar where no lane differs); None: all of them."""
+        builder = evaluation.builder
+        mask: Value | None = None
+        if self.low and self not in evaluation.unmasked:
+            mask = self._box(builder, point)
+        if self.mask is not None:
+            given = evaluation.at(self.mask, point)
+            if mask is None:
+                return given
+            lanes = max(given.lanes, mask.lanes)
+            mask = builder.logical_and(builder.broadcast(mask, lanes), builder.broadcast(given, lanes))
+        return mask
+
+    def _box(self, builder: LoopBuilder, point: Point) -> Value:
+        scalar = builder.constant(1, "i1")
+        lanes: Value | None = None
+        for dimension, (index, low, high) in enumerate(zip(point.indices, self.low, self.high, strict=True)):
+            if dimension == point.axis and point.width > 1:
+                lanes = _lane_bounds(builder, index, low, high, point.width)
+                continue
+            scalar = builder.logical_and(scalar, builder.compare("slt", index, high))
+            if low.constant != 0:
+                scalar = builder.logical_and(scalar, builder.compare("sge", index, low))
+        if lanes is None:
+            return scalar
+        if scalar.constant == 1:
+            return lanes
+        return builder.logical_and(builder.broadcast(scalar, point.width), lanes)
+
+    def read(self, evaluation: Evaluation, point: Point, other: Tensor | None) -> Value:
+        """The elements at `point`; `other` (zero by default) in the lanes that are out of bounds."""
+        builder = evaluation.builder
+        pointer, offsets = self.locate(evaluation, point)
+        mask = self.lanes_in_bounds(evaluation, point)
+        lanes = point.width if point.axis >= 0 else 1
+        fill = evaluation.at(other, point) if other is not None else zero(builder, self.element)
+        if offsets is not None:
+            mask = None if mask is None else builder.broadcast(mask, lanes)
+            fill = builder.broadcast(fill, lanes)
+            return gather(
+                builder, pointer, offsets, self.element, floor=evaluation.floor, mask=mask, other=fill
+            )
+        if mask is None:
+            return plain_read(builder, pointer, self.element, lanes, floor=evaluation.floor)
+        return masked_read(builder, pointer, mask, fill, lanes, floor=evaluation.floor)
+
+    def write(self, evaluation: Evaluation, point: Point, value: Value) -> None:
+        """Store the elements at `point` where they are in bounds."""
+        builder = evaluation.builder
+        pointer, offsets = self.locate(evaluation, point)
+        mask = self.lanes_in_bounds(evaluation, point)
+        lanes = point.width if point.axis >= 0 else 1
+        value = builder.broadcast(value, lanes)
+        if offsets is not None:
+            mask = None if mask is None else builder.broadcast(mask, lanes)
+            scatter(builder, pointer, offsets, value, mask)
+        else:
+            write(builder, pointer, value, mask)
+
+
+def _divisor(builder: LoopBuilder, size: Value) -> Value:
+    """`size`, or 1 where it is 0: remainders are computed even where no element will be touched."""
+    one = builder.constant(1, size.type)
+    none = builder.compare("eq", size, builder.constant(0, size.type))
+    return builder.select(none, one, size)
+
+
+def _lane_bounds(builder: LoopBuilder, index: Value, low: Value, high: Value, width: int) -> Value:
+    iota = builder.iota(width)
+    remaining = builder.cast("arith.trunci", builder.sub(high, index), "i32")
+    mask = builder.compare("slt", iota, builder.broadcast(remaining, width))
+    if low.constant == 0:
+        return mask
+    skipped = builder.cast("arith.trunci", builder.sub(low, index), "i32")
+    return builder.logical_and(mask, builder.compare("sge", iota, builder.broadcast(skipped, width)))
+
+
+def plain_read(builder: LoopBuilder, pointer: Value, element: str, lanes: int, *, floor: int) -> Value:
+    """Consecutive elements, all of them readable."""
+    type = vector_type(element, lanes)
+    text = f"llvm.load {pointer.name} {{alignment = {types.byte_size(element)} : i64}} : !llvm.ptr -> {type}"
+    return builder.read(text, type, (pointer,), floor=floor)
+
+
+def masked_read(
+    builder: LoopBuilder, pointer: Value, mask: Value, fill: Value, lanes: int, *, floor: int
+) -> Value:
+    """Consecutive elements in the lanes of `mask`, `fill` elsewhere; other lanes touch no memory."""
+    element = fill.element
+    type = f"vector<{lanes}x{element}>"
+    mask = as_vector(builder, mask, lanes)
+    fill = as_vector(builder, fill, lanes)
+    text = (
+        f"llvm.intr.masked.load {pointer.name}, {mask.name}, {fill.name} "
+        f"{{alignment = {types.byte_size(element)} : i32}} : (!llvm.ptr, {mask.type}, {type}) -> {type}"
+    )
+    value = builder.read(text, type, (pointer, mask, fill), floor=floor)
+    return value if lanes > 1 else builder.extract(value, 0)
+
+
+def write(builder: LoopBuilder, pointer: Value, value: Value, mask: Value | None) -> None:
+    """Store consecutive elements in the lanes of `mask` (None: all)."""
+    size = types.byte_size(value.element)
+    if mask is None:
+        builder.effect(
+            f"llvm.store {value.name}, {pointer.name} {{alignment = {size} : i64}} : {value.type}, !llvm.ptr"
+        )
+        return
+    lanes = value.lanes
+    value = as_vector(builder, value, lanes)
+    mask = as_vector(builder, mask, lanes)
+    builder.effect(
+        f"llvm.intr.masked.store {value.name}, {pointer.name}, {mask.name} {{alignment = {size} : i32}} : "
+        f"{value.type}, {mask.type} into !llvm.ptr"
+    )
+
+
+def as_vector(builder: LoopBuilder, value: Value, lanes: int) -> Value:
+    """`value` as a vector even of one lane, which masked operations need."""
+    if value.is_vector:
+        return value
+    type = f"vector<{lanes}x{value.type}>"
+    return builder.pure(f"vector.broadcast {value.name} : {value.type} to {type}", type, (value,))
+
+
+class Load(Tensor):
+    """The elements of a structured access."""
+
+    def __init__(self, access: Access, other: Tensor | None) -> None:
+        operands = [t for t in (access.mask, other) if t is not None]
+        contiguous = not access.strides or any(s.constant == 1 for s in access.strides)
+        super().__init__(access.shape, access.element, operands, MEMORY_COST if contiguous else GATHER_COST)
+        self.access = access
+        self._other = other
+
+    def at(self, evaluation: Evaluation, point: Point) -> Value:
+        return self.access.read(evaluation, point, self._other)
+
+
+class Gather(Tensor):
+    """Elements at explicit offsets from one base."""
+
+    def __init__(
+        self,
+        base: Value,
+        offsets: Tensor,
+        element: str,
+        mask: Tensor | None,
+        other: Tensor | None,
+        *,
+        unit: str,
+    ) -> None:
+        operands = [t for t in (offsets, mask, other) if t is not None]
+        super().__init__(offsets.shape, element, operands, GATHER_COST)
+        self.base, self.offsets, self.mask, self.other, self.unit = base, offsets, mask, other, unit
+
+    def at(self, evaluation: Evaluation, point: Point) -> Value:
+        builder = evaluation.builder
+        lanes = point.width if point.axis >= 0 else 1
+        pointer, offsets = locate_explicit(evaluation, point, self.base, self.offsets, self.unit)
+        mask = None if self.mask is None else evaluation.at(self.mask, point)
+        fill = evaluation.at(self.other, point) if self.other is not None else zero(builder, self.element)
+        if offsets is not None:
+            mask = None if mask is None else builder.broadcast(mask, lanes)
+            fill = builder.broadcast(fill, lanes)
+            pointers = _lane_pointers(builder, pointer, offsets, self.unit)
+            return _gather_pointers(builder, pointers, self.element, mask, fill, floor=evaluation.floor)
+        if mask is None:
+            return plain_read(builder, pointer, self.element, 1, floor=evaluation.floor)
+        if mask.is_vector or fill.is_vector:
+            # One address, several masks or fills: read it once where any lane wants it.
+            wanted = _any_lane(builder, mask) if mask.is_vector else mask
+            value = masked_read(
+                builder, pointer, wanted, zero(builder, self.element), 1, floor=evaluation.floor
+            )
+            values = builder.broadcast(value, lanes)
+            return builder.select(builder.broadcast(mask, lanes), values, builder.broadcast(fill, lanes))
+        return masked_read(builder, pointer, mask, fill, 1, floor=evaluation.floor)
+
+
+def _any_lane(builder: LoopBuilder, mask: Value) -> Value:
+    return builder.pure(f"vector.reduction <or>, {mask.name} : {mask.type} into i1", "i1", (mask,))
+
+
+def locate_explicit(
+    evaluation: Evaluation, point: Point, base: Value, offsets: Tensor, unit: str
+) -> tuple[Value, Value | None]:
+    """(pointer, None) where all lanes share an address, else (base, i64 offsets in `unit`s)."""
+    builder = evaluation.builder
+    value = evaluation.at(offsets, point)
+    value = builder.cast("arith.extsi", value, vector_type("i64", value.lanes))
+    if value.is_vector:
+        return base, value
+    return builder.address(base, [value], unit), None
+
+
+def _lane_pointers(builder: LoopBuilder, base: Value, offsets: Value, unit: str) -> Value:
+    lanes = offsets.lanes
+    type = f"vector<{lanes}x!llvm.ptr>"
+    text = f"llvm.getelementptr {base.name}[{offsets.name}] : (!llvm.ptr, {offsets.type}) -> {type}, {unit}"
+    return builder.pure(text, type, (base, offsets))
+
+
+def _gather_pointers(
+    builder: LoopBuilder, pointers: Value, element: str, mask: Value | None, fill: Value, *, floor: int
+) -> Value:
+    lanes = pointers.lanes
+    mask = mask or builder.constant(1, f"vector<{lanes}xi1>")
+    type = vector_type(element, lanes)
+    text = (
+        f"llvm.intr.masked.gather {pointers.name}, {mask.name}, {fill.name} "
+        f"{{alignment = {types.byte_size(element)} : i32}} : ({pointers.type}, {mask.type}, {type}) -> {type}"
+    )
+    return builder.read(text, type, (pointers, mask, fill), floor=floor)
+
+
+def scatter_explicit(
+    evaluation: Evaluation,
+    point: Point,
+    base: Value,
+    offsets: Tensor,
+    value: Value,
+    mask: Tensor | None,
+    unit: str,
+) -> None:
+    """Store the elements at `point` at explicit offsets; where several name one address, the last lane wins."""
+    builder = evaluation.builder
+    lanes = point.width if point.axis >= 0 else 1
+    pointer, lane_offsets = locate_explicit(evaluation, point, base, offsets, unit)
+    wanted = None if mask is None else evaluation.at(mask, point)
+    if lane_offsets is None and lanes > 1:
+        type = f"vector<{lanes}x!llvm.ptr>"
+        pointers = builder.pure(f"vector.broadcast {pointer.name} : !llvm.ptr to {type}", type, (pointer,))
+    elif lane_offsets is not None:
+        pointers = _lane_pointers(builder, pointer, lane_offsets, unit)
+    else:
+        write(builder, pointer, value, wanted)
+        return
+    value = builder.broadcast(value, lanes)
+    wanted = builder.broadcast(wanted or builder.constant(1, "i1"), lanes)
+    builder.effect(
+        f"llvm.intr.masked.scatter {value.name}, {pointers.name}, {wanted.name} "
+        f"{{alignment = {types.byte_size(value.element)} : i32}} : {value.type}, {wanted.type} into {pointers.type}"
+    )

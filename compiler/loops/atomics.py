@@ -1,0 +1,116 @@
+"""Atomic operations, one element after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triton_porting_kit.compiler.loops import element_types as types
+from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.program import Def, Operation
+from triton_porting_kit.compiler.loops.tensors import Point
+
+_ORDERING = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
+_FAILURE_ORDERING = {"monotonic": "monotonic", "acquire": "acquire", "release": "monotonic", "acq_rel": "acquire"}
+
+_KINDS = {
+    "add": "add", "fadd": "fadd", "max": "max", "umax": "umax", "min": "min", "umin": "umin",
+    "and": "_and", "or": "_or", "xor": "_xor", "exch": "xchg",
+}  # fmt: skip
+
+
+def read_modify_write(lowering: Lowering, operation: Operation) -> None:
+    """tpk.atomic_rmw. Lanes that the mask leaves out touch no memory and give 0."""
+    base, offsets, value, mask = (group[0] if group else None for group in operation.segments())
+    assert base is not None
+    assert offsets is not None
+    assert value is not None
+    builder = lowering.builder
+    ordering = _ORDERING[operation.string("sem", "acq_rel")]
+    kind = _KINDS[operation.string("kind")]
+
+    def perform(pointer: Value, values: list[Value]) -> Value:
+        if kind in ("max", "min") and types.is_float(value.type.element):
+            name = f"f{kind}"
+        else:
+            name = kind
+        text = f"llvm.atomicrmw {name} {pointer.name}, {values[0].name} {ordering} : !llvm.ptr, {values[0].type}"
+        result = builder.effect(text, values[0].type)
+        assert result is not None
+        return result
+
+    _each(lowering, operation, base, offsets, [value], mask, perform)
+
+
+def compare_and_swap(lowering: Lowering, operation: Operation) -> None:
+    """tpk.atomic_cas: bitwise comparison, also for floating-point values."""
+    base, offsets, expected, desired = operation.operands
+    ordering = _ORDERING[operation.string("sem", "acq_rel")]
+    builder = lowering.builder
+
+    def perform(pointer: Value, values: list[Value]) -> Value:
+        element = values[0].type
+        bits = f"i{types.BITS[element]}"
+        old, new = (builder.cast("arith.bitcast", v, bits) if v.type != bits else v for v in values)
+        struct = f"!llvm.struct<({bits}, i1)>"
+        text = (
+            f"llvm.cmpxchg {pointer.name}, {old.name}, {new.name} {ordering} {_FAILURE_ORDERING[ordering]} : "
+            f"!llvm.ptr, {bits}"
+        )
+        pair = builder.effect(text, struct)
+        assert pair is not None
+        found = builder.pure(f"llvm.extractvalue {pair.name}[0] : {struct}", bits, (pair,))
+        return builder.cast("arith.bitcast", found, element) if element != bits else found
+
+    _each(lowering, operation, base, offsets, [expected, desired], None, perform)
+
+
+def _each(
+    lowering: Lowering,
+    operation: Operation,
+    base: Def,
+    offsets: Def,
+    values: list[Def],
+    mask: Def | None,
+    perform: Callable[[Value, list[Value]], Value],
+) -> None:
+    builder = lowering.builder
+    result = operation.results[0]
+    element = result.type.element
+    unit = "i8" if operation.attribute("byte_offsets") is not None else element
+    tensors = [lowering.tensor(d) for d in (offsets, *values)] + ([lowering.tensor(mask)] if mask else [])
+    # An atomic may change what a load reads: everything is read first.
+    for tensor in tensors:
+        lowering.settle_reads(tensor, operation)
+    start = lowering.scalar(base)
+
+    def one(evaluation: Evaluation, point: Point) -> Value:
+        offset = builder.cast("arith.extsi", evaluation.at(tensors[0], point), "i64")
+        pointer = builder.address(start, [offset], unit)
+        arguments = [evaluation.at(tensor, point) for tensor in tensors[1 : 1 + len(values)]]
+        if mask is None:
+            return perform(pointer, arguments)
+        wanted = evaluation.at(tensors[-1], point)
+        zero = _zero(builder, element)
+        return builder.if_else(wanted, lambda: [perform(pointer, arguments)], lambda: [zero])[0]
+
+    if result.type.shape is None:
+        builder.forget_reads()
+        lowering.scalars[result] = one(Evaluation(builder, frozenset(), {}), Point((), -1, 1))
+        builder.forget_reads()
+        return
+    buffer = lowering.allocate(result.type.shape, element) if result.users else None
+
+    def body(evaluation: Evaluation, point: Point) -> None:
+        old = one(evaluation, point)
+        if buffer is not None:
+            buffer.write(builder, point, old)
+
+    lowering.tile(operation, result.type.shape, tensors, body, lanes=1)
+    if buffer is not None:
+        lowering.define(result, buffer)
+
+
+def _zero(builder: LoopBuilder, element: str) -> Value:
+    return builder.constant(0, element)

@@ -1,0 +1,206 @@
+"""``linalg.matmul`` and ``linalg.batch_matmul``: accumulators in a register block over packed operands.
+
+The operands are laid out in scratch in the type that is multiplied, row after row. A block of `rows` x `strip`
+accumulators stays in registers over the whole of K: each step loads one strip of B, and one element of A per row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from triton_porting_kit.compiler.loops import element_types as types
+from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.control_flow import reads_buffer
+from triton_porting_kit.compiler.loops.elementwise import convert
+from triton_porting_kit.compiler.loops.lowering import Lowering, closure
+from triton_porting_kit.compiler.loops.program import Operation
+from triton_porting_kit.compiler.loops.tensors import Buffer, Elementwise, Tensor
+from triton_porting_kit.compiler.target import CpuTarget
+
+STEPS = 2
+"""Steps along K in one trip of the inner loop."""
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """A register block: `rows` rows of `vectors` vectors of `lanes` lanes."""
+
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def strip(self) -> int:
+        return self.vectors * self.lanes
+
+
+def blocking(target: CpuTarget, m: int, n: int, element: str) -> Blocking:
+    """The block whose accumulators, one strip of B and one element of A fit the vector registers."""
+    lanes = min(n, target.vector_bytes // types.byte_size(element))
+    while n % lanes:
+        lanes -= 1
+    vectors = 1
+    widest = 4 if target.vector_registers >= 32 else 2
+    while vectors < widest and n % (2 * vectors * lanes) == 0:
+        vectors *= 2
+    rows = 1
+    while m % (2 * rows) == 0 and (2 * rows) * vectors + vectors + 1 <= target.vector_registers - 8:
+        rows *= 2
+    return Blocking(rows, vectors, lanes)
+
+
+def matmul(lowering: Lowering, operation: Operation) -> None:
+    """outs + a * b, accumulated in the type of outs (16-bit outs in f32, rounded once at the end)."""
+    a, b, c = (lowering.tensor(operand) for operand in operation.operands)
+    result = operation.results[0]
+    work = "f32" if c.element in types.NARROW_FLOATS else c.element
+    left = _packed(lowering, operation, a, work)
+    right = _packed(lowering, operation, b, work)
+    accumulator = _accumulator(lowering, operation, c, work)
+    builder = lowering.builder
+    builder.forget_reads()
+    *batch, m, n = c.shape
+    block = blocking(lowering.target, m, n, work)
+    if batch:
+        with builder.loop(builder.i64(0), builder.i64(batch[0]), builder.i64(1)) as region:
+            _product(lowering, block, left, right, accumulator, [region.induction])
+    else:
+        _product(lowering, block, left, right, accumulator, [])
+    builder.forget_reads()
+    if work == c.element:
+        lowering.define(result, accumulator)
+    else:
+        lowering.define(result, _converted(accumulator, c.element))
+
+
+def _converted(tensor: Tensor, element: str) -> Tensor:
+    """`tensor` in another element type, by value."""
+    if tensor.element == element:
+        return tensor
+    if types.is_float(element):
+        wider = types.BITS[element] > types.BITS[tensor.element]
+        name = "arith.extf" if wider else "arith.truncf"
+    else:
+        name = "arith.extsi" if types.BITS[element] > types.BITS[tensor.element] else "arith.trunci"
+
+    def emit(builder: LoopBuilder, values: list[Value]) -> Value:
+        return convert(builder, name, values[0], element)
+
+    return Elementwise(tensor.shape, element, [tensor], emit)
+
+
+def _packed(lowering: Lowering, operation: Operation, tensor: Tensor, element: str) -> Buffer:
+    return lowering.materialise(_converted(tensor.buffer or tensor, element), operation)
+
+
+def _accumulator(lowering: Lowering, operation: Operation, initial: Tensor, element: str) -> Buffer:
+    """A buffer that holds `initial` and may be overwritten; that of a loop-carried value where it ends here."""
+    held = initial.buffer or initial
+    if isinstance(held, Buffer) and held.element == element and _ends_here(lowering, initial, operation):
+        return held.viewed(held.shape)
+    for tensor in closure([held]):
+        if (
+            isinstance(tensor, Buffer)
+            and (tensor.shape, tensor.element) == (initial.shape, element)
+            and _ends_here(lowering, tensor, operation)
+            and initial.element == element
+            and not reads_buffer(held, tensor, aligned_only=True)
+        ):
+            lowering.fill(operation, tensor, held)
+            return tensor.viewed(tensor.shape)
+    buffer = lowering.allocate(initial.shape, element)
+    lowering.fill(operation, buffer, _converted(held, element))
+    return buffer
+
+
+def _ends_here(lowering: Lowering, tensor: Tensor, operation: Operation) -> bool:
+    """Whether this operation is the last to need the tensor, which belongs to the operation's own block."""
+    definition = tensor.definition
+    return (
+        definition is not None
+        and definition.block is operation.block
+        and all(root.position <= operation.position for root in lowering.roots(definition))
+    )
+
+
+def _product(
+    lowering: Lowering, block: Blocking, a: Buffer, b: Buffer, c: Buffer, batch: list[Value]
+) -> None:
+    builder = lowering.builder
+    *_, m, k = a.shape
+    n = b.shape[-1]
+    zero = builder.i64(0)
+    a_start, b_start, c_start = (
+        builder.address(buffer.pointer, [builder.mul(i, builder.i64(buffer.strides[0])) for i in batch], buffer.element)
+        for buffer in (a, b, c)
+    )
+    with builder.loop(zero, builder.i64(n), builder.i64(block.strip)) as strips:
+        with builder.loop(zero, builder.i64(m), builder.i64(block.rows)) as rows:
+            c_row = builder.address(c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element)
+            a_row = builder.address(a_start, [builder.mul(rows.induction, builder.i64(k))], a.element)
+            b_column = builder.address(b_start, [strips.induction], b.element)
+            tile = _RegisterBlock(builder, block, c.element)
+            accumulators = tile.load(c_row, n)
+            steps = STEPS if k % STEPS == 0 else 1
+            with builder.loop(zero, builder.i64(k), builder.i64(steps), accumulators) as loop:
+                values = loop.arguments
+                for step in range(steps):
+                    index = builder.add(loop.induction, builder.i64(step)) if step else loop.induction
+                    values = tile.step(values, a_row, b_column, index, k, n)
+                loop.yields = values
+            tile.store(loop.results, c_row, n)
+
+
+class _RegisterBlock:
+    """Loads, multiplies and stores one block of accumulators."""
+
+    def __init__(self, builder: LoopBuilder, block: Blocking, element: str) -> None:
+        self._builder = builder
+        self._block = block
+        self._element = element
+        self._type = vector_type(element, block.lanes)
+        self._size = types.byte_size(element)
+        self._float = types.is_float(element)
+
+    def _read(self, pointer: Value, type: str) -> Value:
+        builder = self._builder
+        text = f"llvm.load {pointer.name} {{alignment = {self._size} : i64}} : !llvm.ptr -> {type}"
+        return builder.read(text, type, (pointer,), floor=builder.level)
+
+    def _place(self, base: Value, row: int, vector: int, width: int) -> Value:
+        offset = row * width + vector * self._block.lanes
+        return self._builder.address(base, [self._builder.i64(offset)], self._element)
+
+    def load(self, c_row: Value, width: int) -> list[Value]:
+        return [
+            self._read(self._place(c_row, row, vector, width), self._type)
+            for row in range(self._block.rows)
+            for vector in range(self._block.vectors)
+        ]
+
+    def store(self, values: list[Value], c_row: Value, width: int) -> None:
+        for index, value in enumerate(values):
+            place = self._place(c_row, index // self._block.vectors, index % self._block.vectors, width)
+            self._builder.effect(
+                f"llvm.store {value.name}, {place.name} {{alignment = {self._size} : i64}} : {value.type}, !llvm.ptr"
+            )
+
+    def step(self, values: list[Value], a_row: Value, b_column: Value, k: Value, depth: int, width: int) -> list[Value]:
+        """One step along K: every accumulator plus its product."""
+        builder, block = self._builder, self._block
+        b_row = builder.address(b_column, [builder.mul(k, builder.i64(width))], self._element)
+        b = [self._read(self._place(b_row, 0, vector, width), self._type) for vector in range(block.vectors)]
+        a_start = builder.address(a_row, [k], self._element)
+        updated = []
+        for row in range(block.rows):
+            place = builder.address(a_start, [builder.i64(row * depth)], self._element)
+            a = builder.broadcast(self._read(place, self._element), block.lanes)
+            for vector in range(block.vectors):
+                updated.append(self._multiply_add(a, b[vector], values[row * block.vectors + vector]))
+        return updated
+
+    def _multiply_add(self, a: Value, b: Value, c: Value) -> Value:
+        builder = self._builder
+        if self._float:
+            return builder.pure(f"math.fma {a.name}, {b.name}, {c.name} : {c.type}", c.type, (a, b, c))
+        return builder.add(c, builder.mul(a, b))

@@ -1,0 +1,34 @@
+"""Element types in memory and in registers."""
+
+from __future__ import annotations
+
+BITS = {
+    "i1": 8,
+    "i8": 8,
+    "i16": 16,
+    "i32": 32,
+    "i64": 64,
+    "f16": 16,
+    "bf16": 16,
+    "f32": 32,
+    "f64": 64,
+    "!llvm.ptr": 64,
+}
+"""Bits that one element takes in memory; a truth value takes a byte."""
+
+NARROW_FLOATS = ("f16", "bf16")
+"""Types whose arithmetic is done in f32 and rounded after each operation."""
+
+
+def byte_size(element: str) -> int:
+    """Bytes of one element in memory. Raises KeyError for a type this lowering does not know."""
+    return BITS[element] // 8
+
+
+def storage(element: str) -> str:
+    """The type an element has in memory."""
+    return "i8" if element == "i1" else element
+
+
+def is_float(element: str) -> bool:
+    return element.startswith(("f", "bf"))

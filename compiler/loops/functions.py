@@ -1,0 +1,104 @@
+"""Elementary functions on f32 scalars and vectors, written out as arithmetic."""
+
+from __future__ import annotations
+
+import math
+
+from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
+
+# exp(r) = 1 + r + r^2 * p(r) on |r| <= ln(2)/2: Chebyshev fit of p, highest power first.
+_EXP = (0.000198911801583, 0.00139338204898, 0.00833331075458, 0.0416664633863, 0.166666666818, 0.500000001362)
+
+# ln(2) in two parts, the first of 16 bits: its product with a whole number up to 2^8 is exact (Cody and Waite,
+# Software Manual for the Elementary Functions, 1980).
+_LN2_HIGH = 45426 / 65536
+_LN2_LOW = math.log(2) - _LN2_HIGH
+
+
+def _fma(builder: LoopBuilder, a: Value, b: Value, c: Value) -> Value:
+    return builder.pure(f"math.fma {a.name}, {b.name}, {c.name} : {a.type}", a.type, (a, b, c))
+
+
+def _compare(builder: LoopBuilder, predicate: str, a: Value, b: Value) -> Value:
+    type = vector_type("i1", a.lanes)
+    return builder.pure(f"arith.cmpf {predicate}, {a.name}, {b.name} : {a.type}", type, (a, b))
+
+
+def exp(builder: LoopBuilder, x: Value, has_scalef: bool) -> Value:
+    """e**x, within 1 ulp; 0 below -104, infinity above 88.73, NaN kept."""
+
+    def reduce(x: Value) -> tuple[Value, Value]:
+        exponent = _round(builder, builder.binary("arith.mulf", x, builder.constant(math.log2(math.e), x.type)))
+        r = _fma(builder, exponent, builder.constant(-_LN2_HIGH, x.type), x)
+        return exponent, _fma(builder, exponent, builder.constant(-_LN2_LOW, x.type), r)
+
+    return _exponential(builder, x, reduce, lowest=-103.98, highest=89.0, has_scalef=has_scalef)
+
+
+def exp2(builder: LoopBuilder, x: Value, has_scalef: bool) -> Value:
+    """2**x, within 1 ulp; 0 below -150, infinity from 128, NaN kept."""
+
+    def reduce(x: Value) -> tuple[Value, Value]:
+        exponent = _round(builder, x)
+        rest = builder.binary("arith.subf", x, exponent)
+        return exponent, builder.binary("arith.mulf", rest, builder.constant(math.log(2), x.type))
+
+    return _exponential(builder, x, reduce, lowest=-150.0, highest=128.0, has_scalef=has_scalef)
+
+
+def _round(builder: LoopBuilder, x: Value) -> Value:
+    return builder.pure(f"math.roundeven {x.name} : {x.type}", x.type, (x,))
+
+
+def _exponential(builder: LoopBuilder, x: Value, reduce, *, lowest: float, highest: float, has_scalef: bool) -> Value:  # type: ignore[no-untyped-def]
+    type = x.type
+    # Lanes far below go through the arithmetic as 0: scaling down to a denormal is slow on many CPUs, and
+    # masked lanes of a softmax hold -infinity.
+    vanishes = _compare(builder, "olt", x, builder.constant(lowest, type))
+    x = builder.select(vanishes, builder.constant(0.0, type), x)
+    x = builder.select(_compare(builder, "ogt", x, builder.constant(highest, type)), builder.constant(highest, type), x)
+    exponent, r = reduce(x)
+    p = builder.constant(_EXP[0], type)
+    for coefficient in _EXP[1:]:
+        p = _fma(builder, p, r, builder.constant(coefficient, type))
+    p = _fma(builder, p, builder.binary("arith.mulf", r, r), r)
+    p = builder.binary("arith.addf", p, builder.constant(1.0, type))
+    result = _scale(builder, p, exponent, has_scalef)
+    return builder.select(vanishes, builder.constant(0.0, type), result)
+
+
+def _scale(builder: LoopBuilder, value: Value, exponent: Value, has_scalef: bool) -> Value:
+    """value * 2**exponent, rounded once also where the result is denormal; -150 <= exponent <= 129."""
+    integers = vector_type("i32", value.lanes)
+    whole = builder.cast("arith.fptosi", exponent, integers)
+    if has_scalef and value.is_vector:
+        name = f"llvm.ldexp.v{value.lanes}f32.v{value.lanes}i32"
+        text = (
+            f'llvm.call_intrinsic "{name}"({value.name}, {whole.name}) : ({value.type}, {integers}) -> {value.type}'
+        )
+        return builder.pure(text, value.type, (value, whole))
+    # Two factors, each a power of two that is a normal number: 2**(n/2) and 2**(n - n/2).
+    half = builder.binary("arith.shrsi", whole, builder.constant(1, integers))
+    rest = builder.binary("arith.subi", whole, half)
+    for part in (half, rest):
+        biased = builder.binary("arith.addi", part, builder.constant(127, integers))
+        bits = builder.binary("arith.shli", biased, builder.constant(23, integers))
+        value = builder.binary("arith.mulf", value, builder.cast("arith.bitcast", bits, value.type))
+    return value
+
+
+def round_to_bf16(builder: LoopBuilder, value: Value) -> Value:
+    """f32 to bf16, to nearest even, denormals and NaN kept (x86's own instruction flushes denormals)."""
+    integers = vector_type("i32", value.lanes)
+    halves = vector_type("i16", value.lanes)
+    bits = builder.cast("arith.bitcast", value, integers)
+    sixteen = builder.constant(16, integers)
+    odd = builder.binary(
+        "arith.andi", builder.binary("arith.shrui", bits, sixteen), builder.constant(1, integers)
+    )
+    bias = builder.binary("arith.addi", odd, builder.constant(0x7FFF, integers))
+    rounded = builder.binary("arith.addi", bits, bias)
+    quiet = builder.binary("arith.ori", bits, builder.constant(0x400000, integers))
+    chosen = builder.select(_compare(builder, "uno", value, value), quiet, rounded)
+    high = builder.cast("arith.trunci", builder.binary("arith.shrui", chosen, sixteen), halves)
+    return builder.cast("arith.bitcast", high, vector_type("bf16", value.lanes))

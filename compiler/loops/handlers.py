@@ -1,0 +1,235 @@
+"""What each operation of the structured form becomes. `HANDLERS` is the table that the lowering works from."""
+
+from __future__ import annotations
+
+import re
+import struct
+
+from triton_porting_kit.compiler.loops import atomics, control_flow, dots, memory, reductions, scans
+from triton_porting_kit.compiler.loops.builder import Value
+from triton_porting_kit.compiler.loops.elementwise import OPERATIONS, Entry
+from triton_porting_kit.compiler.loops.lowering import DEFERRED, Handler, Lowering
+from triton_porting_kit.compiler.loops.program import Def, Operation
+from triton_porting_kit.compiler.loops.tensors import (
+    Elementwise,
+    Range,
+    Reindexed,
+    Splat,
+    Tensor,
+    unit_reshape,
+)
+
+
+def _elementwise(entry: Entry) -> Handler:
+    def handle(lowering: Lowering, operation: Operation) -> None:
+        if not operation.results[0].type.is_tensor:
+            values = [lowering.scalar(operand) for operand in operation.operands]
+            results = entry.emit(lowering.builder, lowering.mode, operation, values)
+            for definition, value in zip(operation.results, results, strict=True):
+                lowering.scalars[definition] = value
+            return
+        operands = [lowering.tensor(operand) for operand in operation.operands]
+        for index, definition in enumerate(operation.results):
+
+            def compute(builder, values, index=index):  # type: ignore[no-untyped-def]
+                return entry.emit(builder, lowering.mode, operation, values)[index]
+
+            shape = definition.type.shape
+            assert shape is not None
+            if all(isinstance(operand, Splat) for operand in operands):
+                value = compute(lowering.builder, [operand.value for operand in operands])  # type: ignore[union-attr]
+                lowering.define(definition, Splat(shape, value))
+            else:
+                tensor = Elementwise(shape, definition.type.element, operands, compute, entry.cost)
+                lowering.define(definition, tensor)
+
+    return handle
+
+
+def _constant(lowering: Lowering, operation: Operation) -> None:
+    definition = operation.results[0]
+    attribute = operation.attribute("value")
+    element = definition.type.element
+    if definition.type.is_tensor:
+        if not attribute.is_splat:
+            raise operation.unsupported("a tensor constant whose elements differ", "build it with tl.arange")
+        shape = definition.type.shape
+        assert shape is not None
+        literal = _scalar_literal(str(attribute))
+        lowering.define(definition, Splat(shape, _scalar_constant(lowering, literal, element)))
+        return
+    literal = str(attribute).partition(" : ")[0]
+    lowering.scalars[definition] = _scalar_constant(lowering, literal, element)
+
+
+def _scalar_literal(text: str) -> str:
+    match = re.match(r"dense<(.*)> : ", text)
+    assert match is not None, text
+    return match.group(1)
+
+
+def _scalar_constant(lowering: Lowering, literal: str, element: str) -> Value:
+    if literal in ("true", "false"):
+        return lowering.builder.constant(int(literal == "true"), "i1")
+    if element.startswith(("i", "u")):
+        return lowering.builder.constant(int(literal, 0), element)
+    if literal.startswith("0x"):
+        number = _float_from_bits(int(literal, 16), element)
+        return lowering.builder.constant(literal if number is None else number, element)
+    return lowering.builder.constant(float(literal), element)
+
+
+def _float_from_bits(bits: int, element: str) -> float | None:
+    """The number of a bit pattern; None for NaN, whose payload must not pass through Python."""
+    formats = {"f16": ("<H", "<e"), "f32": ("<I", "<f"), "f64": ("<Q", "<d")}
+    if element == "bf16":
+        element, bits = "f32", bits << 16
+    raw, number = formats[element]
+    value = struct.unpack(number, struct.pack(raw, bits))[0]
+    return None if value != value else value
+
+
+def _splat(lowering: Lowering, operation: Operation) -> None:
+    definition = operation.results[0]
+    assert definition.type.shape is not None
+    lowering.define(definition, Splat(definition.type.shape, lowering.scalar(operation.operands[0])))
+
+
+def _range(lowering: Lowering, operation: Operation) -> None:
+    definition = operation.results[0]
+    assert definition.type.shape is not None
+    lowering.define(definition, Range(definition.type.shape[0], operation.integer("start", 0)))
+
+
+def _reshape(lowering: Lowering, operation: Operation) -> None:
+    """expand_shape and collapse_shape: a change of indices, or another view of a row-major buffer."""
+    definition = operation.results[0]
+    source = lowering.tensor(operation.operands[0])
+    shape = definition.type.shape
+    assert shape is not None
+    lowering.define(definition, reshaped(lowering, source, shape, operation))
+
+
+def reshaped(lowering: Lowering, source: Tensor, shape: tuple[int, ...], operation: Operation) -> Tensor:
+    """`source` with its elements in the same row-major order under another shape."""
+    if isinstance(source, Splat):
+        return Splat(shape, source.value)
+    dimensions = unit_reshape(source.shape, shape)
+    if dimensions is not None:
+        return Reindexed(shape, source, dimensions)
+    return lowering.materialise(source, operation).viewed(shape)
+
+
+def _broadcast(lowering: Lowering, operation: Operation) -> None:
+    definition = operation.results[0]
+    shape = definition.type.shape
+    assert shape is not None
+    source = lowering.tensor(operation.operands[0])
+    added = set(operation.integers("dimensions"))
+    kept: list[int | None] = [d for d in range(len(shape)) if d not in added]
+    lowering.define(definition, _reindexed(shape, source, kept))
+
+
+def _transpose(lowering: Lowering, operation: Operation) -> None:
+    definition = operation.results[0]
+    shape = definition.type.shape
+    assert shape is not None
+    permutation = operation.integers("permutation")
+    source = lowering.tensor(operation.operands[0])
+    dimensions: list[int | None] = [permutation.index(d) for d in range(len(shape))]
+    lowering.define(definition, _reindexed(shape, source, dimensions))
+
+
+def _reindexed(shape: tuple[int, ...], source: Tensor, dimensions: list[int | None]) -> Tensor:
+    return Splat(shape, source.value) if isinstance(source, Splat) else Reindexed(shape, source, dimensions)
+
+
+def _empty(lowering: Lowering, operation: Operation) -> None:
+    """Only ever the destination of an operation that overwrites it."""
+
+
+def _program_id(lowering: Lowering, operation: Operation) -> None:
+    lowering.scalars[operation.results[0]] = lowering.program_ids[operation.integer("axis")]
+
+
+def _num_programs(lowering: Lowering, operation: Operation) -> None:
+    lowering.scalars[operation.results[0]] = lowering.program_counts[operation.integer("axis")]
+
+
+def _extract(lowering: Lowering, operation: Operation) -> None:
+    """tensor.extract: one element, read in a tile loop of one point."""
+    tensor = lowering.tensor(operation.operands[0])
+    indices = [lowering.scalar(operand) for operand in operation.operands[1:]]
+    lowering.scalars[operation.results[0]] = lowering.element(tensor, indices, operation)
+
+
+def _poison(lowering: Lowering, operation: Operation) -> None:
+    """Undefined values are zero: any value would do, and this one is the same every time."""
+    definition = operation.results[0]
+    value = _zero_of(lowering, definition)
+    if definition.type.shape is None:
+        lowering.scalars[definition] = value
+    else:
+        lowering.define(definition, Splat(definition.type.shape, value))
+
+
+def _zero_of(lowering: Lowering, definition: Def) -> Value:
+    return lowering.builder.constant(0, definition.type.element)
+
+
+def _null(lowering: Lowering, operation: Operation) -> None:
+    builder = lowering.builder
+    lowering.scalars[operation.results[0]] = builder.pure("llvm.mlir.zero : !llvm.ptr", "!llvm.ptr", ())
+
+
+def _scalar_cast(lowering: Lowering, operation: Operation) -> None:
+    value = lowering.scalar(operation.operands[0])
+    definition = operation.results[0]
+    lowering.scalars[definition] = lowering.builder.cast(operation.name, value, definition.type.element)
+
+
+def _nothing(lowering: Lowering, operation: Operation) -> None:
+    """Terminators are read by whoever lowers their region; barriers order nothing within one program."""
+
+
+_DEFERRED: dict[str, Handler] = {
+    **{name: _elementwise(entry) for name, entry in OPERATIONS.items()},
+    "arith.constant": _constant,
+    "tensor.splat": _splat,
+    "tensor.expand_shape": _reshape,
+    "tensor.collapse_shape": _reshape,
+    "tensor.empty": _empty,
+    "linalg.broadcast": _broadcast,
+    "linalg.transpose": _transpose,
+    "tpk.range": _range,
+    "tpk.load": memory.load,
+    "tpk.gather": memory.gather,
+    "ub.poison": _poison,
+}
+
+HANDLERS: dict[str, Handler] = {
+    **_DEFERRED,
+    "arith.index_cast": _scalar_cast,
+    "llvm.mlir.zero": _null,
+    "llvm.inttoptr": _scalar_cast,
+    "llvm.ptrtoint": _scalar_cast,
+    "llvm.getelementptr": memory.getelementptr,
+    "tensor.extract": _extract,
+    "tpk.program_id": _program_id,
+    "tpk.num_programs": _num_programs,
+    "tpk.store": memory.store,
+    "tpk.scatter": memory.scatter,
+    "tpk.atomic_rmw": atomics.read_modify_write,
+    "tpk.atomic_cas": atomics.compare_and_swap,
+    "tpk.reduce": reductions.reduce,
+    "tpk.scan": scans.scan,
+    "linalg.matmul": dots.matmul,
+    "linalg.batch_matmul": dots.matmul,
+    "scf.for": control_flow.for_loop,
+    "scf.if": control_flow.if_else,
+    "scf.while": control_flow.while_loop,
+    "tpk.barrier": _nothing,
+    **{name: _nothing for name in ("scf.yield", "scf.condition", "func.return", "tpk.yield")},
+}
+
+DEFERRED.update(_DEFERRED)

@@ -1,0 +1,110 @@
+"""The function around a kernel's body: arguments, the loop over programs, what the object file exports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from triton_porting_kit.compiler.loops import element_types as types
+from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.elementwise import Mode
+from triton_porting_kit.compiler.loops.handlers import HANDLERS
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.program import Program, read_program
+from triton_porting_kit.compiler.target import CpuTarget
+
+ABI_VERSION = 1
+"""Version of the kernel ABI, exported as ``tpk_host_abi_version``; see docs/architecture.md."""
+
+ABI_VERSION_SYMBOL = "tpk_host_abi_version"
+SCRATCH_SYMBOL_SUFFIX = "__scratch_bytes"
+
+
+@dataclass(frozen=True)
+class LoopsResult:
+    """The loops artefact: MLIR text, the kernel's symbol and the scratch that each thread must offer."""
+
+    text: str
+    name: str
+    scratch_bytes: int
+
+
+def lower_to_loops(module: Any, target: CpuTarget, *, fuse_multiply_add: bool = True) -> LoopsResult:
+    """Lower a structured module to loops.
+
+    The function has the signature ``i32 NAME(ptr args, ptr scratch, i64 begin, i64 end, i32 gx, i32 gy, i32 gz)``
+    and runs the programs [begin, end) of the grid. Raises `CompilationError` for what it cannot lower.
+    """
+    program = read_program(module)
+    builder = LoopBuilder()
+    args, scratch, begin, end, *counts = (
+        Value(name, type, 0)
+        for name, type in (
+            ("%args", "!llvm.ptr"), ("%scratch", "!llvm.ptr"), ("%begin", "i64"), ("%end", "i64"),
+            ("%grid_x", "i32"), ("%grid_y", "i32"), ("%grid_z", "i32"),
+        )
+    )  # fmt: skip
+    mode = Mode(fuse_multiply_add, target.has_scalef)
+    lowering = Lowering(builder, target, mode, HANDLERS, scratch)
+    lowering.program_counts = counts
+    _read_arguments(builder, lowering, program, args)
+    with builder.loop(begin, end, builder.i64(1), _first_program(builder, begin, counts)) as region:
+        lowering.program_ids = region.arguments
+        lowering.block(program.body)
+        region.yields = _next_program(builder, region.arguments, counts)
+    status = builder.constant(0, "i32")
+    builder.line(f"llvm.return {status.name} : i32")
+    text = _module_text(program.name, builder.text(), lowering.scratch.high_water)
+    return LoopsResult(text, program.name, lowering.scratch.high_water)
+
+
+def _read_arguments(builder: LoopBuilder, lowering: Lowering, program: Program, args: Value) -> None:
+    """Every argument lies at the next multiple of its own size (see `launcher.ArgLayout`)."""
+    offset = 0
+    for definition in program.body.arguments:
+        element = definition.type.element
+        size = types.byte_size(element)
+        offset = -(-offset // size) * size
+        place = builder.address(args, [builder.i64(offset)], "i8")
+        stored = types.storage(element)
+        text = f"llvm.load {place.name} {{alignment = {size} : i64}} : !llvm.ptr -> {stored}"
+        value = builder.read(text, stored, (place,), floor=0)
+        if element == "i1":
+            value = builder.compare("ne", value, builder.constant(0, stored))
+        lowering.scalars[definition] = value
+        offset += size
+
+
+def _first_program(builder: LoopBuilder, begin: Value, counts: list[Value]) -> list[Value]:
+    rest, ids = begin, []
+    for count in counts:
+        wide = builder.cast("arith.extui", count, "i64")
+        ids.append(builder.cast("arith.trunci", builder.binary("arith.remui", rest, wide), "i32"))
+        rest = builder.binary("arith.divui", rest, wide)
+    return ids
+
+
+def _next_program(builder: LoopBuilder, ids: list[Value], counts: list[Value]) -> list[Value]:
+    """Counting on by one, x fastest."""
+    one, zero = builder.constant(1, "i32"), builder.constant(0, "i32")
+    carry = builder.constant(1, "i1")
+    following = []
+    for index, count in zip(ids, counts, strict=True):
+        more = builder.select(carry, builder.add(index, one), index)
+        carry = builder.compare("eq", more, count)
+        following.append(builder.select(carry, zero, more))
+    return following
+
+
+def _module_text(name: str, body: list[str], scratch_bytes: int) -> str:
+    lines = [
+        "module {",
+        f"  llvm.mlir.global external constant @{name}{SCRATCH_SYMBOL_SUFFIX}({scratch_bytes} : i64) : i64",
+        f"  llvm.mlir.global external constant @{ABI_VERSION_SYMBOL}({ABI_VERSION} : i32) : i32",
+        f"  llvm.func @{name}(%args: !llvm.ptr, %scratch: !llvm.ptr, %begin: i64, %end: i64, "
+        "%grid_x: i32, %grid_y: i32, %grid_z: i32) -> i32 {",
+        *(f"    {line}" for line in body),
+        "  }",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,351 @@
+"""The lowering of one kernel: which tensors are computed where, and the order of effects.
+
+Operations are taken in program order. Scalars are emitted at once. Element-wise tensors are only noted; they
+are computed inside the loop of whatever consumes them: a store, a reduction, a dot, a loop that carries them.
+Three rules keep that equal to the order that the program says:
+
+- before an operation that writes memory, loads that are still needed after it are read into scratch;
+- before a region that may run many times, what it uses from outside and is dear or reads memory is kept in scratch;
+- a dear value that several consumers need is kept in scratch when the first of them computes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from triton_porting_kit.compiler.loops import element_types as types
+from triton_porting_kit.compiler.loops.access import Access, Gather
+from triton_porting_kit.compiler.loops.access import Load as LoadTensor
+from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.elementwise import Mode
+from triton_porting_kit.compiler.loops.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.program import Block, Def, Operation, walk
+from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor
+
+from triton_porting_kit.compiler.loops.tiles import tile_loop
+from triton_porting_kit.compiler.target import CpuTarget
+
+Handler = Callable[["Lowering", Operation], None]
+
+WRITES = frozenset({"tpk.store", "tpk.scatter", "tpk.atomic_rmw", "tpk.atomic_cas", "func.call", "tpk.barrier"})
+
+
+class Scratch:
+    """Offsets in the per-thread scratch block, handed out like a stack."""
+
+    ALIGNMENT = 64
+
+    def __init__(self) -> None:
+        self._top = 0
+        self.high_water = 0
+
+    def take(self, size: int) -> int:
+        """The offset of `size` fresh bytes."""
+        offset = self._top
+        self._top += -(-size // self.ALIGNMENT) * self.ALIGNMENT
+        self.high_water = max(self.high_water, self._top)
+        return offset
+
+    @property
+    def mark(self) -> int:
+        return self._top
+
+    def release(self, mark: int) -> None:
+        """Everything taken since `mark` may be handed out again."""
+        self._top = mark
+
+
+class Lowering:
+    """State of lowering one kernel body."""
+
+    def __init__(
+        self,
+        builder: LoopBuilder,
+        target: CpuTarget,
+        mode: Mode,
+        handlers: dict[str, Handler],
+        scratch_base: Value,
+    ) -> None:
+        self.builder = builder
+        self.target = target
+        self.mode = mode
+        self.scratch = Scratch()
+        self.scalars: dict[Def, Value] = {}
+        self.tensors: dict[Def, Tensor] = {}
+        self.program_ids: list[Value] = []
+        self.program_counts: list[Value] = []
+        self._handlers = handlers
+        self._scratch_base = scratch_base
+        self._pending: list[Tensor] = []
+        self._roots: dict[Def, frozenset[Operation]] = {}
+        self._block: Block | None = None
+
+    # --- program order ---------------------------------------------------------------------------
+
+    def block(self, block: Block) -> None:
+        """Lower the operations of a block in order; what it takes from scratch is free again afterwards."""
+        outer, self._block = self._block, block
+        mark = self.scratch.mark
+        for operation in block.operations:
+            self.operation(operation)
+        self._block = outer
+        self.scratch.release(mark)
+
+    def operation(self, operation: Operation) -> None:
+        """Lower one operation."""
+        handler = self._handlers.get(operation.name)
+        if handler is None:
+            raise operation.unsupported(
+                f"the CPU backend has no lowering for {operation.name}",
+                "express this line with other operations of triton.language",
+            )
+        if operation.name in WRITES or any(self._writes(region) for region in operation.regions):
+            self._before_write(operation)
+        handler(self, operation)
+
+    @staticmethod
+    def _writes(block: Block) -> bool:
+        return any(operation.name in WRITES for operation in walk(block))
+
+    def scalar(self, definition: Def) -> Value:
+        return self.scalars[definition]
+
+    def tensor(self, definition: Def) -> Tensor:
+        """The tensor of a value; a scalar stands for a rank-0 tensor."""
+        known = self.tensors.get(definition)
+        return known if known is not None else Splat((), self.scalars[definition])
+
+    def define(self, definition: Def, tensor: Tensor) -> None:
+        """Record what a tensor value is."""
+        tensor.definition = tensor.definition or definition
+        if isinstance(tensor, LoadTensor | Gather):
+            self._pending.append(tensor)
+        self.tensors[definition] = tensor
+        if tensor.depth > 100:
+            # Bounds the recursion of evaluation for long unrolled chains.
+            self.materialise(tensor)
+
+    # --- who needs a value -----------------------------------------------------------------------
+
+    def roots(self, definition: Def) -> frozenset[Operation]:
+        """The operations, in the block that defines the value, in whose loops it will be evaluated."""
+        known = self._roots.get(definition)
+        if known is None:
+            block = definition.block
+            found: set[Operation] = set()
+            for user in definition.users:
+                ancestor = user.ancestor_in(block)
+                assert ancestor is not None
+                if ancestor is user and user.name in DEFERRED:
+                    for result in user.results:
+                        found |= self.roots(result)
+                else:
+                    found.add(ancestor)
+            known = self._roots[definition] = frozenset(found)
+        return known
+
+    def needed_after(self, tensor: Tensor, operation: Operation) -> bool:
+        """Whether an operation after this one, in the same block, will evaluate the tensor."""
+        definition = tensor.definition
+        if definition is None or definition.block is not operation.block:
+            return False
+        return any(root.position > operation.position for root in self.roots(definition))
+
+    def _before_write(self, operation: Operation) -> None:
+        still = []
+        for tensor in self._pending:
+            if tensor.buffer is not None or tensor.definition is None:
+                continue
+            if tensor.definition.block is not operation.block:
+                still.append(tensor)
+            elif self.needed_after(tensor, operation):
+                self.materialise(tensor, operation)
+        self._pending = still
+
+    # --- scratch ---------------------------------------------------------------------------------
+
+    def allocate(self, shape: tuple[int, ...], element: str) -> Buffer:
+        """A fresh buffer in scratch."""
+        count = 1
+        for size in shape:
+            count *= size
+        offset = self.scratch.take(count * types.byte_size(element))
+        pointer = self.builder.address(self._scratch_base, [self.builder.i64(offset)], "i8")
+        return Buffer(shape, element, pointer)
+
+    def materialise(self, tensor: Tensor, operation: Operation | None = None) -> Buffer:
+        """Compute every element of `tensor` into scratch here; later uses in this block read it there."""
+        if isinstance(tensor, Buffer):
+            return tensor
+        if tensor.buffer is not None:
+            return tensor.buffer
+        buffer = self.allocate(tensor.shape, tensor.element)
+        self.fill(operation, buffer, tensor)
+        if tensor.definition is None or tensor.definition.block is self._block:
+            # Not for a value of an outer block: this region may not run, and its scratch is reused after it.
+            tensor.buffer = buffer
+        return buffer
+
+    def fill(self, operation: Operation | None, buffer: Buffer, tensor: Tensor) -> None:
+        """Write every element of `tensor` into `buffer`."""
+
+        def body(evaluation: Evaluation, point: Point) -> None:
+            buffer.write(self.builder, point, evaluation.at(tensor, point))
+
+        self.tile(operation, tensor.shape, [tensor], body)
+
+    # --- loops over a tile -----------------------------------------------------------------------
+
+    def tile(
+        self,
+        operation: Operation | None,
+        shape: tuple[int, ...],
+        inputs: Iterable[Tensor],
+        body: Callable[[Evaluation, Point], None],
+        *,
+        written: Access | None = None,
+        lanes: int | None = None,
+    ) -> None:
+        """Loops over a tile in which `body` evaluates `inputs` at each point and consumes them.
+
+        `written` is the access that `body` stores to: its bounds restrict the loops.
+        """
+        inputs = list(inputs)
+        kept = self.plan(operation, shape, inputs)
+
+        def emit(unmasked: frozenset[object]) -> list[Value]:
+            bounds = None
+            if written is not None and written.low and not kept and written not in unmasked:
+                bounds = dict(enumerate(zip(written.low, written.high, strict=True)))
+            evaluation = Evaluation(self.builder, unmasked, kept)
+            width = self.target.lanes if lanes is None else lanes
+            tile_loop(self.builder, shape, width, lambda point: body(evaluation, point), bounds=bounds)
+            return []
+
+        self.specialise(inputs, emit, written)
+        for tensor, buffer in kept.items():
+            tensor.buffer = buffer
+
+    def specialise(
+        self,
+        inputs: Iterable[Tensor],
+        emit: Callable[[frozenset[object]], list[Value]],
+        written: Access | None = None,
+    ) -> list[Value]:
+        """Emit a loop nest twice where that pays: for tiles wholly in bounds, and for the others.
+
+        `emit` is given the accesses that are known to be in bounds, and returns values that are passed on.
+        """
+        accesses = [tensor.access for tensor in closure(inputs) if isinstance(tensor, LoadTensor)]
+        if written is not None:
+            accesses.append(written)
+        accesses = [access for access in accesses if not access.is_plain]
+        builder = self.builder
+        builder.forget_reads()
+        if not accesses:
+            results = emit(frozenset())
+        else:
+            condition = builder.constant(1, "i1")
+            for access in accesses:
+                condition = builder.logical_and(condition, access.plain_condition(builder))
+
+            def general() -> list[Value]:
+                builder.forget_reads()
+                return emit(frozenset())
+
+            results = builder.if_else(condition, lambda: emit(frozenset(accesses)), general)
+        builder.forget_reads()
+        return results
+
+    def element(self, tensor: Tensor, indices: list[Value], operation: Operation) -> Value:
+        """One element of a tensor, as a scalar, read here."""
+        self.plan(operation, (), [tensor])
+        self.builder.forget_reads()
+        wide = tuple(self.builder.cast("arith.index_cast", index, "i64") for index in indices)
+        value = Evaluation(self.builder, frozenset(), {}).at(tensor, Point(wide, -1, 1))
+        self.builder.forget_reads()
+        return value
+
+    def settle_reads(self, tensor: Tensor, operation: Operation) -> None:
+        """Read what computing `tensor` reads of the user's memory now, into scratch."""
+        for part in closure([tensor]):
+            if isinstance(part, LoadTensor | Gather) and part.shape:
+                self.materialise(part, operation)
+
+    def plan(
+        self, operation: Operation | None, shape: tuple[int, ...], inputs: Iterable[Tensor]
+    ) -> dict[Tensor, Buffer]:
+        """Decide what to keep in scratch before or while `operation` evaluates `inputs` over `shape`.
+
+        Values to keep that are evaluated at the loop's own points are returned with their buffers; the others
+        are computed here, in loops of their own.
+        """
+        kept: dict[Tensor, Buffer] = {}
+        costs: dict[Tensor, int] = {}
+        seen: set[tuple[Tensor, bool]] = set()
+
+        def visit(tensor: Tensor, aligned: bool, repeated: bool) -> None:
+            if tensor.buffer is not None or isinstance(tensor, Buffer) or (tensor, aligned) in seen:
+                return
+            seen.add((tensor, aligned))
+            if cost(tensor, costs) >= EXPENSIVE:
+                again = operation is not None and self.needed_after(tensor, operation)
+                if again and aligned and tensor.shape == shape:
+                    kept[tensor] = self.allocate(tensor.shape, tensor.element)
+                    # What it is made of is evaluated in this loop all the same.
+                elif (again or repeated) and tensor.shape:
+                    self.materialise(tensor, operation)
+                    return
+            for index, operand in enumerate(tensor.operands):
+                dimensions = tensor.operand_dimensions(index)
+                same = dimensions == list(range(len(tensor.shape)))
+                wide = [d for d, size in enumerate(tensor.shape) if size > 1]
+                visit(operand, aligned and same, repeated or any(d not in dimensions for d in wide))
+
+        for tensor in inputs:
+            visit(tensor, tensor.shape == shape, False)
+        return kept
+
+    def enter_region(self, operation: Operation) -> None:
+        """Keep what a region uses from outside and would otherwise compute on every trip."""
+        costs: dict[Tensor, int] = {}
+        for region in operation.regions:
+            for inner in walk(region):
+                for operand in inner.operands:
+                    tensor = self.tensors.get(operand)
+                    if tensor is None or isinstance(tensor, Buffer) or tensor.buffer is not None:
+                        continue
+                    if reads_memory(tensor) or cost(tensor, costs) >= EXPENSIVE:
+                        self.materialise(tensor, operation)
+
+
+def closure(inputs: Iterable[Tensor]) -> list[Tensor]:
+    """The tensors that evaluating `inputs` evaluates, each once; what is in scratch hides what it is made of."""
+    found: dict[Tensor, None] = {}
+    stack = list(inputs)
+    while stack:
+        tensor = stack.pop()
+        if tensor in found or tensor.buffer is not None:
+            continue
+        found[tensor] = None
+        stack += tensor.operands
+    return list(found)
+
+
+def reads_memory(tensor: Tensor) -> bool:
+    """Whether evaluating the tensor reads the user's memory."""
+    return any(isinstance(t, LoadTensor | Gather) for t in closure([tensor]))
+
+
+def cost(tensor: Tensor, known: dict[Tensor, int]) -> int:
+    """What evaluating one element takes now, roughly, in simple operations."""
+    if tensor.buffer is not None or isinstance(tensor, Buffer):
+        return 1
+    value = known.get(tensor)
+    if value is None:
+        value = known[tensor] = tensor.own_cost + sum(cost(operand, known) for operand in tensor.operands)
+    return value
+
+
+DEFERRED: set[str] = set()
+"""Names of the operations whose tensors are computed where they are consumed (filled by the handlers)."""

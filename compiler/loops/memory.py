@@ -1,0 +1,116 @@
+"""Loads, stores, gathers and scatters."""
+
+from __future__ import annotations
+
+from triton_porting_kit.compiler.loops.access import Access, Gather, Load, scatter_explicit
+from triton_porting_kit.compiler.loops.builder import Value
+from triton_porting_kit.compiler.loops.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.lowering import Lowering, closure
+from triton_porting_kit.compiler.loops.program import Def, Operation
+from triton_porting_kit.compiler.loops.tensors import Point, Splat, Tensor
+
+
+def _access(lowering: Lowering, operation: Operation, groups: list[list[Def]], value: Def) -> Access:
+    base, offset, strides, low, high, wrap_start, wrap_size = ([lowering.scalar(d) for d in g] for g in groups[:7])
+    (mask,) = groups[7] or [None]
+    wraps = dict(zip(operation.integers("wrap_dims"), zip(wrap_start, wrap_size, strict=True), strict=True))
+    return Access(
+        value.type.shape or (),
+        value.type.element,
+        base[0],
+        offset[0],
+        strides,
+        low,
+        high,
+        wraps,
+        None if mask is None else lowering.tensor(mask),
+    )
+
+
+def load(lowering: Lowering, operation: Operation) -> None:
+    groups = operation.segments()
+    result = operation.results[0]
+    access = _access(lowering, operation, groups, result)
+    other = lowering.tensor(groups[8][0]) if groups[8] else None
+    tensor = Load(access, _shaped(other, access.shape))
+    if result.type.is_tensor:
+        lowering.define(result, tensor)
+    else:
+        lowering.scalars[result] = lowering.element(tensor, [], operation)
+
+
+def _shaped(other: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:
+    """A scalar fill value as a tensor of the access's shape."""
+    return Splat(shape, other.value) if isinstance(other, Splat) else other
+
+
+def store(lowering: Lowering, operation: Operation) -> None:
+    groups = operation.segments()
+    definition = groups[8][0]
+    access = _access(lowering, operation, groups, definition)
+    value = lowering.tensor(definition)
+    inputs = [value] if access.mask is None else [value, access.mask]
+    _settle_overlaps(lowering, operation, access, inputs)
+
+    def body(evaluation: Evaluation, point: Point) -> None:
+        access.write(evaluation, point, evaluation.at(value, point))
+
+    lowering.tile(operation, access.shape, inputs, body, written=access)
+
+
+def _settle_overlaps(lowering: Lowering, operation: Operation, access: Access, inputs: list[Tensor]) -> None:
+    """A load from the store's own array at other addresses must be done before the first element is stored."""
+    for tensor in closure(inputs):
+        if isinstance(tensor, Load):
+            other = tensor.access
+            same_place = (other.offset, list(other.strides)) == (access.offset, list(access.strides))
+            if other.base == access.base and not (same_place and other.shape == access.shape and not other.wraps):
+                lowering.materialise(tensor, operation)
+        elif isinstance(tensor, Gather) and tensor.base == access.base:
+            lowering.materialise(tensor, operation)
+
+
+def _explicit(
+    lowering: Lowering, operation: Operation, element: str
+) -> tuple[Value, Tensor, list[list[Def]], str]:
+    groups = operation.segments()
+    base = lowering.scalar(groups[0][0])
+    offsets = lowering.tensor(groups[1][0])
+    return base, offsets, groups, "i8" if operation.attribute("byte_offsets") is not None else element
+
+
+def gather(lowering: Lowering, operation: Operation) -> None:
+    result = operation.results[0]
+    base, offsets, groups, unit = _explicit(lowering, operation, result.type.element)
+    mask = lowering.tensor(groups[2][0]) if groups[2] else None
+    other = lowering.tensor(groups[3][0]) if groups[3] else None
+    other = _shaped(other, offsets.shape)
+    tensor = Gather(base, offsets, result.type.element, mask, other, unit=unit)
+    if result.type.is_tensor:
+        lowering.define(result, tensor)
+    else:
+        lowering.scalars[result] = lowering.element(tensor, [], operation)
+
+
+def scatter(lowering: Lowering, operation: Operation) -> None:
+    groups = operation.segments()
+    definition = groups[3][0]
+    base, offsets, _, unit = _explicit(lowering, operation, definition.type.element)
+    mask = lowering.tensor(groups[2][0]) if groups[2] else None
+    value = lowering.tensor(definition)
+    inputs = [value, offsets] + ([mask] if mask is not None else [])
+    # Addresses may overlap with any load's: all of them are read first.
+    for tensor in inputs:
+        lowering.settle_reads(tensor, operation)
+
+    def body(evaluation: Evaluation, point: Point) -> None:
+        scatter_explicit(evaluation, point, base, offsets, evaluation.at(value, point), mask, unit)
+
+    lowering.tile(operation, offsets.shape, inputs, body)
+
+
+def getelementptr(lowering: Lowering, operation: Operation) -> None:
+    """Scalar pointer arithmetic: base and one i64 index."""
+    base, index = (lowering.scalar(operand) for operand in operation.operands)
+    element = str(operation.attribute("elem_type").value)
+    lowering.scalars[operation.results[0]] = lowering.builder.address(base, [index], element)

@@ -1,0 +1,191 @@
+"""The structured form as plain Python objects: read once from MLIR, walked many times cheaply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from triton_porting_kit.errors import CompilationError, SourceLocation
+from triton_porting_kit.compiler.locations import source_location
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A value's type: `shape` is None for scalars (rank-0 tensors have an empty shape)."""
+
+    element: str
+    shape: tuple[int, ...] | None
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.shape is not None
+
+
+@dataclass(eq=False, slots=True)
+class Def:
+    """An SSA value of the structured form; `users` are the operations that read it, in order."""
+
+    type: Type
+    block: Block
+    owner: Operation | None
+    users: list[Operation] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    arguments: list[Def]
+    operations: list[Operation] = field(default_factory=list)
+    parent: Operation | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Operation:
+    """One operation. `handle` is MLIR's own object, for attributes and the location."""
+
+    name: str
+    operands: list[Def]
+    results: list[Def]
+    regions: list[Block]
+    block: Block
+    handle: Any
+    position: int
+
+    def attribute(self, name: str) -> Any | None:
+        """MLIR's attribute of that name, or None."""
+        attributes = self.handle.attributes
+        return attributes[name] if name in attributes else None
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        attribute = self.attribute(name)
+        if attribute is None:
+            if default is None:
+                raise KeyError(f"{self.name} has no attribute {name}")
+            return default
+        return int(attribute.value)
+
+    def string(self, name: str, default: str = "") -> str:
+        attribute = self.attribute(name)
+        return default if attribute is None else str(attribute.value)
+
+    def integers(self, name: str) -> list[int]:
+        attribute = self.attribute(name)
+        return [] if attribute is None else [int(x) for x in attribute]
+
+    def segments(self) -> list[list[Def]]:
+        """Operands split by ``operandSegmentSizes``."""
+        groups, start = [], 0
+        for size in self.integers("operandSegmentSizes"):
+            groups.append(self.operands[start : start + size])
+            start += size
+        return groups
+
+    @property
+    def location(self) -> SourceLocation | None:
+        return source_location(self.handle.location)
+
+    def unsupported(self, why: str, remedy: str | None = None) -> CompilationError:
+        """The error for an operation that this lowering cannot take."""
+        return CompilationError(why, operation=self.name, location=self.location, remedy=remedy)
+
+    def ancestor_in(self, block: Block) -> Operation | None:
+        """The operation of `block` that is this one or holds it."""
+        operation: Operation | None = self
+        while operation is not None and operation.block is not block:
+            operation = operation.block.parent
+        return operation
+
+
+@dataclass(eq=False, slots=True)
+class Program:
+    """A kernel function of the structured form."""
+
+    name: str
+    body: Block
+    argument_attributes: list[dict[str, str]]
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._defs: dict[Any, Def] = {}
+        self._types: dict[Any, Type] = {}
+
+    def type(self, mlir_type: Any) -> Type:
+        known = self._types.get(mlir_type)
+        if known is None:
+            text = str(mlir_type)
+            if text.startswith("tensor<"):
+                inner = text[7:-1]
+                *dims, element = _split_shape(inner)
+                known = Type(element, tuple(int(d) for d in dims))
+            else:
+                known = Type(text, None)
+            self._types[mlir_type] = known
+        return known
+
+    def block(self, handle: Any, parent: Operation | None) -> Block:
+        block = Block([], parent=parent)
+        block.arguments = [self.define(argument, block, None) for argument in handle.arguments]
+        for position, op in enumerate(handle.operations):
+            block.operations.append(self.operation(op, block, position))
+        return block
+
+    def define(self, value: Any, block: Block, owner: Operation | None) -> Def:
+        definition = Def(self.type(value.type), block, owner)
+        self._defs[value] = definition
+        return definition
+
+    def operation(self, handle: Any, block: Block, position: int) -> Operation:
+        handle = handle.operation
+        operands = [self._defs[value] for value in handle.operands]
+        op = Operation(handle.name, operands, [], [], block, handle, position)
+        for operand in operands:
+            operand.users.append(op)
+        op.results = [self.define(result, block, op) for result in handle.results]
+        for region in handle.regions:
+            blocks = list(region.blocks)
+            if len(blocks) > 1:
+                raise op.unsupported("control flow between blocks is not structured")
+            if blocks:
+                op.regions.append(self.block(blocks[0], op))
+        return op
+
+
+def _split_shape(text: str) -> list[str]:
+    """``4x8xf32`` -> ["4", "8", "f32"]; the element type may hold an ``x`` itself."""
+    parts: list[str] = []
+    while True:
+        head, _, rest = text.partition("x")
+        if not head.isdigit():
+            return [*parts, text]
+        parts.append(head)
+        text = rest
+
+
+def read_program(module: Any) -> Program:
+    """The kernel of a structured module (the one function marked ``tpk.kernel``)."""
+    for handle in module.body.operations:
+        operation = handle.operation
+        if operation.name == "func.func" and "tpk.kernel" in operation.attributes:
+            name = operation.attributes["sym_name"].value
+            reader = _Reader()
+            blocks = list(operation.regions[0].blocks)
+            if len(blocks) > 1:
+                raise CompilationError(
+                    f"kernel {name} returns early through unstructured control flow", operation="cf.cond_br"
+                )
+            attributes = operation.attributes
+            per_argument: list[dict[str, str]] = [{} for _ in blocks[0].arguments]
+            if "arg_attrs" in attributes:
+                for index, entry in enumerate(attributes["arg_attrs"]):
+                    per_argument[index] = {item.name: str(item.attr) for item in entry}
+            return Program(name, reader.block(blocks[0], None), per_argument)
+    raise CompilationError("the structured module holds no function marked tpk.kernel")
+
+
+def walk(block: Block) -> Iterator[Operation]:
+    """Every operation of a block, nested ones after the one that holds them."""
+    for operation in block.operations:
+        yield operation
+        for region in operation.regions:
+            yield from walk(region)

@@ -1,0 +1,144 @@
+"""``tpk.reduce``: any associative and commutative combination along one dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.combine import combine
+from triton_porting_kit.compiler.loops.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.program import Block, Operation
+from triton_porting_kit.compiler.loops.tensors import Point, Tensor
+from triton_porting_kit.compiler.loops.tiles import chunk, innermost_axis, tile_loop
+
+ACCUMULATORS = 4
+"""Independent partial results, so that one combination need not wait for the one before."""
+
+
+def reduce(lowering: Lowering, operation: Operation) -> None:
+    """Partial results live in registers; a result of rank 0 stays there, others go to scratch."""
+    inputs = [lowering.tensor(operand) for operand in operation.operands]
+    shape = inputs[0].shape
+    axis = operation.integer("axis")
+    region = operation.regions[0]
+    kept_shape = shape[:axis] + shape[axis + 1 :]
+    kept = lowering.plan(operation, shape, inputs)
+    results = [
+        lowering.allocate(d.type.shape, d.type.element) if d.type.shape is not None else None
+        for d in operation.results
+    ]
+
+    def emit(unmasked: frozenset[object]) -> list[Value]:
+        evaluation = Evaluation(lowering.builder, unmasked, kept)
+        reducer = _Reducer(lowering, region, inputs, shape, axis, evaluation)
+        if not kept_shape:
+            return reducer.at(Point((), -1, 1))
+
+        def body(point: Point) -> None:
+            for buffer, value in zip(results, reducer.at(point), strict=True):
+                assert buffer is not None
+                buffer.write(lowering.builder, point, value)
+
+        tile_loop(lowering.builder, kept_shape, reducer.kept_lanes, body)
+        return []
+
+    values = lowering.specialise(inputs, emit)
+    for tensor, buffer in kept.items():
+        tensor.buffer = buffer
+    for index, definition in enumerate(operation.results):
+        buffer = results[index]
+        if buffer is None:
+            lowering.scalars[definition] = values[index]
+        else:
+            lowering.define(definition, buffer)
+
+
+class _Reducer:
+    """Reduces one row (or as many neighbouring rows as a vector has lanes) at a time."""
+
+    def __init__(
+        self,
+        lowering: Lowering,
+        region: Block,
+        inputs: Sequence[Tensor],
+        shape: tuple[int, ...],
+        axis: int,
+        evaluation: Evaluation,
+    ) -> None:
+        self._lowering = lowering
+        self._builder: LoopBuilder = lowering.builder
+        self._region = region
+        self._inputs = inputs
+        self._axis = axis
+        self._size = shape[axis]
+        self._evaluation = evaluation
+        # Lanes lie along the reduced dimension where that is the contiguous one, else along a kept dimension.
+        self._across = innermost_axis(shape) == axis
+        self._width = chunk(self._size, lowering.target.lanes) if self._across else 1
+        self.kept_lanes = 1 if self._across else lowering.target.lanes
+
+    def at(self, kept: Point) -> list[Value]:
+        """The results at a point of the kept dimensions."""
+        builder = self._builder
+        steps = self._size // self._width
+        count = min(ACCUMULATORS, steps)
+        while steps % count:
+            count -= 1
+        stride = count * self._width
+        groups = [self._load(kept, builder.i64(i * self._width)) for i in range(count)]
+        if steps > count:
+            carried = [value for group in groups for value in group]
+            with builder.loop(
+                builder.i64(stride), builder.i64(self._size), builder.i64(stride), carried
+            ) as region:
+                arguments = _regroup(region.arguments, len(self._inputs))
+                for i, held in enumerate(arguments):
+                    index = builder.add(region.induction, builder.i64(i * self._width))
+                    region.yields += self._combine(held, self._load(kept, index))
+            groups = _regroup(region.results, len(self._inputs))
+        while len(groups) > 1:
+            half = (len(groups) + 1) // 2
+            merged = [self._combine(a, b) for a, b in zip(groups, groups[half:], strict=False)]
+            groups = merged + groups[len(merged) : half]
+        return self._across_lanes(groups[0]) if self._width > 1 else groups[0]
+
+    def _load(self, kept: Point, index: Value) -> list[Value]:
+        indices = (*kept.indices[: self._axis], index, *kept.indices[self._axis :])
+        if self._across:
+            point = Point(indices, self._axis if self._width > 1 else -1, self._width)
+        else:
+            axis = kept.axis if kept.axis < self._axis else kept.axis + 1
+            point = Point(indices, axis if kept.axis >= 0 else -1, kept.width)
+        lanes = point.width
+        return [self._builder.broadcast(self._evaluation.at(t, point), lanes) for t in self._inputs]
+
+    def _combine(self, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
+        return combine(self._lowering, self._region, a, b)
+
+    def _across_lanes(self, values: list[Value]) -> list[Value]:
+        lanes = self._width
+        while lanes > 1:
+            lanes //= 2
+            low = [_part(self._builder, value, 0, lanes) for value in values]
+            high = [_part(self._builder, value, lanes, lanes) for value in values]
+            values = self._combine(low, high)
+        return values
+
+
+def _regroup(values: Sequence[Value], size: int) -> list[list[Value]]:
+    return [list(values[i : i + size]) for i in range(0, len(values), size)]
+
+
+def _part(builder: LoopBuilder, vector: Value, start: int, lanes: int) -> Value:
+    """`lanes` lanes of a vector from `start` on."""
+    if lanes == 1:
+        return builder.extract(vector, start)
+    type = vector_type(vector.element, lanes)
+    text = (
+        f"vector.extract_strided_slice {vector.name} "
+        f"{{offsets = [{start}], sizes = [{lanes}], strides = [1]}} : {vector.type} to {type}"
+    )
+    return builder.pure(text, type, (vector,))
+
+

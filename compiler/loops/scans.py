@@ -1,0 +1,63 @@
+"""``tpk.scan``: prefix combination along one dimension, element after element, into scratch."""
+
+from __future__ import annotations
+
+from triton_porting_kit.compiler.loops.builder import Value
+from triton_porting_kit.compiler.loops.combine import combine
+from triton_porting_kit.compiler.loops.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.program import Operation
+from triton_porting_kit.compiler.loops.tensors import Point
+from triton_porting_kit.compiler.loops.tiles import innermost_axis, tile_loop
+
+
+def scan(lowering: Lowering, operation: Operation) -> None:
+    """Each step carries the running result in registers; lanes lie along another dimension where there is one."""
+    builder = lowering.builder
+    inputs = [lowering.tensor(operand) for operand in operation.operands]
+    shape = inputs[0].shape
+    axis = operation.integer("axis")
+    reverse = bool(operation.integer("reverse", 0))
+    size = shape[axis]
+    region = operation.regions[0]
+    kept_shape = shape[:axis] + shape[axis + 1 :]
+    kept = lowering.plan(operation, shape, inputs)
+    results = [lowering.allocate(shape, tensor.element) for tensor in inputs]
+    lanes = 1 if innermost_axis(shape) == axis else lowering.target.lanes
+
+    def emit(unmasked: frozenset[object]) -> list[Value]:
+        evaluation = Evaluation(builder, unmasked, kept)
+
+        def line(kept_point: Point) -> None:
+            kept_axis = kept_point.axis + (kept_point.axis >= axis)
+
+            def at(step: Value) -> Point:
+                index = builder.sub(builder.i64(size - 1), step) if reverse else step
+                indices = (*kept_point.indices[:axis], index, *kept_point.indices[axis:])
+                return Point(indices, kept_axis if kept_point.axis >= 0 else -1, kept_point.width)
+
+            def load(point: Point) -> list[Value]:
+                return [builder.broadcast(evaluation.at(tensor, point), point.width) for tensor in inputs]
+
+            def keep(point: Point, values: list[Value]) -> None:
+                for buffer, value in zip(results, values, strict=True):
+                    buffer.write(builder, point, value)
+
+            first = at(builder.i64(0))
+            running = load(first)
+            keep(first, running)
+            if size == 1:
+                return
+            with builder.loop(builder.i64(1), builder.i64(size), builder.i64(1), running) as loop:
+                point = at(loop.induction)
+                loop.yields = combine(lowering, region, loop.arguments, load(point))
+                keep(point, loop.yields)
+
+        tile_loop(builder, kept_shape, lanes, line)
+        return []
+
+    lowering.specialise(inputs, emit)
+    for tensor, buffer in kept.items():
+        tensor.buffer = buffer
+    for definition, buffer in zip(operation.results, results, strict=True):
+        lowering.define(definition, buffer)

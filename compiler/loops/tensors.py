@@ -1,0 +1,260 @@
+"""Tensor values during loop lowering: how to compute a tensor's elements at a point of a tile loop.
+
+A tensor of the structured form becomes a `Tensor` that is evaluated where it is consumed, so that chains of
+element-wise operations fuse into the consumer's loop. `Buffer` is the exception: elements already in scratch.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from triton_porting_kit.compiler.loops import element_types as types
+from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
+
+if TYPE_CHECKING:
+    from triton_porting_kit.compiler.loops.evaluation import Evaluation
+    from triton_porting_kit.compiler.loops.program import Def
+
+MEMORY_COST = 1
+GATHER_COST = 8
+FUNCTION_COST = 8
+EXPENSIVE = 8
+"""From this cost on a value that several loops need is kept in scratch instead of computed again."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where in a tile: an i64 index per dimension; `width` lanes lie along dimension `axis` (-1: one element)."""
+
+    indices: tuple[Value, ...]
+    axis: int
+    width: int
+
+    def key(self) -> tuple[object, ...]:
+        return (*(index.name for index in self.indices), self.axis, self.width)
+
+    def pick(self, dimensions: Sequence[int | None], zero: Value) -> Point:
+        """The point of a tensor whose dimension d is this point's dimension `dimensions[d]` (None: index 0)."""
+        indices = tuple(zero if d is None else self.indices[d] for d in dimensions)
+        axis = dimensions.index(self.axis) if self.axis >= 0 and self.axis in dimensions else -1
+        return Point(indices, axis, self.width if axis >= 0 else 1)
+
+
+class Tensor(ABC):
+    """A tensor value.
+
+    `operands` are the tensors it reads, `own_cost` what it adds to evaluating one element, in simple operations;
+    `buffer` holds its elements once they are kept in scratch.
+    """
+
+    definition: Def | None = None
+    buffer: Buffer | None = None
+
+    def __init__(self, shape: tuple[int, ...], element: str, operands: Sequence[Tensor] = (), cost: int = 0) -> None:
+        self.shape = shape
+        self.element = element
+        self.operands = tuple(operands)
+        self.own_cost = cost
+        self.depth = 1 + max((operand.depth for operand in self.operands if not operand.buffer), default=0)
+
+    @abstractmethod
+    def at(self, evaluation: Evaluation, point: Point) -> Value:
+        """The elements at `point`: a vector of ``point.width`` lanes, or a scalar where all lanes are equal."""
+
+    def operand_dimensions(self, index: int) -> list[int | None]:
+        """Which of this tensor's dimensions each dimension of operand `index` follows (None: always 0)."""
+        return list(range(len(self.operands[index].shape)))
+
+
+class Splat(Tensor):
+    """One scalar everywhere."""
+
+    def __init__(self, shape: tuple[int, ...], value: Value) -> None:
+        super().__init__(shape, value.type)
+        self.value = value
+
+    def at(self, evaluation: Evaluation, point: Point) -> Value:
+        return self.value
+
+
+class Range(Tensor):
+    """start, start + 1, ... along the only dimension, as i32."""
+
+    def __init__(self, size: int, start: int) -> None:
+        super().__init__((size,), "i32")
+        self.start = start
+
+    def at(self, evaluation: Evaluation, point: Point) -> Value:
+        builder = evaluation.builder
+        index = builder.cast("arith.trunci", point.indices[0], "i32")
+        if self.start:
+            index = builder.add(index, builder.constant(self.start, "i32"))
+        if point.axis < 0:
+            return index
+        return builder.add(builder.broadcast(index, point.width), builder.iota(point.width))
+
+
+class Elementwise(Tensor):
+    """`function` of the operands' elements, all of one shape."""
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        element: str,
+        operands: Sequence[Tensor],
+        function: Callable[[LoopBuilder, list[Value]], Value],
+        cost: int = 1,
+    ) -> None:
+        super().__init__(shape, element, operands, cost)
+        self._function = function
+
+    def at(self, evaluation: Evaluation, point: Point) -> Value:
+        values = [evaluation.at(operand, point) for operand in self.operands]
+        lanes = max(value.lanes for value in values)
+        return self._function(evaluation.builder, [evaluation.builder.broadcast(v, lanes) for v in values])
+
+
+class Reindexed(Tensor):
+    """An operand seen through other dimensions: broadcast, unit dimensions added or dropped, transposed.
+
+    `dimensions[d]` says which dimension of this tensor dimension d of the operand follows (None: index 0).
+    """
+
+    def __init__(self, shape: tuple[int, ...], operand: Tensor, dimensions: Sequence[int | None]) -> None:
+        super().__init__(shape, operand.element, (operand,))
+        self._dimensions = list(dimensions)
+
+    def at(self, evaluation: Evaluation, point: Point) -> Value:
+        return evaluation.at(self.operands[0], point.pick(self._dimensions, evaluation.zero))
+
+    def operand_dimensions(self, index: int) -> list[int | None]:
+        return self._dimensions
+
+
+def unit_reshape(source: tuple[int, ...], target: tuple[int, ...]) -> list[int | None] | None:
+    """Dimensions for `Reindexed` when two shapes differ only in dimensions of size 1, else None."""
+    wide = [d for d, size in enumerate(target) if size != 1]
+    if [source[d] for d in range(len(source)) if source[d] != 1] != [target[d] for d in wide]:
+        return None
+    remaining = iter(wide)
+    return [None if size == 1 else next(remaining) for size in source]
+
+
+class Buffer(Tensor):
+    """Elements in scratch, contiguous and row-major; written by `write`, read at any point."""
+
+    def __init__(self, shape: tuple[int, ...], element: str, pointer: Value) -> None:
+        super().__init__(shape, element)
+        self.pointer = pointer
+        self.strides = row_major(shape)
+
+    def viewed(self, shape: tuple[int, ...]) -> Buffer:
+        """The same elements in the same order under another shape."""
+        return Buffer(shape, self.element, self.pointer)
+
+    def address(self, builder: LoopBuilder, point: Point) -> Value:
+        terms = [
+            builder.mul(index, builder.i64(stride)) for index, stride in zip(point.indices, self.strides, strict=True)
+        ]
+        return builder.address(self.pointer, terms, types.storage(self.element))
+
+    def at(self, evaluation: Evaluation, point: Point) -> Value:
+        builder = evaluation.builder
+        address = self.address(builder, point)
+        stored = types.storage(self.element)
+        size = types.byte_size(self.element)
+        stride = self.strides[point.axis] if point.axis >= 0 else 0
+        lanes = point.width if point.axis >= 0 else 1
+        if lanes == 1 or stride == 1:
+            type = vector_type(stored, lanes)
+            text = f"llvm.load {address.name} {{alignment = {size} : i64}} : !llvm.ptr -> {type}"
+            value = builder.read(text, type, (address,), floor=evaluation.floor)
+        else:
+            offsets = builder.mul(builder.iota(lanes, "i64"), builder.constant(stride, vector_type("i64", lanes)))
+            value = gather(builder, address, offsets, stored, floor=evaluation.floor)
+        if self.element == "i1":
+            value = builder.cast("arith.trunci", value, vector_type("i1", lanes))
+        return value
+
+    def write(self, builder: LoopBuilder, point: Point, value: Value) -> None:
+        """Store the elements at `point`."""
+        lanes = point.width if point.axis >= 0 else 1
+        stored = types.storage(self.element)
+        value = builder.broadcast(value, lanes)
+        if self.element == "i1":
+            value = builder.cast("arith.extui", value, vector_type(stored, lanes))
+        address = self.address(builder, point)
+        size = types.byte_size(self.element)
+        if lanes == 1 or self.strides[point.axis] == 1:
+            text = f"llvm.store {value.name}, {address.name} {{alignment = {size} : i64}} : {value.type}, !llvm.ptr"
+            builder.effect(text)
+        else:
+            stride = builder.constant(self.strides[point.axis], vector_type("i64", lanes))
+            scatter(builder, address, builder.mul(builder.iota(lanes, "i64"), stride), value)
+
+
+def row_major(shape: Sequence[int]) -> list[int]:
+    """Strides in elements of a contiguous row-major tensor."""
+    strides, step = [1] * len(shape), 1
+    for d in reversed(range(len(shape))):
+        strides[d] = step
+        step *= shape[d]
+    return strides
+
+
+def all_lanes(builder: LoopBuilder, lanes: int) -> Value:
+    """A mask that is true in every lane."""
+    return builder.constant(1, f"vector<{lanes}xi1>")
+
+
+def lane_addresses(builder: LoopBuilder, base: Value, offsets: Value, element: str) -> Value:
+    """A vector of pointers: `base` plus a vector of i64 element offsets."""
+    lanes = offsets.lanes
+    type = f"vector<{lanes}x!llvm.ptr>"
+    text = f"llvm.getelementptr {base.name}[{offsets.name}] : (!llvm.ptr, {offsets.type}) -> {type}, {element}"
+    return builder.pure(text, type, (base, offsets))
+
+
+def gather(
+    builder: LoopBuilder,
+    base: Value,
+    offsets: Value,
+    element: str,
+    *,
+    floor: int,
+    mask: Value | None = None,
+    other: Value | None = None,
+) -> Value:
+    """Read the elements at ``base + offsets`` in the lanes of `mask` (all by default), `other` elsewhere."""
+    lanes = offsets.lanes
+    type = vector_type(element, lanes)
+    pointers = lane_addresses(builder, base, offsets, element)
+    mask = mask or all_lanes(builder, lanes)
+    other = builder.broadcast(other or zero(builder, element), lanes)
+    size = types.byte_size(element)
+    text = (
+        f"llvm.intr.masked.gather {pointers.name}, {mask.name}, {other.name} {{alignment = {size} : i32}} : "
+        f"({pointers.type}, {mask.type}, {type}) -> {type}"
+    )
+    return builder.read(text, type, (pointers, mask, other), floor=floor)
+
+
+def scatter(builder: LoopBuilder, base: Value, offsets: Value, value: Value, mask: Value | None = None) -> None:
+    """Store the lanes of `value` (those of `mask` only) at ``base + offsets``."""
+    pointers = lane_addresses(builder, base, offsets, value.element)
+    mask = mask or all_lanes(builder, offsets.lanes)
+    size = types.byte_size(value.element)
+    builder.effect(
+        f"llvm.intr.masked.scatter {value.name}, {pointers.name}, {mask.name} {{alignment = {size} : i32}} : "
+        f"{value.type}, {mask.type} into {pointers.type}"
+    )
+
+
+def zero(builder: LoopBuilder, element: str) -> Value:
+    """The scalar whose bits are all zero."""
+    if element == "!llvm.ptr":
+        return builder.pure("llvm.mlir.zero : !llvm.ptr", element, ())
+    return builder.constant(0, element)

@@ -1,0 +1,68 @@
+"""Loops over the points of a tile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.tensors import Point
+
+
+def innermost_axis(shape: Sequence[int]) -> int:
+    """The last dimension of more than one element; -1 for a tile of one element."""
+    return max((d for d, size in enumerate(shape) if size > 1), default=-1)
+
+
+def chunk(size: int, lanes: int) -> int:
+    """Lanes of one step along a dimension of `size` elements (sizes are powers of two, or anything up to `lanes`)."""
+    if size <= lanes:
+        return size
+    while size % lanes:
+        lanes //= 2
+    return lanes
+
+
+def tile_loop(
+    builder: LoopBuilder,
+    shape: Sequence[int],
+    lanes: int,
+    body: Callable[[Point], None],
+    *,
+    axis: int | None = None,
+    bounds: dict[int, tuple[Value, Value]] | None = None,
+) -> None:
+    """Emit loops that call `body` at every point of the tile, `lanes` elements along `axis` at a time.
+
+    `bounds` may restrict a dimension to indices [first, last); along `axis` whole chunks are visited.
+    """
+    axis = innermost_axis(shape) if axis is None else axis
+    width = chunk(shape[axis], lanes) if axis >= 0 else 1
+    order = [d for d in range(len(shape)) if d != axis] + ([axis] if axis >= 0 else [])
+    indices: list[Value] = [builder.i64(0)] * len(shape)
+
+    def nest(position: int) -> None:
+        if position == len(order):
+            body(Point(tuple(indices), axis if width > 1 else -1, width))
+            return
+        dimension = order[position]
+        step = width if dimension == axis else 1
+        if shape[dimension] == step:
+            nest(position + 1)
+            return
+        first, last = builder.i64(0), builder.i64(shape[dimension])
+        if bounds and dimension in bounds:
+            first, last = bounds[dimension]
+            if step > 1:
+                first = _round_down(builder, first, step)
+        with builder.loop(first, last, builder.i64(step)) as region:
+            indices[dimension] = region.induction
+            nest(position + 1)
+            indices[dimension] = builder.i64(0)
+
+    nest(0)
+
+
+def _round_down(builder: LoopBuilder, value: Value, step: int) -> Value:
+    if value.constant == 0:
+        return value
+    return builder.binary("arith.andi", value, builder.i64(-step))

@@ -1,0 +1,30 @@
+"""Compile options of a kernel, as Triton's front end and launcher read them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from triton_porting_kit.toolchain import compat
+
+
+class KernelOptions:
+    """The options of one compilation, as attributes.
+
+    Every option that any of Triton's own backends knows is there with a default, because the front end reads
+    them (more of them with each release); what is given and known to nobody is refused by Triton itself.
+    """
+
+    def __init__(self, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+        known = {**compat.option_defaults(), **defaults}
+        values = known | {name: value for name, value in given.items() if name in known and value is not None}
+        self.__dict__.update(values)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"there is no compile option {name!r}")
+
+    def hash(self) -> str:
+        """A key of all options for Triton's cache."""
+        text = "_".join(f"{name}-{value}" for name, value in sorted(self.__dict__.items()))
+        return hashlib.sha256(text.encode()).hexdigest()

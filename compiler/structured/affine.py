@@ -1,0 +1,129 @@
+"""Affine index expressions over the positions of a tile, and the symbolic pointers made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .poly import ONE, ZERO, Poly
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Wrap:
+    """The index of a dimension is `(start + i) remsi size` instead of `i`."""
+
+    start: Poly
+    size: Poly
+
+
+@dataclass(frozen=True)
+class Affine:
+    """`offset + sum of strides[d] * index_d`; rank 0 (a scalar) has an offset only.
+
+    Canonical: a dimension of size 1 has stride 0, a dimension of stride 0 has no wrap. So broadcasting
+    changes nothing.
+    """
+
+    offset: Poly
+    strides: tuple[Poly, ...] = ()
+    wraps: tuple[Wrap | None, ...] = ()
+
+    @staticmethod
+    def uniform(offset: Poly, rank: int) -> Affine:
+        """The same number at every position."""
+        return Affine(offset, (ZERO,) * rank, (None,) * rank)
+
+    @property
+    def is_uniform(self) -> bool:
+        return all(not stride.terms for stride in self.strides)
+
+    @property
+    def is_wrapped(self) -> bool:
+        return any(wrap is not None for wrap in self.wraps)
+
+    @property
+    def scalars(self) -> set[int]:
+        """Ids of the scalars that it depends on."""
+        polys = [self.offset, *self.strides]
+        polys += [poly for wrap in self.wraps if wrap for poly in (wrap.start, wrap.size)]
+        return set().union(*(poly.scalars for poly in polys))
+
+    def same_shape_as(self, other: Affine) -> bool:
+        """Differ at most in the offset."""
+        return self.strides == other.strides and self.wraps == other.wraps
+
+    def at_offset(self, offset: Poly) -> Affine:
+        return replace(self, offset=offset)
+
+    def add(self, other: Affine) -> Affine | None:
+        """The sum, or None where one dimension would need two different indices."""
+        strides, wraps = [], []
+        for a, b, wrap_a, wrap_b in zip(self.strides, other.strides, self.wraps, other.wraps, strict=True):
+            if a.terms and b.terms and wrap_a != wrap_b:
+                return None
+            stride = a + b
+            strides.append(stride)
+            wraps.append((wrap_a or wrap_b) if stride.terms else None)
+        return Affine(self.offset + other.offset, tuple(strides), tuple(wraps))
+
+    def scaled(self, factor: Poly) -> Affine:
+        strides = tuple(stride * factor for stride in self.strides)
+        wraps = tuple(w if s.terms else None for w, s in zip(self.wraps, strides, strict=True))
+        return Affine(self.offset * factor, strides, wraps)
+
+    def divided(self, divisor: int) -> Affine | None:
+        """Divided by `divisor` if all of its parts can be, else None."""
+        offset = self.offset.divided(divisor)
+        strides = [stride.divided(divisor) for stride in self.strides]
+        if offset is None or any(stride is None for stride in strides):
+            return None
+        return Affine(offset, tuple(s for s in strides if s is not None), self.wraps)
+
+    def wrapped(self, size: Poly) -> Affine | None:
+        """`self % size`, if this is a plain run of neighbours `start + i` along one dimension."""
+        moving = [d for d, stride in enumerate(self.strides) if stride.terms]
+        if len(moving) != 1 or self.strides[moving[0]] != ONE or self.is_wrapped:
+            return None
+        d = moving[0]
+        wraps = (*self.wraps[:d], Wrap(self.offset, size), *self.wraps[d + 1 :])
+        return Affine(ZERO, self.strides, wraps)
+
+    def expanded(self, axis: int) -> Affine:
+        """With a new dimension of size 1 at `axis`."""
+        return Affine(
+            self.offset,
+            (*self.strides[:axis], ZERO, *self.strides[axis:]),
+            (*self.wraps[:axis], None, *self.wraps[axis:]),
+        )
+
+    def transposed(self, order: tuple[int, ...]) -> Affine:
+        return Affine(self.offset, tuple(self.strides[o] for o in order), tuple(self.wraps[o] for o in order))
+
+    def reshaped(self, source: Shape, target: Shape) -> Affine | None:
+        """In another shape, if only dimensions of size 1 come and go (or all positions are equal)."""
+        if self.is_uniform:
+            return Affine.uniform(self.offset, len(target))
+        kept = [d for d, size in enumerate(source) if size != 1]
+        if [source[d] for d in kept] != [size for size in target if size != 1]:
+            return None
+        strides, wraps, remaining = [], [], iter(kept)
+        for size in target:
+            d = next(remaining) if size != 1 else None
+            strides.append(ZERO if d is None else self.strides[d])
+            wraps.append(None if d is None else self.wraps[d])
+        return Affine(self.offset, tuple(strides), tuple(wraps))
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """Addresses `base + element_bytes * index` for every position of a tile.
+
+    `base` is the scalar pointer (an SSA value) that all positions share, or None where there is none: then
+    only byte addresses are known. `index` is None where the positions' offsets are not affine.
+    """
+
+    base: Any
+    index: Affine | None
+    element_bytes: int

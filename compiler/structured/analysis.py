@@ -1,0 +1,271 @@
+"""What every integer and pointer value of a TTIR function means as an address computation.
+
+The analysis only reads the function; nothing is rewritten before it is asked. Answers are kept in one
+insertion-ordered memo, so that an assumption about a loop-carried value (see `carried`) can be taken back
+together with everything that was derived from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from triton_porting_kit.toolchain.mlir import ir
+
+from .affine import Affine, Pointer
+from .poly import ONE, ZERO, Poly
+from .types import Types
+
+CARRIERS = frozenset({"scf.for", "scf.while", "scf.if", "arith.select"})
+"""Operations that hand on one of several values, as `carried` resolves them."""
+
+
+class Analysis:
+    """Affine forms of integers, and bases and affine indices of pointers, by SSA value."""
+
+    def __init__(self, types: Types) -> None:
+        self.types = types
+        self.memo: dict[Any, Any] = {}
+        self.scalars: list[tuple[Any, bool]] = []
+        """Each scalar that polynomials name by its position: its SSA value, and if it is zero-extended."""
+        self._scalar_ids: dict[tuple[Any, bool], int] = {}
+        self.decide: Callable[[Any], None] = lambda operation: None
+        """Fills the memo for the results and block arguments of a carrier operation."""
+
+    def scalar(self, value: Any, unsigned: bool = False) -> Poly:
+        """A scalar integer SSA value, taken as signed unless said otherwise."""
+        key = (value, unsigned)
+        found = self._scalar_ids.get(key)
+        if found is None:
+            found = self._scalar_ids[key] = len(self.scalars)
+            self.scalars.append(key)
+        return Poly.scalar(found)
+
+    # --- integers --------------------------------------------------------------------------------
+
+    def affine(self, value: Any) -> Affine | None:
+        """The affine form of an integer scalar or tensor, or None if it has none."""
+        if value in self.memo:
+            return self.memo[value]  # type: ignore[no-any-return]
+        info = self.types.info(value)
+        if info.is_index:
+            if info.shape is not None:
+                self._decide_carrier(value)
+            if value not in self.memo:
+                self.memo[value] = self._affine(value)
+        else:
+            self.memo[value] = None
+        return self.memo[value]  # type: ignore[no-any-return]
+
+    def _affine(self, value: Any) -> Affine | None:
+        shape = self.types.info(value).shape
+        owner = value.owner
+        name = "" if isinstance(owner, ir.Block) else owner.operation.name
+        if name == "arith.constant":
+            return _constant(owner, 0 if shape is None else len(shape))
+        if shape is None:
+            if name == "arith.extsi":
+                return self.affine(owner.operands[0]) or Affine(self.scalar(value))
+            return Affine(self.scalar(value))
+        rule = _INTEGER_RULES.get(name)
+        return rule(self, owner, shape) if rule else None
+
+    def _binary(self, operation: Any) -> tuple[Affine, Affine] | None:
+        left = self.affine(operation.operands[0])
+        right = self.affine(operation.operands[1]) if left is not None else None
+        return (left, right) if left is not None and right is not None else None
+
+    def unsigned(self, affine: Affine) -> Affine | None:
+        """The same expression read as unsigned, if it is a sum of non-negative parts without wrap-around."""
+        if affine.is_wrapped or any(c < 0 for p in (affine.offset, *affine.strides) for _, c in p.terms):
+            return None
+
+        def convert(poly: Poly) -> Poly:
+            total = ZERO
+            for monomial, coefficient in poly.terms:
+                term = Poly.constant(coefficient)
+                for identifier in monomial:
+                    term = term * self.scalar(self.scalars[identifier][0], unsigned=True)
+                total = total + term
+            return total
+
+        return Affine(convert(affine.offset), tuple(convert(s) for s in affine.strides), affine.wraps)
+
+    # --- pointers --------------------------------------------------------------------------------
+
+    def pointer(self, value: Any) -> Pointer:
+        """The pointer form of a scalar or tensor of pointers."""
+        found = self.memo.get(value)
+        if found is None:
+            self._decide_carrier(value)
+            found = self.memo.get(value)
+        if found is None:
+            found = self.memo[value] = self._pointer(value)
+        assert isinstance(found, Pointer)
+        return found
+
+    def _pointer(self, value: Any) -> Pointer:
+        info = self.types.info(value)
+        owner = value.owner
+        name = "" if isinstance(owner, ir.Block) else owner.operation.name
+        size = info.element_bytes
+        if name == "tt.addptr":
+            source = self.pointer(owner.operands[0])
+            offset = self.affine(owner.operands[1]) if source.index is not None else None
+            index = source.index.add(offset) if source.index is not None and offset is not None else None
+            return Pointer(source.base, index, size)
+        if name == "tt.bitcast":
+            return self._cast(self.pointer(owner.operands[0]), size)
+        if info.shape is None:
+            return Pointer(value, Affine(ZERO), size)
+        if name == "tt.splat":
+            source = self.pointer(owner.operands[0])
+            assert source.index is not None
+            return Pointer(source.base, Affine.uniform(source.index.offset, len(info.shape)), size)
+        if name in _SHAPE_RULES:
+            source = self.pointer(owner.operands[0])
+            if source.index is None:
+                return source
+            return Pointer(source.base, _SHAPE_RULES[name](self, owner, info.shape, source.index), size)
+        return Pointer(None, None, size)
+
+    def _cast(self, source: Pointer, size: int) -> Pointer:
+        if source.element_bytes == size or source.index is None:
+            return Pointer(source.base if source.element_bytes == size else None, source.index, size)
+        index = source.index.scaled(Poly.constant(source.element_bytes)).divided(size)
+        return Pointer(source.base if index is not None else None, index, size)
+
+    def _decide_carrier(self, value: Any) -> None:
+        owner = value.owner
+        operation = owner.owner if isinstance(owner, ir.Block) else owner
+        if operation.operation.name in CARRIERS:
+            self.decide(operation)
+
+
+def _constant(operation: Any, rank: int) -> Affine | None:
+    attribute = operation.attributes["value"]
+    if isinstance(attribute, ir.DenseIntElementsAttr):
+        if not attribute.is_splat:
+            return None
+        attribute = attribute.get_splat_value()
+    return Affine.uniform(Poly.constant(ir.IntegerAttr(attribute).value), rank)
+
+
+def _make_range(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> Affine | None:
+    start = Poly.constant(ir.IntegerAttr(operation.attributes["start"]).value)
+    return Affine(start, (ONE if shape[0] != 1 else ZERO,), (None,))
+
+
+def _splat(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> Affine | None:
+    scalar = analysis.affine(operation.operands[0])
+    return None if scalar is None else Affine.uniform(scalar.offset, len(shape))
+
+
+def _add(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> Affine | None:
+    pair = analysis._binary(operation)
+    return pair[0].add(pair[1]) if pair else None
+
+
+def _subtract(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> Affine | None:
+    pair = analysis._binary(operation)
+    return pair[0].add(pair[1].scaled(Poly.constant(-1))) if pair else None
+
+
+def _multiply(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> Affine | None:
+    pair = analysis._binary(operation)
+    if pair is None:
+        return None
+    left, right = pair
+    if right.is_uniform:
+        return left.scaled(right.offset)
+    return right.scaled(left.offset) if left.is_uniform else None
+
+
+def _shift_left(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> Affine | None:
+    pair = analysis._binary(operation)
+    if pair is None or not pair[1].is_uniform:
+        return None
+    amount = pair[1].offset.value
+    return pair[0].scaled(Poly.constant(1 << amount)) if amount is not None and 0 <= amount < 32 else None
+
+
+def _remainder(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> Affine | None:
+    pair = analysis._binary(operation)
+    if pair is None or not pair[1].is_uniform:
+        return None
+    left: Affine | None = pair[0]
+    right: Affine | None = pair[1]
+    if operation.operation.name == "arith.remui":
+        left, right = analysis.unsigned(pair[0]), analysis.unsigned(pair[1])
+    if left is None or right is None:
+        return None
+    largest = _largest(left, shape)
+    size = right.offset.value
+    if largest is not None and size is not None and largest < size:
+        return left
+    return left.wrapped(right.offset)
+
+
+def _largest(affine: Affine, shape: tuple[int, ...]) -> int | None:
+    """The largest element, if all elements are known to be constant and not negative."""
+    values = [affine.offset.value, *(stride.value for stride in affine.strides)]
+    if affine.is_wrapped or any(v is None or v < 0 for v in values):
+        return None
+    known = [v for v in values if v is not None]
+    return known[0] + sum(s * (n - 1) for s, n in zip(known[1:], shape, strict=True))
+
+
+def _same(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> Affine | None:
+    return analysis.affine(operation.operands[0])
+
+
+def _extend_unsigned(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> Affine | None:
+    source = analysis.affine(operation.operands[0])
+    return None if source is None else analysis.unsigned(source)
+
+
+def _shape_change(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> Affine | None:
+    source = analysis.affine(operation.operands[0])
+    if source is None:
+        return None
+    return _SHAPE_RULES[operation.operation.name](analysis, operation, shape, source)
+
+
+def _expand_dims(analysis: Analysis, operation: Any, shape: tuple[int, ...], source: Affine) -> Affine | None:
+    return source.expanded(ir.IntegerAttr(operation.attributes["axis"]).value)
+
+
+def _broadcast(analysis: Analysis, operation: Any, shape: tuple[int, ...], source: Affine) -> Affine | None:
+    return source
+
+
+def _transpose(analysis: Analysis, operation: Any, shape: tuple[int, ...], source: Affine) -> Affine | None:
+    return source.transposed(tuple(ir.DenseI32ArrayAttr(operation.attributes["order"])))
+
+
+def _reshape(analysis: Analysis, operation: Any, shape: tuple[int, ...], source: Affine) -> Affine | None:
+    before = analysis.types.info(operation.operands[0]).shape
+    assert before is not None
+    return source.reshaped(before, shape)
+
+
+_SHAPE_RULES: dict[str, Callable[[Analysis, Any, tuple[int, ...], Affine], Affine | None]] = {
+    "tt.expand_dims": _expand_dims,
+    "tt.broadcast": _broadcast,
+    "tt.trans": _transpose,
+    "tt.reshape": _reshape,
+}
+_INTEGER_RULES: dict[str, Callable[[Analysis, Any, tuple[int, ...]], Affine | None]] = {
+    "tt.make_range": _make_range,
+    "tt.splat": _splat,
+    "arith.addi": _add,
+    "arith.subi": _subtract,
+    "arith.muli": _multiply,
+    "arith.shli": _shift_left,
+    "arith.remsi": _remainder,
+    "arith.remui": _remainder,
+    "arith.extsi": _same,
+    "arith.trunci": _same,
+    "arith.extui": _extend_unsigned,
+    **dict.fromkeys(_SHAPE_RULES, _shape_change),
+}

@@ -1,0 +1,208 @@
+"""Pointers and index tensors that a loop carries, or that a branch or select chooses between.
+
+Each such value gets a form that all of its sources share: it is first assumed that only a scalar offset
+differs between them; where the sources contradict that, the next weaker form is assumed and the analysis
+is repeated. Forms, from strong to weak, with what is carried instead of the tensor:
+
+offset   same base, strides and wraps    i64 offset in elements
+base     same strides and wraps          !llvm.ptr
+tensor   same base                       tensor of i64 offsets in elements
+bytes    nothing in common               tensor of i64 addresses
+opaque   (integers) not affine           the tensor itself, unchanged
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from triton_porting_kit.toolchain.mlir import ir
+
+from .affine import Affine, Pointer
+from .analysis import Analysis
+from .poly import ZERO
+
+
+@dataclass
+class Carried:
+    """One value that an operation hands on, under each of its names."""
+
+    targets: list[Any]
+    """SSA values (results, block arguments) that hold it."""
+    sources: list[tuple[Any, int]]
+    """Where it comes from: (operation, operand number)."""
+    form: str = "offset"
+    template: Any = None
+    """`Affine` or `Pointer` of the first source."""
+
+    @property
+    def source_values(self) -> list[Any]:
+        return [operation.operands[number] for operation, number in self.sources]
+
+
+def terminator(region: Any) -> Any:
+    """The operation that ends a region of one block."""
+    operations = region.blocks[0].operations
+    return operations[len(operations) - 1]
+
+
+def _carried_by(operation: Any) -> list[Carried]:
+    """Every value that a carrier operation hands on, whatever its type."""
+    name = operation.operation.name
+    results = list(operation.results)
+    regions = operation.regions
+    if name == "scf.for":
+        arguments = list(regions[0].blocks[0].arguments)[1:]
+        end = terminator(regions[0])
+        return [
+            Carried([argument, result], [(operation, 3 + i), (end, i)])
+            for i, (argument, result) in enumerate(zip(arguments, results, strict=True))
+        ]
+    if name == "scf.while":
+        condition, end = terminator(regions[0]), terminator(regions[1])
+        before = [
+            Carried([argument], [(operation, i), (end, i)])
+            for i, argument in enumerate(regions[0].blocks[0].arguments)
+        ]
+        after = [
+            Carried([argument, result], [(condition, 1 + i)])
+            for i, (argument, result) in enumerate(
+                zip(regions[1].blocks[0].arguments, results, strict=True)
+            )
+        ]
+        return before + after
+    if name == "scf.if":
+        ends = [terminator(region) for region in regions]
+        return [Carried([result], [(end, i) for end in ends]) for i, result in enumerate(results)]
+    return [Carried([results[0]], [(operation, 1), (operation, 2)])]
+
+
+class CarriedValues:
+    """Decides the form of carried values, on demand of the analysis."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self._analysis = analysis
+        analysis.decide = self.decide
+
+    def of(self, operation: Any) -> list[Carried]:
+        """The values of a carrier operation whose form changes."""
+        key = ("carried", operation.operation)
+        if key not in self._analysis.memo:
+            self.decide(operation)
+        return [c for c in self._analysis.memo[key] if c.form != "opaque"]
+
+    def decide(self, operation: Any) -> None:
+        """Find the forms and put them into the analysis' memo."""
+        analysis = self._analysis
+        carried = [c for c in _carried_by(operation) if self._is_relevant(c)]
+        elementwise = _is_elementwise_select(analysis, operation)
+        for c in carried:
+            if elementwise:
+                c.form = "tensor" if analysis.types.info(c.targets[0]).is_pointer else "opaque"
+        mark = len(analysis.memo)
+        while True:
+            for c in carried:
+                self._assume(operation, c)
+            if all([self._holds(c) for c in carried]):
+                break
+            for key in list(analysis.memo)[mark:]:
+                del analysis.memo[key]
+        analysis.memo["carried", operation.operation] = carried
+
+    def _is_relevant(self, carried: Carried) -> bool:
+        info = self._analysis.types.info(carried.targets[0])
+        return info.is_pointer or (info.is_index and info.shape is not None)
+
+    def _assume(self, operation: Any, carried: Carried) -> None:
+        analysis = self._analysis
+        first = carried.source_values[0]
+        info = analysis.types.info(first)
+        if not info.is_pointer:
+            carried.template = template = analysis.affine(first)
+            if template is None or not self._is_outside(template, operation):
+                carried.form = "opaque"
+            for target in carried.targets:
+                known = template is not None and carried.form != "opaque"
+                analysis.memo[target] = template.at_offset(analysis.scalar(target)) if known else None
+            return
+        carried.template = pointer = analysis.pointer(first)
+        self._weaken_to_fit(operation, carried, pointer)
+        for target in carried.targets:
+            analysis.memo[target] = self._pointer_form(carried, pointer, target)
+
+    def _weaken_to_fit(self, operation: Any, carried: Carried, pointer: Pointer) -> None:
+        affine = pointer.index is not None and self._is_outside(pointer.index, operation)
+        based = pointer.base is not None and not _defined_in(pointer.base, operation)
+        if carried.form in ("offset", "base"):
+            if not affine or pointer.base is None:
+                carried.form = "tensor"
+            elif not based:
+                carried.form = "base"
+        if carried.form == "tensor" and not based:
+            carried.form = "bytes"
+
+    def _pointer_form(self, carried: Carried, pointer: Pointer, target: Any) -> Pointer:
+        size = pointer.element_bytes
+        if carried.form == "offset":
+            assert pointer.index is not None
+            return Pointer(pointer.base, pointer.index.at_offset(self._analysis.scalar(target)), size)
+        if carried.form == "base":
+            assert pointer.index is not None
+            return Pointer(target, pointer.index.at_offset(ZERO), size)
+        return Pointer(pointer.base if carried.form == "tensor" else None, None, size)
+
+    def _holds(self, carried: Carried) -> bool:
+        """Whether all sources have the assumed form; if not, weaken the assumption."""
+        if carried.form in ("opaque", "bytes"):
+            return True
+        for value in carried.source_values[1:]:
+            if isinstance(carried.template, Affine):
+                found = self._analysis.affine(value)
+                if found is None or not found.same_shape_as(carried.template):
+                    carried.form = "opaque"
+                    return False
+                continue
+            pointer = self._analysis.pointer(value)
+            form = _common_form(carried.template, pointer, carried.form)
+            if form != carried.form:
+                carried.form = form
+                return False
+        return True
+
+    def _is_outside(self, affine: Affine, operation: Any) -> bool:
+        """Whether strides and wraps can be used outside `operation`."""
+        scalars = affine.at_offset(ZERO).scalars
+        return not any(_defined_in(self._analysis.scalars[s][0], operation) for s in scalars)
+
+
+def _is_elementwise_select(analysis: Analysis, operation: Any) -> bool:
+    if operation.operation.name != "arith.select":
+        return False
+    return analysis.types.info(operation.operands[0]).shape is not None
+
+
+def _common_form(first: Pointer, other: Pointer, form: str) -> str:
+    """The strongest form, `form` at most, that both pointers have."""
+    same_base = first.base is not None and first.base == other.base
+    same_shape = (
+        first.index is not None and other.index is not None and first.index.same_shape_as(other.index)
+    )
+    if form == "offset" and same_base and same_shape:
+        return "offset"
+    if form in ("offset", "base") and same_shape and other.base is not None:
+        return "base"
+    return "tensor" if same_base and form != "bytes" else "bytes"
+
+
+def _defined_in(value: Any, operation: Any) -> bool:
+    """Whether `value` is defined in a region of `operation` (or is its result)."""
+    inside = operation.operation
+    owner = value.owner
+    current = owner.owner if isinstance(owner, ir.Block) else owner
+    while current is not None:
+        current = current.operation
+        if current == inside:
+            return True
+        current = current.parent
+    return False
+

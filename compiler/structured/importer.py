@@ -1,0 +1,87 @@
+"""From TTIR to the structured form: walks a module's functions and hands every operation to its rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from triton_porting_kit.toolchain import mlir
+from triton_porting_kit.toolchain.mlir import ir
+
+from . import control, memory, tensors
+from .rewriter import Rewriter
+from .types import Types
+
+_DIALECTS = ("arith", "func", "linalg", "llvm", "math", "scf", "tensor", "ub")
+_TIDY = "builtin.module(canonicalize,cse,loop-invariant-code-motion,canonicalize)"
+
+_HANDLERS: dict[str, Callable[[Rewriter, Any], None]] = {
+    **tensors.HANDLERS,
+    **dict.fromkeys(("scf.for", "scf.while", "scf.if", "arith.select"), control.carrier),
+    "tt.return": control.function_return,
+    "tt.call": control.call,
+    "tt.load": memory.load,
+    "tt.store": memory.store,
+    "tt.atomic_rmw": memory.atomic_rmw,
+    "tt.atomic_cas": memory.atomic_cas,
+}
+_PURE = ("tpk.range", "tpk.program_id", "tpk.num_programs")
+
+
+def import_ttir(text: str, context: Any | None = None) -> Any:
+    """The structured form of a TTIR module in generic text (`toolchain.compat.generic_text`).
+
+    Returns an upstream MLIR module marked `tpk.structured`, in `context` or a new one. Operations keep
+    their locations. Raises `CompilationError` for what cannot be imported, with the kernel's source line.
+    """
+    module = mlir.parse_module(text, context)
+    with module.context as current, ir.Location.unknown():
+        for name in _DIALECTS:
+            _ = current.dialects[name]
+        types = Types()
+        for function in list(module.body.operations):
+            if function.operation.name == "tt.func":
+                _import_function(types, function)
+        module.operation.attributes["tpk.structured"] = ir.IntegerAttr.get(types.i32, 1)
+        mlir.run_passes(module, _TIDY)
+        for function in module.body.operations:
+            _erase_unused(function)
+    return module
+
+
+def _import_function(types: Types, function: Any) -> None:
+    rewriter = Rewriter(types, function.regions[0].blocks[0])
+    _import_region(rewriter, function.regions[0])
+    control.function(rewriter, function)
+    rewriter.finish()
+
+
+def _import_region(rewriter: Rewriter, region: Any) -> None:
+    for block in region.blocks:
+        # New operations appear beside the old ones meanwhile: walk those that were there.
+        for operation in list(block.operations):
+            _import_operation(rewriter, operation)
+
+
+def _import_operation(rewriter: Rewriter, operation: Any) -> None:
+    name = operation.operation.name
+    handler = _HANDLERS.get(name)
+    results = operation.results
+    if name in control.POINTER_OPS and rewriter.types.info(results[0]).is_pointer:
+        rewriter.dead.append(operation)
+    elif handler is not None:
+        handler(rewriter, operation)
+    elif name.startswith(("tt.", "ttg.", "ttng.")):
+        tensors.unsupported(rewriter, operation)
+    for region in operation.regions:
+        _import_region(rewriter, region)
+
+
+def _erase_unused(function: Any) -> None:
+    """Drop unused reads of positions and program ids, which upstream passes do not know to be pure."""
+    for region in function.operation.regions:
+        for block in region.blocks:
+            for operation in list(block.operations):
+                _erase_unused(operation)
+                if operation.operation.name in _PURE and not any(True for _ in operation.results[0].uses):
+                    operation.operation.erase()

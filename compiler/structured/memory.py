@@ -1,0 +1,230 @@
+"""Loads, stores and atomics: from tensors of pointers to `tpk` operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from triton_porting_kit.toolchain.mlir import ir
+
+from .affine import Affine
+from .diagnostics import fail
+from .masks import emit_box
+from .rewriter import Rewriter
+from .types import TypeInfo
+
+_CACHE = {1: "none", 2: "ca", 3: "cg", 4: "wb", 5: "cs", 6: "wt", 7: "cv"}
+_EVICT = {1: "normal", 2: "first", 3: "last"}
+_RMW = {1: "and", 2: "or", 3: "xor", 4: "add", 5: "fadd", 6: "max", 7: "min", 8: "umax", 9: "umin", 10: "exch"}
+_SEM = {1: "relaxed", 2: "acquire", 3: "release", 4: "acq_rel"}
+_SCOPE = {1: "gpu", 2: "cta", 3: "sys"}
+
+
+def load(rewriter: Rewriter, operation: Any) -> None:
+    """tt.load -> tpk.load where the addresses are affine, else tpk.gather."""
+    rewriter.emitter.before(operation)
+    types = rewriter.types
+    pointer, mask, other = _segments(operation, 3)
+    info = types.info(pointer)
+    element = _memory_type(rewriter, info)
+    kind = types.shaped(info.shape, element)
+    if other is not None:
+        other = _to_memory(rewriter, info, _fill(rewriter, other))
+    result = _access(rewriter, "load", pointer, mask, other, [kind], _hints(operation)).results[0]
+    rewriter.replace(operation, _from_memory(rewriter, info, result))
+
+
+def store(rewriter: Rewriter, operation: Any) -> None:
+    """tt.store -> tpk.store or tpk.scatter."""
+    rewriter.emitter.before(operation)
+    pointer, value = operation.operands[0], operation.operands[1]
+    mask = operation.operands[2] if len(operation.operands) > 2 else None
+    info = rewriter.types.info(pointer)
+    if rewriter.types.info(value).is_pointer:
+        value = rewriter.addresses(value)
+    value = _to_memory(rewriter, info, value)
+    _access(rewriter, "store", pointer, mask, value, [], _hints(operation))
+    rewriter.replace(operation)
+
+
+def atomic_rmw(rewriter: Rewriter, operation: Any) -> None:
+    """tt.atomic_rmw -> tpk.atomic_rmw"""
+    emitter = rewriter.emitter.before(operation)
+    pointer, value = operation.operands[0], operation.operands[1]
+    mask = operation.operands[2] if len(operation.operands) > 2 else None
+    base, offsets, attributes = _addresses(rewriter, pointer)
+    attributes["kind"] = ir.StringAttr.get(_RMW[_enum(operation, "atomic_rmw_op")])
+    _ordering(operation, attributes)
+    operands = [base, offsets, value, *([mask] if mask is not None else [])]
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, 1, int(mask is not None)])
+    rewriter.replace(operation, emitter.value("tpk.atomic_rmw", operands, operation.results[0].type, attributes))
+
+
+def atomic_cas(rewriter: Rewriter, operation: Any) -> None:
+    """tt.atomic_cas -> tpk.atomic_cas"""
+    emitter = rewriter.emitter.before(operation)
+    pointer, compare, value = operation.operands
+    base, offsets, attributes = _addresses(rewriter, pointer)
+    _ordering(operation, attributes)
+    kind = operation.results[0].type
+    result = emitter.value("tpk.atomic_cas", [base, offsets, compare, value], kind, attributes)
+    rewriter.replace(operation, result)
+
+
+# --- the access itself ---------------------------------------------------------------------------
+
+
+def _access(
+    rewriter: Rewriter,
+    what: str,
+    pointer: Any,
+    mask: Any,
+    last: Any,
+    results: list[Any],
+    attributes: dict[str, Any],
+) -> Any:
+    """Emit a load (`last`: the value of masked elements, or None) or a store (`last`: the value stored)."""
+    form = rewriter.analysis.pointer(pointer)
+    shape = rewriter.types.info(pointer).shape
+    tail = [last] if last is not None else []
+    if form.base is not None and form.index is not None:
+        return _structured(rewriter, what, form.base, form.index, shape, mask, tail, results, attributes)
+    base, offsets, extra = _addresses(rewriter, pointer)
+    masks = [mask] if mask is not None else []
+    segments = [1, 1, len(masks), len(tail)]
+    return rewriter.emitter.op(
+        "tpk.gather" if what == "load" else "tpk.scatter",
+        [base, offsets, *masks, *tail],
+        results,
+        {**attributes, **extra, "operandSegmentSizes": ir.DenseI32ArrayAttr.get(segments)},
+    )
+
+
+def _structured(
+    rewriter: Rewriter,
+    what: str,
+    base: Any,
+    index: Affine,
+    shape: tuple[int, ...] | None,
+    mask: Any,
+    tail: list[Any],
+    results: list[Any],
+    attributes: dict[str, Any],
+) -> Any:
+    emitter = rewriter.emitter
+    lows: list[Any] = []
+    highs: list[Any] = []
+    rest = mask
+    if mask is not None and shape is not None:
+        parts = rewriter.masks.mask(mask)
+        lows, highs = emit_box(emitter, parts, shape)
+        rest = rewriter.rest_mask(parts.rest)
+    offset = emitter.poly(index.offset)
+    strides = [emitter.poly(stride) for stride in index.strides]
+    wrapped = [(d, wrap) for d, wrap in enumerate(index.wraps) if wrap is not None]
+    starts = [emitter.poly(wrap.start) for _, wrap in wrapped]
+    sizes = [emitter.poly(wrap.size) for _, wrap in wrapped]
+    masks = [rest] if rest is not None else []
+    groups = [[base], [offset], strides, lows, highs, starts, sizes, masks, tail]
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([len(group) for group in groups])
+    if wrapped:
+        attributes["wrap_dims"] = ir.DenseI64ArrayAttr.get([d for d, _ in wrapped])
+    return emitter.op(f"tpk.{what}", [v for group in groups for v in group], results, attributes)
+
+
+def _addresses(rewriter: Rewriter, pointer: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """Base, offsets in elements (a tensor, or an i64 scalar), attributes that say how to read them."""
+    emitter = rewriter.emitter
+    info = rewriter.types.info(pointer)
+    if info.shape is None:
+        form = rewriter.analysis.pointer(pointer)
+        assert form.index is not None
+        return form.base, emitter.poly(form.index.offset), {}
+    base, uniform, offsets = rewriter.offsets(pointer)
+    if base is None:
+        zero = emitter.value("llvm.mlir.zero", [], rewriter.types.pointer)
+        return zero, offsets, {"byte_offsets": ir.UnitAttr.get()}
+    return emitter.pointer(base, uniform, info.element_bytes), offsets, {}
+
+
+# --- values in memory ----------------------------------------------------------------------------
+
+
+def _memory_type(rewriter: Rewriter, info: TypeInfo) -> Any:
+    """The type that is loaded and stored: booleans as bytes, pointers as integers."""
+    assert info.pointee is not None
+    if info.pointee.startswith("!"):
+        return rewriter.types.i64
+    return rewriter.types.i8 if info.pointee == "i1" else rewriter.types.parse(info.pointee)
+
+
+def _to_memory(rewriter: Rewriter, info: TypeInfo, value: Any) -> Any:
+    if info.pointee != "i1":
+        return value
+    shape = tuple(value.type.shape) if isinstance(value.type, ir.RankedTensorType) else None
+    return rewriter.emitter.value("arith.extui", [value], rewriter.types.shaped(shape, rewriter.types.i8))
+
+
+def _from_memory(rewriter: Rewriter, info: TypeInfo, value: Any) -> Any:
+    emitter, types = rewriter.emitter, rewriter.types
+    assert info.pointee is not None
+    if info.pointee == "i1":
+        zero = emitter.constant(0, types.i8)
+        zero = zero if info.shape is None else emitter.splat(zero, info.shape)
+        kind = types.shaped(info.shape, types.i1)
+        return emitter.value("arith.cmpi", [value, zero], kind, {"predicate": emitter.integer(1)})
+    if info.pointee.startswith("!") and info.shape is None:
+        return emitter.value("llvm.inttoptr", [value], types.pointer)
+    return value
+
+
+def _fill(rewriter: Rewriter, other: Any) -> Any:
+    """The value of masked elements, as a scalar where all are the same."""
+    owner = other.owner
+    if isinstance(owner, ir.Block):
+        return other
+    name = owner.operation.name
+    if name == "tt.splat" and not rewriter.types.info(other).is_pointer:
+        return owner.operands[0]
+    if name == "tt.broadcast":
+        inner = _fill(rewriter, owner.operands[0])
+        return inner if inner.type != owner.operands[0].type else other
+    if name == "arith.constant" and rewriter.types.info(other).shape is not None:
+        attribute = owner.attributes["value"]
+        if attribute.is_splat:
+            scalar = attribute.get_splat_value()
+            return rewriter.emitter.constant_attribute(scalar, other.type.element_type)
+    return rewriter.addresses(other) if rewriter.types.info(other).is_pointer else other
+
+
+# --- attributes ----------------------------------------------------------------------------------
+
+
+def _segments(operation: Any, count: int) -> list[Any]:
+    """Operands by their place, None for an absent optional one."""
+    sizes = list(ir.DenseI32ArrayAttr(operation.attributes["operandSegmentSizes"]))
+    operands = iter(operation.operands)
+    found = [next(operands) if size else None for size in sizes]
+    if len(found) != count:
+        fail(operation, f"expected {count} operand groups, found {len(found)}", "use a supported Triton release")
+    return found
+
+
+def _enum(operation: Any, name: str) -> int:
+    return int(ir.IntegerAttr(operation.attributes[name]).value)
+
+
+def _hints(operation: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    attributes = operation.attributes
+    for name, names, plain in (("cache", _CACHE, "none"), ("evict", _EVICT, "normal")):
+        if name in attributes and (text := names[_enum(operation, name)]) != plain:
+            found[name] = ir.StringAttr.get(text)
+    if "isVolatile" in attributes and ir.BoolAttr(attributes["isVolatile"]).value:
+        found["volatile"] = ir.UnitAttr.get()
+    return found
+
+
+def _ordering(operation: Any, attributes: dict[str, Any]) -> None:
+    attributes["sem"] = ir.StringAttr.get(_SEM[_enum(operation, "sem")])
+    attributes["scope"] = ir.StringAttr.get(_SCOPE[_enum(operation, "scope")])
+

@@ -1,0 +1,187 @@
+"""The state that the rewriting of one function shares, and the forms of pointers that it emits.
+
+Rewriting adds upstream operations beside Triton's, and notes what replaces what. Only at the end are uses
+redirected, types changed and Triton's operations erased: until then the analysis sees the function as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from triton_porting_kit.toolchain.mlir import ir
+
+from .affine import Affine, Pointer
+from .analysis import Analysis
+from .carried import CarriedValues
+from .emit import Emitter
+from .masks import MaskAnalysis, Rest
+from .poly import ZERO, Poly
+from .types import Types
+
+
+class Rewriter:
+    """Of one function, whose entry block is `entry`."""
+
+    def __init__(self, types: Types, entry: Any) -> None:
+        self.types = types
+        self.analysis = Analysis(types)
+        self.carried = CarriedValues(self.analysis)
+        self.masks = MaskAnalysis(self.analysis)
+        self.emitter = Emitter(types, self.analysis, entry)
+        self.replaced: list[tuple[Any, Any, Any]] = []
+        self.dead: list[Any] = []
+        self.edits: list[Callable[[], None]] = []
+        self._offsets: dict[Any, tuple[Any, Poly, Any]] = {}
+
+    def replace(self, operation: Any, *values: Any) -> None:
+        """Let `values` stand for the results of `operation`, which goes away."""
+        self.replaced.extend((old, new, None) for old, new in zip(operation.results, values, strict=True))
+        self.dead.append(operation)
+
+    def finish(self) -> None:
+        """Redirect uses, change types, erase what was replaced."""
+        for old, new, reader in self.replaced:
+            if reader is None:
+                old.replace_all_uses_with(new)
+            else:
+                old.replace_all_uses_except(new, reader)
+        for edit in self.edits:
+            edit()
+        for operation in reversed(self.dead):
+            operation.operation.erase()
+
+    # --- pointers --------------------------------------------------------------------------------
+
+    def offsets(self, value: Any) -> tuple[Any, Poly, Any]:
+        """A tensor of pointers as (base, uniform offset, tensor of offsets), offsets in elements.
+
+        Without a base: (None, 0, tensor of i64 byte addresses). The tensor is made where `value` is.
+        """
+        found = self._offsets.get(value)
+        if found is None:
+            found = self._offsets[value] = self._make_offsets(value)
+        return found
+
+    def _make_offsets(self, value: Any) -> tuple[Any, Poly, Any]:
+        pointer = self.analysis.pointer(value)
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            return self._block_argument_offsets(value, pointer)
+        outer = self.emitter.at, self.emitter.location
+        self.emitter.before(owner)
+        try:
+            return self._result_offsets(value, owner, pointer)
+        finally:
+            self.emitter.at, self.emitter.location = outer
+
+    def _block_argument_offsets(self, value: Any, pointer: Pointer) -> tuple[Any, Poly, Any]:
+        if pointer.index is None:
+            return self._carried_offsets(value, pointer)
+        outer = self.emitter.at, self.emitter.location
+        for identifier in pointer.index.scalars:
+            self.emitter.scalar(identifier)  # defined at the block's begin as well, hence first
+        self.emitter.at, self.emitter.location = self._begin(value), value.location
+        try:
+            return self._affine_offsets(value, pointer.base, pointer.index)
+        finally:
+            self.emitter.at, self.emitter.location = outer
+
+    def _begin(self, argument: Any) -> Any:
+        """The first place in a block where the argument's reader, if there is one, is defined."""
+        reader = self.emitter.readers.get(argument)
+        if reader is not None:
+            return ir.InsertionPoint.after(reader)
+        return ir.InsertionPoint.at_block_begin(argument.owner)
+
+    def _carried_offsets(self, value: Any, pointer: Pointer) -> tuple[Any, Poly, Any]:
+        """Of a value that itself becomes the tensor of offsets or addresses."""
+        shape = self.types.info(value).shape
+        return pointer.base, ZERO, self.emitter.as_type(value, self.types.shaped(shape, self.types.i64))
+
+    def _affine_offsets(self, value: Any, base: Any, index: Affine) -> tuple[Any, Poly, Any]:
+        shape = self.types.info(value).shape
+        assert shape is not None
+        return base, index.offset, self.emitter.affine(index.at_offset(ZERO), shape)
+
+    def _result_offsets(self, value: Any, operation: Any, pointer: Pointer) -> tuple[Any, Poly, Any]:
+        name = operation.operation.name
+        if name == "tt.addptr":
+            return self._addptr_offsets(operation)
+        if pointer.index is not None:
+            return self._affine_offsets(value, pointer.base, pointer.index)
+        if name in ("tt.broadcast", "tt.expand_dims", "tt.trans", "tt.reshape"):
+            base, uniform, tensor = self.offsets(operation.operands[0])
+            return base, uniform, self.apply_shape(operation, tensor)
+        if name == "tt.bitcast":
+            if pointer.base is None:
+                return None, ZERO, self.addresses(operation.operands[0])
+            return self.offsets(operation.operands[0])
+        if name == "tt.int_to_ptr":
+            return None, ZERO, operation.operands[0]
+        return self._carried_offsets(value, pointer)
+
+    def _addptr_offsets(self, operation: Any) -> tuple[Any, Poly, Any]:
+        source, offset = operation.operands
+        pointer = self.analysis.pointer(source)
+        if pointer.base is not None and pointer.index is not None and pointer.index.is_uniform:
+            return pointer.base, pointer.index.offset, offset
+        base, uniform, tensor = self.offsets(source)
+        offset = self.emitter.to_i64(offset)
+        if base is None:
+            offset = self._scaled(offset, pointer.element_bytes)
+        return base, uniform, self.emitter.add(self.emitter.to_i64(tensor), offset)
+
+    def _scaled(self, tensor: Any, factor: int) -> Any:
+        if factor == 1:
+            return tensor
+        scale = self.emitter.splat(self.emitter.constant(factor), tuple(tensor.type.shape))
+        return self.emitter.value("arith.muli", [tensor, scale], tensor.type)
+
+    def addresses(self, value: Any) -> Any:
+        """A scalar or tensor of pointers as i64 byte addresses, made at the emitter's place."""
+        emitter = self.emitter
+        info = self.types.info(value)
+        if info.shape is None:
+            return emitter.value("llvm.ptrtoint", [self.scalar_pointer(value)], self.types.i64)
+        base, uniform, tensor = self.offsets(value)
+        if base is None:
+            return tensor
+        moved = emitter.pointer(base, uniform, info.element_bytes)
+        start = emitter.splat(emitter.value("llvm.ptrtoint", [moved], self.types.i64), info.shape)
+        return emitter.add(start, self._scaled(emitter.to_i64(tensor), info.element_bytes))
+
+    def scalar_pointer(self, value: Any) -> Any:
+        """A scalar pointer as !llvm.ptr, made at the emitter's place."""
+        pointer = self.analysis.pointer(value)
+        assert pointer.index is not None
+        return self.emitter.pointer(pointer.base, pointer.index.offset, pointer.element_bytes)
+
+    # --- shapes ----------------------------------------------------------------------------------
+
+    def apply_shape(self, operation: Any, tensor: Any) -> Any:
+        """What a shape operation of Triton does to its operand, done to `tensor` of the operand's shape."""
+        name = operation.operation.name
+        before = self.types.info(operation.operands[0]).shape
+        after = self.types.info(operation.results[0]).shape
+        assert before is not None
+        assert after is not None
+        if name == "tt.broadcast":
+            return self.emitter.broadcast_dims(tensor, before, after)
+        if name == "tt.expand_dims":
+            axis = ir.IntegerAttr(operation.attributes["axis"]).value
+            return self.emitter.expand_dims(tensor, before, axis)
+        if name == "tt.trans":
+            order = tuple(ir.DenseI32ArrayAttr(operation.attributes["order"]))
+            return self.emitter.transpose(tensor, after, order)
+        return self.emitter.reshape(tensor, before, after)
+
+    def rest_mask(self, rest: list[Rest]) -> Any:
+        """The conjunction of the mask tensors that are no boxes, or None."""
+        total = None
+        for part in rest:
+            value = part.value
+            for operation in part.shape_ops:
+                value = self.apply_shape(operation, value)
+            total = value if total is None else self.emitter.value("arith.andi", [total, value], value.type)
+        return total

@@ -1,0 +1,109 @@
+"""What the importer needs to know about a type, parsed from its text once per distinct type."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from triton_porting_kit.toolchain.mlir import ir
+
+from .affine import Shape
+
+_TENSOR = re.compile(r"tensor<((?:\d+x)*)(.+)>$")
+_POINTER = re.compile(r"!tt\.ptr<(.+?)(?:, *\d+)?>$")
+_WIDTH = re.compile(r"(?:[su]?i|bf|f|tf)(\d+)")
+
+
+@dataclass(frozen=True)
+class TypeInfo:
+    """A scalar (`shape` is None) or tensor type of Triton IR."""
+
+    shape: Shape | None
+    element: str
+    pointee: str | None
+    """Element type behind a pointer type, e.g. ``f16``; None for other types."""
+
+    @property
+    def is_pointer(self) -> bool:
+        return self.pointee is not None
+
+    @property
+    def is_index(self) -> bool:
+        """An integer that addresses are computed with (no booleans)."""
+        return self.element[0] == "i" and self.element[1:] in ("8", "16", "32", "64")
+
+    @property
+    def bits(self) -> int:
+        return element_bits(self.element)
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes in memory of the pointee; booleans take a byte, pointers eight."""
+        assert self.pointee is not None
+        return max(1, element_bits(self.pointee) // 8)
+
+
+def element_bits(element: str) -> int:
+    """Bits of an element type by its name (``i1`` 1, ``bf16`` 16, ``f8E4M3FN`` 8, a pointer 64)."""
+    if element.startswith("!"):
+        return 64
+    match = _WIDTH.match(element)
+    if match is None:
+        raise ValueError(f"element type {element} has no known width")
+    return int(match[1])
+
+
+def _parse(text: str) -> TypeInfo:
+    shape: Shape | None = None
+    tensor = _TENSOR.match(text)
+    if tensor is not None:
+        shape = tuple(int(n) for n in tensor[1].split("x")[:-1])
+        text = tensor[2]
+    pointer = _POINTER.match(text)
+    return TypeInfo(shape, text, None if pointer is None else pointer[1])
+
+
+class Types:
+    """The types of one context: what is known of Triton's, and the upstream types made from them."""
+
+    def __init__(self) -> None:
+        self._infos: dict[Any, TypeInfo] = {}
+        self._parsed: dict[str, Any] = {}
+        self._tensors: dict[tuple[Shape, Any], Any] = {}
+        self.i1 = ir.IntegerType.get_signless(1)
+        self.i8 = ir.IntegerType.get_signless(8)
+        self.i32 = ir.IntegerType.get_signless(32)
+        self.i64 = ir.IntegerType.get_signless(64)
+        self.index = ir.IndexType.get()
+        self.pointer = ir.Type.parse("!llvm.ptr")
+
+    def info(self, value: Any) -> TypeInfo:
+        """Of an SSA value's type."""
+        kind = value.type
+        found = self._infos.get(kind)
+        if found is None:
+            found = self._infos[kind] = _parse(str(kind))
+        return found
+
+    def parse(self, text: str) -> Any:
+        """A type by its text."""
+        found = self._parsed.get(text)
+        if found is None:
+            found = self._parsed[text] = ir.Type.parse(text)
+        return found
+
+    def element(self, name: str) -> Any:
+        """The upstream type of a value whose Triton element type is `name`: pointers become `!llvm.ptr`."""
+        return self.pointer if name.startswith("!tt.ptr") else self.parse(name)
+
+    def tensor(self, shape: Shape, element: Any) -> Any:
+        """`tensor<shape x element>`."""
+        found = self._tensors.get((shape, element))
+        if found is None:
+            found = self._tensors[shape, element] = ir.RankedTensorType.get(shape, element)
+        return found
+
+    def shaped(self, shape: Shape | None, element: Any) -> Any:
+        """`element`, or a tensor of it if there is a shape."""
+        return element if shape is None else self.tensor(shape, element)

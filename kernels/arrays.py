@@ -1,0 +1,80 @@
+"""What the host functions of the kernels need of an array, whatever library it comes from.
+
+An array is anything with `data_ptr()`, `dtype`, `shape` and strides: the kit's `DeviceArray`, or a torch
+tensor. torch is imported only where the input is a torch tensor already.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+
+class Array(Protocol):
+    """A dense array in memory that kernels can reach."""
+
+    @property
+    def dtype(self) -> Any:
+        """Element type; its text ends in the plain name, e.g. ``float32`` or ``torch.float32``."""
+
+    @property
+    def shape(self) -> Sequence[int]:
+        """Sizes of the dimensions, in elements."""
+
+    def data_ptr(self) -> int:
+        """Address of the first element, in bytes."""
+
+
+def is_torch(array: Array) -> bool:
+    """Whether `array` is a torch tensor, asked without importing torch."""
+    return type(array).__module__.partition(".")[0] == "torch"
+
+
+def dtype_name(array: Array) -> str:
+    """Plain name of the element type: ``float32``, ``bfloat16``, ``bool``, …"""
+    return str(array.dtype).rpartition(".")[2]
+
+
+def element_count(array: Array) -> int:
+    """Number of elements."""
+    return math.prod(array.shape)
+
+
+def element_strides(array: Array) -> tuple[int, ...]:
+    """Distance between neighbours in each dimension, in elements."""
+    stride = getattr(array, "stride", None)
+    return tuple(stride()) if callable(stride) else tuple(array.strides)  # type: ignore[attr-defined]
+
+
+def empty(shape: Sequence[int], like: Array, dtype: str | None = None) -> Array:
+    """Allocate an uninitialised contiguous array where `like` lives.
+
+    `shape` is in elements; `dtype` is a plain name such as ``float32``, by default that of `like`.
+    """
+    name = dtype or dtype_name(like)
+    if is_torch(like):
+        import torch
+
+        result: Array = torch.empty(tuple(shape), dtype=getattr(torch, name), device=like.device)  # type: ignore[attr-defined]
+        return result
+    return type(like).empty(tuple(shape), name, like.device)  # type: ignore[attr-defined, no-any-return]
+
+
+def check_shape(name: str, array: Array, shape: Sequence[int]) -> None:
+    """Raise ValueError unless `array` has exactly this shape."""
+    if tuple(array.shape) != tuple(shape):
+        raise ValueError(f"{name} has shape {tuple(array.shape)}, expected {tuple(shape)}")
+
+
+def check_contiguous(**arrays: Array) -> None:
+    """Raise ValueError for an array whose elements do not lie one after another in row-major order."""
+    for name, array in arrays.items():
+        expected = 1
+        for size, stride in zip(reversed(array.shape), reversed(element_strides(array)), strict=True):
+            if size > 1 and stride != expected:
+                raise ValueError(
+                    f"{name} of shape {tuple(array.shape)} has strides {element_strides(array)}; "
+                    "make it contiguous first"
+                )
+            expected *= size

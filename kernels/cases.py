@@ -1,0 +1,258 @@
+"""One calculation with its inputs, its reference and its tolerances: what tests, demo and benchmarks share.
+
+Inputs are made from a fixed seed when they are asked for, and rounded to the case's type first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import dropout as dropout_kernel
+from . import giou, layer_norm, matmul, references, softmax, vector_add
+from .arrays import Array
+from .matmul import DEFAULT_TILES, Tiles
+from .places import Operand, Place, round_to
+from .tolerances import Tolerance, tolerance
+
+Float64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One array that a case produces: its name, and how far it may be off."""
+
+    name: str
+    tolerance: Tolerance
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """How far one result is from the reference.
+
+    `max_error` is the largest absolute error; `severity` the largest ratio of an element's error to what is
+    allowed there: above 1 it fails. NaN counts as infinitely far off.
+    """
+
+    name: str
+    max_error: float
+    tolerance: Tolerance
+    severity: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether every element is within tolerance."""
+        return self.severity <= 1
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel on one shape and type.
+
+    `run` is called with the operands as arrays (and optionally `out=`) and `options`; `reference` with the
+    operands as float64 and `options`. Both return one array or a tuple of them, in the order of `results`.
+    """
+
+    kernel: str
+    shape: str
+    dtype: str
+    operands: Callable[[], tuple[Operand, ...]]
+    run: Callable[..., Any]
+    reference: Callable[..., Any]
+    results: tuple[Result, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    run_options: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def id(self) -> str:
+        """Readable name, unique among cases: kernel, shape, type and what is special."""
+        return "-".join(filter(None, (self.kernel, self.shape, self.dtype, self.note)))
+
+    def launch(self, arrays: Sequence[Array], out: Array | None = None) -> tuple[Array, ...]:
+        """Run the kernel on arrays made from the operands; the first result goes to `out` where given."""
+        extra = {} if out is None else {"out": out}
+        return _as_tuple(self.run(*arrays, **self.options, **self.run_options, **extra))
+
+    def compare(self, actual: Sequence[Float64], operands: Sequence[Operand]) -> list[Deviation]:
+        """Compare results with the reference, result by result. NaN, or another shape, is never allowed."""
+        expected = _as_tuple(self.reference(*(operand.values for operand in operands), **self.options))
+        deviations = []
+        for result, got, want in zip(self.results, actual, expected, strict=True):
+            if got.shape != want.shape:
+                deviations.append(Deviation(result.name, np.inf, result.tolerance, np.inf))
+                continue
+            error = np.nan_to_num(np.abs(got - want), nan=np.inf)
+            allowed = result.tolerance.allowed(want)
+            with np.errstate(over="ignore"):
+                ratio = np.divide(error, allowed, out=np.where(error > 0, np.inf, 0.0), where=allowed > 0)
+            worst = float(error.max(initial=0.0)), float(ratio.max(initial=0.0))
+            deviations.append(Deviation(result.name, worst[0], result.tolerance, worst[1]))
+        return deviations
+
+    def check(self, place: Place) -> list[Deviation]:
+        """Make the inputs at `place`, run the kernel, and compare."""
+        operands = self.operands()
+        outputs = self.launch([place.put(operand) for operand in operands])
+        return self.compare([place.get(output) for output in outputs], operands)
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _normal(
+    dtype: str, *shapes: tuple[int, ...], scale: float = 1.0, shift: float = 0.0
+) -> tuple[Operand, ...]:
+    generator = np.random.default_rng(20)
+    return tuple(round_to(generator.standard_normal(shape) * scale + shift, dtype) for shape in shapes)
+
+
+def vector_add_case(n: int, dtype: str) -> Case:
+    """Addition of `n` elements."""
+    return Case(
+        "vector_add",
+        f"{n}",
+        dtype,
+        lambda: _normal(dtype, (n,), (n,)),
+        vector_add.vector_add,
+        references.vector_add,
+        (Result("out", tolerance("vector_add", dtype)),),
+    )
+
+
+def softmax_case(rows: int, cols: int, dtype: str) -> Case:
+    """Softmax over `cols` columns of values spread so that some exponentials are tiny."""
+    return Case(
+        "softmax",
+        f"{rows}x{cols}",
+        dtype,
+        lambda: _normal(dtype, (rows, cols), scale=3.0),
+        softmax.softmax,
+        references.softmax,
+        (Result("out", tolerance("softmax", dtype)),),
+    )
+
+
+def matmul_case(
+    m: int, n: int, k: int, dtype: str, *, leaky_relu: bool = False, tiles: Tiles | None = DEFAULT_TILES
+) -> Case:
+    """(m, k) times (k, n), with fixed tiles or, where `tiles` is None, tuned ones."""
+    notes = ["leaky_relu"] * leaky_relu
+    if tiles != DEFAULT_TILES:
+        notes.append("tuned" if tiles is None else "tiles_" + "x".join(map(str, tiles)))
+    return Case(
+        "matmul",
+        f"{m}x{n}x{k}",
+        dtype,
+        lambda: _normal(dtype, (m, k), (k, n)),
+        matmul.matmul,
+        references.matmul,
+        (Result("out", tolerance("matmul", dtype, k)),),
+        {"leaky_relu": True} if leaky_relu else {},
+        {"tiles": tiles},
+        "-".join(notes),
+    )
+
+
+def giou_case(samples: int, boxes: int, dtype: str) -> Case:
+    """Pairs of boxes: most of them overlapping, some disjoint, equal, without area, or invalid and NaN."""
+    return Case(
+        "giou_loss",
+        f"{samples}x{boxes}",
+        dtype,
+        lambda: _boxes(samples, boxes, dtype),
+        giou.giou_loss,
+        references.giou_loss,
+        (Result("loss", tolerance("giou_loss", "float32")),),
+    )
+
+
+def _boxes(samples: int, boxes: int, dtype: str) -> tuple[Operand, Operand, Operand]:
+    generator = np.random.default_rng(30)
+    corner = generator.uniform(0, 400, (samples, boxes, 2))
+    pred = np.concatenate([corner, corner + generator.uniform(1, 200, corner.shape)], axis=2)
+    target = pred + generator.normal(0, 30, pred.shape)
+    target = np.concatenate(
+        [np.minimum(target[..., :2], target[..., 2:]), np.maximum(target[..., :2], target[..., 2:])], axis=2
+    )
+    kind = generator.integers(0, 16, (samples, boxes))
+    target[kind == 0] += 1000.0
+    target[kind == 1] = pred[kind == 1]
+    pred[kind == 2, 2:] = pred[kind == 2, :2]
+    both = kind == 3
+    pred[both, 2:] = pred[both, :2]
+    target[both] = pred[both]
+    valid = generator.random((samples, boxes)) < 0.8
+    valid[samples // 2] = samples == 1  # one sample without any valid box, unless it is the only one
+    pred[~valid] = np.nan
+    return round_to(pred, dtype), round_to(target, dtype), round_to(valid, "bool")
+
+
+def _layer_norm_operands(rows: int, cols: int, dtype: str) -> tuple[Operand, ...]:
+    (x,) = _normal(dtype, (rows, cols), scale=2.0, shift=3.0)
+    weight, bias = _normal(dtype, (cols,), (cols,))
+    return x, weight, bias
+
+
+def layer_norm_case(rows: int, cols: int, dtype: str) -> Case:
+    """Forward pass over rows whose mean is not zero."""
+    statistics = tolerance("layer_norm", "float32")
+    return Case(
+        "layer_norm",
+        f"{rows}x{cols}",
+        dtype,
+        lambda: _layer_norm_operands(rows, cols, dtype),
+        layer_norm.layer_norm,
+        references.layer_norm,
+        (Result("y", tolerance("layer_norm", dtype)), Result("mean", statistics), Result("rstd", statistics)),
+    )
+
+
+def layer_norm_backward_case(rows: int, cols: int, dtype: str) -> Case:
+    """Backward pass, from the reference's own mean and deviation rounded to float32."""
+
+    def operands() -> tuple[Operand, ...]:
+        x, weight, _ = _layer_norm_operands(rows, cols, dtype)
+        (dy,) = _normal(dtype, (rows, cols))
+        mean, rstd = references.row_statistics(x.values, 1e-5)
+        return dy, x, weight, round_to(mean, "float32"), round_to(rstd, "float32")
+
+    def reference(dy: Float64, x: Float64, weight: Float64, *_: Float64) -> tuple[Float64, Float64, Float64]:
+        return references.layer_norm_backward(dy, x, weight)
+
+    # A row of one column has no deviation, and 1 / sqrt(eps) multiplies its rounding errors.
+    steepest = 1e-5**-0.5 if cols == 1 else 4.0
+    sums = tolerance("layer_norm_sums", dtype, rows)
+    return Case(
+        "layer_norm_backward",
+        f"{rows}x{cols}",
+        dtype,
+        operands,
+        layer_norm.layer_norm_backward,
+        reference,
+        (
+            Result("dx", tolerance("layer_norm_dx", dtype, steepest)),
+            Result("dweight", sums),
+            Result("dbias", sums),
+        ),
+    )
+
+
+def dropout_case(n: int, dtype: str, p: float = 0.25, seed: int = 42) -> Case:
+    """Dropout of `n` elements; a wrong random bit shows as an error of the element's size."""
+    return Case(
+        "dropout",
+        f"{n}",
+        dtype,
+        lambda: _normal(dtype, (n,)),
+        dropout_kernel.dropout,
+        references.dropout,
+        (Result("out", tolerance("dropout", dtype)),),
+        {"p": p, "seed": seed},
+        note=f"p{p}-seed{seed}",
+    )

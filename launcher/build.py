@@ -1,0 +1,192 @@
+"""Builds generated launch code with the system's C++ compiler, once per source, into a private cache.
+
+An entry of the cache is a folder named after everything that went into it; it holds the extension module
+and the module's SHA-256. It appears by one rename, so a reader sees all of it or nothing, and a lock lets
+one process build while the others wait. A module whose content is not what was built is not loaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import hashlib
+import importlib.machinery
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from triton_porting_kit.errors import LauncherBuildError
+from triton_porting_kit.launcher.cache import cache_folder, check_private
+
+_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
+_TIMEOUT_SECONDS = 300
+_LIBRARY = "launcher.so"
+_DIGEST = "launcher.so.sha256"
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """How to build: `compiler` is a command (default ``$CXX``, else the first of c++, g++, clang++ on PATH),
+    `compile_flags` come before the source (``-I...``), `link_flags` after it (``-L...``, ``-l...``).
+    """
+
+    compiler: tuple[str, ...] | None = None
+    compile_flags: tuple[str, ...] = ()
+    link_flags: tuple[str, ...] = ()
+
+
+def find_compiler() -> tuple[str, ...]:
+    """The C++ compiler's command. Raises `LauncherBuildError` if there is none."""
+    command = shlex.split(os.environ.get("CXX", ""))
+    if command:
+        if shutil.which(command[0]) is None:
+            raise LauncherBuildError(f"the compiler that CXX names, {shlex.join(command)}, was not found")
+        return tuple(command)
+    for name in ("c++", "g++", "clang++"):
+        if path := shutil.which(name):
+            return (path,)
+    raise LauncherBuildError(
+        "no C++ compiler: CXX is not set and none of c++, g++, clang++ is on PATH; "
+        "install one, or use PackedLauncher, which needs none"
+    )
+
+
+def build_module(source: str, name: str, options: BuildOptions | None = None) -> ModuleType:
+    """The extension module `name` built from the C++ `source`, from the cache where it is there already.
+
+    Raises `LauncherBuildError` with the command and its output, `InsecureCacheError` for a cache folder
+    that others can write. Warns and builds again if a cached module is damaged.
+    """
+    options = options or BuildOptions()
+    command = options.compiler or find_compiler()
+    flags = (*_FLAGS, *options.compile_flags, *options.link_flags)
+    key = _digest(
+        "\0".join((source, name, *command, _compiler_version(command), *flags, _python_abi())).encode()
+    )
+    folder = cache_folder()
+    with _locked(folder / f"{key}.lock"):
+        entry = folder / key
+        if not _intact(entry):
+            _build(source, entry, command, options)
+        return _load(entry / _LIBRARY, name)
+
+
+def _build(source: str, entry: Path, command: tuple[str, ...], options: BuildOptions) -> None:
+    include = sysconfig.get_path("include")
+    with tempfile.TemporaryDirectory(dir=entry.parent, prefix=entry.name[:16] + ".tmp-") as scratch_name:
+        scratch = Path(scratch_name)
+        new_entry = scratch / "entry"
+        new_entry.mkdir(mode=0o700)
+        (new_entry / "launcher.cpp").write_text(source)
+        library = new_entry / _LIBRARY
+        argv = [
+            *(*command, *_FLAGS, f"-I{include}", *options.compile_flags),
+            *(str(new_entry / "launcher.cpp"), "-o", str(library), *options.link_flags),
+        ]
+        _run(argv)
+        library.chmod(0o700)
+        (new_entry / _DIGEST).write_text(_digest(library.read_bytes()))
+        (new_entry / _DIGEST).chmod(0o600)
+        if entry.exists():
+            os.rename(entry, scratch / "damaged")
+        os.rename(new_entry, entry)
+
+
+def _run(argv: list[str]) -> None:
+    try:
+        result = subprocess.run(
+            argv, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LauncherBuildError(
+            f"the compiler did not run: {error}\n  command: {shlex.join(argv)}"
+        ) from error
+    if result.returncode != 0:
+        raise LauncherBuildError(
+            f"the compiler failed with status {result.returncode}\n"
+            f"  command: {shlex.join(argv)}\n{result.stderr or result.stdout}"
+        )
+
+
+def _intact(entry: Path) -> bool:
+    library, digest = entry / _LIBRARY, entry / _DIGEST
+    if not entry.exists():
+        return False
+    for path in (entry, library, digest):
+        if path.exists():
+            check_private(path)
+    try:
+        if digest.read_text() == _digest(library.read_bytes()):
+            return True
+    except (OSError, UnicodeDecodeError):
+        pass
+    warnings.warn(
+        f"the cached launcher {library} is not what was built (damaged or changed); building it again",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return False
+
+
+_loaded: dict[Path, ModuleType] = {}
+_loading = threading.Lock()
+
+
+def _load(library: Path, name: str) -> ModuleType:
+    with _loading:
+        if library not in _loaded:
+            loader = importlib.machinery.ExtensionFileLoader(name, str(library))
+            spec = importlib.util.spec_from_file_location(name, library, loader=loader)
+            assert spec is not None
+            try:
+                module = importlib.util.module_from_spec(spec)
+                loader.exec_module(module)
+            except ImportError as error:
+                raise LauncherBuildError(f"the built launcher {library} does not load: {error}") from error
+            _loaded[library] = module
+        return _loaded[library]
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@functools.cache
+def _compiler_version(command: tuple[str, ...]) -> str:
+    try:
+        result = subprocess.run(
+            [*command, "--version"], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LauncherBuildError(f"the compiler {shlex.join(command)} did not run: {error}") from error
+    if result.returncode != 0:
+        raise LauncherBuildError(
+            f"{shlex.join([*command, '--version'])} failed with status {result.returncode}\n{result.stderr}"
+        )
+    return result.stdout
+
+
+def _python_abi() -> str:
+    return f"{sys.implementation.cache_tag} {sysconfig.get_config_var('SOABI')} {sys.version}"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,38 @@
+"""The generated launcher: C++ launch code of its own for each signature, built by the system's compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from triton_porting_kit.launcher import _packed
+from triton_porting_kit.launcher.build import BuildOptions, build_module
+from triton_porting_kit.launcher.codegen import RuntimeSymbol, generate_source
+from triton_porting_kit.launcher.codegen.source import MODULE_NAME
+from triton_porting_kit.launcher.entry import LaunchEntry
+from triton_porting_kit.launcher.layout import ArgLayout
+
+
+class GeneratedLauncher(_packed.Launcher):
+    """Launches one kernel on a device; constructed and called as `PackedLauncher` is, with the same errors.
+
+    `runtime` names a launch routine to link instead of calling `entry.function`; `options` say how to
+    build. Constructing one raises `LauncherBuildError` or `InsecureCacheError`. `source` is the C++ text.
+    """
+
+    def __init__(
+        self,
+        src: Any,
+        metadata: Any,
+        entry: LaunchEntry,
+        *,
+        hidden: Mapping[str, str] | None = None,
+        runtime: RuntimeSymbol | None = None,
+        options: BuildOptions | None = None,
+    ) -> None:
+        self.layout = ArgLayout.from_source(src, hidden)
+        self.metadata = metadata
+        self.entry = entry  # the device must outlive its launchers
+        self.source = generate_source(self.layout, runtime)
+        module = build_module(self.source, MODULE_NAME, options)
+        super().__init__(module.bind(entry.function, entry.context))

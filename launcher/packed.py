@@ -1,0 +1,61 @@
+"""The packed launcher: a prebuilt native routine and a plan of the signature; no compiler at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from triton_porting_kit.launcher import _packed
+from triton_porting_kit.launcher.entry import LaunchEntry
+from triton_porting_kit.launcher.layout import ArgLayout, ArgSlot
+from triton_porting_kit.launcher.signature import Argument
+
+# The kinds of node that the native routine knows, by its numbers.
+_CONSTEXPR, _SCALAR, _TUPLE, _DESCRIPTOR = range(4)
+
+
+class PackedLauncher(_packed.Launcher):
+    """Launches one kernel on a device, called as Triton calls a launcher:
+
+    ``launcher(gridX, gridY, gridZ, stream, function, kernel_metadata, launch_metadata, launch_enter_hook,
+    launch_exit_hook, *args, **hidden)`` with the values of `hidden` arguments as keywords.
+
+    Raises `GridError` and `SignatureError` for what cannot be launched, the device's typed errors for what
+    it refuses, and passes on what a hook raises. Any number of threads may call it at once.
+    """
+
+    def __init__(
+        self, src: Any, metadata: Any, entry: LaunchEntry, *, hidden: Mapping[str, str] | None = None
+    ) -> None:
+        self.layout = ArgLayout.from_source(src, hidden)
+        self.metadata = metadata
+        self.entry = entry  # the device must outlive its launchers
+        signature = self.layout.signature
+        slots = iter(self.layout.slots)
+        super().__init__(
+            _packed.bind(
+                [_node(argument, slots) for argument in signature.arguments],
+                _plain(self.layout.hidden),
+                self.layout.size,
+                ", ".join(argument.name for argument in signature.arguments),
+                ", ".join(slot.name for slot in self.layout.hidden),
+                entry.function,
+                entry.context,
+            )
+        )
+
+
+def _node(argument: Argument, slots: Any) -> tuple[int, str, str, list[Any], list[Any]]:
+    own = _plain([next(slots) for _ in argument.parameters])
+    members = [_node(member, slots) for member in argument.members]
+    if argument.is_tuple:
+        operation = _TUPLE
+    elif argument.is_descriptor:
+        operation = _DESCRIPTOR
+    else:
+        operation = _SCALAR if own else _CONSTEXPR
+    return operation, argument.name, argument.type, own, members
+
+
+def _plain(slots: Sequence[ArgSlot]) -> list[tuple[int, int, str, str]]:
+    return [(slot.kind, slot.offset, slot.name, slot.type) for slot in slots]

@@ -1,0 +1,229 @@
+"""What a launcher checks and converts, value by value: the reference that the native launch code agrees with.
+
+The native code converts on its own and comes here only when it must refuse a value: it calls the function
+of this module that refuses the same thing, so that every launcher gives the same error with the same words.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from triton_porting_kit import errors
+from triton_porting_kit.errors import DeviceError, GridError, LaunchError, SignatureError
+from triton_porting_kit.launcher.types import Kind, scalar_type
+
+MAX_GRID = 2**31 - 1
+
+LAUNCH_ERRORS: dict[int, type[DeviceError]] = {
+    1: errors.OutOfMemory,
+    2: errors.InvalidPointer,
+    3: errors.InvalidModule,
+    4: errors.LaunchError,
+    5: errors.DeviceLost,
+}
+"""The error that each code of a device's launch entry stands for; any other code is a `LaunchError`."""
+
+
+def encode(name: str, type_name: str, value: Any) -> bytes:
+    """The bytes of `value` as a parameter of type `type_name`; little endian, as long as the type.
+
+    Pointers are ints, None (NULL) or objects with ``data_ptr()``. Floats round to nearest even, beyond
+    the range to infinity; a NaN stays one, with its sign and what fits of its payload.
+    Raises `SignatureError`, naming the parameter, for a value of the wrong type or out of range.
+    """
+    scalar = scalar_type(type_name, name)
+    if scalar.kind >= Kind.FP16:
+        number = _double(name, type_name, value)
+        if scalar.kind == Kind.FP64:
+            return struct.pack("<d", number)
+        exponent_bits, mantissa_bits = _FLOAT_FORMATS[scalar.kind]
+        return round_float(number, exponent_bits, mantissa_bits).to_bytes(scalar.size, "little")
+    if scalar.kind == Kind.POINTER:
+        integer = _address(name, type_name, value)
+    else:
+        integer = _integer(name, type_name, value, "an int")
+    if not scalar.minimum <= integer <= scalar.maximum:
+        raise SignatureError(
+            f"argument '{name}' ({type_name}): {_digits(integer)} does not fit; the type holds "
+            f"{scalar.minimum} to {scalar.maximum}"
+        )
+    return integer.to_bytes(scalar.size, "little", signed=scalar.minimum < 0)
+
+
+_FLOAT_FORMATS = {Kind.FP16: (5, 10), Kind.BF16: (8, 7), Kind.FP32: (8, 23)}
+
+
+def round_float(value: float, exponent_bits: int, mantissa_bits: int) -> int:
+    """The bits of `value` in a narrower IEEE-like format, rounded once, to nearest even."""
+    sign = int(math.copysign(1.0, value) < 0) << (exponent_bits + mantissa_bits)
+    infinity = ((1 << exponent_bits) - 1) << mantissa_bits
+    if math.isnan(value):
+        payload = int.from_bytes(struct.pack("<d", value), "little") & ((1 << 52) - 1)
+        quiet = 1 << (mantissa_bits - 1)
+        return sign | infinity | quiet | payload >> (52 - mantissa_bits)
+    if math.isinf(value):
+        return sign | infinity
+    bias = (1 << (exponent_bits - 1)) - 1
+    fraction, exponent = math.frexp(abs(value))  # fraction in [0.5, 1)
+    exponent = max(exponent - 1, 1 - bias)  # subnormals share the smallest exponent
+    steps = round(math.ldexp(abs(value), mantissa_bits - exponent))  # exact scaling; round() is to even
+    # A normal number's `steps` has its hidden bit, which adds one to the exponent below; a carry does too.
+    bits = steps + ((exponent + bias - 1) << mantissa_bits) if fraction else 0
+    return sign | min(bits, infinity)
+
+
+def _integer(name: str, type_name: str, value: Any, expected: str) -> int:
+    try:
+        return int(operator.index(value))
+    except TypeError:
+        raise _mismatch(name, type_name, expected, value) from None
+
+
+def _address(name: str, type_name: str, value: Any) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, int):
+        return int(value)
+    data_ptr = getattr(value, "data_ptr", None)
+    if data_ptr is None:
+        raise _mismatch(name, type_name, "an address, None or an object with data_ptr()", value)
+    address = data_ptr()
+    if not isinstance(address, int):
+        raise SignatureError(
+            f"argument '{name}' ({type_name}): data_ptr() of a {type(value).__name__} must return an int, "
+            f"returned {_given(address)}"
+        )
+    return int(address)
+
+
+def _double(name: str, type_name: str, value: Any) -> float:
+    # Strings and buffers are numbers to float(), but not to Triton.
+    if not (hasattr(type(value), "__float__") or hasattr(type(value), "__index__")):
+        raise _mismatch(name, type_name, "a float", value)
+    try:
+        return float(value)
+    except TypeError:
+        raise _mismatch(name, type_name, "a float", value) from None
+    except OverflowError:
+        raise SignatureError(
+            f"argument '{name}' ({type_name}): {_digits(value)} is too large for a float"
+        ) from None
+
+
+def tuple_members(name: str, count: int, value: Any) -> Sequence[Any]:
+    """The `count` members of the tuple argument `name`. Raises `SignatureError` if it has not that many."""
+    if not isinstance(value, tuple | list):
+        raise SignatureError(f"argument '{name}': expected a tuple of {count}, got {_given(value)}")
+    if len(value) != count:
+        raise SignatureError(f"argument '{name}': expected a tuple of {count}, got one of {len(value)}")
+    return value
+
+
+def descriptor_fields(name: str, type_name: str, rank: int, value: Any) -> list[Any]:
+    """The values that the host tensor descriptor `value` is passed as, in the order of its parameters.
+
+    Raises `SignatureError` if it is no tensor descriptor or has another number of dimensions.
+    """
+    try:
+        base, shape, strides, padding = value.base, value.shape, value.strides, value.padding
+    except AttributeError:
+        raise _mismatch(name, type_name, "a TensorDescriptor", value) from None
+    for label, sizes in (("shape", shape), ("strides", strides)):
+        if not isinstance(sizes, tuple | list):
+            raise SignatureError(
+                f"argument '{name}' ({type_name}): {label} must be a sequence of ints, got {_given(sizes)}"
+            )
+        if len(sizes) != rank:
+            raise SignatureError(
+                f"argument '{name}' ({type_name}): expected {rank} dimensions, "
+                f"got a descriptor with {len(sizes)} in its {label}"
+            )
+    round_to_tf32 = getattr(value, "round_f32_to_tf32", False)
+    return [base, *shape, *strides, padding == "nan", bool(round_to_tf32), *shape, *strides]
+
+
+def check_count(names: str, expected: int, given: int) -> None:
+    """Raise `SignatureError` unless `expected` arguments, called `names`, were `given`."""
+    if expected != given:
+        raise SignatureError(f"the kernel takes {expected} arguments ({names}), got {given}")
+
+
+def check_hidden(names: str, given: Sequence[str]) -> None:
+    """Raise `SignatureError` unless the keyword arguments `given` are the hidden arguments `names`."""
+    expected = names.split(", ") if names else []
+    if missing := [name for name in expected if name not in given]:
+        raise SignatureError(
+            f"the launch needs the hidden arguments {', '.join(missing)}; give them as keywords"
+        )
+    if unknown := [name for name in given if name not in expected]:
+        raise SignatureError(
+            f"the launch has no hidden arguments {', '.join(unknown)}; it takes {names or 'none'}"
+        )
+
+
+def check_leading(given: int) -> None:
+    """Raise `SignatureError` if a launch got not even the nine arguments that come before the kernel's."""
+    if given < 9:
+        raise SignatureError(
+            "a launch takes gridX, gridY, gridZ, stream, function, kernel_metadata, launch_metadata, "
+            f"launch_enter_hook, launch_exit_hook and the kernel's arguments; got {given} arguments"
+        )
+
+
+def check_handle(name: str, value: Any) -> int:
+    """The 64-bit handle (`name` is ``stream`` or ``function``) as an int. Raises `SignatureError`."""
+    handle = _integer(name, "handle", value, "an int")
+    if not 0 <= handle < 2**64:
+        raise SignatureError(f"argument '{name}' (handle): {_digits(handle)} does not fit 64 bits")
+    return handle
+
+
+def check_grid(x: Any, y: Any, z: Any) -> tuple[int, int, int]:
+    """The grid as three ints. Raises `GridError` if one is not a count between 0 and 2**31 - 1."""
+    counts = []
+    for axis, value in zip("xyz", (x, y, z), strict=True):
+        try:
+            count = operator.index(value)
+        except TypeError:
+            raise GridError(
+                f"grid {axis} must be an int, got {_given(value)} in ({_given(x)}, {_given(y)}, {_given(z)})"
+            ) from None
+        if not 0 <= count <= MAX_GRID:
+            raise GridError(
+                f"grid {axis} must be between 0 and {MAX_GRID}, got {_digits(count)} "
+                f"in ({_given(x)}, {_given(y)}, {_given(z)})"
+            )
+        counts.append(count)
+    if math.prod(counts) >= 2**63:
+        raise GridError(f"the grid ({x}, {y}, {z}) has {math.prod(counts)} programs; the most is 2**63 - 1")
+    return counts[0], counts[1], counts[2]
+
+
+def refuse_launch(code: int, message: str) -> None:
+    """Raise the error that a device's launch entry reported by `code` and `message`."""
+    error = LAUNCH_ERRORS.get(code, LaunchError)
+    raise error(message or f"the device refused the launch with code {code} and gave no reason")
+
+
+def _mismatch(name: str, type_name: str, expected: str, value: Any) -> SignatureError:
+    return SignatureError(f"argument '{name}' ({type_name}): expected {expected}, got {_given(value)}")
+
+
+def _given(value: Any) -> str:
+    """A value for an error message: plain numbers and strings in full, anything else by its type."""
+    if value is None:
+        return "None"
+    if type(value) is int:
+        return f"int {_digits(value)}"
+    if type(value) in (bool, float, str):
+        return f"{type(value).__name__} {repr(value)[:80]}"
+    return type(value).__name__
+
+
+def _digits(value: int) -> str:
+    value = int(value)
+    return str(value) if value.bit_length() <= 128 else f"an int of {value.bit_length()} bits"

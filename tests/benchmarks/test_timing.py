@@ -1,0 +1,29 @@
+"""Samples of competing calls."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.timing import MAX_REPEATS, Samples, alternate, choose_repeats
+
+
+def test_median_and_spread() -> None:
+    samples = Samples((4.0, 1.0, 3.0, 2.0, 5.0))
+    assert (samples.median, samples.iqr) == (3.0, 2.0)
+    assert samples.to_json() == {"median": 3.0, "iqr": 2.0, "samples": [4.0, 1.0, 3.0, 2.0, 5.0]}
+
+
+def test_one_sample_has_no_spread() -> None:
+    assert Samples((2.0,)).iqr == 0.0
+
+
+def test_short_calls_are_repeated() -> None:
+    assert 1 < choose_repeats(lambda: None) <= MAX_REPEATS
+
+
+def test_calls_take_turns_and_change_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.timing.choose_repeats", lambda call: 1)
+    order: list[str] = []
+    result = alternate({name: lambda name=name: order.append(name) for name in "ab"}, runs=3)  # type: ignore[misc]
+    assert "".join(order) == "abbaab"
+    assert [len(samples.seconds) for samples in result.values()] == [3, 3]

@@ -1,0 +1,256 @@
+"""A NumPy interpreter of TTIR and of the structured form: the oracle for where a kernel reads and writes.
+
+Memory is no array: a load at an address returns a value that depends on the address only, so reads of any
+place can be compared; stores are recorded. The trace of one form must equal the trace of the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from triton_porting_kit.toolchain.mlir import ir
+
+_BINARY = {
+    "addi": np.add,
+    "subi": np.subtract,
+    "muli": np.multiply,
+    "andi": np.bitwise_and,
+    "ori": np.bitwise_or,
+    "xori": np.bitwise_xor,
+    "shli": np.left_shift,
+    "minsi": np.minimum,
+    "maxsi": np.maximum,
+    "addf": np.add,
+    "mulf": np.multiply,
+    "divsi": lambda a, b: np.where(b == 0, 0, np.trunc(a / np.where(b == 0, 1, b))).astype(np.int64),
+    "remsi": lambda a, b: np.fmod(a, np.where(b == 0, 1, b)),
+    "remui": lambda a, b: np.fmod(a, np.where(b == 0, 1, b)),
+    "ceildivsi": lambda a, b: -(-a // b),
+    "floordivsi": lambda a, b: a // b,
+}
+_COMPARE = [
+    np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
+    np.less, np.less_equal, np.greater, np.greater_equal,
+]  # fmt: skip
+
+
+def memory_at(addresses: Any) -> Any:
+    """The value that lies at a byte address."""
+    return (np.asarray(addresses, dtype=np.int64) // 4 * 7919) % 23
+
+
+@dataclass
+class Interpreter:
+    """Runs the first function of a module; integers are unbounded enough (int64) not to wrap around."""
+
+    arguments: list[Any]
+    program: tuple[int, int, int] = (0, 0, 0)
+    trace: list[tuple[str, Any, Any]] = field(default_factory=list)
+    values: dict[Any, Any] = field(default_factory=dict)
+
+    def run(self, module: Any) -> list[tuple[str, Any, Any]]:
+        """(kind, touched addresses in order, values) of each access, in program order."""
+        block = module.body.operations[0].regions[0].blocks[0]
+        self.values.update(zip(block.arguments, self.arguments, strict=True))
+        self.block(block)
+        return self.trace
+
+    def block(self, block: Any) -> list[Any]:
+        """Run a block; the operands of its terminator."""
+        operations = list(block.operations)
+        for operation in operations[:-1]:
+            self.operation(operation.operation)
+        return [self.values[v] for v in operations[-1].operands]
+
+    def operation(self, op: Any) -> None:
+        operands = [self.values[v] for v in op.operands]
+        dialect, _, short = op.name.partition(".")
+        if dialect == "arith" and short in _BINARY:
+            results = [_BINARY[short](*operands)]
+        else:
+            results = getattr(self, op.name.replace(".", "_"))(op, *operands)
+        results = [] if results is None else results
+        self.values.update(zip(op.results, results, strict=True))
+
+    # --- scalars and tensors ---------------------------------------------------------------------
+
+    def arith_constant(self, op: Any) -> list[Any]:
+        attribute = op.attributes["value"]
+        if isinstance(attribute, ir.IntegerAttr | ir.BoolAttr | ir.FloatAttr):
+            return [attribute.value]
+        return [np.full(_shape(op), attribute.get_splat_value().value)]
+
+    def arith_cmpi(self, op: Any, a: Any, b: Any) -> list[Any]:
+        return [_COMPARE[ir.IntegerAttr(op.attributes["predicate"]).value](a, b)]
+
+    def arith_select(self, op: Any, condition: Any, a: Any, b: Any) -> list[Any]:
+        return [np.where(condition, a, b)]
+
+    def _same(self, op: Any, value: Any) -> list[Any]:
+        return [value]
+
+    arith_extsi = arith_trunci = _same
+
+    def arith_extui(self, op: Any, value: Any) -> list[Any]:
+        return [np.asarray(value, dtype=np.int64)]
+
+    builtin_unrealized_conversion_cast = _same
+    tt_int_to_ptr = tt_ptr_to_int = llvm_inttoptr = llvm_ptrtoint = tt_bitcast = _same
+
+    def tt_get_program_id(self, op: Any) -> list[Any]:
+        return [self.program[ir.IntegerAttr(op.attributes["axis"]).value]]
+
+    tpk_program_id = tt_get_program_id
+
+    def tt_make_range(self, op: Any) -> list[Any]:
+        return [np.arange(_shape(op)[0]) + ir.IntegerAttr(op.attributes["start"]).value]
+
+    tpk_range = tt_make_range
+
+    def tt_splat(self, op: Any, value: Any) -> list[Any]:
+        return [np.full(_shape(op), value)]
+
+    tensor_splat = tt_splat
+
+    def tt_broadcast(self, op: Any, value: Any) -> list[Any]:
+        return [np.broadcast_to(value, _shape(op))]
+
+    def tt_reshape(self, op: Any, value: Any) -> list[Any]:
+        return [np.reshape(value, _shape(op))]
+
+    tt_expand_dims = tensor_expand_shape = tensor_collapse_shape = tt_reshape
+
+    def tensor_empty(self, op: Any) -> list[Any]:
+        return [None]
+
+    def linalg_broadcast(self, op: Any, value: Any, _out: Any) -> list[Any]:
+        axes = tuple(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
+        return [np.broadcast_to(np.expand_dims(value, axes), _shape(op))]
+
+    def tt_trans(self, op: Any, value: Any) -> list[Any]:
+        return [np.transpose(value, tuple(ir.DenseI32ArrayAttr(op.attributes["order"])))]
+
+    def linalg_transpose(self, op: Any, value: Any, _out: Any) -> list[Any]:
+        return [np.transpose(value, tuple(ir.DenseI64ArrayAttr(op.attributes["permutation"])))]
+
+    # --- control flow ----------------------------------------------------------------------------
+
+    def scf_for(self, op: Any, low: Any, high: Any, step: Any, *carried: Any) -> list[Any]:
+        block = op.regions[0].blocks[0]
+        current = list(carried)
+        for i in range(int(low), int(high), int(step)):
+            self.values.update(zip(block.arguments, [i, *current], strict=True))
+            current = self.block(block)
+        return current
+
+    def scf_while(self, op: Any, *carried: Any) -> list[Any]:
+        before, after = op.regions[0].blocks[0], op.regions[1].blocks[0]
+        current = list(carried)
+        while True:
+            self.values.update(zip(before.arguments, current, strict=True))
+            condition, *forwarded = self.block(before)
+            if not condition:
+                return forwarded
+            self.values.update(zip(after.arguments, forwarded, strict=True))
+            current = self.block(after)
+
+    def scf_if(self, op: Any, condition: Any) -> list[Any]:
+        return self.block(op.regions[0 if condition else 1].blocks[0])
+
+    # --- memory ----------------------------------------------------------------------------------
+
+    def tt_addptr(self, op: Any, pointer: Any, offset: Any) -> list[Any]:
+        return [pointer + 4 * np.asarray(offset, dtype=np.int64)]
+
+    def llvm_getelementptr(self, op: Any, pointer: Any, *offset: Any) -> list[Any]:
+        size = int(str(ir.TypeAttr(op.attributes["elem_type"]).value)[1:]) // 8
+        (constant,) = ir.DenseI32ArrayAttr(op.attributes["rawConstantIndices"])
+        return [pointer + size * (offset[0] if offset else constant)]
+
+    def llvm_mlir_zero(self, op: Any) -> list[Any]:
+        return [0]
+
+    def tt_load(self, op: Any, *operands: Any) -> list[Any]:
+        pointer, mask, other = _split(op, operands)
+        return [self._load(pointer, True if mask is None else mask, 0 if other is None else other)]
+
+    def tt_store(self, op: Any, pointer: Any, value: Any, mask: Any = True) -> None:
+        self._store(pointer, mask, value)
+
+    def tpk_load(self, op: Any, *operands: Any) -> list[Any]:
+        addresses, mask, other = self._structured(op, operands)
+        return [self._load(addresses, mask, 0 if other is None else other)]
+
+    def tpk_store(self, op: Any, *operands: Any) -> None:
+        self._store(*self._structured(op, operands))
+
+    def _structured(self, op: Any, operands: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+        groups = _groups(op, operands)
+        (base,), (offset,), strides, lows, highs, starts, sizes, masks, tail = groups
+        kind = op.results[0].type if len(op.results) else op.operands[len(op.operands) - 1].type
+        shape = tuple(kind.shape) if isinstance(kind, ir.RankedTensorType) else ()
+        wraps = list(ir.DenseI64ArrayAttr(op.attributes["wrap_dims"])) if starts else []
+        address = np.full(shape, offset, dtype=np.int64)
+        mask = np.full(shape, True)
+        for d, index in enumerate(np.indices(shape)):
+            if lows:
+                assert 0 <= lows[d] <= shape[d]
+                assert 0 <= highs[d] <= shape[d]
+                mask = mask & (lows[d] <= index) & (index < highs[d])
+            if d in wraps:
+                k = wraps.index(d)
+                index = np.fmod(starts[k] + index, sizes[k] or 1)
+            address = address + strides[d] * index
+        if masks:
+            mask = mask & masks[0]
+        return base + 4 * address, mask, tail[0] if tail else None
+
+    def tpk_gather(self, op: Any, *operands: Any) -> list[Any]:
+        addresses, mask, other = self._indexed(op, operands)
+        return [self._load(addresses, mask, 0 if other is None else other)]
+
+    def tpk_scatter(self, op: Any, *operands: Any) -> None:
+        self._store(*self._indexed(op, operands))
+
+    def _indexed(self, op: Any, operands: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+        (base,), (offsets,), masks, tail = _groups(op, operands)
+        scale = 1 if "byte_offsets" in op.attributes else 4
+        mask = masks[0] if masks else True
+        return base + scale * np.asarray(offsets), mask, tail[0] if tail else None
+
+    def _load(self, addresses: Any, mask: Any, other: Any) -> Any:
+        addresses, mask, other = np.broadcast_arrays(np.asarray(addresses), mask, other)
+        result = np.where(mask, memory_at(addresses), other)
+        self.trace.append(("load", addresses[mask], result))
+        return result
+
+    def _store(self, addresses: Any, mask: Any, value: Any) -> None:
+        addresses, mask, value = np.broadcast_arrays(np.asarray(addresses), mask, value)
+        self.trace.append(("store", addresses[mask], value[mask]))
+
+
+def _shape(op: Any) -> tuple[int, ...]:
+    return tuple(op.results[0].type.shape)
+
+
+def _split(op: Any, operands: tuple[Any, ...]) -> list[Any]:
+    return [group[0] if group else None for group in _groups(op, operands)]
+
+
+def _groups(op: Any, operands: tuple[Any, ...]) -> list[list[Any]]:
+    found, rest = [], list(operands)
+    for size in ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]):
+        found.append(rest[:size])
+        rest = rest[size:]
+    return found
+
+
+def assert_same_trace(first: list[Any], second: list[Any]) -> None:
+    """Both forms touch the same addresses, in the same order, with the same values."""
+    assert [kind for kind, _, _ in first] == [kind for kind, _, _ in second]
+    for (_, addresses, values), (_, other_addresses, other_values) in zip(first, second, strict=True):
+        np.testing.assert_array_equal(addresses, other_addresses)
+        np.testing.assert_array_equal(values, other_values)

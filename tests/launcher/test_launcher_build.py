@@ -1,0 +1,195 @@
+"""Building and caching launch code: once, privately, and only what was built is loaded."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import pytest
+
+from triton_porting_kit.errors import InsecureCacheError, LauncherBuildError
+from triton_porting_kit.launcher.build import BuildOptions, _loaded, build_module, find_compiler
+from triton_porting_kit.launcher.cache import cache_folder
+
+SOURCE = """\
+#include <Python.h>
+static PyModuleDef_Slot slots[] = {{0, nullptr}};
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "tiny", "", 0, {}, slots, {}, {}, {}};
+PyMODINIT_FUNC PyInit_tiny() { return PyModuleDef_Init(&definition); }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TPK_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "tpk-launchers"
+
+
+@pytest.fixture
+def counting_compiler(tmp_path: Path) -> tuple[Path, Path]:
+    """A compiler that writes a line to a log for each compilation."""
+    log, script = tmp_path / "log", tmp_path / "compiler"
+    log.write_text("")
+    compiler = find_compiler()[0]
+    script.write_text(f'#!/bin/sh\n[ "$1" = --version ] || echo x >> {log}\nexec {compiler} "$@"\n')
+    script.chmod(0o700)
+    return script, log
+
+
+def entry_of(folder: Path) -> Path:
+    [entry] = [path for path in folder.iterdir() if path.is_dir()]
+    return entry
+
+
+def test_is_built_once_into_a_private_folder(folder: Path, counting_compiler: tuple[Path, Path]) -> None:
+    script, log = counting_compiler
+    options = BuildOptions(compiler=(str(script),))
+    first = build_module(SOURCE, "tiny", options)
+    assert build_module(SOURCE, "tiny", options) is first
+    _loaded.clear()  # as another process would
+    build_module(SOURCE, "tiny", options)
+    assert log.read_text() == "x\n"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert sorted(path.name for path in entry_of(folder).iterdir()) == [
+        *("launcher.cpp", "launcher.so", "launcher.so.sha256")
+    ]
+    build_module(SOURCE + "// changed\n", "tiny", options)
+    build_module(SOURCE, "tiny", BuildOptions(compiler=(str(script),), compile_flags=("-O1",)))
+    assert log.read_text() == "x\n" * 3
+
+
+@pytest.mark.parametrize("damage", ["library", "digest", "missing library", "missing digest", "truncated"])
+def test_a_damaged_entry_is_built_again(folder: Path, damage: str) -> None:
+    build_module(SOURCE, "tiny")
+    _loaded.clear()
+    entry = entry_of(folder)
+    library, digest = entry / "launcher.so", entry / "launcher.so.sha256"
+    content = library.read_bytes()
+    if damage in ("library", "truncated"):
+        library.unlink()  # this process runs the old file, which must not change under it
+    if damage == "library":
+        library.write_bytes(content[:-1] + b"!")
+    elif damage == "digest":
+        digest.write_bytes(b"\xff\xfe")
+    elif damage == "truncated":
+        library.write_bytes(b"")
+    else:
+        (library if damage == "missing library" else digest).unlink()
+    with pytest.warns(RuntimeWarning, match="building it again"):
+        build_module(SOURCE, "tiny")
+    _loaded.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        build_module(SOURCE, "tiny")
+
+
+def test_threads_and_processes_build_once(folder: Path, counting_compiler: tuple[Path, Path]) -> None:
+    script, log = counting_compiler
+    program = (
+        "import sys; from triton_porting_kit.launcher.build import *\n"
+        f"build_module(sys.stdin.read(), 'tiny', BuildOptions(compiler=({str(script)!r},)))"
+    )
+    processes = [
+        subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, text=True) for _ in range(2)
+    ]
+    threads = [
+        threading.Thread(target=build_module, args=(SOURCE, "tiny", BuildOptions(compiler=(str(script),))))
+        for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for process in processes:
+        process.communicate(SOURCE)
+    for thread in threads:
+        thread.join()
+    assert [process.returncode for process in processes] == [0, 0]
+    assert log.read_text() == "x\n"
+
+
+def test_a_failing_compiler_shows_its_command_and_output(folder: Path) -> None:
+    with pytest.raises(LauncherBuildError) as caught:
+        build_module("#error no such luck\n", "tiny")
+    assert "no such luck" in str(caught.value)
+    assert "-std=c++17" in str(caught.value)
+    assert not [path for path in folder.iterdir() if path.is_dir()]
+
+
+def test_a_module_that_does_not_load(folder: Path) -> None:
+    with pytest.raises(LauncherBuildError, match="does not load"):
+        build_module("int x;\n", "tiny")
+
+
+def test_a_missing_compiler(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(folder))
+    with pytest.raises(LauncherBuildError, match="no C\\+\\+ compiler"):
+        build_module(SOURCE, "tiny")
+    monkeypatch.setenv("CXX", "no-such-compiler -O1")
+    with pytest.raises(LauncherBuildError, match="no-such-compiler"):
+        build_module(SOURCE, "tiny")
+
+
+def test_cxx_may_have_arguments(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", f"{find_compiler()[0]} -DSOMETHING='a b'")
+    assert find_compiler()[1:] == ("-DSOMETHING=a b",)
+    build_module(SOURCE, "tiny")
+
+
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])
+def test_a_folder_that_others_write_is_refused(folder: Path, mode: int) -> None:
+    folder.mkdir(parents=True)
+    folder.chmod(mode)
+    with pytest.raises(InsecureCacheError, match=f"{mode:04o}"):
+        build_module(SOURCE, "tiny")
+
+
+def test_a_folder_below_one_that_anyone_writes_is_refused(folder: Path) -> None:
+    folder.mkdir(parents=True, mode=0o700)
+    folder.parent.chmod(0o777)
+    with pytest.raises(InsecureCacheError, match="any user can replace"):
+        cache_folder()
+    folder.parent.chmod(0o1777)  # as /tmp: others cannot rename what is not theirs
+    assert cache_folder() == folder
+
+
+def test_a_link_in_the_place_of_the_folder_is_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    folder.parent.mkdir()
+    folder.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InsecureCacheError, match="symbolic link"):
+        cache_folder()
+
+
+def test_a_folder_of_another_user_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.mkdir(parents=True, mode=0o700)
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    with pytest.raises(InsecureCacheError, match=f"belongs to user {user}"):
+        cache_folder()
+
+
+def test_a_module_that_others_write_is_refused(folder: Path) -> None:
+    build_module(SOURCE, "tiny")
+    (entry_of(folder) / "launcher.so").chmod(0o722)
+    with pytest.raises(InsecureCacheError, match="0722"):
+        build_module(SOURCE, "tiny")
+
+
+def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TPK_CACHE_DIR", "TRITON_CACHE_DIR", "TRITON_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert cache_folder() == tmp_path / "home/.triton/cache/tpk-launchers"
+    monkeypatch.setenv("TRITON_HOME", str(tmp_path / "triton"))
+    assert cache_folder() == tmp_path / "triton/.triton/cache/tpk-launchers"
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    assert cache_folder() == tmp_path / "cache/tpk-launchers"
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TPK_CACHE_DIR", str(tmp_path / "file"))
+    with pytest.raises(LauncherBuildError, match="cannot be made"):
+        cache_folder()
