@@ -124,8 +124,12 @@ def test_properties(driver: Driver) -> None:
 
 @pytest.mark.parametrize(
     ("ty", "expected"),
-    [("*fp32", "void*"), ("*kbf16", "void*"), ("i1", "int8_t"), ("u1", "uint8_t"), ("i64", "int64_t")]
-    + [
+    [
+        ("*fp32", "void*"),
+        ("*kbf16", "void*"),
+        ("i1", "int8_t"),
+        ("u1", "uint8_t"),
+        ("i64", "int64_t"),
         ("u16", "uint16_t"),
         ("fp16", "uint16_t"),
         ("bf16", "uint16_t"),

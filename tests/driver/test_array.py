@@ -84,7 +84,7 @@ def test_full(device: HostDevice, dtype: dtypes.DType, value: int) -> None:
 VIEWS = {
     "row": lambda x: x[1],
     "column": lambda x: x[:, 2],
-    "negative": lambda x: x[-1, -2],
+    "negative": lambda x: x[-1, -2, ...],
     "steps": lambda x: x[::2, 1::3],
     "backwards": lambda x: x[::-1, ::-2],
     "ellipsis": lambda x: x[..., 1],
