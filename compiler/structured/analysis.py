@@ -68,7 +68,8 @@ class Analysis:
                 return self.affine(owner.operands[0]) or Affine(self.scalar(value))
             return Affine(self.scalar(value))
         rule = _INTEGER_RULES.get(name)
-        return rule(self, owner, shape) if rule else None
+        found = rule(self, owner, shape) if rule else None
+        return None if found is None or _surely_wraps(found, shape, self.types.info(value).bits) else found
 
     def _binary(self, operation: Any) -> tuple[Affine, Affine] | None:
         left = self.affine(operation.operands[0])
@@ -77,19 +78,26 @@ class Analysis:
 
     def unsigned(self, affine: Affine) -> Affine | None:
         """The same expression read as unsigned, if it is a sum of non-negative parts without wrap-around."""
-        if affine.is_wrapped or any(c < 0 for p in (affine.offset, *affine.strides) for _, c in p.terms):
+        if any(c < 0 for p in (affine.offset, *affine.strides) for _, c in p.terms):
             return None
+        # A loop-carried offset may have been negative before it became a scalar.
+        if any(self.types.info(self.scalars[s][0]).shape is not None for s in affine.scalars):
+            return None
+        wraps = [(w.start, w.size) for w in affine.wraps if w is not None]
+        if any(self._as_unsigned(poly) != poly for pair in wraps for poly in pair):
+            return None
+        strides = tuple(self._as_unsigned(stride) for stride in affine.strides)
+        return Affine(self._as_unsigned(affine.offset), strides, affine.wraps)
 
-        def convert(poly: Poly) -> Poly:
-            total = ZERO
-            for monomial, coefficient in poly.terms:
-                term = Poly.constant(coefficient)
-                for identifier in monomial:
-                    term = term * self.scalar(self.scalars[identifier][0], unsigned=True)
-                total = total + term
-            return total
-
-        return Affine(convert(affine.offset), tuple(convert(s) for s in affine.strides), affine.wraps)
+    def _as_unsigned(self, poly: Poly) -> Poly:
+        """The same sum with its scalars zero-extended."""
+        total = ZERO
+        for monomial, coefficient in poly.terms:
+            term = Poly.constant(coefficient)
+            for identifier in monomial:
+                term = term * self.scalar(self.scalars[identifier][0], unsigned=True)
+            total = total + term
+        return total
 
     # --- pointers --------------------------------------------------------------------------------
 
@@ -213,6 +221,12 @@ def _largest(affine: Affine, shape: tuple[int, ...]) -> int | None:
         return None
     known = [v for v in values if v is not None]
     return known[0] + sum(s * (n - 1) for s, n in zip(known[1:], shape, strict=True))
+
+
+def _surely_wraps(affine: Affine, shape: tuple[int, ...], bits: int) -> bool:
+    """Whether constant parts alone leave the range of the type: a hash, rather than an address."""
+    reach = [abs(stride.value or 0) * (size - 1) for stride, size in zip(affine.strides, shape, strict=True)]
+    return max([abs(affine.offset.value or 0), *reach]) >= 1 << (bits - 1)
 
 
 def _same(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> Affine | None:

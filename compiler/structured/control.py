@@ -81,6 +81,21 @@ def _rematerialize(rewriter: Rewriter, target: Any) -> None:
     rewriter.replaced.append((target, tensor, reader))
 
 
+def branch(rewriter: Rewriter, operation: Any) -> None:
+    """cf.br, cf.cond_br: pass scalar pointers to blocks as !llvm.ptr."""
+    rewriter.emitter.before(operation)
+    for number, value in enumerate(operation.operands):
+        info = rewriter.types.info(value)
+        if info.is_pointer:
+            if info.shape is not None:
+                fail(operation, "a tensor of pointers passes an early return", _BEFORE_RETURN)
+            pointer = rewriter.scalar_pointer(value)
+            rewriter.edits.append(partial(_set_operand, operation, number, pointer))
+
+
+_BEFORE_RETURN = "compute the pointers after the return, from offsets"
+
+
 def function_return(rewriter: Rewriter, operation: Any) -> None:
     """tt.return -> func.return"""
     emitter = rewriter.emitter.before(operation)
@@ -129,9 +144,9 @@ def function(rewriter: Rewriter, operation: Any) -> None:
                 fail(operation, "a function that is not inlined takes a tensor of pointers", _INLINE)
             assert info.pointee is not None
             known["tpk.pointee"] = ir.TypeAttr.get(types.element(info.pointee))
-            if number < len(facts) and "tt.divisibility" in facts[number]:
-                known["tpk.divisibility"] = facts[number]["tt.divisibility"]
             rewriter.edits.append(partial(argument.set_type, types.pointer))
+        if number < len(facts) and "tt.divisibility" in facts[number]:
+            known["tpk.divisibility"] = facts[number]["tt.divisibility"]
         inputs.append(types.pointer if info.is_pointer else argument.type)
         arg_attrs.append(ir.DictAttr.get(known))
     public = "sym_visibility" in attributes and ir.StringAttr(attributes["sym_visibility"]).value == "public"
@@ -149,9 +164,13 @@ def function(rewriter: Rewriter, operation: Any) -> None:
         loc=operation.location,
         ip=ir.InsertionPoint(operation),
     )
+    for body in list(operation.regions[0].blocks)[1:]:
+        for argument in body.arguments:
+            if types.info(argument).is_pointer:
+                rewriter.edits.append(partial(argument.set_type, types.pointer))
     for body in list(operation.regions[0].blocks):
         body.append_to(created.regions[0])
-    rewriter.edits.append(operation.operation.erase)
+    rewriter.dead.append(operation)
 
 
 def _result_type(rewriter: Rewriter, kind: Any) -> Any:

@@ -127,10 +127,10 @@ class Emitter:
         """A polynomial as an i64 value."""
         total = None
         for monomial, coefficient in poly.sorted_terms():
-            if total is not None and coefficient < 0:
-                total = self.value(
-                    "arith.subi", [total, self._monomial(monomial, -coefficient)], self.types.i64
-                )
+            if coefficient < 0 and (monomial or total is not None):
+                less = self._monomial(monomial, -coefficient)
+                start = self.constant(0) if total is None else total
+                total = self.value("arith.subi", [start, less], self.types.i64)
                 continue
             term = self._monomial(monomial, coefficient)
             total = (
@@ -170,6 +170,12 @@ class Emitter:
 
     def splat(self, scalar: Any, shape: Shape) -> Any:
         return self.value("tensor.splat", [scalar], self.types.tensor(shape, scalar.type))
+
+    def extract(self, source: Any) -> Any:
+        """The first (and only) element of a tensor."""
+        zero = self.constant(0, self.types.index)
+        kind = source.type
+        return self.value("tensor.extract", [source, *[zero] * kind.rank], kind.element_type)
 
     def range(self, start: int, size: int) -> Any:
         """`start, start + 1, ...` as tensor<size x i32>, made once at the function's entry."""
@@ -274,12 +280,14 @@ class Emitter:
         if not added:
             return source
         kept = [d for d in range(len(before)) if d not in added]
+        if not kept:
+            return self.splat(self.extract(source), after)
         # Each dimension that goes is merged into the kept one before it (the first ones into the one after).
-        groups = [list(range(kept[0] + 1))] if kept else []
-        for d in range(kept[0] + 1 if kept else 0, len(before)):
+        groups = [list(range(kept[0] + 1))]
+        for d in range(kept[0] + 1, len(before)):
             if d in kept:
                 groups.append([d])
-            elif groups:
+            else:
                 groups[-1].append(d)
         smaller = tuple(before[d] for d in kept)
         source = self._collapse(source, groups, smaller, source.type.element_type)

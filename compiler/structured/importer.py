@@ -9,6 +9,7 @@ from triton_porting_kit.toolchain import mlir
 from triton_porting_kit.toolchain.mlir import ir
 
 from . import control, memory, tensors
+from .branches import structure_branches
 from .rewriter import Rewriter
 from .types import Types
 
@@ -24,6 +25,10 @@ _HANDLERS: dict[str, Callable[[Rewriter, Any], None]] = {
     "tt.store": memory.store,
     "tt.atomic_rmw": memory.atomic_rmw,
     "tt.atomic_cas": memory.atomic_cas,
+    "tt.atomic_load": memory.atomic_load,
+    "tt.atomic_store": memory.atomic_store,
+    "tt.atomic_poll": memory.atomic_poll,
+    **dict.fromkeys(("cf.br", "cf.cond_br"), control.branch),
 }
 _PURE = ("tpk.range", "tpk.program_id", "tpk.num_programs")
 
@@ -43,6 +48,7 @@ def import_ttir(text: str, context: Any | None = None) -> Any:
             if function.operation.name == "tt.func":
                 _import_function(types, function)
         module.operation.attributes["tpk.structured"] = ir.IntegerAttr.get(types.i32, 1)
+        structure_branches(module)
         mlir.run_passes(module, _TIDY)
         for function in module.body.operations:
             _erase_unused(function)
@@ -65,7 +71,11 @@ def _import_region(rewriter: Rewriter, region: Any) -> None:
 
 def _import_operation(rewriter: Rewriter, operation: Any) -> None:
     name = operation.operation.name
+    if name.endswith(".return") and name != "tt.return":
+        return  # of a combining region, which is taken over as a whole
     handler = _HANDLERS.get(name)
+    if name in ("tt.reduce", "tt.scan"):
+        _import_region(rewriter, operation.regions[0])
     results = operation.results
     if name in control.POINTER_OPS and rewriter.types.info(results[0]).is_pointer:
         rewriter.dead.append(operation)
@@ -73,8 +83,9 @@ def _import_operation(rewriter: Rewriter, operation: Any) -> None:
         handler(rewriter, operation)
     elif name.startswith(("tt.", "ttg.", "ttng.")):
         tensors.unsupported(rewriter, operation)
-    for region in operation.regions:
-        _import_region(rewriter, region)
+    if name.startswith("scf."):
+        for region in operation.regions:
+            _import_region(rewriter, region)
 
 
 def _erase_unused(function: Any) -> None:

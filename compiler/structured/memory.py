@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from triton_porting_kit.toolchain.mlir import ir
@@ -12,8 +13,9 @@ from .masks import emit_box
 from .rewriter import Rewriter
 from .types import TypeInfo
 
-_CACHE = {1: "none", 2: "ca", 3: "cg", 4: "wb", 5: "cs", 6: "wt", 7: "cv"}
-_EVICT = {1: "normal", 2: "first", 3: "last"}
+_CACHE = {2: "ca", 3: "cg", 4: "wb", 5: "cs", 6: "wt", 7: "cv"}
+_EVICT = {2: "evict_first", 3: "evict_last"}
+_POLICY = re.compile(r"(cache_modifier|eviction_policy) = (\w+)")
 _RMW = {1: "and", 2: "or", 3: "xor", 4: "add", 5: "fadd", 6: "max", 7: "min", 8: "umax", 9: "umin", 10: "exch"}
 _SEM = {1: "relaxed", 2: "acquire", 3: "release", 4: "acq_rel"}
 _SCOPE = {1: "gpu", 2: "cta", 3: "sys"}
@@ -46,17 +48,68 @@ def store(rewriter: Rewriter, operation: Any) -> None:
     rewriter.replace(operation)
 
 
+def atomic_load(rewriter: Rewriter, operation: Any) -> None:
+    """tt.atomic_load -> a volatile load with `sem` and `scope`."""
+    rewriter.emitter.before(operation)
+    pointer, mask = operation.operands
+    attributes: dict[str, Any] = {"volatile": ir.UnitAttr.get()}
+    _ordering(operation, attributes)
+    kinds = [operation.results[0].type]
+    mask = None if _is_true(mask) else mask
+    rewriter.replace(operation, *_access(rewriter, "load", pointer, mask, None, kinds, attributes).results)
+
+
+def atomic_store(rewriter: Rewriter, operation: Any) -> None:
+    """tt.atomic_store -> a volatile store with `sem` and `scope`."""
+    rewriter.emitter.before(operation)
+    pointer, value, mask = operation.operands
+    attributes: dict[str, Any] = {"volatile": ir.UnitAttr.get()}
+    _ordering(operation, attributes)
+    _access(rewriter, "store", pointer, None if _is_true(mask) else mask, value, [], attributes)
+    rewriter.replace(operation)
+
+
+def atomic_poll(rewriter: Rewriter, operation: Any) -> None:
+    """tt.atomic_poll -> a loop that loads until it finds the expected value."""
+    emitter = rewriter.emitter.before(operation)
+    if len(operation.operands) != 2:
+        fail(operation, "tl.atomic_poll with a time limit", "poll without timeout_ns")
+    pointer, expected = operation.operands
+    loop = emitter.op("scf.while", [], [], regions=2)
+    before, after = (region.blocks.append() for region in loop.regions)
+    emitter.at = ir.InsertionPoint(before)
+    attributes: dict[str, Any] = {"volatile": ir.UnitAttr.get()}
+    _ordering(operation, attributes)
+    found = _access(rewriter, "load", pointer, None, None, [expected.type], attributes).results[0]
+    predicate = {"predicate": emitter.integer(1)}
+    emitter.op("scf.condition", [emitter.value("arith.cmpi", [found, expected], rewriter.types.i1, predicate)], [])
+    emitter.at = ir.InsertionPoint(after)
+    emitter.op("scf.yield", [], [])
+    rewriter.replace(operation, emitter.constant(1, rewriter.types.i1))
+
+
 def atomic_rmw(rewriter: Rewriter, operation: Any) -> None:
     """tt.atomic_rmw -> tpk.atomic_rmw"""
     emitter = rewriter.emitter.before(operation)
     pointer, value = operation.operands[0], operation.operands[1]
     mask = operation.operands[2] if len(operation.operands) > 2 else None
+    mask = None if mask is not None and _is_true(mask) else mask
     base, offsets, attributes = _addresses(rewriter, pointer)
     attributes["kind"] = ir.StringAttr.get(_RMW[_enum(operation, "atomic_rmw_op")])
     _ordering(operation, attributes)
     operands = [base, offsets, value, *([mask] if mask is not None else [])]
     attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, 1, int(mask is not None)])
     rewriter.replace(operation, emitter.value("tpk.atomic_rmw", operands, operation.results[0].type, attributes))
+
+
+def _is_true(mask: Any) -> bool:
+    """Whether a mask is a constant of which every element is true."""
+    if isinstance(mask.owner, ir.Block) or mask.owner.operation.name != "arith.constant":
+        return False
+    attribute = mask.owner.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr):
+        return bool(attribute.is_splat and attribute.get_splat_value().value)
+    return bool(attribute.value)
 
 
 def atomic_cas(rewriter: Rewriter, operation: Any) -> None:
@@ -216,9 +269,14 @@ def _enum(operation: Any, name: str) -> int:
 def _hints(operation: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     attributes = operation.attributes
-    for name, names, plain in (("cache", _CACHE, "none"), ("evict", _EVICT, "normal")):
-        if name in attributes and (text := names[_enum(operation, name)]) != plain:
+    for name, names in (("cache", _CACHE), ("evict", _EVICT)):
+        if name in attributes and (text := names.get(_enum(operation, name))):
             found[name] = ir.StringAttr.get(text)
+    # Newer releases have both in one attribute.
+    if "cachePolicy" in attributes:
+        for name, text in _POLICY.findall(str(attributes["cachePolicy"])):
+            if text not in ("none", "evict_normal"):
+                found["cache" if name == "cache_modifier" else "evict"] = ir.StringAttr.get(text)
     if "isVolatile" in attributes and ir.BoolAttr(attributes["isVolatile"]).value:
         found["volatile"] = ir.UnitAttr.get()
     return found

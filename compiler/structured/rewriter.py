@@ -41,13 +41,14 @@ class Rewriter:
 
     def finish(self) -> None:
         """Redirect uses, change types, erase what was replaced."""
-        for old, new, reader in self.replaced:
+        for edit in self.edits:
+            edit()
+        # The last first: what stands for a value may itself have been replaced earlier.
+        for old, new, reader in reversed(self.replaced):
             if reader is None:
                 old.replace_all_uses_with(new)
             else:
                 old.replace_all_uses_except(new, reader)
-        for edit in self.edits:
-            edit()
         for operation in reversed(self.dead):
             operation.operation.erase()
 
@@ -108,18 +109,22 @@ class Rewriter:
         name = operation.operation.name
         if name == "tt.addptr":
             return self._addptr_offsets(operation)
+        if name == "tt.bitcast" and pointer.base is not None and self._keeps_size(operation):
+            return self.offsets(operation.operands[0])
         if pointer.index is not None:
             return self._affine_offsets(value, pointer.base, pointer.index)
         if name in ("tt.broadcast", "tt.expand_dims", "tt.trans", "tt.reshape"):
             base, uniform, tensor = self.offsets(operation.operands[0])
             return base, uniform, self.apply_shape(operation, tensor)
         if name == "tt.bitcast":
-            if pointer.base is None:
-                return None, ZERO, self.addresses(operation.operands[0])
-            return self.offsets(operation.operands[0])
+            return None, ZERO, self.addresses(operation.operands[0])
         if name == "tt.int_to_ptr":
             return None, ZERO, operation.operands[0]
         return self._carried_offsets(value, pointer)
+
+    def _keeps_size(self, operation: Any) -> bool:
+        before, after = self.types.info(operation.operands[0]), self.types.info(operation.results[0])
+        return before.element_bytes == after.element_bytes
 
     def _addptr_offsets(self, operation: Any) -> tuple[Any, Poly, Any]:
         source, offset = operation.operands

@@ -8,9 +8,11 @@ from typing import Any
 from triton_porting_kit.toolchain.mlir import ir
 
 from .diagnostics import fail
+from .elementwise import extern_elementwise, map_elementwise
 from .rewriter import Rewriter
 
 _PRECISION = {0: "tf32", 1: "tf32x3", 2: "ieee", 3: "bf16x3", 4: "bf16x6"}
+_TOWARD_ZERO = 3  # of upstream's rounding modes
 Handler = Callable[[Rewriter, Any], None]
 
 
@@ -41,12 +43,7 @@ def _splat(rewriter: Rewriter, operation: Any) -> None:
 
 def _unsplat(rewriter: Rewriter, operation: Any) -> None:
     emitter = rewriter.emitter.before(operation)
-    source = operation.operands[0]
-    shape = rewriter.types.info(source).shape
-    assert shape is not None
-    zero = emitter.constant(0, rewriter.types.index)
-    kind = source.type.element_type
-    rewriter.replace(operation, emitter.value("tensor.extract", [source, *[zero] * len(shape)], kind))
+    rewriter.replace(operation, emitter.extract(operation.operands[0]))
 
 
 def _reshaped(rewriter: Rewriter, operation: Any) -> None:
@@ -135,7 +132,7 @@ def _fp_to_fp(rewriter: Rewriter, operation: Any) -> None:
     kind = operation.results[0].type
     attributes = {}
     if "rounding" in operation.attributes and ir.IntegerAttr(operation.attributes["rounding"]).value == 0:
-        attributes["roundingmode"] = ir.Attribute.parse("#arith.roundingmode<toward_zero>")
+        attributes["roundingmode"] = ir.IntegerAttr.get(types.i32, _TOWARD_ZERO)
     if before.bits == after.bits:
         source = emitter.value("arith.extf", [source], types.shaped(before.shape, types.parse("f32")))
     elif before.bits < after.bits:
@@ -198,8 +195,6 @@ _DEFAULT_REMEDY = "express this part of the kernel with other operations of trit
 _REMEDIES = {
     "tt.elementwise_inline_asm": "inline assembly is for one chip only: write it in triton.language, "
     "under a constexpr that says which backend compiles",
-    "tt.extern_elementwise": "use the function of triton.language or tl.math of that meaning: "
-    "libdevice functions exist for GPUs only",
     "tt.dot_scaled": "scale the operands in the kernel and use tl.dot",
 }
 
@@ -222,6 +217,8 @@ HANDLERS: dict[str, Handler] = {
     "tt.precise_divf": _renamed("arith.divf"),
     "tt.approx_divf": _renamed("arith.divf"),
     "tt.fp_to_fp": _fp_to_fp,
+    "tt.extern_elementwise": extern_elementwise,
+    "tt.map_elementwise": map_elementwise,
     "tt.bitcast": _bitcast,
     "tt.cat": _cat,
     "tt.join": _renamed("tpk.join"),

@@ -30,8 +30,11 @@ class TypeInfo:
 
     @property
     def is_index(self) -> bool:
-        """An integer that addresses are computed with (no booleans)."""
-        return self.element[0] == "i" and self.element[1:] in ("8", "16", "32", "64")
+        """An integer that addresses are computed with: no boolean, and no tensor of narrow integers.
+
+        Arithmetic on narrow ones is likely to wrap around, which address arithmetic is taken not to do.
+        """
+        return self.element in ("i32", "i64") or (self.shape is None and self.element in ("i8", "i16"))
 
     @property
     def bits(self) -> int:

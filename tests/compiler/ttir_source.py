@@ -11,7 +11,7 @@ from triton.compiler import ASTSource, make_backend
 from triton_porting_kit.compiler.ttir import optimize
 from triton_porting_kit.toolchain import compat
 
-_TARGET = GPUTarget("cuda", 80, 32)
+_TARGET = GPUTarget("cuda", 90, 32)
 
 
 def ttir_module(

@@ -27,7 +27,7 @@ _BINARY = {
     "mulf": np.multiply,
     "divsi": lambda a, b: np.where(b == 0, 0, np.trunc(a / np.where(b == 0, 1, b))).astype(np.int64),
     "remsi": lambda a, b: np.fmod(a, np.where(b == 0, 1, b)),
-    "remui": lambda a, b: np.fmod(a, np.where(b == 0, 1, b)),
+    "remui": lambda a, b: np.fmod(_unsigned(a), np.where(b == 0, 1, _unsigned(b))),
     "ceildivsi": lambda a, b: -(-a // b),
     "floordivsi": lambda a, b: a // b,
 }
@@ -35,6 +35,11 @@ _COMPARE = [
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
     np.less, np.less_equal, np.greater, np.greater_equal,
 ]  # fmt: skip
+
+
+def _unsigned(value: Any) -> Any:
+    """An i32 (kept as a wider number) read as unsigned."""
+    return np.where(np.asarray(value) < 0, np.asarray(value) + 2**32, value)
 
 
 def memory_at(addresses: Any) -> Any:
@@ -84,7 +89,10 @@ class Interpreter:
         return [np.full(_shape(op), attribute.get_splat_value().value)]
 
     def arith_cmpi(self, op: Any, a: Any, b: Any) -> list[Any]:
-        return [_COMPARE[ir.IntegerAttr(op.attributes["predicate"]).value](a, b)]
+        predicate = ir.IntegerAttr(op.attributes["predicate"]).value
+        if predicate > 5:
+            a, b = _unsigned(a), _unsigned(b)
+        return [_COMPARE[predicate](a, b)]
 
     def arith_select(self, op: Any, condition: Any, a: Any, b: Any) -> list[Any]:
         return [np.where(condition, a, b)]
@@ -95,7 +103,7 @@ class Interpreter:
     arith_extsi = arith_trunci = _same
 
     def arith_extui(self, op: Any, value: Any) -> list[Any]:
-        return [np.asarray(value, dtype=np.int64)]
+        return [_unsigned(np.asarray(value, dtype=np.int64))]
 
     builtin_unrealized_conversion_cast = _same
     tt_int_to_ptr = tt_ptr_to_int = llvm_inttoptr = llvm_ptrtoint = tt_bitcast = _same

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 
 from hypothesis import strategies as st
 
 SCALARS = ("%m", "%n", "%s")
-_PREDICATES = (0, 1, 2, 3, 4, 5)
+_SIGNED = (0, 1, 2, 3, 4, 5)
+_UNSIGNED = (6, 7, 8, 9)
 
 
 @dataclass
@@ -31,6 +33,8 @@ class Writer:
     """Writes operations; `draw` makes the random choices."""
 
     draw: st.DrawFn
+    nonnegative: bool = False
+    """All scalars are at least 0, so unsigned operations may appear."""
     lines: list[str] = field(default_factory=list)
     count: int = 0
 
@@ -57,7 +61,7 @@ class Writer:
         if kind == 3:
             return self.op("tt.get_program_id", "", "axis = 0 : i32", "", "i32")
         if kind == 4:
-            return self.constant(self.number(-3, 9))
+            return self.constant(self.number(0 if self.nonnegative else -3, 9))
         return self.binary_scalar(self.choose("addi", "muli"), self.choose(*SCALARS), self.choose(*SCALARS))
 
     def binary_scalar(self, name: str, a: str, b: str) -> str:
@@ -90,12 +94,14 @@ class Writer:
             elif step == 1:
                 tensor = self.binary("addi", self.splat(self.scalar(), (size,)), tensor)
             elif step == 2:
-                tensor = self.binary("subi", tensor, self.splat(self.scalar(), (size,)))
+                name = "addi" if self.nonnegative else "subi"
+                tensor = self.binary(name, tensor, self.splat(self.scalar(), (size,)))
             elif step == 3:
                 tensor = self.binary("muli", tensor, self.splat(self.scalar(), (size,)))
             elif step == 4:
                 limit = self.choose("%m", "%n", self.constant(self.number(1, 12)))
-                tensor = self.binary("remsi", tensor, self.splat(limit, (size,)))
+                name = "remui" if self.nonnegative and self.choose(True, False) else "remsi"
+                tensor = self.binary(name, tensor, self.splat(limit, (size,)))
             elif step == 5:
                 tensor = self.binary("divsi", tensor, self.splat(self.constant(self.number(1, 3)), (size,)))
             else:
@@ -156,7 +162,7 @@ class Writer:
         result.name = self.op(
             "arith.cmpi",
             f"{tensor.name}, {limit.name}" if self.choose(True, False) else f"{limit.name}, {tensor.name}",
-            f"predicate = {self.choose(*_PREDICATES)} : i64",
+            f"predicate = {self.choose(*_SIGNED, *(_UNSIGNED if self.nonnegative else ()))} : i64",
             f"{tensor.type}, {tensor.type}",
             result.type,
         )
@@ -184,6 +190,7 @@ class Writer:
     def access(self, pointer: Tensor) -> None:
         """A masked load from `pointer` and a masked store of what was loaded."""
         value = Tensor("", pointer.shape)
+        pointer = self.view(pointer)
         mask, other = self.mask(pointer.shape), self.splat(self.scalar(), pointer.shape)
         value.name = self.op(
             "tt.load",
@@ -197,6 +204,58 @@ class Writer:
             f'"tt.store"({target.name}, {value.name}, {mask.name}) : '
             f"({target.type}, {value.type}, {mask.type}) -> ()"
         )
+
+    def view(self, tensor: Tensor) -> Tensor:
+        """The tensor, sometimes transposed or in another shape."""
+        kind = self.number(0, 5)
+        rank = len(tensor.shape)
+        if kind == 0 and rank > 1:
+            order = self.draw(st.permutations(range(rank)))
+            result = Tensor("", tuple(tensor.shape[o] for o in order), tensor.element)
+            attributes = f"order = array<i32: {', '.join(map(str, order))}>"
+            result.name = self.op("tt.trans", tensor.name, attributes, tensor.type, result.type)
+            return result
+        if kind == 1:
+            flat = prod(tensor.shape)
+            shapes = [(flat,), (1, flat), (flat, 1), (1, *tensor.shape), (*tensor.shape[:1], 1, *tensor.shape[1:])]
+            result = Tensor("", self.choose(*shapes), tensor.element)
+            result.name = self.op("tt.reshape", tensor.name, "", tensor.type, result.type)
+            return result
+        return tensor
+
+    def while_loop(self, shape: tuple[int, ...]) -> None:
+        """A while loop that carries a counter, pointers and an index tensor, in changing order."""
+        pointer, offsets = self.pointers(shape), self.full_index(shape, affine_only=True)
+        kinds = f"i32, {pointer.type}, {offsets.type}"
+        swapped = f"{offsets.type}, i32, {pointer.type}"
+        zero = self.constant(0)
+        outer, self.lines = self.lines, []
+        limit = self.constant(3)
+        condition = self.op("arith.cmpi", f"%c, {limit}", "predicate = 2 : i64", "i32, i32", "i1")
+        forwarded = "%bp"
+        if self.choose(True, False):
+            forwarded = self.addptr(Tensor("%bp", shape, POINTER), self.splat("%m", shape)).name
+        self.lines.append(f'"scf.condition"({condition}, %bi, %c, {forwarded}) : (i1, {swapped}) -> ()')
+        before, self.lines = self.lines, []
+        carried, index = Tensor("%ap", shape, POINTER), Tensor("%ai", shape)
+        self.access(carried)
+        one = self.constant(1)
+        count = self.op("arith.addi", f"%ac, {one}", "", "i32, i32", "i32")
+        moved = self.addptr(carried, self.choose(index, self.splat("%n", shape)))
+        moved_index = self.binary("addi", index, self.splat(self.scalar(), shape))
+        self.lines.append(f'"scf.yield"({count}, {moved.name}, {moved_index.name}) : ({kinds}) -> ()')
+        after, self.lines = self.lines, outer
+        self.lines += [
+            f'%loop:3 = "scf.while"({zero}, {pointer.name}, {offsets.name}) ({{',
+            f"^bb0(%c: i32, %bp: {pointer.type}, %bi: {offsets.type}):",
+            *before,
+            "}, {",
+            f"^bb0(%ai: {offsets.type}, %ac: i32, %ap: {pointer.type}):",
+            *after,
+            f"}}) : ({kinds}) -> ({swapped})",
+        ]
+        self.access(Tensor("%loop#2", shape, POINTER))
+        self.access(self.addptr(self.splat("%q", shape, POINTER), Tensor("%loop#0", shape)))
 
     def loop(self, shape: tuple[int, ...]) -> None:
         """A loop that carries pointers and an index tensor, and moves both in some way."""
@@ -235,7 +294,14 @@ class Writer:
         else:
             sides = [self.pointers(shape, self.choose("%p", "%q")) for _ in range(2)]
         kind = sides[0].type
-        if self.choose(True, False):
+        choice = self.number(0, 2)
+        if choice == 2:
+            mask = self.mask(shape)
+            both = f"{mask.name}, {sides[0].name}, {sides[1].name}"
+            name = self.op("arith.select", both, "", f"{mask.type}, {kind}, {kind}", kind)
+            self.access(Tensor(name, shape, POINTER))
+            return
+        if choice == 1:
             both = f"{sides[0].name}, {sides[1].name}"
             name = self.op("arith.select", f"{condition}, {both}", "", f"i1, {kind}, {kind}", kind)
             self.access(Tensor(name, shape, POINTER))
@@ -247,23 +313,26 @@ class Writer:
 
 
 @st.composite
-def kernels(draw: st.DrawFn) -> str:
-    """Text of a TTIR module with one kernel (pointers %p and %q, integers %m and %n > 0, %s of any sign)."""
-    writer = Writer(draw)
+def kernels(draw: st.DrawFn) -> tuple[str, bool]:
+    """A TTIR module with one kernel (pointers %p and %q, integers %m and %n > 0, %s); if %s must be >= 0."""
+    writer = Writer(draw, draw(st.booleans()))
     shape = tuple(writer.choose(1, 2, 4, 8) for _ in range(writer.number(1, 3)))
-    kind = writer.choose("plain", "loop", "branch")
+    kind = writer.choose("plain", "loop", "while", "branch")
     if kind == "plain":
         writer.access(writer.pointers(shape))
     elif kind == "loop":
         writer.loop(shape)
+    elif kind == "while":
+        writer.while_loop(shape)
     else:
         writer.branch(shape)
     body = "\n    ".join(writer.lines)
     arguments = f"{POINTER}, {POINTER}, i32, i32, i32"
-    return f"""module {{
+    text = f"""module {{
   "tt.func"() <{{function_type = ({arguments}) -> (), sym_name = "kernel", sym_visibility = "public"}}> ({{
   ^bb0(%p: {POINTER}, %q: {POINTER}, %m: i32, %n: i32, %s: i32):
     {body}
     "tt.return"() : () -> ()
   }}) {{noinline = false}} : () -> ()
 }}"""
+    return text, writer.nonnegative

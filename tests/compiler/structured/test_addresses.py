@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
+from interpreter import Interpreter, assert_same_trace
+from random_kernels import kernels
 
 from triton_porting_kit.compiler.structured import import_ttir
 from triton_porting_kit.toolchain import mlir
 
-sys.path.insert(0, str(Path(__file__).parent))
-from interpreter import Interpreter, assert_same_trace
-from random_kernels import kernels
-
 _CONTEXT = mlir.make_context()
+_QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=400, deadline=None, suppress_health_check=_QUIET)
 @given(kernels(), st.integers(1, 9), st.integers(1, 9), st.integers(-4, 9), st.integers(0, 3))
-def test_random_kernels_touch_the_same_addresses(text: str, m: int, n: int, s: int, program: int) -> None:
-    arguments = [1 << 20, 1 << 24, m, n, s]
+def test_random_kernels_touch_the_same_addresses(
+    kernel: tuple[str, bool], m: int, n: int, s: int, program: int
+) -> None:
+    text, nonnegative = kernel
+    arguments = [1 << 20, 1 << 24, m, n, abs(s) if nonnegative else s]
     position = (program, 0, 0)
     expected = Interpreter(arguments, position).run(mlir.parse_module(text, _CONTEXT))
     structured = import_ttir(text, _CONTEXT)
