@@ -120,7 +120,7 @@ class Device(ABC):
 
     @abstractmethod
     def memcpy_dtod(self, dst: int, src: int, size: int, stream: int = DEFAULT_STREAM) -> None:
-        """Copy `size` bytes within the device; overlapping ranges give undefined contents. Errors as above."""
+        """Copy `size` bytes within the device; overlapping ranges are undefined. Errors as above."""
 
     @abstractmethod
     def memset(self, dst: int, value: int, size: int, stream: int = DEFAULT_STREAM) -> None:

@@ -16,19 +16,22 @@ _RELOCATABLE = 1
 _SYMTAB, _STRTAB, _RELA, _NOBITS = 2, 3, 4, 8
 _FIRST_RESERVED_SECTION = 0xFF00
 _UNDEFINED = 0
+_SIZE_LIMIT, _ALIGNMENT_LIMIT = 1 << 31, 1 << 16
 
 
 class _Section:
     """One entry of the section table, its contents already known to lie inside the file."""
 
     def __init__(self, index: int, fields: tuple[int, ...], data: bytes) -> None:
-        (_, self.type, _, _, self.offset, self.size, self.link, self.info, _, self.entry_size) = fields
+        (_, self.type, _, _, self.offset, self.size, self.link, self.info, align, self.entry_size) = fields
         self.index = index
         occupied = 0 if self.type == _NOBITS else self.size
         if self.offset + occupied > len(data):
             raise InvalidModule(
                 f"section {index} ends at byte {self.offset + occupied}, the file at {len(data)}: truncated?"
             )
+        if self.size > _SIZE_LIMIT or align > _ALIGNMENT_LIMIT or align & (align - 1):
+            raise InvalidModule(f"section {index} has {self.size} bytes at alignment {align}")
         self.data = data[self.offset : self.offset + occupied]
 
     def entries(self, layout: struct.Struct) -> list[tuple[int, ...]]:
@@ -97,13 +100,13 @@ def _strings(sections: list[_Section], index: int) -> bytes:
 def _symbols(section: _Section, sections: list[_Section]) -> set[str]:
     strings = _strings(sections, section.link)
     defined = set()
-    for name, _, _, place, _, _ in section.entries(_SYMBOL):
+    for name, _, _, place, value, size in section.entries(_SYMBOL):
         if name >= len(strings):
             raise InvalidModule(f"a symbol's name lies outside of its string table (offset {name})")
         if place == _UNDEFINED:
             continue
-        if place < _FIRST_RESERVED_SECTION:
-            _section(sections, place)
+        if place < _FIRST_RESERVED_SECTION and value + size > _section(sections, place).size:
+            raise InvalidModule(f"a symbol lies outside of its section {place}")
         defined.add(strings[name : strings.index(b"\0", name)].decode(errors="replace"))
     return defined
 

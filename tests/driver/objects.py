@@ -66,6 +66,17 @@ finished:
   %old = atomicrmw add ptr %out, i64 1 seq_cst""",
         "",
     ),
+    # waits until *args[0] is not 0
+    "gate": (
+        """  %flag = load ptr, ptr %args
+  br label %again
+again:
+  %value = load atomic i64, ptr %flag acquire, align 8
+  %closed = icmp eq i64 %value, 0
+  br i1 %closed, label %again, label %open
+open:""",
+        "",
+    ),
     # out[p] = address of the scratch, after writing its last 8 bytes
     "scratch": (
         """  %out = load ptr, ptr %args

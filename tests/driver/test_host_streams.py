@@ -33,15 +33,21 @@ def _value(device: HostDevice, address: int, stream: int = 0) -> int:
 
 def test_work_of_a_stream_runs_in_order_behind_the_caller(device: HostDevice, spin) -> None:
     stream, address = device.create_stream(), device.memalloc(8)
+    gate = device.get_function(device.load_module(kernel("gate"), "gate"), "gate")
+    flag = device.memalloc(8)
+    device.memset(flag, 0, 8)
     device.memset(address, 0, 8, stream)
     event = device.create_event()
+    device.launch(gate, (1,), stream, struct.pack("Q", flag))
     for _ in range(5):
         spin(stream, address)
     device.record_event(event, stream)
     with pytest.raises(InvalidArgument, match="not been reached"):
-        device.elapsed_time(event, event)  # the calls above came back before the work had ended
+        device.elapsed_time(event, event)  # the calls above came back, the work waits at the gate
+    device.memset(flag, 1, 8)
     device.memcpy_dtod(address, address, 8, stream)
     assert _value(device, address, stream) == 5
+    device.memfree(flag)
     device.destroy_event(event)
     device.destroy_stream(stream)
     device.memfree(address)

@@ -24,10 +24,10 @@ from triton_porting_kit.launcher.values import LAUNCH_ERRORS
 class Buffer:
     """Something with an address."""
 
-    def __init__(self, address: int) -> None:
+    def __init__(self, address: Any) -> None:
         self.address = address
 
-    def data_ptr(self) -> int:
+    def data_ptr(self) -> Any:
         return self.address
 
 
@@ -488,12 +488,13 @@ def test_hidden_arguments_follow_the_kernels(strategy: Strategy) -> None:
 
 def test_hidden_arguments_are_checked(strategy: Strategy, device: RecordingDevice) -> None:
     launcher = strategy.make(device, {"n": "i8"}, hidden={"scratch": "*i8", "rank": "i32"})
-    for given, text in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, "needs the hidden arguments scratch, rank"),
         ({"scratch": 0}, "needs the hidden arguments rank"),
         ({"scratch": 0, "rank": 1, "other": 2}, "has no hidden arguments other; it takes scratch, rank"),
         ({"scratch": 0, "rank": "x"}, "argument 'rank' \\(i32\\)"),
-    ]:
+    ]
+    for given, text in cases:
         with pytest.raises(SignatureError, match=text):
             call(launcher, 1, **given)
     with pytest.raises(SignatureError, match="it takes none"):

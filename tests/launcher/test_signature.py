@@ -46,7 +46,15 @@ def test_descriptors_expand() -> None:
         ["*fp16", "i64", "i64", "i64", "i64", "i1", "i1", "i32", "i32", "i64", "i64"]
     )
     assert [parameter.name for parameter in signature.parameters][:7] == (
-        "d.base d.shape[0] d.shape[1] d.strides[0] d.strides[1] d.padding d.round_f32_to_tf32".split()
+        [
+            "d.base",
+            "d.shape[0]",
+            "d.shape[1]",
+            "d.strides[0]",
+            "d.strides[1]",
+            "d.padding",
+            "d.round_f32_to_tf32",
+        ]
     )
     im2col = Signature.from_types({"d": "tensordesc_im2col<fp16[64, 32],input_rank=4,Layout<[1]>>"})
     assert im2col.arguments[0].rank == 4

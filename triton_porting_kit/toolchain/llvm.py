@@ -7,6 +7,7 @@ C compiler, assembler or linker program takes part.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterable
 
 import llvmlite.binding as llvm
@@ -50,10 +51,14 @@ class LinkedObject:
         for name in exports:
             builder.export_symbol(name)
         try:
-            self._library = builder.link(_linker(), f"object-{id(self)}")
+            self._library = builder.link(_linker(), f"object-{next(_library_numbers)}")
             self.addresses = {name: self._library[name] for name in exports}
         except (RuntimeError, KeyError) as error:
             raise InvalidModule(f"the object file cannot be linked into this process: {error}") from error
+
+
+# LLVM keeps the name of a library that failed to link: names are never used again.
+_library_numbers = itertools.count()
 
 
 @functools.cache

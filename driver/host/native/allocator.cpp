@@ -19,8 +19,8 @@ uint64_t roundUp(uint64_t value, uint64_t multiple) { return (value + multiple -
 // `capacity` bytes of fresh pages at a multiple of `alignment`, or 0.
 uint64_t mapPages(uint64_t capacity, uint64_t alignment) {
   uint64_t slack = alignment > PageSize ? alignment : 0;
-  void *raw =
-      mmap(nullptr, capacity + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *raw = mmap(nullptr, capacity + slack, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (raw == MAP_FAILED)
     return 0;
   uint64_t start = reinterpret_cast<uint64_t>(raw);
@@ -65,12 +65,13 @@ uint64_t Allocator::allocate(uint64_t size, uint64_t alignment) {
     throw Error(Code::OutOfMemory, text("memalloc: ", size, " bytes asked for, ", limit_ - inUse_,
                                         " bytes free (", inUse_, " of ", limit_, " in use)"));
   bool mapped = size >= MappedThreshold;
-  uint64_t capacity = roundUp(std::max<uint64_t>(size, 1), std::max(alignment, mapped ? PageSize : 0));
+  // One byte more than asked for: the address behind the last element is still known to be this block's.
+  uint64_t capacity = roundUp(size + 1, std::max(alignment, mapped ? PageSize : 0));
   uint64_t address = mapped ? mapPages(capacity, alignment)
                             : reinterpret_cast<uint64_t>(std::aligned_alloc(alignment, capacity));
   if (!address)
-    throw Error(Code::OutOfMemory, text("memalloc: the system refused ", size, " bytes at alignment ", alignment,
-                                        " (", inUse_, " of ", limit_, " in use)"));
+    throw Error(Code::OutOfMemory, text("memalloc: the system refused ", size, " bytes at alignment ",
+                                        alignment, " (", inUse_, " of ", limit_, " in use)"));
   live_.emplace(address, Block{size, capacity, mapped});
   inUse_ += size;
   peak_ = std::max(peak_, inUse_);
@@ -90,7 +91,8 @@ void Allocator::release(uint64_t address) {
     throw Error(Code::InvalidPointer,
                 text("memfree: addr ", hex(address), " lies ", address - inside->first,
                      " bytes inside the allocation at ", hex(inside->first), "; free that address"));
-  throw Error(Code::InvalidPointer, text("memfree: addr ", hex(address), " was not allocated by this device"));
+  throw Error(Code::InvalidPointer,
+              text("memfree: addr ", hex(address), " was not allocated by this device"));
 }
 
 void Allocator::releaseAll() {
@@ -143,9 +145,9 @@ void Allocator::check(const char *call, const char *argument, uint64_t address, 
   if (auto block = owner(live_, address); block != live_.end()) {
     uint64_t offset = address - block->first;
     if (offset > block->second.size || size > block->second.size - offset)
-      throw Error(Code::InvalidPointer,
-                  text(call, ": ", argument, " ", hex(address), " plus ", size, " bytes leaves the allocation of ",
-                       block->second.size, " bytes at ", hex(block->first)));
+      throw Error(Code::InvalidPointer, text(call, ": ", argument, " ", hex(address), " plus ", size,
+                                             " bytes leaves the allocation of ", block->second.size,
+                                             " bytes at ", hex(block->first)));
     return;
   }
   if (auto block = owner(retired_, address); block != retired_.end())
@@ -153,11 +155,10 @@ void Allocator::check(const char *call, const char *argument, uint64_t address, 
                                            " lies in a freed allocation of ", block->second.size, " bytes"));
   for (auto *blocks : {&live_, &retired_}) {
     auto next = blocks->lower_bound(address);
-    // A copy that ends exactly behind an allocation starts at its end address: zero bytes there are fine.
     if (next != blocks->end() && next->first < end)
-      throw Error(Code::InvalidPointer, text(call, ": ", argument, " ", hex(address), " plus ", size,
-                                             " bytes runs into an allocation of this device at ",
-                                             hex(next->first)));
+      throw Error(Code::InvalidPointer,
+                  text(call, ": ", argument, " ", hex(address), " plus ", size,
+                       " bytes runs into an allocation of this device at ", hex(next->first)));
   }
 }
 

@@ -95,7 +95,8 @@ void launch(Host &host, py::handle function, const std::array<py::object, 3> &gr
   for (int axis = 0; axis < 3; ++axis) {
     uint64_t value = unsignedValue("launch", "grid count", grid[axis], Code::LaunchError);
     if (value > INT32_MAX)
-      throw Error(Code::LaunchError, tpk::text("launch: grid count ", value, " of axis ", axis, " is above 2**31 - 1"));
+      throw Error(Code::LaunchError,
+                  tpk::text("launch: grid count ", value, " of axis ", axis, " is above 2**31 - 1"));
     counts[axis] = uint32_t(value);
   }
   uint64_t handle = unsignedValue("launch", "function", function, Code::LaunchError);
@@ -111,18 +112,22 @@ struct RemovedFunction {
   bool busy() const { return function.use_count() > 1; }
 };
 
-py::object raisedType(const char *name) { return py::module_::import("triton_porting_kit.errors").attr(name); }
+py::object raisedType(const char *name) {
+  return py::module_::import("triton_porting_kit.errors").attr(name);
+}
 
 void translate(std::exception_ptr pointer) {
   // Indexed by code; leaked on purpose, the interpreter may be gone when statics are destroyed.
-  static auto *types = new std::vector<py::object>{
-      raisedType("DeviceError"),   raisedType("OutOfMemory"), raisedType("InvalidPointer"), raisedType("InvalidModule"),
-      raisedType("LaunchError"), raisedType("DeviceLost"),  raisedType("InvalidArgument")};
+  static auto *types = new std::vector<py::object>{raisedType("DeviceError"),    raisedType("OutOfMemory"),
+                                                   raisedType("InvalidPointer"), raisedType("InvalidModule"),
+                                                   raisedType("LaunchError"),    raisedType("DeviceLost"),
+                                                   raisedType("InvalidArgument")};
   try {
     if (pointer)
       std::rethrow_exception(pointer);
   } catch (const Error &error) {
-    PyErr_SetString((*types)[size_t(error.code)].ptr(), tpk::text(tpk::DeviceName, ": ", error.what()).c_str());
+    PyErr_SetString((*types)[size_t(error.code)].ptr(),
+                    tpk::text(tpk::DeviceName, ": ", error.what()).c_str());
   }
 }
 
@@ -144,7 +149,8 @@ PYBIND11_MODULE(_host, module, py::mod_gil_not_used()) {
   tpk::installForkHandlers();
   py::register_local_exception_translator(translate);
 
-  py::class_<RemovedFunction>(module, "RemovedFunction").def_property_readonly("busy", &RemovedFunction::busy);
+  py::class_<RemovedFunction>(module, "RemovedFunction")
+      .def_property_readonly("busy", &RemovedFunction::busy);
 
   py::class_<Host>(module, "Host")
       .def(py::init<uint64_t>(), py::arg("memory_limit"))
@@ -170,7 +176,7 @@ PYBIND11_MODULE(_host, module, py::mod_gil_not_used()) {
       .def("synchronize", waiting("synchronize", &Host::synchronize))
       .def("synchronize_all", waiting("synchronize_all", &Host::synchronizeAll))
       .def("create_event", &Host::createEvent)
-      .def("destroy_event", &Host::destroyEvent)
+      .def("destroy_event", waiting("destroy_event", &Host::destroyEvent))
       .def("record_event", waiting("record_event", &Host::recordEvent))
       .def("wait_event", waiting("wait_event", &Host::waitEvent))
       .def("synchronize_event", waiting("synchronize_event", &Host::synchronizeEvent))

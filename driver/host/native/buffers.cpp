@@ -24,8 +24,9 @@ HeldBuffer hold(const char *call, const char *argument, pybind11::handle object,
   if (PyObject_GetBuffer(object.ptr(), &node->view, writable ? PyBUF_WRITABLE : PyBUF_SIMPLE) != 0) {
     pybind11::error_already_set why;
     throw Error(Code::InvalidArgument,
-                text(call, ": ", argument, " of type '", Py_TYPE(object.ptr())->tp_name, "' is no contiguous ",
-                     writable ? "writable " : "", "buffer: ", pybind11::str(why.value()).cast<std::string>()));
+                text(call, ": ", argument, " of type '", Py_TYPE(object.ptr())->tp_name,
+                     "' is no contiguous ", writable ? "writable " : "",
+                     "buffer: ", pybind11::str(why.value()).cast<std::string>()));
   }
   HeldBuffer held{node->view.buf, uint64_t(node->view.len), nullptr};
   held.keep = Keep(node.release(), [](void *done) { push(static_cast<Node *>(done)); });

@@ -13,8 +13,8 @@ struct HeldBuffer {
   Keep keep;
 };
 
-// Takes a contiguous buffer of `object`. It is given back at the next `releaseFinished` after the last copy of
-// `keep` is gone: work ends on threads that must not wait for the interpreter.
+// Takes a contiguous buffer of `object`. It is given back at the next `releaseFinished` after the last copy
+// of `keep` is gone: work ends on threads that must not wait for the interpreter.
 HeldBuffer hold(const char *call, const char *argument, pybind11::handle object, bool writable);
 
 // Gives back the buffers whose work has ended. Call with the interpreter's lock held.

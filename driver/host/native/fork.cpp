@@ -1,5 +1,5 @@
-// Devices survive fork(): every lock is held across it, so that the child finds whole tables, and what belongs to
-// the parent's threads (pool, pending work of streams) is left to the parent.
+// Devices survive fork(): every lock is held across it, so that the child finds whole tables, and what
+// belongs to the parent's threads (pool, pending work of streams) is left to the parent.
 #include "host.h"
 
 #include <algorithm>

@@ -57,7 +57,8 @@ uint64_t Host::createStream() {
 
 void Host::destroyStream(uint64_t handle) {
   if (handle == 0)
-    throw Error(Code::InvalidArgument, "destroy_stream: stream 0 is the default stream and cannot be destroyed");
+    throw Error(Code::InvalidArgument,
+                "destroy_stream: stream 0 is the default stream and cannot be destroyed");
   StreamPointer gone = stream("destroy_stream", handle);
   gone->drain();
   {
@@ -131,8 +132,9 @@ double Host::elapsedMilliseconds(uint64_t start, uint64_t end) {
     if (!records[i])
       throw Error(Code::InvalidArgument, text("elapsed_time: the ", which, " event was never recorded"));
     if (!records[i]->finished())
-      throw Error(Code::InvalidArgument, text("elapsed_time: the ", which,
-                                              " event has not been reached; synchronize it or its stream first"));
+      throw Error(Code::InvalidArgument,
+                  text("elapsed_time: the ", which,
+                       " event has not been reached; synchronize it or its stream first"));
   }
   return double(records[1]->nanoseconds() - records[0]->nanoseconds()) * 1e-6;
 }

@@ -1,4 +1,5 @@
-// The host CPU as a device: memory, streams, events and functions under integer handles. Knows nothing of Python.
+// The host CPU as a device: memory, streams, events and functions under integer handles. Knows nothing of
+// Python.
 #pragma once
 
 #include "allocator.h"
@@ -76,7 +77,8 @@ private:
     RecordPointer latest;
   };
 
-  void submit(const char *call, uint64_t stream, Stream::Work work, Stream::Kind kind = Stream::Kind::Ordinary);
+  void submit(const char *call, uint64_t stream, Stream::Work work,
+              Stream::Kind kind = Stream::Kind::Ordinary);
   StreamPointer stream(const char *call, uint64_t handle);
   RecordPointer latest(const char *call, uint64_t event);
   std::vector<StreamPointer> streams();

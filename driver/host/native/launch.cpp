@@ -16,21 +16,23 @@ void runGrid(const Function &function, const int32_t (&grid)[3], int64_t total, 
   case Job::Failure::None:
     return;
   case Job::Failure::Kernel:
-    throw Error(Code::LaunchError, text("launch: kernel '", function.name, "' failed with code ", failure.code,
-                                        " in programs ", failure.begin, " to ", failure.end - 1, " of ", total));
+    throw Error(Code::LaunchError,
+                text("launch: kernel '", function.name, "' failed with code ", failure.code, " in programs ",
+                     failure.begin, " to ", failure.end - 1, " of ", total));
   case Job::Failure::Scratch:
-    throw Error(Code::OutOfMemory, text("launch: no memory for the ", function.scratchBytes,
-                                        " bytes of scratch that each thread of kernel '", function.name,
-                                        "' needs"));
+    throw Error(Code::OutOfMemory,
+                text("launch: no memory for the ", function.scratchBytes,
+                     " bytes of scratch that each thread of kernel '", function.name, "' needs"));
   case Job::Failure::Cancelled:
-    throw Error(Code::LaunchError, text("launch: kernel '", function.name, "' was cancelled: the device closes"));
+    throw Error(Code::LaunchError,
+                text("launch: kernel '", function.name, "' was cancelled: the device closes"));
   }
 }
 
 int64_t programs(const std::string &name, const uint32_t (&grid)[3]) {
   auto refuse = [&](const char *why) {
-    throw Error(Code::LaunchError, text("launch: grid (", grid[0], ", ", grid[1], ", ", grid[2], ") of kernel '", name,
-                                        "' ", why));
+    throw Error(Code::LaunchError, text("launch: grid (", grid[0], ", ", grid[1], ", ", grid[2],
+                                        ") of kernel '", name, "' ", why));
   };
   for (uint32_t count : grid)
     if (count > uint32_t(INT32_MAX))
@@ -64,20 +66,22 @@ FunctionPointer Host::removeFunction(uint64_t handle) {
   return function;
 }
 
-void Host::launch(uint64_t streamHandle, uint64_t functionHandle, const uint32_t (&counts)[3], const void *args,
-                  uint64_t size) {
+void Host::launch(uint64_t streamHandle, uint64_t functionHandle, const uint32_t (&counts)[3],
+                  const void *args, uint64_t size) {
   FunctionPointer function;
   StreamPointer target;
   {
     std::lock_guard lock(tables_);
     auto entry = functions_.find(functionHandle);
     if (entry == functions_.end())
-      throw Error(Code::LaunchError, text("launch: function ", functionHandle, " does not exist or was unloaded"));
+      throw Error(Code::LaunchError,
+                  text("launch: function ", functionHandle, " does not exist or was unloaded"));
     function = entry->second;
     if (streamHandle) {
       auto known = streams_.find(streamHandle);
       if (known == streams_.end())
-        throw Error(Code::LaunchError, text("launch: stream ", streamHandle, " does not exist or was destroyed"));
+        throw Error(Code::LaunchError,
+                    text("launch: stream ", streamHandle, " does not exist or was destroyed"));
       target = known->second;
     }
   }
@@ -114,7 +118,8 @@ int32_t tpk_host_launch(void *context, uint64_t stream, uint64_t function, uint3
     static_cast<tpk::Host *>(context)->launch(stream, function, {gridX, gridY, gridZ}, args, argsSize);
     return 0;
   } catch (const tpk::Error &error) {
-    return report(error.code == tpk::Code::InvalidArgument ? tpk::Code::LaunchError : error.code, error.what());
+    return report(error.code == tpk::Code::InvalidArgument ? tpk::Code::LaunchError : error.code,
+                  error.what());
   } catch (const std::bad_alloc &) {
     return report(tpk::Code::OutOfMemory, "launch: the process is out of memory");
   } catch (const std::exception &error) {

@@ -85,8 +85,9 @@ unsigned requestedWidth(unsigned cores) {
   errno = 0;
   long width = std::strtol(value, &end, 10);
   if (errno || *end || width < 1 || width > long(MaximumWidth))
-    throw Error(Code::LaunchError, text("launch: TPK_NUM_THREADS is '", value, "'; set it to a count of threads from 1 to ",
-                                        MaximumWidth, ", or unset it to use every core"));
+    throw Error(Code::LaunchError,
+                text("launch: TPK_NUM_THREADS is '", value, "'; set it to a count of threads from 1 to ",
+                     MaximumWidth, ", or unset it to use every core"));
   return unsigned(width);
 }
 

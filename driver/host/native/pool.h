@@ -20,8 +20,8 @@ class Job {
 public:
   Job(KernelEntry entry, const void *args, uint64_t scratchBytes, const int32_t (&grid)[3], int64_t total,
       const std::atomic<bool> &cancel)
-      : entry_(entry), args_(args), scratchBytes_(scratchBytes), grid_{grid[0], grid[1], grid[2]}, total_(total),
-        cancel_(cancel) {}
+      : entry_(entry), args_(args), scratchBytes_(scratchBytes), grid_{grid[0], grid[1], grid[2]},
+        total_(total), cancel_(cancel) {}
 
   struct Failure {
     enum Kind { None, Kernel, Scratch, Cancelled } kind = None;

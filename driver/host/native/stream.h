@@ -30,7 +30,8 @@ public:
   void drain();
   // The failure since the last call, if any.
   std::optional<Error> takeError();
-  // Drops what has not started (`stop`), and waits for the thread to end (`join`). Then work runs on the caller.
+  // Drops what has not started (`stop`), and waits for the thread to end (`join`). Then work runs on the
+  // caller.
   void stop();
   void join();
 
