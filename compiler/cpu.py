@@ -1,12 +1,13 @@
-"""The pipeline of the CPU reference, stage by stage."""
+"""The pipeline of the CPU reference, stage by stage.
+
+``import triton`` loads every registered backend. MLIR and LLVM are therefore imported by the stages that need
+them: a program that runs on another backend neither waits for them nor fails where they are missing.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from triton_porting_kit.compiler import codegen, structured, ttir
-from triton_porting_kit.compiler.artefacts import MlirArtefact, mlir_module
-from triton_porting_kit.compiler.loops import lower_to_loops
 from triton_porting_kit.compiler.pipeline import Metadata, Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.toolchain import compat
@@ -20,23 +21,36 @@ def cpu_pipeline(target: CpuTarget, *, fuse_multiply_add: bool = True) -> Pipeli
     """
 
     def run_ttir(module: Any, metadata: Metadata) -> Any:
+        from triton_porting_kit.compiler import ttir
+
         ttir.optimize(module)
         return module
 
-    def run_structured(source: Any, metadata: Metadata) -> MlirArtefact:
+    def run_structured(source: Any, metadata: Metadata) -> Any:
+        from triton_porting_kit.compiler import structured
+        from triton_porting_kit.compiler.artefacts import MlirArtefact
+
         text = source if isinstance(source, str) else compat.generic_text(source)
         return MlirArtefact(structured.import_ttir(text))
 
     def run_loops(source: Any, metadata: Metadata) -> str:
+        from triton_porting_kit.compiler.artefacts import mlir_module
+        from triton_porting_kit.compiler.loops import lower_to_loops
+
         module = mlir_module(source, "loops")
         result = lower_to_loops(module, target, fuse_multiply_add=fuse_multiply_add)
         metadata.update(name=result.name, scratch_bytes=result.scratch_bytes)
         return result.text
 
     def run_llir(source: Any, metadata: Metadata) -> str:
+        from triton_porting_kit.compiler import codegen
+        from triton_porting_kit.compiler.artefacts import mlir_module
+
         return codegen.lower_to_llvm_ir(mlir_module(source, "llir"))
 
     def run_obj(source: Any, metadata: Metadata) -> bytes:
+        from triton_porting_kit.compiler import codegen
+
         return codegen.emit_object(str(source), target)
 
     return Pipeline(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from triton_porting_kit.toolchain import llvm
-
 
 @dataclass(frozen=True)
 class CpuTarget:
@@ -51,6 +49,8 @@ class CpuTarget:
     @staticmethod
     def host() -> CpuTarget:
         """The CPU that this process runs on."""
+        from triton_porting_kit.toolchain import llvm  # not before a kernel is compiled
+
         return CpuTarget(llvm.host_triple(), llvm.host_cpu(), llvm.host_features())
 
     @staticmethod

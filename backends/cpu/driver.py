@@ -9,7 +9,6 @@ from triton.backends.compiler import GPUTarget
 
 from triton_porting_kit.driver import Device
 from triton_porting_kit.driver.adapter import TritonDriver
-from triton_porting_kit.driver.host import HostDevice
 from triton_porting_kit.launcher import PackedLauncher
 
 
@@ -20,6 +19,8 @@ class CPUDriver(TritonDriver):
     fallback = True
 
     def make_device(self) -> Device:
+        from triton_porting_kit.driver.host import HostDevice  # links objects with LLVM: not before it is used
+
         return HostDevice()
 
     def make_target(self, device: Device) -> GPUTarget:

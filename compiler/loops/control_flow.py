@@ -50,11 +50,11 @@ def for_loop(lowering: Lowering, operation: Operation) -> None:
     for index, buffer in buffers.items():
         lowering.fill(operation, buffer, lowering.tensor(initial[index]))
     with lowering.builder.loop(start, stop, step, _scalars(lowering, initial)) as region:
-        lowering.builder.forgetreads_buffer()
+        lowering.builder.forget_reads()
         lowering.scalars[body.arguments[0]] = region.induction
         _bind(lowering, body.arguments[1:], buffers, region.arguments)
         region.yields = _lower_body(lowering, body, buffers)
-    lowering.builder.forgetreads_buffer()
+    lowering.builder.forget_reads()
     _bind(lowering, operation.results, buffers, region.results)
 
 
@@ -104,15 +104,19 @@ def _aside(lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
 def reads_buffer(tensor: Tensor, buffer: Buffer, *, aligned_only: bool) -> bool:
     """Whether computing `tensor` reads `buffer`; with `aligned_only`, at other places than the element computed."""
     stack = [(tensor, True)]
+    seen = set()
     while stack:
-        current, aligned = stack.pop()
+        current, aligned = visit = stack.pop()
+        if visit in seen:
+            continue
+        seen.add(visit)
         held = current.buffer or current
         if isinstance(held, Buffer):
             same_place = aligned and held.shape == buffer.shape
             if held.pointer == buffer.pointer and not (aligned_only and same_place):
                 return True
             continue
-        straight = isinstance(current, Elementwise) or not isinstance(current, Reindexed)
+        straight = not isinstance(current, Reindexed)
         stack += [(operand, aligned and straight) for operand in current.operands]
     return False
 
@@ -124,7 +128,7 @@ def if_else(lowering: Lowering, operation: Operation) -> None:
     buffers = _buffers(lowering, operation.results)
 
     def branch(index: int) -> list[Value]:
-        lowering.builder.forgetreads_buffer()
+        lowering.builder.forget_reads()
         if index >= len(operation.regions):
             return []
         body = operation.regions[index]
@@ -133,7 +137,7 @@ def if_else(lowering: Lowering, operation: Operation) -> None:
         return _lower_body(lowering, body, buffers)
 
     results = lowering.builder.if_else(condition, lambda: branch(0), lambda: branch(1))
-    lowering.builder.forgetreads_buffer()
+    lowering.builder.forget_reads()
     _bind(lowering, operation.results, buffers, results)
 
 
@@ -149,7 +153,7 @@ def while_loop(lowering: Lowering, operation: Operation) -> None:
     initial = _scalars(lowering, operation.operands)
 
     builder.open()
-    builder.forgetreads_buffer()
+    builder.forget_reads()
     arguments = [builder.fresh(value.type) for value in initial]
     _bind(lowering, before.arguments, carried, arguments)
     lowering.block(before)
@@ -163,7 +167,7 @@ def while_loop(lowering: Lowering, operation: Operation) -> None:
     lines = builder.close()
 
     builder.open()
-    builder.forgetreads_buffer()
+    builder.forget_reads()
     received = [builder.fresh(value.type) for value in passed]
     _bind(lowering, after.arguments, forwarded, received)
     following = _lower_body(lowering, after, carried)
@@ -182,5 +186,5 @@ def while_loop(lowering: Lowering, operation: Operation) -> None:
         [value.type for value in passed],
         lines,
     )
-    builder.forgetreads_buffer()
+    builder.forget_reads()
     _bind(lowering, operation.results, forwarded, results)

@@ -79,7 +79,11 @@ def test_dropout_drops_the_same_positions_for_every_type(device_place: DevicePla
 
 WITHOUT_TORCH = """
 import sys
-sys.modules["torch"] = None
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, NoTorch())
 from triton.runtime import driver
 from triton_porting_kit.kernels import cases
 from triton_porting_kit.kernels.matmul import DEFAULT_TILES, matmul
