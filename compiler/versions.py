@@ -11,5 +11,3 @@ def toolchain_versions() -> str:
     from triton_porting_kit.toolchain import llvm, mlir  # not before a kernel is compiled
 
     return f"{mlir.version()}, llvmlite {llvm.version()}"
-
-

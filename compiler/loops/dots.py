@@ -131,12 +131,16 @@ def _product(
     n = b.shape[-1]
     zero = builder.i64(0)
     a_start, b_start, c_start = (
-        builder.address(buffer.pointer, [builder.mul(i, builder.i64(buffer.strides[0])) for i in batch], buffer.element)
+        builder.address(
+            buffer.pointer, [builder.mul(i, builder.i64(buffer.strides[0])) for i in batch], buffer.element
+        )
         for buffer in (a, b, c)
     )
     with builder.loop(zero, builder.i64(n), builder.i64(block.strip)) as strips:
         with builder.loop(zero, builder.i64(m), builder.i64(block.rows)) as rows:
-            c_row = builder.address(c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element)
+            c_row = builder.address(
+                c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element
+            )
             a_row = builder.address(a_start, [builder.mul(rows.induction, builder.i64(k))], a.element)
             b_column = builder.address(b_start, [strips.induction], b.element)
             tile = _RegisterBlock(builder, block, c.element)
@@ -185,7 +189,9 @@ class _RegisterBlock:
                 f"llvm.store {value.name}, {place.name} {{alignment = {self._size} : i64}} : {value.type}, !llvm.ptr"
             )
 
-    def step(self, values: list[Value], a_row: Value, b_column: Value, k: Value, depth: int, width: int) -> list[Value]:
+    def step(
+        self, values: list[Value], a_row: Value, b_column: Value, k: Value, depth: int, width: int
+    ) -> list[Value]:
         """One step along K: every accumulator plus its product."""
         builder, block = self._builder, self._block
         b_row = builder.address(b_column, [builder.mul(k, builder.i64(width))], self._element)

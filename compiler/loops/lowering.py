@@ -21,13 +21,14 @@ from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.program import Block, Def, Operation, walk
 from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor
-
 from triton_porting_kit.compiler.loops.tiles import tile_loop
 from triton_porting_kit.compiler.target import CpuTarget
 
 Handler = Callable[["Lowering", Operation], None]
 
-WRITES = frozenset({"tpk.store", "tpk.scatter", "tpk.atomic_rmw", "tpk.atomic_cas", "func.call", "tpk.barrier"})
+WRITES = frozenset(
+    {"tpk.store", "tpk.scatter", "tpk.atomic_rmw", "tpk.atomic_cas", "func.call", "tpk.barrier"}
+)
 
 
 class Scratch:
