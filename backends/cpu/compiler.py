@@ -8,7 +8,14 @@ from typing import Any
 from triton.backends.compiler import GPUTarget
 
 from triton_porting_kit import __version__
-from triton_porting_kit.compiler import CpuTarget, Pipeline, PipelineBackend, cpu_pipeline, toolchain_versions
+from triton_porting_kit.compiler import (
+    CpuTarget,
+    Pipeline,
+    PipelineBackend,
+    cpu_pipeline,
+    source_digest,
+    toolchain_versions,
+)
 
 
 class CPUBackend(PipelineBackend):
@@ -37,4 +44,4 @@ class CPUBackend(PipelineBackend):
         return cpu_pipeline(target, fuse_multiply_add=options.enable_fp_fusion)
 
     def version(self) -> str:
-        return f"{__version__}-{toolchain_versions()}"
+        return f"{__version__}-{source_digest('triton_porting_kit.compiler')}-{toolchain_versions()}"
