@@ -143,7 +143,8 @@ class LoopBuilder:
         elif element == "i1":
             literal, number = ("true" if value else "false"), int(value)
         else:
-            literal, number = str(int(value)), int(value)
+            number = _wrapped(int(value), int(element[1:]))
+            literal = str(number)
         if type.startswith("vector<"):
             text = f"arith.constant dense<{literal}> : {type}"
         elif element == "i1" and literal in ("true", "false"):
@@ -321,6 +322,12 @@ _COMPARE = {
     "sgt": lambda a, b: a > b,
     "sge": lambda a, b: a >= b,
 }
+
+
+def _wrapped(value: int, bits: int) -> int:
+    """`value` modulo 2**bits, as a signed number."""
+    half = 1 << (bits - 1)
+    return (value + half) % (2 * half) - half
 
 
 def _fold(builder: LoopBuilder, op: str, a: Value, b: Value) -> Value | None:

@@ -85,7 +85,7 @@ def _accumulator(lowering: Lowering, operation: Operation, initial: Tensor, elem
     """A buffer that holds `initial` and may be overwritten; that of a loop-carried value where it ends here."""
     held = initial.buffer or initial
     if isinstance(held, Buffer) and held.element == element and _ends_here(lowering, initial, operation):
-        return held.viewed(held.shape)
+        return held.renamed()
     for tensor in closure([held]):
         if (
             isinstance(tensor, Buffer)
@@ -95,7 +95,7 @@ def _accumulator(lowering: Lowering, operation: Operation, initial: Tensor, elem
             and not reads_buffer(held, tensor, aligned_only=True)
         ):
             lowering.fill(operation, tensor, held)
-            return tensor.viewed(tensor.shape)
+            return tensor.renamed()
     buffer = lowering.allocate(initial.shape, element)
     lowering.fill(operation, buffer, converted(held, element))
     return buffer
@@ -104,8 +104,10 @@ def _accumulator(lowering: Lowering, operation: Operation, initial: Tensor, elem
 def _ends_here(lowering: Lowering, tensor: Tensor, operation: Operation) -> bool:
     """Whether this operation is the last to need the tensor, which belongs to the operation's own block."""
     definition = tensor.definition
+    held = tensor.buffer or tensor
     return (
         definition is not None
+        and not (isinstance(held, Buffer) and held.shared)
         and definition.block is operation.block
         and all(root.position <= operation.position for root in lowering.roots(definition))
     )

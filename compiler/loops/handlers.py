@@ -117,7 +117,7 @@ def reshaped(lowering: Lowering, source: Tensor, shape: tuple[int, ...], operati
     dimensions = unit_reshape(source.shape, shape)
     if dimensions is not None:
         return Reindexed(shape, source, dimensions)
-    return lowering.materialise(source, operation).viewed(shape)
+    return lowering.materialise(source, operation).reshaped(shape)
 
 
 def _broadcast(lowering: Lowering, operation: Operation) -> None:

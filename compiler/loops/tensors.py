@@ -144,16 +144,26 @@ def unit_reshape(source: tuple[int, ...], target: tuple[int, ...]) -> list[int |
 
 
 class Buffer(Tensor):
-    """Elements in scratch, contiguous and row-major; written by `write`, read at any point."""
+    """Elements in scratch, contiguous and row-major; written by `write`, read at any point.
+
+    `shared`: another value lies in the same place, so this one must not be overwritten even after its last use.
+    """
 
     def __init__(self, shape: tuple[int, ...], element: str, pointer: Value) -> None:
         super().__init__(shape, element)
         self.pointer = pointer
         self.strides = row_major(shape)
+        self.shared = False
 
-    def viewed(self, shape: tuple[int, ...]) -> Buffer:
-        """The same elements in the same order under another shape."""
-        return Buffer(shape, self.element, self.pointer)
+    def renamed(self) -> Buffer:
+        """The same place as another value, which takes over from this one."""
+        return Buffer(self.shape, self.element, self.pointer)
+
+    def reshaped(self, shape: tuple[int, ...]) -> Buffer:
+        """The same elements in the same order under another shape, beside this value."""
+        other = Buffer(shape, self.element, self.pointer)
+        self.shared = other.shared = True
+        return other
 
     def address(self, builder: LoopBuilder, point: Point) -> Value:
         terms = [
