@@ -17,7 +17,8 @@ def source_location(location: Any) -> SourceLocation | None:
     file position outside Triton's own library is the innermost line that the user wrote.
     """
     found = [
-        SourceLocation(file, int(line), int(column)) for file, line, column in _FILE_LINE.findall(str(location))
+        SourceLocation(file, int(line), int(column))
+        for file, line, column in _FILE_LINE.findall(str(location))
     ]
     if not found:
         return None

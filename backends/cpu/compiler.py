@@ -25,7 +25,7 @@ class CPUBackend(PipelineBackend):
 
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:
-        return target.backend == "cpu"
+        return bool(target.backend == "cpu")
 
     def default_options(self) -> Mapping[str, Any]:
         host = CpuTarget.host()

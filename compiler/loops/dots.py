@@ -121,12 +121,16 @@ def _multiply(
     n = b.shape[-1]
     zero = builder.i64(0)
     a_start, b_start, c_start = (
-        builder.address(buffer.pointer, [builder.mul(i, builder.i64(buffer.strides[0])) for i in batch], buffer.element)
+        builder.address(
+            buffer.pointer, [builder.mul(i, builder.i64(buffer.strides[0])) for i in batch], buffer.element
+        )
         for buffer in (a, b, c)
     )
     with builder.loop(zero, builder.i64(n), builder.i64(block.strip)) as strips:
         with builder.loop(zero, builder.i64(m), builder.i64(block.rows)) as rows:
-            c_row = builder.address(c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element)
+            c_row = builder.address(
+                c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element
+            )
             a_row = builder.address(a_start, [builder.mul(rows.induction, builder.i64(depth))], a.element)
             b_column = builder.address(b_start, [strips.induction], b.element)
             tile = _RegisterBlock(builder, product, block, c.element)

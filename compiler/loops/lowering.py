@@ -22,16 +22,19 @@ from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.program import Block, Def, Operation, walk
 from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor
-
 from triton_porting_kit.compiler.loops.tiles import tile_loop
 from triton_porting_kit.compiler.target import CpuTarget
 
 Handler = Callable[["Lowering", Operation], None]
 
-SILENT = frozenset({"scf.yield", "scf.condition", "func.return", "tpk.yield", "tpk.program_id", "tpk.num_programs"})
+SILENT = frozenset(
+    {"scf.yield", "scf.condition", "func.return", "tpk.yield", "tpk.program_id", "tpk.num_programs"}
+)
 """Operations whose lowering needs no remark in the artefact."""
 
-WRITES = frozenset({"tpk.store", "tpk.scatter", "tpk.atomic_rmw", "tpk.atomic_cas", "func.call", "tpk.barrier"})
+WRITES = frozenset(
+    {"tpk.store", "tpk.scatter", "tpk.atomic_rmw", "tpk.atomic_cas", "func.call", "tpk.barrier"}
+)
 
 
 class Scratch:
