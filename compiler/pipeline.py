@@ -56,6 +56,11 @@ class Pipeline:
         at = self.index(name)
         return Pipeline((*self.stages[:at], stage, *self.stages[at + 1 :]))
 
+    def insert_before(self, name: str, stage: Stage) -> Pipeline:
+        """With `stage` right before the one called `name`."""
+        at = self.index(name)
+        return Pipeline((*self.stages[:at], stage, *self.stages[at:]))
+
     def insert_after(self, name: str, stage: Stage) -> Pipeline:
         """With `stage` right after the one called `name`."""
         at = self.index(name) + 1

@@ -65,9 +65,11 @@ def _recorded(stage: Stage, previous: str, is_binary: bool) -> StageFunction:
 
 def _read_override(stage: Stage, path: Path, by_triton: Callable[[], Any], is_binary: bool) -> Any:
     try:
+        artefact = path.read_bytes() if is_binary else path.read_text()
+        if not artefact.strip():
+            raise ValueError("it is empty")
         if stage.name == "ttir":
             return by_triton()
-        artefact = path.read_bytes() if is_binary else path.read_text()
         if stage.check is not None:
             stage.check(artefact)
         return artefact

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import triton
-from conftest import Script
-from sample_kernels import add_constant
+from cpu_kernels import add_constant
+from cpu_scripts import Script
 from triton import knobs
 
 from triton_porting_kit.errors import CompilationError
