@@ -9,13 +9,14 @@ from triton_porting_kit.toolchain import mlir
 
 
 class MlirArtefact:
-    """An MLIR module that prints as its text."""
+    """An MLIR module that prints as the text it has when it is made: later stages change it in place."""
 
     def __init__(self, module: Any) -> None:
         self.module = module
+        self._text = str(module)
 
     def __str__(self) -> str:
-        return str(self.module)
+        return self._text
 
 
 def mlir_module(source: Any, stage: str) -> Any:
@@ -32,3 +33,8 @@ def mlir_module(source: Any, stage: str) -> Any:
             f"the input of stage {stage} is not valid MLIR: {error}",
             remedy="check the file that overrides the stage before",
         ) from error
+
+
+def check_mlir(artefact: Any) -> None:
+    """Raise MLIR's error unless `artefact` is the text of a module."""
+    mlir.parse_module(str(artefact))
