@@ -17,6 +17,7 @@ from triton_porting_kit.compiler.loops.tensors import (
     Splat,
     Tensor,
     unit_reshape,
+    zero,
 )
 
 
@@ -38,7 +39,7 @@ def _elementwise(entry: Entry) -> Handler:
             assert shape is not None
             if all(isinstance(operand, Splat) for operand in operands):
                 value = compute(lowering.builder, [operand.value for operand in operands])  # type: ignore[union-attr]
-                lowering.define(definition, Splat(shape, value))
+                lowering.define(definition, Splat(shape, value, definition.type.element))
             else:
                 tensor = Elementwise(shape, definition.type.element, operands, compute, entry.cost)
                 lowering.define(definition, tensor)
@@ -56,7 +57,7 @@ def _constant(lowering: Lowering, operation: Operation) -> None:
         shape = definition.type.shape
         assert shape is not None
         literal = _scalar_literal(str(attribute))
-        lowering.define(definition, Splat(shape, _scalar_constant(lowering, literal, element)))
+        lowering.define(definition, Splat(shape, _scalar_constant(lowering, literal, element), element))
         return
     literal = str(attribute).partition(" : ")[0]
     lowering.scalars[definition] = _scalar_constant(lowering, literal, element)
@@ -92,7 +93,8 @@ def _float_from_bits(bits: int, element: str) -> float | None:
 def _splat(lowering: Lowering, operation: Operation) -> None:
     definition = operation.results[0]
     assert definition.type.shape is not None
-    lowering.define(definition, Splat(definition.type.shape, lowering.scalar(operation.operands[0])))
+    value = lowering.scalar(operation.operands[0])
+    lowering.define(definition, Splat(definition.type.shape, value, definition.type.element))
 
 
 def _range(lowering: Lowering, operation: Operation) -> None:
@@ -113,7 +115,7 @@ def _reshape(lowering: Lowering, operation: Operation) -> None:
 def reshaped(lowering: Lowering, source: Tensor, shape: tuple[int, ...], operation: Operation) -> Tensor:
     """`source` with its elements in the same row-major order under another shape."""
     if isinstance(source, Splat):
-        return Splat(shape, source.value)
+        return Splat(shape, source.value, source.element)
     dimensions = unit_reshape(source.shape, shape)
     if dimensions is not None:
         return Reindexed(shape, source, dimensions)
@@ -141,7 +143,9 @@ def _transpose(lowering: Lowering, operation: Operation) -> None:
 
 
 def _reindexed(shape: tuple[int, ...], source: Tensor, dimensions: list[int | None]) -> Tensor:
-    return Splat(shape, source.value) if isinstance(source, Splat) else Reindexed(shape, source, dimensions)
+    if isinstance(source, Splat):
+        return Splat(shape, source.value, source.element)
+    return Reindexed(shape, source, dimensions)
 
 
 def _empty(lowering: Lowering, operation: Operation) -> None:
@@ -170,11 +174,11 @@ def _poison(lowering: Lowering, operation: Operation) -> None:
     if definition.type.shape is None:
         lowering.scalars[definition] = value
     else:
-        lowering.define(definition, Splat(definition.type.shape, value))
+        lowering.define(definition, Splat(definition.type.shape, value, definition.type.element))
 
 
 def _zero_of(lowering: Lowering, definition: Def) -> Value:
-    return lowering.builder.constant(0, definition.type.element)
+    return zero(lowering.builder, definition.type.element)
 
 
 def _null(lowering: Lowering, operation: Operation) -> None:

@@ -72,8 +72,8 @@ class Tensor(ABC):
 class Splat(Tensor):
     """One scalar everywhere."""
 
-    def __init__(self, shape: tuple[int, ...], value: Value) -> None:
-        super().__init__(shape, value.type)
+    def __init__(self, shape: tuple[int, ...], value: Value, element: str) -> None:
+        super().__init__(shape, element)
         self.value = value
 
     def at(self, evaluation: Evaluation, point: Point) -> Value:
@@ -257,4 +257,4 @@ def zero(builder: LoopBuilder, element: str) -> Value:
     """The scalar whose bits are all zero."""
     if element == "!llvm.ptr":
         return builder.pure("llvm.mlir.zero : !llvm.ptr", element, ())
-    return builder.constant(0, element)
+    return builder.constant(0, types.register(element))
