@@ -69,13 +69,16 @@ def check_cached(metadata: Any, backend: PipelineBackend) -> None:
             artefacts = pipeline.after(stage).run(source.read_text(), dict(metadata._asdict()))
             replace_file(binary, artefacts[backend.binary_ext])
             warnings.warn(
-                f"{binary} is not the file that was compiled (damaged or replaced); it was made again from {source.name}",
+                f"{binary} is not the file that was compiled (damaged or replaced); "
+                f"it was made again from {source.name}",
                 CorruptCacheWarning,
                 stacklevel=2,
             )
             return
-    raise CorruptCacheError(f"{binary} is not the file that was compiled, nor is anything it could be made from; "
-                            f"delete the folder {folder}")
+    raise CorruptCacheError(
+        f"{binary} is not the file that was compiled, nor is anything it could be made from; "
+        f"delete the folder {folder}"
+    )
 
 
 def _file(folder: Path, extension: str) -> Path | None:

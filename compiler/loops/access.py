@@ -51,11 +51,11 @@ class Access:
         for low, high, size in zip(self.low, self.high, self.shape, strict=False):
             condition = builder.logical_and(condition, builder.compare("eq", low, builder.i64(0)))
             condition = builder.logical_and(condition, builder.compare("eq", high, builder.i64(size)))
-        for dimension, (start, size) in self.wraps.items():
-            start = self._wrapped_start(builder, start, size)
-            last = builder.add(start, builder.i64(self.shape[dimension]))
-            condition = builder.logical_and(condition, builder.compare("sge", start, builder.i64(0)))
-            condition = builder.logical_and(condition, builder.compare("sle", last, size))
+        for dimension, (start, period) in self.wraps.items():
+            first = self._wrapped_start(builder, start, period)
+            last = builder.add(first, builder.i64(self.shape[dimension]))
+            condition = builder.logical_and(condition, builder.compare("sge", first, builder.i64(0)))
+            condition = builder.logical_and(condition, builder.compare("sle", last, period))
         return condition
 
     @staticmethod
@@ -81,7 +81,9 @@ class Access:
                 continue
             terms.append(builder.mul(index, stride))
             if along and stride.constant != 1:
-                offsets = builder.mul(builder.iota(point.width, "i64"), builder.broadcast(stride, point.width))
+                offsets = builder.mul(
+                    builder.iota(point.width, "i64"), builder.broadcast(stride, point.width)
+                )
         return builder.address(self.base, terms, self.element), offsets
 
     @staticmethod

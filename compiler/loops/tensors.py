@@ -53,12 +53,16 @@ class Tensor(ABC):
     definition: Def | None = None
     buffer: Buffer | None = None
 
-    def __init__(self, shape: tuple[int, ...], element: str, operands: Sequence[Tensor] = (), cost: int = 0) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], element: str, operands: Sequence[Tensor] = (), cost: int = 0
+    ) -> None:
         self.shape = shape
         self.element = element
         self.operands = tuple(operands)
         self.own_cost = cost
-        self.depth = 1 + max((operand.depth for operand in self.operands if not operand.buffer), default=0)
+        self.depth: int = 1 + max(
+            (operand.depth for operand in self.operands if not operand.buffer), default=0
+        )
 
     @abstractmethod
     def at(self, evaluation: Evaluation, point: Point) -> Value:
@@ -144,20 +148,31 @@ def unit_reshape(source: tuple[int, ...], target: tuple[int, ...]) -> list[int |
 
 
 class Buffer(Tensor):
-    """Elements in scratch, contiguous and row-major; written by `write`, read at any point."""
+    """Elements in scratch, contiguous and row-major; written by `write`, read at any point.
+
+    `shared`: another value lies in the same place, so this one must not be overwritten even after its last use.
+    """
 
     def __init__(self, shape: tuple[int, ...], element: str, pointer: Value) -> None:
         super().__init__(shape, element)
         self.pointer = pointer
         self.strides = row_major(shape)
+        self.shared = False
 
-    def viewed(self, shape: tuple[int, ...]) -> Buffer:
-        """The same elements in the same order under another shape."""
-        return Buffer(shape, self.element, self.pointer)
+    def renamed(self) -> Buffer:
+        """The same place as another value, which takes over from this one."""
+        return Buffer(self.shape, self.element, self.pointer)
+
+    def reshaped(self, shape: tuple[int, ...]) -> Buffer:
+        """The same elements in the same order under another shape, beside this value."""
+        other = Buffer(shape, self.element, self.pointer)
+        self.shared = other.shared = True
+        return other
 
     def address(self, builder: LoopBuilder, point: Point) -> Value:
         terms = [
-            builder.mul(index, builder.i64(stride)) for index, stride in zip(point.indices, self.strides, strict=True)
+            builder.mul(index, builder.i64(stride))
+            for index, stride in zip(point.indices, self.strides, strict=True)
         ]
         return builder.address(self.pointer, terms, types.storage(self.element))
 
@@ -173,7 +188,9 @@ class Buffer(Tensor):
             text = f"llvm.load {address.name} {{alignment = {size} : i64}} : !llvm.ptr -> {type}"
             value = builder.read(text, type, (address,), floor=evaluation.floor)
         else:
-            offsets = builder.mul(builder.iota(lanes, "i64"), builder.constant(stride, vector_type("i64", lanes)))
+            offsets = builder.mul(
+                builder.iota(lanes, "i64"), builder.constant(stride, vector_type("i64", lanes))
+            )
             value = gather(builder, address, offsets, stored, floor=evaluation.floor)
         if self.element == "i1":
             value = builder.cast("arith.trunci", value, vector_type("i1", lanes))
@@ -214,7 +231,9 @@ def lane_addresses(builder: LoopBuilder, base: Value, offsets: Value, element: s
     """A vector of pointers: `base` plus a vector of i64 element offsets."""
     lanes = offsets.lanes
     type = f"vector<{lanes}x!llvm.ptr>"
-    text = f"llvm.getelementptr {base.name}[{offsets.name}] : (!llvm.ptr, {offsets.type}) -> {type}, {element}"
+    text = (
+        f"llvm.getelementptr {base.name}[{offsets.name}] : (!llvm.ptr, {offsets.type}) -> {type}, {element}"
+    )
     return builder.pure(text, type, (base, offsets))
 
 
@@ -242,7 +261,9 @@ def gather(
     return builder.read(text, type, (pointers, mask, other), floor=floor)
 
 
-def scatter(builder: LoopBuilder, base: Value, offsets: Value, value: Value, mask: Value | None = None) -> None:
+def scatter(
+    builder: LoopBuilder, base: Value, offsets: Value, value: Value, mask: Value | None = None
+) -> None:
     """Store the lanes of `value` (those of `mask` only) at ``base + offsets``."""
     pointers = lane_addresses(builder, base, offsets, value.element)
     mask = mask or all_lanes(builder, offsets.lanes)
