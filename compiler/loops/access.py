@@ -84,7 +84,7 @@ class Access:
                 offsets = builder.mul(
                     builder.iota(point.width, "i64"), builder.broadcast(stride, point.width)
                 )
-        return builder.address(self.base, terms, self.element), offsets
+        return builder.address(self.base, terms, types.storage(self.element)), offsets
 
     @staticmethod
     def _wrapped_lanes(
@@ -153,7 +153,7 @@ class Access:
             mask = None if mask is None else builder.broadcast(mask, lanes)
             fill = builder.broadcast(fill, lanes)
             return gather(
-                builder, pointer, offsets, self.element, floor=evaluation.floor, mask=mask, other=fill
+                builder, pointer, offsets, types.storage(self.element), floor=evaluation.floor, mask=mask, other=fill
             )
         if mask is None:
             return plain_read(builder, pointer, self.element, lanes, floor=evaluation.floor)
@@ -192,7 +192,7 @@ def _lane_bounds(builder: LoopBuilder, index: Value, low: Value, high: Value, wi
 
 def plain_read(builder: LoopBuilder, pointer: Value, element: str, lanes: int, *, floor: int) -> Value:
     """Consecutive elements, all of them readable."""
-    type = vector_type(element, lanes)
+    type = vector_type(types.storage(element), lanes)
     text = f"llvm.load {pointer.name} {{alignment = {types.byte_size(element)} : i64}} : !llvm.ptr -> {type}"
     return builder.read(text, type, (pointer,), floor=floor)
 
@@ -321,7 +321,7 @@ def _gather_pointers(
 ) -> Value:
     lanes = pointers.lanes
     mask = mask or builder.constant(1, f"vector<{lanes}xi1>")
-    type = vector_type(element, lanes)
+    type = vector_type(types.storage(element), lanes)
     text = (
         f"llvm.intr.masked.gather {pointers.name}, {mask.name}, {fill.name} "
         f"{{alignment = {types.byte_size(element)} : i32}} : ({pointers.type}, {mask.type}, {type}) -> {type}"

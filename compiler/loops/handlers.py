@@ -6,6 +6,7 @@ import re
 import struct
 
 from triton_porting_kit.compiler.loops import atomics, control_flow, dots, memory, reductions, scans
+from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import OPERATIONS, Entry
 from triton_porting_kit.compiler.loops.lowering import DEFERRED, Handler, Lowering
@@ -73,6 +74,9 @@ def _scalar_literal(text: str) -> str:
 def _scalar_constant(lowering: Lowering, literal: str, element: str) -> Value:
     if literal in ("true", "false"):
         return lowering.builder.constant(int(literal == "true"), "i1")
+    if element == "bf16":
+        bits = int(literal, 16) if literal.startswith("0x") else bf16_bits(float(literal))
+        return lowering.builder.constant(bits, types.register(element))
     if element.startswith(("i", "u")):
         return lowering.builder.constant(int(literal, 0), element)
     if literal.startswith("0x"):
@@ -84,11 +88,15 @@ def _scalar_constant(lowering: Lowering, literal: str, element: str) -> Value:
 def _float_from_bits(bits: int, element: str) -> float | None:
     """The number of a bit pattern; None for NaN, whose payload must not pass through Python."""
     formats = {"f16": ("<H", "<e"), "f32": ("<I", "<f"), "f64": ("<Q", "<d")}
-    if element == "bf16":
-        element, bits = "f32", bits << 16
     raw, number = formats[element]
     value = struct.unpack(number, struct.pack(raw, bits))[0]
     return None if value != value else value
+
+
+def bf16_bits(value: float) -> int:
+    """The pattern of the bfloat16 nearest to `value`."""
+    bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
 
 def _splat(lowering: Lowering, operation: Operation) -> None:

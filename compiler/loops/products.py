@@ -123,6 +123,6 @@ def converted(tensor: Tensor, element: str) -> Tensor:
         name = "arith.extsi" if wider else "arith.trunci"
 
     def emit(builder: LoopBuilder, values: list[Value]) -> Value:
-        return convert(builder, name, values[0], element)
+        return convert(builder, name, values[0], tensor.element, element)
 
     return Elementwise(tensor.shape, element, [tensor], emit)

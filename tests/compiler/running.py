@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import triton
 import triton.language as tl
+
 from triton_porting_kit.driver import DeviceArray
 
 Array = np.ndarray[Any, Any]

@@ -279,7 +279,7 @@ ROUNDED_DOWN = {"fp16": "fp32", "bf16": "fp32"}
 def test_cast_toward_zero(target: str, form: str) -> None:
     source, kind = KINDS["fp32"], KINDS[target]
     x = cast_values(source)
-    body = 'x.to({}, fp_downcast_rounding="rtz")'.format(kind.language)
+    body = f'x.to({kind.language}, fp_downcast_rounding="rtz")'
     out = empty(x.size, kind)
     kernel = make_kernel(cast_source([kind], form).replace(f"x.to({kind.language})", body).replace("casts", "rtz"))
     kernel[(1,)](put(x, source), out, x.size, B=256)
