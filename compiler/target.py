@@ -2,65 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 
-_AVX2 = frozenset({"avx", "avx2", "f16c", "fma"})
-_AVX512 = _AVX2 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
-_AVX512_2019 = _AVX512 | {
-    "avx512bitalg",
-    "avx512ifma",
-    "avx512vbmi",
-    "avx512vbmi2",
-    "avx512vnni",
-    "avx512vpopcntdq",
-}
-_AMX = frozenset({"amx-tile", "amx-bf16", "amx-int8"})
-
-_NAMED = {
-    "x86_64": {
-        "x86-64": frozenset[str](),
-        "x86-64-v2": frozenset[str](),
-        **dict.fromkeys(("haswell", "broadwell", "skylake", "znver2", "znver3", "x86-64-v3"), _AVX2),
-        **dict.fromkeys(("skylake-avx512", "x86-64-v4"), _AVX512),
-        "cascadelake": _AVX512 | {"avx512vnni"},
-        "icelake-server": _AVX512_2019,
-        "znver4": _AVX512_2019 | {"avx512bf16"},
-        "znver5": _AVX512_2019 | {"avx512bf16", "avxvnni"},
-        "sapphirerapids": _AVX512_2019 | _AMX | {"avx512bf16", "avx512fp16", "avxvnni"},
-        "graniterapids": _AVX512_2019 | _AMX | {"avx512bf16", "avx512fp16", "avxvnni", "amx-fp16"},
-    },
-    "aarch64": dict.fromkeys(
-        ("cortex-a72", "cortex-a76", "neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2", "ampere1"),
-        frozenset({"neon"}),
-    ),
-}
-"""Features that matter to loops and register blocks, by LLVM's name of the CPU; LLVM knows the others."""
-
-VECTOR_FEATURES = frozenset().union(*_NAMED["x86_64"].values())
-
-# Beginnings of the names of what goes with a feature that is taken away.
-_DEPENDENTS = {
-    "avx": ("avx", "f16c", "fma"),
-    "avx2": ("avx512", "avxvnni"),
-    "avx512f": ("avx512",),
-    "amx-tile": ("amx-",),
-}
+from triton_porting_kit.compiler.cpus import NAMED_CPUS, changed
 
 
 @dataclass(frozen=True)
 class CpuTarget:
     """A CPU to generate code for.
 
-    `features` are LLVM's names. `vector_bytes` is the width of the registers that loops are written for,
-    `vector_registers` how many of them register blocks may use.
+    `features` are what it has, under LLVM's names, `absent` what it lacks although the CPU called `cpu` may have
+    it: the name decides scheduling, the features which instructions are used.
     """
 
     triple: str
     cpu: str
     features: frozenset[str]
+    absent: frozenset[str] = frozenset()
 
     @property
     def vector_bytes(self) -> int:
+        """Bytes of the registers that loops are written for."""
         if "avx512f" in self.features:
             return 64
         if "avx" in self.features:
@@ -69,6 +32,7 @@ class CpuTarget:
 
     @property
     def vector_registers(self) -> int:
+        """Registers of that width there are."""
         if "avx512f" in self.features or not self.triple.startswith("x86_64"):
             return 32
         return 16
@@ -84,51 +48,67 @@ class CpuTarget:
         return "avx512f" in self.features
 
     @property
+    def multiplies_bf16_pairs(self) -> bool:
+        """AVX512-BF16: products of pairs of bf16, added to f32 in 512-bit registers."""
+        return "avx512bf16" in self.features
+
+    @property
     def feature_string(self) -> str:
-        """For LLVM: ``+a,+b,...,-c`` in a stable order.
-
-        Vector features that are not there are switched off, because LLVM infers features from the CPU's name,
-        and a virtual machine may hide some of those.
-        """
-        absent = VECTOR_FEATURES - self.features if self.triple.startswith("x86_64") else frozenset()
-        return ",".join(
-            [f"+{name}" for name in sorted(self.features)] + [f"-{name}" for name in sorted(absent)]
-        )
-
-    def with_features(self, changes: str) -> CpuTarget:
-        """With features added or taken away, as ``+avx2,-avx512f``. Taking one takes what builds on it."""
-        features = set(self.features)
-        for change in filter(None, (change.strip() for change in changes.split(","))):
-            sign, name = change[0], change[1:]
-            if sign == "+":
-                features.add(name)
-            elif sign == "-":
-                gone = _DEPENDENTS.get(name, ())
-                features = {
-                    feature for feature in features if feature != name and not feature.startswith(gone)
-                }
-            else:
-                raise ValueError(f"the feature {change!r} starts with neither + nor -")
-        return replace(self, features=frozenset(features))
+        """For LLVM: ``+a,-b,...`` in a stable order."""
+        marked = [(name, "+") for name in self.features] + [(name, "-") for name in self.absent]
+        return ",".join(f"{mark}{name}" for name, mark in sorted(marked))
 
     @staticmethod
     def host() -> CpuTarget:
-        """The CPU that this process runs on."""
+        """The CPU that this process runs on, without the features that ``TPK_CPU_WITHOUT`` names.
+
+        That variable holds beginnings of LLVM feature names, as in ``avx512,amx``.
+        """
         from triton_porting_kit.toolchain import llvm  # not before a kernel is compiled
 
-        return CpuTarget(llvm.host_triple(), llvm.host_cpu(), llvm.host_features())
+        without = tuple(filter(None, os.environ.get("TPK_CPU_WITHOUT", "").split(",")))
+        known = llvm.host_features()
+        features = frozenset(name for name, there in known.items() if there and not name.startswith(without))
+        triple = llvm.host_triple()
+        return CpuTarget(
+            triple, _cpu_name(triple, llvm.host_cpu(), features), features, frozenset(known) - features
+        )
 
     @staticmethod
     def named(cpu: str) -> CpuTarget:
-        """A CPU under LLVM's name. Raises ValueError that lists the names known."""
-        for arch, names in _NAMED.items():
-            if cpu in names:
-                return CpuTarget(f"{arch}-unknown-linux-gnu", cpu, names[cpu])
-        known = ", ".join(name for names in _NAMED.values() for name in names)
+        """A CPU under LLVM's name, for Linux. Raises ValueError that lists the names known."""
+        for arch, cpus in NAMED_CPUS.items():
+            if cpu in cpus:
+                return CpuTarget(f"{arch}-unknown-linux-gnu", cpu, cpus[cpu])
+        known = ", ".join(name for cpus in NAMED_CPUS.values() for name in cpus)
         raise ValueError(f"the CPU {cpu!r} is not known; there are {known}")
+
+    def with_features(self, changes: str) -> CpuTarget:
+        """With features added or taken away, as ``+avx2,-avx512f``; taking one takes what needs it."""
+        features, gone = changed(self.features, changes)
+        return replace(self, features=features, absent=(self.absent | gone) - features)
 
     @staticmethod
     def of(triple: str, cpu: str, feature_string: str) -> CpuTarget:
-        """A target from LLVM's strings; of the feature string only what is switched on (``+name``) counts."""
-        names = (name.strip() for name in feature_string.split(","))
-        return CpuTarget(triple, cpu, frozenset(name[1:] for name in names if name.startswith("+")))
+        """A target from LLVM's strings."""
+        names = [name.strip() for name in feature_string.split(",")]
+        present, absent = (frozenset(name[1:] for name in names if name.startswith(mark)) for mark in "+-")
+        return CpuTarget(triple, cpu, present, absent)
+
+
+_CPU_OF_FEATURES = (
+    ("amx-tile", "sapphirerapids"),
+    ("avx512bf16", "znver4"),
+    ("avx512f", "cascadelake"),
+    ("avx2", "haswell"),
+)
+"""CPUs to schedule for, by the newest feature that is there."""
+
+_MODERN = ("znver4", "znver5", "sapphirerapids", "emeraldrapids", "graniterapids")
+
+
+def _cpu_name(triple: str, guess: str, features: frozenset[str]) -> str:
+    """LLVM's guess where it is of a recent CPU with 512-bit registers or not of x86, else by the features."""
+    if not triple.startswith("x86_64") or (guess in _MODERN and "avx512f" in features):
+        return guess
+    return next((name for feature, name in _CPU_OF_FEATURES if feature in features), "x86-64")

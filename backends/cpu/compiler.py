@@ -8,7 +8,14 @@ from typing import Any
 from triton.backends.compiler import GPUTarget
 
 from triton_porting_kit import __version__
-from triton_porting_kit.compiler import CpuTarget, Pipeline, PipelineBackend, cpu_pipeline, toolchain_versions
+from triton_porting_kit.compiler import (
+    CpuTarget,
+    Pipeline,
+    PipelineBackend,
+    cpu_pipeline,
+    source_digest,
+    toolchain_versions,
+)
 
 
 class CPUBackend(PipelineBackend):
@@ -23,18 +30,17 @@ class CPUBackend(PipelineBackend):
     def default_options(self) -> Mapping[str, Any]:
         host = CpuTarget.host()
         return {
-            "triple": host.triple,
-            "cpu": host.cpu,
+            "cpu_triple": host.triple,
+            "cpu_name": host.cpu,
             "cpu_features": host.feature_string,
             "supported_fp8_dtypes": ("fp8e4nv", "fp8e5", "fp8e4b15", "fp8e4b8", "fp8e5b16"),
             "default_dot_input_precision": "ieee",
             "allowed_dot_input_precisions": ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"),
-            "shared": 0,
         }
 
     def pipeline(self, options: Any) -> Pipeline:
-        target = CpuTarget.of(options.triple, options.cpu, options.cpu_features)
+        target = CpuTarget.of(options.cpu_triple, options.cpu_name, options.cpu_features)
         return cpu_pipeline(target, fuse_multiply_add=options.enable_fp_fusion)
 
     def version(self) -> str:
-        return f"{__version__}-{toolchain_versions()}"
+        return f"{__version__}-{source_digest('triton_porting_kit.compiler')}-{toolchain_versions()}"

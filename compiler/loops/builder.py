@@ -144,7 +144,8 @@ class LoopBuilder:
         elif element == "i1":
             literal, number = ("true" if value else "false"), int(value)
         else:
-            literal, number = str(int(value)), int(value)
+            number = _wrapped(int(value), int(element[1:]))
+            literal = str(number)
         if type.startswith("vector<"):
             text = f"arith.constant dense<{literal}> : {type}"
         elif element == "i1" and literal in ("true", "false"):
@@ -326,6 +327,12 @@ _COMPARE = {
 }
 
 
+def _wrapped(value: int, bits: int) -> int:
+    """`value` modulo 2**bits, as a signed number."""
+    half = 1 << (bits - 1)
+    return (value + half) % (2 * half) - half
+
+
 def _fold(builder: LoopBuilder, op: str, a: Value, b: Value) -> Value | None:
     if not isinstance(a.constant, int) and not isinstance(b.constant, int):
         return None
@@ -363,9 +370,6 @@ def float_literal(value: float, type: str) -> str:
     """An MLIR literal for `value` that keeps every bit (hexadecimal for what decimal cannot say)."""
     import struct
 
-    if type == "bf16":
-        bits = struct.unpack("<I", struct.pack("<f", value))[0] >> 16
-        return f"0x{bits:04X}"
     to, back, digits = _FLOAT_BITS[type]
     bits = struct.unpack(back, struct.pack(to, value))[0]
     return f"0x{bits:0{digits}X}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -149,34 +150,85 @@ def cache_root() -> Path:
     return Path(knobs.cache.dir)
 
 
-def kernel_cache_folder(key: str) -> Path:
-    """The folder that holds the artefacts of the kernel with this hash."""
+def kernel_cache_folder(key: str) -> Path | None:
+    """The folder that holds the artefacts of the kernel with this hash; None where they are not in a folder."""
     from triton.runtime.cache import get_cache_manager
 
-    return Path(get_cache_manager(key).cache_dir)
+    manager = get_cache_manager(key)
+    # A remote cache copies what it fetches to files.
+    folder = getattr(getattr(manager, "_file_cache_manager", manager), "cache_dir", None)
+    return None if folder is None else Path(folder)
 
 
-_binary_kinds: set[str] = set()
+# --- override files ----------------------------------------------------------------------------------
+
+OverrideReader = Callable[[Path, Callable[[], Any]], Any]
+"""Gives the artefact of an override file: ``reader(path, by_triton)``, where `by_triton` reads it as Triton would."""
+
+_expected = threading.local()
 
 
-def register_artefact_kinds(binary: str) -> None:
-    """Let ``TRITON_KERNEL_OVERRIDE`` read artefacts of stages that Triton does not know.
+def expect_override(stage: str, reader: OverrideReader) -> None:
+    """Let `reader` read the file that overrides `stage`, should Triton find one on this thread.
 
-    Triton's reader of override files knows the stages of its own backends only and gives None for others.
+    Triton looks for it (``TRITON_KERNEL_OVERRIDE``, the option ``ir_override``) right after it has run the
+    stage. Its own reader knows the stages of its own backends only and gives None for others.
     """
+    _expected.override = (stage, reader)
+    _install_override_reader()
+
+
+@functools.cache
+def _install_override_reader() -> None:
     from triton.compiler import compiler
 
-    _binary_kinds.add(binary)
-    known = compiler.parse
-    if getattr(known, "reads_any_stage", False):
-        return
+    by_triton = compiler.parse
 
     def parse(full_name: str, ext: str, context: Any) -> Any:
-        artefact = known(full_name, ext, context)
-        if artefact is None:
-            path = Path(full_name)
-            artefact = path.read_bytes() if ext in _binary_kinds else path.read_text()
-        return artefact
+        stage, reader = getattr(_expected, "override", (None, None))
+        if reader is None or stage != ext:
+            return by_triton(full_name, ext, context)
+        return reader(Path(full_name), lambda: by_triton(full_name, ext, context))
 
-    parse.reads_any_stage = True  # type: ignore[attr-defined]
     compiler.parse = parse
+
+
+class _StoredBinary(str):
+    """The name of a backend's binary, which also passes for one that Triton stores under any setting.
+
+    With ``TRITON_STORE_BINARY_ONLY`` Triton keeps an artefact only if its name is in ("cubin", "hsaco",
+    "json"), and then fails to find the binary of any other backend.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, str) and other[:] in (self[:], "hsaco")  # slices are plain strings
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+
+def binary_stage_name(name: str) -> str:
+    """The name under which the stage that makes the binary is given to Triton."""
+    return _StoredBinary(name)
+
+
+def read_ttir(path: Path) -> Any:
+    """The Triton module in a file. Raises RuntimeError where it does not parse."""
+    context = triton_ir.context()
+    triton_ir.load_dialects(context)
+    module = triton_ir.parse_mlir_module(str(path), context)
+    module.context = context
+    return module
+
+
+def inspect_stages(backend: Any, stages: Any, options: Any, language: Any) -> None:
+    """Let the user's ``knobs.runtime.add_stages_inspection_hook`` see and change the stages."""
+    from triton import knobs
+
+    hook = getattr(knobs.runtime, "add_stages_inspection_hook", None)
+    if hook is not None:
+        hook(backend, stages, options, language, None)
