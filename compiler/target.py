@@ -46,6 +46,11 @@ class CpuTarget:
         return "avx512f" in self.features
 
     @property
+    def converts_f16(self) -> bool:
+        """There are instructions between half and single precision."""
+        return "f16c" in self.features or not self.triple.startswith("x86_64")
+
+    @property
     def multiplies_bf16_pairs(self) -> bool:
         """AVX512-BF16: products of pairs of bf16, added to f32 in 512-bit registers."""
         return "avx512bf16" in self.features

@@ -37,7 +37,7 @@ def lower_to_loops(module: Any, target: CpuTarget, *, fuse_multiply_add: bool = 
     and runs the programs [begin, end) of the grid. Raises `CompilationError` for what it cannot lower.
     """
     program = read_program(module)
-    builder = LoopBuilder()
+    builder = LoopBuilder(converts_f16=target.converts_f16)
     args, scratch, begin, end, *counts = (
         Value(name, type, 0)
         for name, type in (
