@@ -33,10 +33,11 @@ def scalars(out, a, b, c, d):
 
 
 @triton.jit
-def slow_add(x, rounds):
-    """x[0] += rounds, one at a time."""
-    for _ in range(rounds):
-        tl.atomic_add(x, 1)
+def wait_for(flag):
+    """Runs until someone sets flag[0]."""
+    seen = tl.atomic_add(flag, 0)
+    while seen == 0:
+        seen = tl.atomic_add(flag, 0)
 
 
 @triton.jit
