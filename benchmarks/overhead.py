@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import triton
+
 from triton_porting_kit.kernels import (
     cases,
     dropout,

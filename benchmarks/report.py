@@ -13,6 +13,7 @@ from typing import Any
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
+
 from triton_porting_kit.driver import Device
 
 from .cases import Measurement

@@ -46,9 +46,9 @@ def main(
     # Imported only now: NumPy and torch size their thread pools when they are loaded.
     from rich.console import Console
     from triton.runtime import driver
-    from triton_porting_kit.kernels.places import DevicePlace
 
     from benchmarks import cases, overhead, report
+    from triton_porting_kit.kernels.places import DevicePlace
 
     set_torch_threads(threads)
     wanted = re.compile(only)

@@ -6,7 +6,7 @@ from triton_porting_kit.compiler.integrity import CorruptCacheWarning
 from triton_porting_kit.compiler.options import KernelOptions
 from triton_porting_kit.compiler.pipeline import Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
-from triton_porting_kit.compiler.versions import toolchain_versions
+from triton_porting_kit.compiler.versions import source_digest, toolchain_versions
 
 __all__ = [
     "CorruptCacheWarning",
@@ -16,5 +16,6 @@ __all__ = [
     "PipelineBackend",
     "Stage",
     "cpu_pipeline",
+    "source_digest",
     "toolchain_versions",
 ]

@@ -15,7 +15,7 @@ from triton_porting_kit.compiler.pipeline import Pipeline
 from triton_porting_kit.toolchain import compat
 
 
-class PipelineBackend(BaseBackend):
+class PipelineBackend(BaseBackend):  # type: ignore[misc]
     """A Triton compiler made of a pipeline.
 
     A subclass names its target in `name`, and gives `pipeline`, `default_options` and `version`.

@@ -42,6 +42,11 @@ class CpuTarget:
         return "avx512f" in self.features
 
     @property
+    def multiplies_bf16_pairs(self) -> bool:
+        """AVX512-BF16: products of pairs of bf16, added to f32 in 512-bit registers."""
+        return "avx512bf16" in self.features
+
+    @property
     def feature_string(self) -> str:
         """For LLVM: ``+a,+b,...`` in a stable order."""
         return ",".join(f"+{name}" for name in sorted(self.features))

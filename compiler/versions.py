@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+from pathlib import Path
 
 
 @functools.cache
@@ -13,3 +15,16 @@ def toolchain_versions() -> str:
     return f"{mlir.version()}, llvmlite {llvm.version()}"
 
 
+@functools.cache
+def source_digest(package: str) -> str:
+    """SHA-256 of the Python sources of an installed package's folder: no kernel of an edited compiler is reused."""
+    from importlib.util import find_spec
+
+    spec = find_spec(package)
+    if spec is None or spec.submodule_search_locations is None:
+        raise ValueError(f"{package} is not an importable package")
+    digest = hashlib.sha256()
+    for folder in spec.submodule_search_locations:
+        for path in sorted(Path(folder).rglob("*.py")):
+            digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()

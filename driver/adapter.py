@@ -32,7 +32,7 @@ _CPP_TYPES = {
 }
 
 
-class TritonDriver(DriverBase):
+class TritonDriver(DriverBase):  # type: ignore[misc]
     """The driver of a backend. A vendor derives from it, sets the class attributes, and writes two methods.
 
     One object serves all threads; the current device and stream are each thread's own. Devices are made when

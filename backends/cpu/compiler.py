@@ -8,7 +8,14 @@ from typing import Any
 from triton.backends.compiler import GPUTarget
 
 from triton_porting_kit import __version__
-from triton_porting_kit.compiler import CpuTarget, Pipeline, PipelineBackend, cpu_pipeline, toolchain_versions
+from triton_porting_kit.compiler import (
+    CpuTarget,
+    Pipeline,
+    PipelineBackend,
+    cpu_pipeline,
+    source_digest,
+    toolchain_versions,
+)
 
 
 class CPUBackend(PipelineBackend):
@@ -18,7 +25,7 @@ class CPUBackend(PipelineBackend):
 
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:
-        return target.backend == "cpu"
+        return bool(target.backend == "cpu")
 
     def default_options(self) -> Mapping[str, Any]:
         host = CpuTarget.host()
@@ -36,4 +43,4 @@ class CPUBackend(PipelineBackend):
         return cpu_pipeline(target, fuse_multiply_add=options.enable_fp_fusion)
 
     def version(self) -> str:
-        return f"{__version__}-{toolchain_versions()}"
+        return f"{__version__}-{source_digest('triton_porting_kit.compiler')}-{toolchain_versions()}"

@@ -19,7 +19,8 @@ class CPUDriver(TritonDriver):
     fallback = True
 
     def make_device(self) -> Device:
-        from triton_porting_kit.driver.host import HostDevice  # links objects with LLVM: not before it is used
+        # Linking objects needs LLVM: it is not loaded before the device is used.
+        from triton_porting_kit.driver.host import HostDevice
 
         return HostDevice()
 

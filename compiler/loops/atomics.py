@@ -12,7 +12,12 @@ from triton_porting_kit.compiler.loops.program import Def, Operation
 from triton_porting_kit.compiler.loops.tensors import Point
 
 _ORDERING = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
-_FAILURE_ORDERING = {"monotonic": "monotonic", "acquire": "acquire", "release": "monotonic", "acq_rel": "acquire"}
+_FAILURE_ORDERING = {
+    "monotonic": "monotonic",
+    "acquire": "acquire",
+    "release": "monotonic",
+    "acq_rel": "acquire",
+}
 
 _KINDS = {
     "add": "add", "fadd": "fadd", "max": "max", "umax": "umax", "min": "min", "umin": "umin",
@@ -31,11 +36,11 @@ def read_modify_write(lowering: Lowering, operation: Operation) -> None:
     kind = _KINDS[operation.string("kind")]
 
     def perform(pointer: Value, values: list[Value]) -> Value:
-        if kind in ("max", "min") and types.is_float(value.type.element):
-            name = f"f{kind}"
-        else:
-            name = kind
-        text = f"llvm.atomicrmw {name} {pointer.name}, {values[0].name} {ordering} : !llvm.ptr, {values[0].type}"
+        on_floats = kind in ("max", "min") and types.is_float(value.type.element)
+        name = f"f{kind}" if on_floats else kind
+        text = (
+            f"llvm.atomicrmw {name} {pointer.name}, {values[0].name} {ordering} : !llvm.ptr, {values[0].type}"
+        )
         result = builder.effect(text, values[0].type)
         assert result is not None
         return result

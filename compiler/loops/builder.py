@@ -7,9 +7,10 @@ without passes over it afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 INDENT = "  "
 
@@ -143,7 +144,8 @@ class LoopBuilder:
         elif element == "i1":
             literal, number = ("true" if value else "false"), int(value)
         else:
-            literal, number = str(int(value)), int(value)
+            number = _wrapped(int(value), int(element[1:]))
+            literal = str(number)
         if type.startswith("vector<"):
             text = f"arith.constant dense<{literal}> : {type}"
         elif element == "i1" and literal in ("true", "false"):
@@ -222,7 +224,9 @@ class LoopBuilder:
 
     def extract(self, vector: Value, lane: int) -> Value:
         element = vector.element
-        return self.pure(f"vector.extract {vector.name}[{lane}] : {element} from {vector.type}", element, (vector,))
+        return self.pure(
+            f"vector.extract {vector.name}[{lane}] : {element} from {vector.type}", element, (vector,)
+        )
 
     def address(self, base: Value, terms: Sequence[Value], element: str) -> Value:
         """`base` plus a sum of i64 element offsets; invariant terms are added outside the loops."""
@@ -230,7 +234,9 @@ class LoopBuilder:
         for term in sorted(terms, key=lambda term: term.level):
             if term.constant == 0:
                 continue
-            text = f"llvm.getelementptr {pointer.name}[{term.name}] : (!llvm.ptr, i64) -> !llvm.ptr, {element}"
+            text = (
+                f"llvm.getelementptr {pointer.name}[{term.name}] : (!llvm.ptr, i64) -> !llvm.ptr, {element}"
+            )
             pointer = self.pure(text, "!llvm.ptr", (pointer, term))
         return pointer
 
@@ -303,10 +309,8 @@ class LoopRegion:
     results: list[Value] = field(default_factory=list)
 
 
-class Branch:
-    """Type of the callables of `LoopBuilder.if_else`: emit, then return the values to yield."""
-
-    def __call__(self) -> Sequence[Value]: ...
+Branch: TypeAlias = Callable[[], Sequence[Value]]
+"""A branch of `LoopBuilder.if_else`: emits, then returns the values to yield."""
 
 
 def _yield(values: Sequence[Value]) -> str:
@@ -321,6 +325,12 @@ _COMPARE = {
     "sgt": lambda a, b: a > b,
     "sge": lambda a, b: a >= b,
 }
+
+
+def _wrapped(value: int, bits: int) -> int:
+    """`value` modulo 2**bits, as a signed number."""
+    half = 1 << (bits - 1)
+    return (value + half) % (2 * half) - half
 
 
 def _fold(builder: LoopBuilder, op: str, a: Value, b: Value) -> Value | None:

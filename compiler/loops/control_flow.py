@@ -34,8 +34,8 @@ def _bind(
     remaining = iter(scalars)
     for index, definition in enumerate(definitions):
         if index in buffers:
-            # A view of its own, so that each value has its own uses.
-            lowering.define(definition, buffers[index].viewed(buffers[index].shape))
+            # A name of its own, so that each value has its own uses.
+            lowering.define(definition, buffers[index].renamed())
         else:
             lowering.scalars[definition] = next(remaining)
 

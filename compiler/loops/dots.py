@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops import lane_memory
+from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.control_flow import reads_buffer
-from triton_porting_kit.compiler.loops.elementwise import convert
 from triton_porting_kit.compiler.loops.lowering import Lowering, closure
+from triton_porting_kit.compiler.loops.products import Bfloat16Pairs, Elements, Product, converted
 from triton_porting_kit.compiler.loops.program import Operation
-from triton_porting_kit.compiler.loops.tensors import Buffer, Elementwise, Tensor
+from triton_porting_kit.compiler.loops.tensors import Buffer, Tensor
 from triton_porting_kit.compiler.target import CpuTarget
 
 STEPS = 2
@@ -54,8 +55,9 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     a, b, c = (lowering.tensor(operand) for operand in operation.operands)
     result = operation.results[0]
     work = "f32" if c.element in types.NARROW_FLOATS else c.element
-    left = _packed(lowering, operation, a, work)
-    right = _packed(lowering, operation, b, work)
+    product = _product_for(lowering.target, a, b, work)
+    left = product.pack_left(lowering, operation, a)
+    right = product.pack_right(lowering, operation, b)
     accumulator = _accumulator(lowering, operation, c, work)
     builder = lowering.builder
     builder.forget_reads()
@@ -63,41 +65,27 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     block = blocking(lowering.target, m, n, work)
     if batch:
         with builder.loop(builder.i64(0), builder.i64(batch[0]), builder.i64(1)) as region:
-            _product(lowering, block, left, right, accumulator, [region.induction])
+            _multiply(lowering, product, block, left, right, accumulator, [region.induction])
     else:
-        _product(lowering, block, left, right, accumulator, [])
+        _multiply(lowering, product, block, left, right, accumulator, [])
     builder.forget_reads()
     if work == c.element:
         lowering.define(result, accumulator)
     else:
-        lowering.define(result, _converted(accumulator, c.element))
+        lowering.define(result, converted(accumulator, c.element))
 
 
-def _converted(tensor: Tensor, element: str) -> Tensor:
-    """`tensor` in another element type, by value."""
-    if tensor.element == element:
-        return tensor
-    if types.is_float(element):
-        wider = types.BITS[element] > types.BITS[tensor.element]
-        name = "arith.extf" if wider else "arith.truncf"
-    else:
-        name = "arith.extsi" if types.BITS[element] > types.BITS[tensor.element] else "arith.trunci"
-
-    def emit(builder: LoopBuilder, values: list[Value]) -> Value:
-        return convert(builder, name, values[0], element)
-
-    return Elementwise(tensor.shape, element, [tensor], emit)
-
-
-def _packed(lowering: Lowering, operation: Operation, tensor: Tensor, element: str) -> Buffer:
-    return lowering.materialise(_converted(tensor.buffer or tensor, element), operation)
+def _product_for(target: CpuTarget, a: Tensor, b: Tensor, work: str) -> Product:
+    k, n = b.shape[-2:]
+    pairs = a.element == b.element == "bf16" and work == "f32" and k % 2 == 0 and n % Bfloat16Pairs.lanes == 0
+    return Bfloat16Pairs() if pairs and target.multiplies_bf16_pairs else Elements(work)
 
 
 def _accumulator(lowering: Lowering, operation: Operation, initial: Tensor, element: str) -> Buffer:
     """A buffer that holds `initial` and may be overwritten; that of a loop-carried value where it ends here."""
     held = initial.buffer or initial
     if isinstance(held, Buffer) and held.element == element and _ends_here(lowering, initial, operation):
-        return held.viewed(held.shape)
+        return held.renamed()
     for tensor in closure([held]):
         if (
             isinstance(tensor, Buffer)
@@ -107,46 +95,52 @@ def _accumulator(lowering: Lowering, operation: Operation, initial: Tensor, elem
             and not reads_buffer(held, tensor, aligned_only=True)
         ):
             lowering.fill(operation, tensor, held)
-            return tensor.viewed(tensor.shape)
+            return tensor.renamed()
     buffer = lowering.allocate(initial.shape, element)
-    lowering.fill(operation, buffer, _converted(held, element))
+    lowering.fill(operation, buffer, converted(held, element))
     return buffer
 
 
 def _ends_here(lowering: Lowering, tensor: Tensor, operation: Operation) -> bool:
     """Whether this operation is the last to need the tensor, which belongs to the operation's own block."""
     definition = tensor.definition
+    held = tensor.buffer or tensor
     return (
         definition is not None
+        and not (isinstance(held, Buffer) and held.shared)
         and definition.block is operation.block
         and all(root.position <= operation.position for root in lowering.roots(definition))
     )
 
 
-def _product(
-    lowering: Lowering, block: Blocking, a: Buffer, b: Buffer, c: Buffer, batch: list[Value]
+def _multiply(
+    lowering: Lowering, product: Product, block: Blocking, a: Buffer, b: Buffer, c: Buffer, batch: list[Value]
 ) -> None:
     builder = lowering.builder
-    *_, m, k = a.shape
+    *_, m, depth = a.shape
     n = b.shape[-1]
     zero = builder.i64(0)
     a_start, b_start, c_start = (
-        builder.address(buffer.pointer, [builder.mul(i, builder.i64(buffer.strides[0])) for i in batch], buffer.element)
+        builder.address(
+            buffer.pointer, [builder.mul(i, builder.i64(buffer.strides[0])) for i in batch], buffer.element
+        )
         for buffer in (a, b, c)
     )
     with builder.loop(zero, builder.i64(n), builder.i64(block.strip)) as strips:
         with builder.loop(zero, builder.i64(m), builder.i64(block.rows)) as rows:
-            c_row = builder.address(c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element)
-            a_row = builder.address(a_start, [builder.mul(rows.induction, builder.i64(k))], a.element)
+            c_row = builder.address(
+                c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element
+            )
+            a_row = builder.address(a_start, [builder.mul(rows.induction, builder.i64(depth))], a.element)
             b_column = builder.address(b_start, [strips.induction], b.element)
-            tile = _RegisterBlock(builder, block, c.element)
+            tile = _RegisterBlock(builder, product, block, c.element)
             accumulators = tile.load(c_row, n)
-            steps = STEPS if k % STEPS == 0 else 1
-            with builder.loop(zero, builder.i64(k), builder.i64(steps), accumulators) as loop:
+            steps = STEPS if depth % STEPS == 0 else 1
+            with builder.loop(zero, builder.i64(depth), builder.i64(steps), accumulators) as loop:
                 values = loop.arguments
                 for step in range(steps):
                     index = builder.add(loop.induction, builder.i64(step)) if step else loop.induction
-                    values = tile.step(values, a_row, b_column, index, k, n)
+                    values = tile.step(values, a_row, b_column, index, depth, n)
                 loop.yields = values
             tile.store(loop.results, c_row, n)
 
@@ -154,53 +148,50 @@ def _product(
 class _RegisterBlock:
     """Loads, multiplies and stores one block of accumulators."""
 
-    def __init__(self, builder: LoopBuilder, block: Blocking, element: str) -> None:
+    def __init__(self, builder: LoopBuilder, product: Product, block: Blocking, element: str) -> None:
         self._builder = builder
+        self._product = product
         self._block = block
         self._element = element
-        self._type = vector_type(element, block.lanes)
-        self._size = types.byte_size(element)
-        self._float = types.is_float(element)
 
-    def _read(self, pointer: Value, type: str) -> Value:
-        builder = self._builder
-        text = f"llvm.load {pointer.name} {{alignment = {self._size} : i64}} : !llvm.ptr -> {type}"
-        return builder.read(text, type, (pointer,), floor=builder.level)
+    def _read(self, pointer: Value, element: str, lanes: int) -> Value:
+        return lane_memory.read(self._builder, pointer, element, lanes, floor=self._builder.level)
 
-    def _place(self, base: Value, row: int, vector: int, width: int) -> Value:
-        offset = row * width + vector * self._block.lanes
-        return self._builder.address(base, [self._builder.i64(offset)], self._element)
+    def _place(self, base: Value, offset: int, element: str) -> Value:
+        return self._builder.address(base, [self._builder.i64(offset)], element)
+
+    def _accumulator(self, c_row: Value, index: int, width: int) -> Value:
+        row, vector = divmod(index, self._block.vectors)
+        return self._place(c_row, row * width + vector * self._block.lanes, self._element)
 
     def load(self, c_row: Value, width: int) -> list[Value]:
+        """The accumulators of the block, row by row."""
         return [
-            self._read(self._place(c_row, row, vector, width), self._type)
-            for row in range(self._block.rows)
-            for vector in range(self._block.vectors)
+            self._read(self._accumulator(c_row, index, width), self._element, self._block.lanes)
+            for index in range(self._block.rows * self._block.vectors)
         ]
 
     def store(self, values: list[Value], c_row: Value, width: int) -> None:
+        """Put the accumulators back."""
         for index, value in enumerate(values):
-            place = self._place(c_row, index // self._block.vectors, index % self._block.vectors, width)
-            self._builder.effect(
-                f"llvm.store {value.name}, {place.name} {{alignment = {self._size} : i64}} : {value.type}, !llvm.ptr"
-            )
+            lane_memory.write(self._builder, self._accumulator(c_row, index, width), value)
 
-    def step(self, values: list[Value], a_row: Value, b_column: Value, k: Value, depth: int, width: int) -> list[Value]:
+    def step(
+        self, values: list[Value], a_row: Value, b_column: Value, k: Value, depth: int, width: int
+    ) -> list[Value]:
         """One step along K: every accumulator plus its product."""
-        builder, block = self._builder, self._block
-        b_row = builder.address(b_column, [builder.mul(k, builder.i64(width))], self._element)
-        b = [self._read(self._place(b_row, 0, vector, width), self._type) for vector in range(block.vectors)]
-        a_start = builder.address(a_row, [k], self._element)
+        builder, block, unit = self._builder, self._block, self._product.unit
+        b_row = builder.address(b_column, [builder.mul(k, builder.i64(width))], unit)
+        b = [
+            self._read(self._place(b_row, vector * block.lanes, unit), unit, block.lanes)
+            for vector in range(block.vectors)
+        ]
+        a_start = builder.address(a_row, [k], unit)
         updated = []
         for row in range(block.rows):
-            place = builder.address(a_start, [builder.i64(row * depth)], self._element)
-            a = builder.broadcast(self._read(place, self._element), block.lanes)
+            a = self._read(self._place(a_start, row * depth, unit), unit, 1)
+            a = builder.broadcast(a, block.lanes)
             for vector in range(block.vectors):
-                updated.append(self._multiply_add(a, b[vector], values[row * block.vectors + vector]))
+                accumulator = values[row * block.vectors + vector]
+                updated.append(self._product.multiply_add(builder, a, b[vector], accumulator))
         return updated
-
-    def _multiply_add(self, a: Value, b: Value, c: Value) -> Value:
-        builder = self._builder
-        if self._float:
-            return builder.pure(f"math.fma {a.name}, {b.name}, {c.name} : {c.type}", c.type, (a, b, c))
-        return builder.add(c, builder.mul(a, b))

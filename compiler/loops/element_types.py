@@ -26,8 +26,10 @@ def byte_size(element: str) -> int:
 
 
 def storage(element: str) -> str:
-    """The type an element has in memory."""
-    return "i8" if element == "i1" else element
+    """The type that an element is read and written as (see `lane_memory`)."""
+    if element == "i1":
+        return "i8"
+    return "i16" if element in NARROW_FLOATS else element
 
 
 def is_float(element: str) -> bool:

@@ -38,8 +38,8 @@ class Entry:
 def _float_binary(name: str, *, contract: bool = False) -> Emit:
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
         flags = " fastmath<contract>" if contract and mode.fuse_multiply_add else ""
-        wide = [widen(builder, value) for value in values]
-        return [narrow(builder, builder.binary(name, *wide, flags), values[0].element)]
+        a, b = (widen(builder, value) for value in values)
+        return [narrow(builder, builder.binary(name, a, b, flags), values[0].element)]
 
     return emit
 
@@ -71,7 +71,8 @@ def _function(function: Callable[[LoopBuilder, Value, bool], Value], fallback: s
 
 def _integer_binary(name: str) -> Emit:
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
-        return [builder.binary(name, *values)]
+        a, b = values
+        return [builder.binary(name, a, b)]
 
     return emit
 
@@ -96,7 +97,9 @@ def _division(name: str, *, signed: bool) -> Emit:
             overflow = builder.pure(
                 f"arith.andi {lowest.name}, {minus_one.name} : {bad.type}", bad.type, (lowest, minus_one)
             )
-            bad = builder.pure(f"arith.ori {bad.name}, {overflow.name} : {bad.type}", bad.type, (bad, overflow))
+            bad = builder.pure(
+                f"arith.ori {bad.name}, {overflow.name} : {bad.type}", bad.type, (bad, overflow)
+            )
         return [builder.binary(name, dividend, builder.select(bad, one, divisor))]
 
     return emit
@@ -121,11 +124,15 @@ CMPF = (
 )  # fmt: skip
 
 
-def _compare_integers(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
+def _compare_integers(
+    builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]
+) -> list[Value]:
     return [builder.compare(CMPI[operation.integer("predicate")], *values)]
 
 
-def _compare_floats(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
+def _compare_floats(
+    builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]
+) -> list[Value]:
     a, b = (widen(builder, value) for value in values)
     predicate = CMPF[operation.integer("predicate")]
     type = vector_type("i1", a.lanes)
@@ -176,7 +183,9 @@ def _clamp(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[
     """``min(max(x, low), high)``; a NaN passes through only with `propagate_nan`."""
     x, low, high = (widen(builder, value) for value in values)
     propagate = bool(operation.integer("propagate_nan", 0))
-    maximum, minimum = ("arith.maximumf", "arith.minimumf") if propagate else ("arith.maxnumf", "arith.minnumf")
+    maximum, minimum = (
+        ("arith.maximumf", "arith.minimumf") if propagate else ("arith.maxnumf", "arith.minnumf")
+    )
     result = builder.binary(minimum, builder.binary(maximum, x, low), high)
     return [narrow(builder, result, values[0].element)]
 
@@ -191,7 +200,9 @@ def _negate(builder: LoopBuilder, mode: Mode, operation: Operation, values: list
     return [builder.pure(f"arith.negf {value.name} : {value.type}", value.type, (value,))]
 
 
-def _reciprocal_root(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
+def _reciprocal_root(
+    builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]
+) -> list[Value]:
     wide = widen(builder, values[0])
     root = builder.pure(f"math.sqrt {wide.name} : {wide.type}", wide.type, (wide,))
     result = builder.binary("arith.divf", builder.constant(1.0, wide.type), root)

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 
 # exp(r) = 1 + r + r^2 * p(r) on |r| <= ln(2)/2: Chebyshev fit of p, highest power first.
-_EXP = (0.000198911801583, 0.00139338204898, 0.00833331075458, 0.0416664633863, 0.166666666818, 0.500000001362)
+_EXP = (
+    0.000198911801583,
+    0.00139338204898,
+    0.00833331075458,
+    0.0416664633863,
+    0.166666666818,
+    0.500000001362,
+)
 
 # ln(2) in two parts, the first of 16 bits: its product with a whole number up to 2^8 is exact (Cody and Waite,
 # Software Manual for the Elementary Functions, 1980).
@@ -28,7 +36,9 @@ def exp(builder: LoopBuilder, x: Value, has_scalef: bool) -> Value:
     """e**x, within 1 ulp; 0 below -104, infinity above 88.73, NaN kept."""
 
     def reduce(x: Value) -> tuple[Value, Value]:
-        exponent = _round(builder, builder.binary("arith.mulf", x, builder.constant(math.log2(math.e), x.type)))
+        exponent = _round(
+            builder, builder.binary("arith.mulf", x, builder.constant(math.log2(math.e), x.type))
+        )
         r = _fma(builder, exponent, builder.constant(-_LN2_HIGH, x.type), x)
         return exponent, _fma(builder, exponent, builder.constant(-_LN2_LOW, x.type), r)
 
@@ -50,13 +60,23 @@ def _round(builder: LoopBuilder, x: Value) -> Value:
     return builder.pure(f"math.roundeven {x.name} : {x.type}", x.type, (x,))
 
 
-def _exponential(builder: LoopBuilder, x: Value, reduce, *, lowest: float, highest: float, has_scalef: bool) -> Value:  # type: ignore[no-untyped-def]
+def _exponential(
+    builder: LoopBuilder,
+    x: Value,
+    reduce: Callable[[Value], tuple[Value, Value]],
+    *,
+    lowest: float,
+    highest: float,
+    has_scalef: bool,
+) -> Value:
     type = x.type
     # Lanes far below go through the arithmetic as 0: scaling down to a denormal is slow on many CPUs, and
     # masked lanes of a softmax hold -infinity.
     vanishes = _compare(builder, "olt", x, builder.constant(lowest, type))
     x = builder.select(vanishes, builder.constant(0.0, type), x)
-    x = builder.select(_compare(builder, "ogt", x, builder.constant(highest, type)), builder.constant(highest, type), x)
+    x = builder.select(
+        _compare(builder, "ogt", x, builder.constant(highest, type)), builder.constant(highest, type), x
+    )
     exponent, r = reduce(x)
     p = builder.constant(_EXP[0], type)
     for coefficient in _EXP[1:]:
@@ -73,9 +93,7 @@ def _scale(builder: LoopBuilder, value: Value, exponent: Value, has_scalef: bool
     whole = builder.cast("arith.fptosi", exponent, integers)
     if has_scalef and value.is_vector:
         name = f"llvm.ldexp.v{value.lanes}f32.v{value.lanes}i32"
-        text = (
-            f'llvm.call_intrinsic "{name}"({value.name}, {whole.name}) : ({value.type}, {integers}) -> {value.type}'
-        )
+        text = f'llvm.call_intrinsic "{name}"({value.name}, {whole.name}) : ({value.type}, {integers}) -> {value.type}'
         return builder.pure(text, value.type, (value, whole))
     # Two factors, each a power of two that is a normal number: 2**(n/2) and 2**(n - n/2).
     half = builder.binary("arith.shrsi", whole, builder.constant(1, integers))

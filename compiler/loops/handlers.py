@@ -6,7 +6,7 @@ import re
 import struct
 
 from triton_porting_kit.compiler.loops import atomics, control_flow, dots, memory, reductions, scans
-from triton_porting_kit.compiler.loops.builder import Value
+from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import OPERATIONS, Entry
 from triton_porting_kit.compiler.loops.lowering import DEFERRED, Handler, Lowering
 from triton_porting_kit.compiler.loops.program import Def, Operation
@@ -31,13 +31,14 @@ def _elementwise(entry: Entry) -> Handler:
         operands = [lowering.tensor(operand) for operand in operation.operands]
         for index, definition in enumerate(operation.results):
 
-            def compute(builder, values, index=index):  # type: ignore[no-untyped-def]
+            def compute(builder: LoopBuilder, values: list[Value], index: int = index) -> Value:
                 return entry.emit(builder, lowering.mode, operation, values)[index]
 
             shape = definition.type.shape
             assert shape is not None
-            if all(isinstance(operand, Splat) for operand in operands):
-                value = compute(lowering.builder, [operand.value for operand in operands])  # type: ignore[union-attr]
+            scalars = [operand.value for operand in operands if isinstance(operand, Splat)]
+            if len(scalars) == len(operands):
+                value = compute(lowering.builder, scalars)
                 lowering.define(definition, Splat(shape, value))
             else:
                 tensor = Elementwise(shape, definition.type.element, operands, compute, entry.cost)
@@ -48,7 +49,7 @@ def _elementwise(entry: Entry) -> Handler:
 
 def _constant(lowering: Lowering, operation: Operation) -> None:
     definition = operation.results[0]
-    attribute = operation.attribute("value")
+    attribute = operation.required("value")
     element = definition.type.element
     if definition.type.is_tensor:
         if not attribute.is_splat:
@@ -117,7 +118,7 @@ def reshaped(lowering: Lowering, source: Tensor, shape: tuple[int, ...], operati
     dimensions = unit_reshape(source.shape, shape)
     if dimensions is not None:
         return Reindexed(shape, source, dimensions)
-    return lowering.materialise(source, operation).viewed(shape)
+    return lowering.materialise(source, operation).reshaped(shape)
 
 
 def _broadcast(lowering: Lowering, operation: Operation) -> None:
@@ -229,7 +230,7 @@ HANDLERS: dict[str, Handler] = {
     "scf.if": control_flow.if_else,
     "scf.while": control_flow.while_loop,
     "tpk.barrier": _nothing,
-    **{name: _nothing for name in ("scf.yield", "scf.condition", "func.return", "tpk.yield")},
+    **dict.fromkeys(("scf.yield", "scf.condition", "func.return", "tpk.yield"), _nothing),
 }
 
 DEFERRED.update(_DEFERRED)

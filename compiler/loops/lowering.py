@@ -12,6 +12,7 @@ Three rules keep that equal to the order that the program says:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import PurePath
 
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.access import Access, Gather
@@ -21,13 +22,19 @@ from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.program import Block, Def, Operation, walk
 from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor
-
 from triton_porting_kit.compiler.loops.tiles import tile_loop
 from triton_porting_kit.compiler.target import CpuTarget
 
 Handler = Callable[["Lowering", Operation], None]
 
-WRITES = frozenset({"tpk.store", "tpk.scatter", "tpk.atomic_rmw", "tpk.atomic_cas", "func.call", "tpk.barrier"})
+SILENT = frozenset(
+    {"scf.yield", "scf.condition", "func.return", "tpk.yield", "tpk.program_id", "tpk.num_programs"}
+)
+"""Operations whose lowering needs no remark in the artefact."""
+
+WRITES = frozenset(
+    {"tpk.store", "tpk.scatter", "tpk.atomic_rmw", "tpk.atomic_cas", "func.call", "tpk.barrier"}
+)
 
 
 class Scratch:
@@ -101,6 +108,8 @@ class Lowering:
             )
         if operation.name in WRITES or any(self._writes(region) for region in operation.regions):
             self._before_write(operation)
+        if operation.name not in DEFERRED and operation.name not in SILENT:
+            self.builder.comment(_remark(operation))
         handler(self, operation)
 
     @staticmethod
@@ -317,6 +326,11 @@ class Lowering:
                         continue
                     if reads_memory(tensor) or cost(tensor, costs) >= EXPENSIVE:
                         self.materialise(tensor, operation)
+
+
+def _remark(operation: Operation) -> str:
+    place = operation.location
+    return operation.name if place is None else f"{operation.name}, {PurePath(place.file).name}:{place.line}"
 
 
 def closure(inputs: Iterable[Tensor]) -> list[Tensor]:

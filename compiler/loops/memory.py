@@ -11,8 +11,10 @@ from triton_porting_kit.compiler.loops.tensors import Point, Splat, Tensor
 
 
 def _access(lowering: Lowering, operation: Operation, groups: list[list[Def]], value: Def) -> Access:
-    base, offset, strides, low, high, wrap_start, wrap_size = ([lowering.scalar(d) for d in g] for g in groups[:7])
-    (mask,) = groups[7] or [None]
+    base, offset, strides, low, high, wrap_start, wrap_size = (
+        [lowering.scalar(d) for d in g] for g in groups[:7]
+    )
+    mask = groups[7][0] if groups[7] else None
     wraps = dict(zip(operation.integers("wrap_dims"), zip(wrap_start, wrap_size, strict=True), strict=True))
     return Access(
         value.type.shape or (),
@@ -64,7 +66,9 @@ def _settle_overlaps(lowering: Lowering, operation: Operation, access: Access, i
         if isinstance(tensor, Load):
             other = tensor.access
             same_place = (other.offset, list(other.strides)) == (access.offset, list(access.strides))
-            if other.base == access.base and not (same_place and other.shape == access.shape and not other.wraps):
+            if other.base == access.base and not (
+                same_place and other.shape == access.shape and not other.wraps
+            ):
                 lowering.materialise(tensor, operation)
         elif isinstance(tensor, Gather) and tensor.base == access.base:
             lowering.materialise(tensor, operation)
@@ -112,5 +116,5 @@ def scatter(lowering: Lowering, operation: Operation) -> None:
 def getelementptr(lowering: Lowering, operation: Operation) -> None:
     """Scalar pointer arithmetic: base and one i64 index."""
     base, index = (lowering.scalar(operand) for operand in operation.operands)
-    element = str(operation.attribute("elem_type").value)
+    element = str(operation.required("elem_type").value)
     lowering.scalars[operation.results[0]] = lowering.builder.address(base, [index], element)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from triton_porting_kit.errors import CompilationError, SourceLocation
 from triton_porting_kit.compiler.locations import source_location
+from triton_porting_kit.errors import CompilationError, SourceLocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,11 @@ class Operation:
     def attribute(self, name: str) -> Any | None:
         """MLIR's attribute of that name, or None."""
         attributes = self.handle.attributes
-        return attributes[name] if name in attributes else None
+        return attributes[name] if name in attributes else None  # noqa: SIM401 (MLIR's map has no `get`)
+
+    def required(self, name: str) -> Any:
+        """MLIR's attribute of that name, which the operation cannot be without."""
+        return self.handle.attributes[name]
 
     def integer(self, name: str, default: int | None = None) -> int:
         attribute = self.attribute(name)

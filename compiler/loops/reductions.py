@@ -47,11 +47,11 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
     for tensor, buffer in kept.items():
         tensor.buffer = buffer
     for index, definition in enumerate(operation.results):
-        buffer = results[index]
-        if buffer is None:
+        result = results[index]
+        if result is None:
             lowering.scalars[definition] = values[index]
         else:
-            lowering.define(definition, buffer)
+            lowering.define(definition, result)
 
 
 class _Reducer:
@@ -140,5 +140,3 @@ def _part(builder: LoopBuilder, vector: Value, start: int, lanes: int) -> Value:
         f"{{offsets = [{start}], sizes = [{lanes}], strides = [1]}} : {vector.type} to {type}"
     )
     return builder.pure(text, type, (vector,))
-
-

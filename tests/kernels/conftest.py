@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from triton_porting_kit.kernels import cases, dropout, giou, layer_norm, matmul, softmax, vector_add
 from triton_porting_kit.kernels.arrays import dtype_name
 from triton_porting_kit.kernels.cases import Case

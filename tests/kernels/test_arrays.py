@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+
 from triton_porting_kit.kernels import arrays
 from triton_porting_kit.kernels.dropout import dropout
 from triton_porting_kit.kernels.giou import giou_loss

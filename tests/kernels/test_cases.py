@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from triton_porting_kit.kernels import cases
 from triton_porting_kit.kernels.tolerances import ARITHMETIC, ROUNDING, tolerance
 

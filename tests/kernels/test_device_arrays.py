@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from triton_porting_kit.kernels import cases
 from triton_porting_kit.kernels.arrays import dtype_name
 from triton_porting_kit.kernels.cases import Case

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from triton_porting_kit.kernels import cases, references
 from triton_porting_kit.kernels.cases import Case
 from triton_porting_kit.kernels.layer_norm import layer_norm, layer_norm_backward

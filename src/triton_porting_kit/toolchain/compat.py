@@ -96,7 +96,8 @@ def is_gluon(language: Any) -> bool:
 
 def unsupported_language(backend: str) -> CompilationError:
     return CompilationError(
-        f"backend {backend} compiles Triton kernels, not Gluon ones", remedy="write the kernel with @triton.jit"
+        f"backend {backend} compiles Triton kernels, not Gluon ones",
+        remedy="write the kernel with @triton.jit",
     )
 
 

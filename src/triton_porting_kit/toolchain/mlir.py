@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import threading
 from types import ModuleType
 from typing import Any
 
@@ -83,9 +84,32 @@ def make_context() -> Any:
     return context
 
 
+class _ThreadContext(threading.local):
+    """A context of each thread, made anew after a while: what is once uniqued in a context stays there."""
+
+    USES = 500
+
+    def __init__(self) -> None:
+        self._context: Any = None
+        self._left = 0
+
+    def get(self) -> Any:
+        if self._left == 0:
+            self._context, self._left = make_context(), self.USES
+        self._left -= 1
+        return self._context
+
+
+_thread_context = _ThreadContext()
+
+
 def parse_module(text: str, context: Any | None = None) -> Any:
-    """Parse MLIR text, generic or pretty, into a module. Raises the bindings' ``MLIRError``."""
-    return ir.Module.parse(text, context or make_context())
+    """Parse MLIR text, generic or pretty, into a module. Raises the bindings' ``MLIRError``.
+
+    Without a `context` the module lives in the calling thread's own: making one takes longer than compiling
+    a small kernel.
+    """
+    return ir.Module.parse(text, context or _thread_context.get())
 
 
 def run_passes(module: Any, pipeline: str) -> None:

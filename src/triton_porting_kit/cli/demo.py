@@ -12,6 +12,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
 from triton_porting_kit.kernels import cases, peers
 from triton_porting_kit.kernels.cases import Case
 from triton_porting_kit.kernels.places import DevicePlace

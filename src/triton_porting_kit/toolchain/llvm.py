@@ -36,7 +36,7 @@ def host_features() -> frozenset[str]:
 
 def host_triple() -> str:
     """The triple of this process, e.g. ``x86_64-unknown-linux-gnu``."""
-    return llvm.get_process_triple()
+    return str(llvm.get_process_triple())
 
 
 class LinkedObject:
@@ -97,13 +97,13 @@ def parse(llvm_ir: str, triple: str) -> llvm.ModuleRef:
 def emit_object(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> bytes:
     """A relocatable object of `module`, to which the machine's data layout is given."""
     module.data_layout = str(machine.target_data)
-    return machine.emit_object(module)
+    return bytes(machine.emit_object(module))
 
 
 def emit_assembly(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> str:
     """Assembly text of `module`."""
     module.data_layout = str(machine.target_data)
-    return machine.emit_assembly(module)
+    return str(machine.emit_assembly(module))
 
 
 _CPU_OF_FEATURES = (
@@ -122,7 +122,7 @@ def host_cpu() -> str:
     Under a hypervisor LLVM often takes a CPU for a much older one. What may be executed is decided by the
     features alone.
     """
-    guess = llvm.get_host_cpu_name()
+    guess = str(llvm.get_host_cpu_name())
     features = host_features()
     modern = guess.startswith(("znver4", "znver5", "znver6")) or guess.endswith("rapids")
     if modern or not host_triple().startswith("x86_64"):
