@@ -21,8 +21,8 @@ from triton_porting_kit.driver.device import (
     NativeLaunchEntry,
 )
 from triton_porting_kit.driver.host import _host
-from triton_porting_kit.toolchain.elf import defined_symbols
 from triton_porting_kit.errors import InvalidModule, LaunchError
+from triton_porting_kit.toolchain.elf import defined_symbols
 from triton_porting_kit.toolchain.llvm import LinkedObject
 
 ABI_VERSION = 1

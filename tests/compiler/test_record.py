@@ -69,7 +69,9 @@ def test_an_override_takes_the_place_in_the_record(stages: dict[str, Any], tmp_p
     assert metadata[DIGESTS]["mine"] == digest("my own")
 
 
-@pytest.mark.parametrize(("content", "message"), [("bad", "it is bad"), (" \n", "it is empty"), (None, "No such")])
+@pytest.mark.parametrize(
+    ("content", "message"), [("bad", "it is bad"), (" \n", "it is empty"), (None, "No such")]
+)
 def test_a_bad_override_is_named(stages: dict[str, Any], tmp_path: Any, content: Any, message: str) -> None:
     path = tmp_path / "kernel.mine"
     if content is not None:

@@ -242,7 +242,7 @@ def test_arrays_on_streams(device: HostDevice) -> None:
     device.destroy_stream(stream)
 
 
-def test_what_the_autotuner_asks_for(device: Device) -> None:
+def test_what_the_autotuner_asks_for(device: HostDevice) -> None:
     array = DeviceArray.from_numpy(np.arange(6, dtype=np.int32).reshape(2, 3), device)
     copy = array.T.clone()
     assert copy.is_contiguous()

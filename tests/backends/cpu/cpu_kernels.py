@@ -1,7 +1,5 @@
 """Kernels that the tests of this folder launch."""
 
-# ruff: noqa: ANN001, ANN201
-
 import triton
 import triton.language as tl
 

@@ -57,7 +57,8 @@ def test_a_foreign_driver_that_is_active_goes_first(script: Script, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("name", "fallback", "expected"), [("zebra", True, "cpu"), ("ant", True, "ant"), ("zebra", False, "zebra")]
+    ("name", "fallback", "expected"),
+    [("zebra", True, "cpu"), ("ant", True, "ant"), ("zebra", False, "zebra")],
 )
 def test_exactly_one_of_the_kits_backends(
     name: str, fallback: bool, expected: str, script: Script, monkeypatch: pytest.MonkeyPatch
@@ -88,4 +89,7 @@ import sys
 heavy = ("llvmlite", "numba_cuda_mlir", "torch", "triton_porting_kit.driver.host")
 print([name for name in heavy if name in sys.modules])
 """
-    assert script(source, before="import triton\n" + source.replace("print", "assert not ").strip() + "\n") == "[]\n"
+    assert (
+        script(source, before="import triton\n" + source.replace("print", "assert not ").strip() + "\n")
+        == "[]\n"
+    )

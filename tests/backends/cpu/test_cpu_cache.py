@@ -52,7 +52,9 @@ def test_a_second_process_runs_no_stage(script: Script) -> None:
     source = COUNT_STAGES + RUN + "print(hits)"
     assert script(source).strip() == "[False]"
     # Not only does Triton call it a hit: the stages' modules are never imported.
-    loaded = "import sys; print([m for m in sys.modules if m.startswith('triton_porting_kit.compiler.loops')])"
+    loaded = (
+        "import sys; print([m for m in sys.modules if m.startswith('triton_porting_kit.compiler.loops')])"
+    )
     assert script(source + "\n" + loaded).splitlines() == ["[True]", "[]"]
 
 
@@ -252,9 +254,7 @@ def test_folders_above(array: Array, cache: Path) -> None:
     launch(array)
 
 
-def test_a_group_that_writes_is_warned_of(
-    array: Array, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_group_that_writes_is_warned_of(array: Array, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from triton_porting_kit import trust
 
     cache.chmod(0o770)

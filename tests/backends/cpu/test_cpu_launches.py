@@ -235,7 +235,8 @@ REFUSE_PROGRAMS = """
 import os, sys
 os.environ["PATH"] = ""
 os.environ.pop("CXX", None), os.environ.pop("CC", None)
-FORBIDDEN = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "pty.spawn")
+FORBIDDEN = ("subprocess.Popen", "pty.spawn", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork",
+             "os.forkpty")
 
 def refuse(event, arguments):
     if event in FORBIDDEN:

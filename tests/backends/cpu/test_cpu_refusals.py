@@ -13,8 +13,8 @@ import triton.language as tl
 from cpu_kernels import add_constant
 from cpu_scripts import Script
 
-from triton_porting_kit.errors import CompilationError, InvalidPointer, OutOfMemory
 from triton_porting_kit.driver import DeviceArray
+from triton_porting_kit.errors import CompilationError, InvalidModule, InvalidPointer, OutOfMemory
 
 Array = Callable[..., Any]
 
@@ -43,6 +43,26 @@ def test_an_operation_that_cannot_be_compiled(array: Array) -> None:
     assert error.remedy
 
 
+@pytest.mark.parametrize("stage", ["structured", "loops"])
+def test_a_defect_of_the_compiler_names_the_line(
+    stage: str, array: Array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from triton_porting_kit.compiler.loops import handlers
+    from triton_porting_kit.compiler.structured import importer
+
+    def fail(*_: Any) -> None:
+        raise KeyError("f1")
+
+    if stage == "structured":
+        monkeypatch.setitem(importer._HANDLERS, "tt.store", fail)
+    else:
+        monkeypatch.setitem(handlers.HANDLERS, "tpk.store", fail)
+    with pytest.raises(CompilationError, match="failed with KeyError: 'f1'") as caught:
+        add_constant[(1,)](array([0.0] * 8), 8, AMOUNT=1, BLOCK=8)
+    assert caught.value.location is not None
+    assert caught.value.location.line == line_of(add_constant, "tl.store")
+
+
 def test_gluon(script: Script) -> None:
     result = script.run("""
 from triton.experimental import gluon
@@ -58,8 +78,17 @@ copy[(1,)](array([1.0]), array([2.0]))
     assert "CompilationError: backend cpu compiles Triton kernels, not Gluon ones" in result.stderr
 
 
-@pytest.mark.parametrize("options", [{"num_warps": 3}, {"num_warps": 0}, {"num_warps": -4}, {"num_warps": "4"},
-                                     {"num_ctas": 0}, {"num_stages": -1}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_warps": 3},
+        {"num_warps": 0},
+        {"num_warps": -4},
+        {"num_warps": "4"},
+        {"num_ctas": 0},
+        {"num_stages": -1},
+    ],
+)
 def test_options_that_make_no_sense(options: dict[str, Any], array: Array) -> None:
     (name,) = options
     with pytest.raises(CompilationError, match=name):
@@ -75,7 +104,6 @@ def test_options_that_make_no_sense(options: dict[str, Any], array: Array) -> No
         {"num_ctas": 2},
         {"maxnreg": 64},
         {"enable_fp_fusion": False},
-        {"debug": True},
         {"sanitize_overflow": False},
         {"launch_cooperative_grid": True},
         {"launch_pdl": True},
@@ -132,30 +160,44 @@ def test_a_wrong_element_type(array: Array, device: Any) -> None:
 
 
 def test_pointers_that_are_not_there(device: Any) -> None:
-    freed = device.memalloc(64)
+    live, freed = device.memalloc(64), device.memalloc(64)
     device.memfree(freed)
-    live = device.memalloc(64)
-    buffer = bytearray(64)
-    for bad in (0, freed if freed != live else 0xDEAD0000, 12345, 2**64 - 8):
-        for call in (
-            lambda bad=bad: device.memfree(bad),
-            lambda bad=bad: device.memcpy_htod(bad, buffer),
-            lambda bad=bad: device.memset(bad, 0, 64),
-            lambda bad=bad: device.memcpy_dtod(bad, live, 64),
-        ):
-            if bad == 0 or call.__code__.co_names[0] == "memfree":
-                with pytest.raises(InvalidPointer):
-                    call()
-    for call in (
+    for free in (0, freed, live + 8, 12345, 2**64 - 8):
+        with pytest.raises(InvalidPointer, match="memfree"):
+            device.memfree(free)
+    copies: list[Callable[[], None]] = [
+        lambda: device.memcpy_htod(0, bytearray(8)),
+        lambda: device.memcpy_dtoh(bytearray(8), 0),
+        lambda: device.memset(0, 0, 8),
+        lambda: device.memcpy_dtod(0, live, 8),
+        lambda: device.memcpy_dtod(live, 0, 8),
+        # More than there is.
         lambda: device.memcpy_htod(live, bytearray(65)),
         lambda: device.memcpy_dtoh(bytearray(65), live),
         lambda: device.memset(live, 0, 65),
         lambda: device.memset(live, 0, 2**63),
         lambda: device.memcpy_dtod(live, live, 2**64 - 1),
-    ):
+    ]
+    for copy in copies:
         with pytest.raises(InvalidPointer):
-            call()
+            copy()
     device.memfree(live)
+
+
+def test_copies_to_freed_memory(script: Script) -> None:
+    printed = script("""
+device, names = driver.active.device, []
+freed = device.memalloc(64)
+device.memfree(freed)
+for call in (lambda: device.memcpy_htod(freed, bytearray(64)), lambda: device.memset(freed, 0, 64),
+             lambda: device.memcpy_dtoh(bytearray(64), freed), lambda: device.memcpy_dtod(freed, freed, 64)):
+    try:
+        call()
+    except Exception as error:
+        names.append(type(error).__name__)
+print(names)
+""")
+    assert printed == f"{['InvalidPointer'] * 4}\n"
 
 
 def test_too_much_memory(device: Any) -> None:
@@ -172,23 +214,19 @@ def test_a_null_pointer_that_is_not_read(array: Array) -> None:
     kernel[(1, 1, 1)](0, 0, 1, 8)
 
 
-def test_a_scratch_that_is_too_large(script: Script) -> None:
-    """A tile whose buffers do not fit is refused before it runs."""
-    result = script.run("""
-@triton.jit
-def huge(x, N: tl.constexpr):
-    at = tl.arange(0, N)
-    value = tl.load(x + at)
-    tl.store(x + at, tl.cumsum(value) + tl.flip(tl.cumsum(value * 2)))
+def test_a_scratch_that_is_too_large(array: Array, device: Any) -> None:
+    """A kernel whose buffers do not fit is refused before it runs."""
+    kernel = add_constant.warmup(array([0.0] * 8), 8, AMOUNT=1, BLOCK=8, grid=(1,))
+    from triton_porting_kit.toolchain import llvm
 
-try:
-    huge[(1,)](array([0.0] * 8), N=1 << 20)
-except Exception as error:
-    print(type(error).__name__)
-else:
-    print("ran")
-""", TRITON_MAX_TENSOR_NUMEL=str(1 << 20))
-    assert result.returncode in (0, 1) or result.returncode == -11, result.stderr
+    text = kernel.asm["llir"]
+    before, found, after = text.partition("@add_constant__scratch_bytes = ")
+    assert found
+    size = after.partition("\n")[0]
+    text = before + found + size.replace("i64 0", f"i64 {1 << 40}") + after[len(size) :]
+    binary = llvm.emit_object(llvm.parse(text, llvm.host_triple()), llvm.target_machine())
+    with pytest.raises(InvalidModule, match=f"{1 << 40} bytes of scratch"):
+        device.load_module(binary, "add_constant")
 
 
 # --- errors in kernels ------------------------------------------------------------------------------
