@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
@@ -76,7 +77,7 @@ class Access:
                 offsets = builder.mul(
                     builder.iota(point.width, "i64"), builder.broadcast(stride, point.width)
                 )
-        return builder.address(self.base, terms, self.element), offsets
+        return builder.address(self.base, terms, types.storage(self.element)), offsets
 
     @staticmethod
     def _wrapped_lanes(
@@ -142,7 +143,7 @@ class Access:
         lanes = point.width if point.axis >= 0 else 1
         fill = evaluation.at(other, point) if other is not None else None
         if offsets is not None:
-            pointers = lane_memory.pointers_at(builder, pointer, offsets, self.element)
+            pointers = lane_memory.pointers_at(builder, pointer, offsets, types.storage(self.element))
             return lane_memory.gather(
                 builder, pointers, self.element, floor=evaluation.floor, mask=mask, fill=fill
             )
@@ -158,7 +159,7 @@ class Access:
         lanes = point.width if point.axis >= 0 else 1
         value = builder.broadcast(value, lanes)
         if offsets is not None:
-            pointers = lane_memory.pointers_at(builder, pointer, offsets, self.element)
+            pointers = lane_memory.pointers_at(builder, pointer, offsets, types.storage(self.element))
             lane_memory.scatter(builder, pointers, value, mask)
         else:
             lane_memory.write(builder, pointer, value, mask)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.lane_memory import zero
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.program import Def, Operation
 from triton_porting_kit.compiler.loops.tensors import Point
@@ -97,8 +98,8 @@ def _each(
         if mask is None:
             return perform(pointer, arguments)
         wanted = evaluation.at(tensors[-1], point)
-        zero = _zero(builder, element)
-        return builder.if_else(wanted, lambda: [perform(pointer, arguments)], lambda: [zero])[0]
+        nothing = zero(builder, element)
+        return builder.if_else(wanted, lambda: [perform(pointer, arguments)], lambda: [nothing])[0]
 
     if result.type.shape is None:
         builder.forget_reads()
@@ -115,7 +116,3 @@ def _each(
     lowering.tile(operation, result.type.shape, tensors, body, lanes=1)
     if buffer is not None:
         lowering.define(result, buffer)
-
-
-def _zero(builder: LoopBuilder, element: str) -> Value:
-    return builder.constant(0, element)

@@ -370,9 +370,6 @@ def float_literal(value: float, type: str) -> str:
     """An MLIR literal for `value` that keeps every bit (hexadecimal for what decimal cannot say)."""
     import struct
 
-    if type == "bf16":
-        bits = struct.unpack("<I", struct.pack("<f", value))[0] >> 16
-        return f"0x{bits:04X}"
     to, back, digits = _FLOAT_BITS[type]
     bits = struct.unpack(back, struct.pack(to, value))[0]
     return f"0x{bits:0{digits}X}"

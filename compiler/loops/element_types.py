@@ -25,6 +25,15 @@ def byte_size(element: str) -> int:
     return BITS[element] // 8
 
 
+def register(element: str) -> str:
+    """The type an element has in registers.
+
+    bfloat16 is held as the integer of its bits: of a scalar of its own type, LLVM makes a float and back where
+    it passes a branch, with an instruction that flushes denormals.
+    """
+    return "i16" if element == "bf16" else element
+
+
 def storage(element: str) -> str:
     """The type that an element is read and written as (see `lane_memory`)."""
     if element == "i1":

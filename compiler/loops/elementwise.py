@@ -38,18 +38,18 @@ class Entry:
 def _float_binary(name: str, *, contract: bool = False) -> Emit:
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
         flags = " fastmath<contract>" if contract and mode.fuse_multiply_add else ""
-        a, b = (widen(builder, value) for value in values)
-        return [narrow(builder, builder.binary(name, a, b, flags), values[0].element)]
+        a, b = _wide_operands(builder, operation, values)
+        return [narrow(builder, builder.binary(name, a, b, flags), _result_element(operation))]
 
     return emit
 
 
 def _float_unary(name: str) -> Emit:
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
-        wide = [widen(builder, value) for value in values]
+        wide = _wide_operands(builder, operation, values)
         type = wide[0].type
         text = f"{name} {', '.join(value.name for value in wide)} : {type}"
-        return [narrow(builder, builder.pure(text, type, wide), values[0].element)]
+        return [narrow(builder, builder.pure(text, type, wide), _result_element(operation))]
 
     return emit
 
@@ -58,13 +58,12 @@ def _function(function: Callable[[LoopBuilder, Value, bool], Value], fallback: s
     """A function with code of ours for f32 (and the 16-bit types through it); others go to the C library."""
 
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
-        (value,) = values
-        wide = widen(builder, value)
+        (wide,) = _wide_operands(builder, operation, values)
         if wide.element == "f32":
             result = function(builder, wide, mode.has_scalef)
         else:
             result = builder.pure(f"{fallback} {wide.name} : {wide.type}", wide.type, (wide,))
-        return [narrow(builder, result, value.element)]
+        return [narrow(builder, result, _result_element(operation))]
 
     return emit
 
@@ -133,7 +132,7 @@ def _compare_integers(
 def _compare_floats(
     builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]
 ) -> list[Value]:
-    a, b = (widen(builder, value) for value in values)
+    a, b = _wide_operands(builder, operation, values)
     predicate = CMPF[operation.integer("predicate")]
     type = vector_type("i1", a.lanes)
     return [builder.pure(f"arith.cmpf {predicate}, {a.name}, {b.name} : {a.type}", type, (a, b))]
@@ -146,67 +145,108 @@ def _select(builder: LoopBuilder, mode: Mode, operation: Operation, values: list
 def _cast(name: str) -> Emit:
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
         (value,) = values
-        element = operation.results[0].type.element
-        return [convert(builder, name, value, element)]
+        source = operation.operands[0].type.element
+        toward_zero = operation.integer("roundingmode", 0) == _TOWARD_ZERO
+        return [convert(builder, name, value, source, _result_element(operation), toward_zero=toward_zero)]
 
     return emit
 
 
-def convert(builder: LoopBuilder, name: str, value: Value, element: str) -> Value:
-    """An ``arith`` cast of `value` to another element type, through f32 where a 16-bit float is involved."""
-    type = vector_type(element, value.lanes)
-    if name == "arith.truncf" and element == "bf16" and value.element == "f32":
+_TOWARD_ZERO = 3  # of upstream's rounding modes
+
+
+def convert(
+    builder: LoopBuilder, name: str, value: Value, source: str, target: str, *, toward_zero: bool = False
+) -> Value:
+    """The ``arith`` cast `name` of a value of element type `source` to `target`, rounded once."""
+    if name == "arith.truncf":
+        return _truncate(builder, value, source, target, toward_zero)
+    if name in ("arith.sitofp", "arith.uitofp") and target in types.NARROW_FLOATS:
+        return _from_integer(builder, name, value, source, target)
+    if name != "arith.bitcast":
+        value = widen(builder, value, source)
+    return builder.cast(name, value, vector_type(types.register(target), value.lanes))
+
+
+def _truncate(builder: LoopBuilder, value: Value, source: str, target: str, toward_zero: bool) -> Value:
+    value = widen(builder, value, source)
+    if value.element == "f64" and target in types.NARROW_FLOATS:
+        # Through f32 without rounding twice: a last bit that is set says that something was cut off.
+        value = functions.truncate_to_odd(builder, value)
+    if toward_zero:
+        nearest = narrow(builder, value, target)
+        return functions.step_back(builder, nearest, widen(builder, nearest, target), value)
+    if target == "bf16":
         return functions.round_to_bf16(builder, value)
-    if name in ("arith.sitofp", "arith.uitofp") and element in types.NARROW_FLOATS:
-        wide = builder.cast(name, value, vector_type("f32", value.lanes))
-        return convert(builder, "arith.truncf", wide, element)
-    if name in ("arith.fptosi", "arith.fptoui"):
-        return builder.cast(name, widen(builder, value), type)
-    return builder.cast(name, value, type)
+    return builder.cast("arith.truncf", value, vector_type(target, value.lanes))
 
 
-def widen(builder: LoopBuilder, value: Value) -> Value:
+def _from_integer(builder: LoopBuilder, name: str, value: Value, source: str, target: str) -> Value:
+    """An integer to a 16-bit float. What f32 holds of it decides for f16, whose range ends before f32 is inexact."""
+    wide = "f32"
+    if target == "bf16" and types.BITS[source] > 16:
+        wide = "f64"
+        if source == "i64":
+            value = functions.sticky_integer(builder, value)
+    number = builder.cast(name, value, vector_type(wide, value.lanes))
+    return _truncate(builder, number, wide, target, False)
+
+
+def widen(builder: LoopBuilder, value: Value, element: str) -> Value:
     """f16 and bf16 as f32; everything else as it is."""
-    if value.element in types.NARROW_FLOATS:
+    if element == "bf16":
+        return functions.bf16_to_f32(builder, value)
+    if element == "f16":
         return builder.cast("arith.extf", value, vector_type("f32", value.lanes))
     return value
 
 
 def narrow(builder: LoopBuilder, value: Value, element: str) -> Value:
-    """Round an f32 back to the 16-bit type it came from."""
-    if value.element == element:
-        return value
-    return convert(builder, "arith.truncf", value, element)
+    """Round an f32 back to the 16-bit type that `widen` took; others pass through."""
+    return _truncate(builder, value, "f32", element, False) if element in types.NARROW_FLOATS else value
+
+
+def _wide_operands(builder: LoopBuilder, operation: Operation, values: list[Value]) -> list[Value]:
+    elements = (operand.type.element for operand in operation.operands)
+    return [widen(builder, value, element) for value, element in zip(values, elements, strict=True)]
+
+
+def _result_element(operation: Operation) -> str:
+    return operation.results[0].type.element
 
 
 def _clamp(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
     """``min(max(x, low), high)``; a NaN passes through only with `propagate_nan`."""
-    x, low, high = (widen(builder, value) for value in values)
+    x, low, high = _wide_operands(builder, operation, values)
     propagate = bool(operation.integer("propagate_nan", 0))
     maximum, minimum = (
         ("arith.maximumf", "arith.minimumf") if propagate else ("arith.maxnumf", "arith.minnumf")
     )
     result = builder.binary(minimum, builder.binary(maximum, x, low), high)
-    return [narrow(builder, result, values[0].element)]
+    return [narrow(builder, result, _result_element(operation))]
 
 
 def _absolute(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
     (value,) = values
+    if _result_element(operation) == "bf16":
+        return [builder.binary("arith.andi", value, builder.constant(0x7FFF, value.type))]
     return [builder.pure(f"math.absf {value.name} : {value.type}", value.type, (value,))]
 
 
 def _negate(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
     (value,) = values
+    if _result_element(operation) == "bf16":
+        return [builder.binary("arith.xori", value, builder.constant(0x8000, value.type))]
     return [builder.pure(f"arith.negf {value.name} : {value.type}", value.type, (value,))]
 
 
 def _reciprocal_root(
     builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]
 ) -> list[Value]:
-    wide = widen(builder, values[0])
+    (wide,) = _wide_operands(builder, operation, values)
     root = builder.pure(f"math.sqrt {wide.name} : {wide.type}", wide.type, (wide,))
     result = builder.binary("arith.divf", builder.constant(1.0, wide.type), root)
-    return [narrow(builder, result, values[0].element)]
+    return [narrow(builder, result, _result_element(operation))]
 
 
 OPERATIONS: dict[str, Entry] = {

@@ -105,10 +105,17 @@ def _scale(builder: LoopBuilder, value: Value, exponent: Value, has_scalef: bool
     return value
 
 
-def round_to_bf16(builder: LoopBuilder, value: Value) -> Value:
-    """f32 to bf16, to nearest even, denormals and NaN kept (x86's own instruction flushes denormals)."""
+def bf16_to_f32(builder: LoopBuilder, value: Value) -> Value:
+    """The f32 of bfloat16 patterns (i16)."""
     integers = vector_type("i32", value.lanes)
-    halves = vector_type("i16", value.lanes)
+    bits = builder.cast("arith.extui", value, integers)
+    shifted = builder.binary("arith.shli", bits, builder.constant(16, integers))
+    return builder.cast("arith.bitcast", shifted, vector_type("f32", value.lanes))
+
+
+def round_to_bf16(builder: LoopBuilder, value: Value) -> Value:
+    """f32 to bfloat16 patterns (i16), to nearest even, denormals and NaN kept (x86's own instruction flushes)."""
+    integers = vector_type("i32", value.lanes)
     bits = builder.cast("arith.bitcast", value, integers)
     sixteen = builder.constant(16, integers)
     odd = builder.binary(
@@ -118,5 +125,51 @@ def round_to_bf16(builder: LoopBuilder, value: Value) -> Value:
     rounded = builder.binary("arith.addi", bits, bias)
     quiet = builder.binary("arith.ori", bits, builder.constant(0x400000, integers))
     chosen = builder.select(_compare(builder, "uno", value, value), quiet, rounded)
-    high = builder.cast("arith.trunci", builder.binary("arith.shrui", chosen, sixteen), halves)
-    return builder.cast("arith.bitcast", high, vector_type("bf16", value.lanes))
+    high = builder.binary("arith.shrui", chosen, sixteen)
+    return builder.cast("arith.trunci", high, vector_type("i16", value.lanes))
+
+
+def truncate_to_odd(builder: LoopBuilder, value: Value) -> Value:
+    """f64 to f32 toward zero, with the last bit set where that is inexact.
+
+    Rounded once more to at most 22 bits, it gives what rounding `value` gives (Boldo and Melquiond, "When
+    double rounding is odd", 2005).
+    """
+    single, integers = vector_type("f32", value.lanes), vector_type("i32", value.lanes)
+    nearest = builder.cast("arith.truncf", value, single)
+    back = builder.cast("arith.extf", nearest, value.type)
+    bits = builder.cast("arith.bitcast", step_back(builder, nearest, back, value), integers)
+    marked = builder.binary("arith.ori", bits, builder.constant(1, integers))
+    chosen = builder.select(_compare(builder, "one", back, value), marked, bits)
+    return builder.cast("arith.bitcast", chosen, single)
+
+
+def step_back(builder: LoopBuilder, rounded: Value, back: Value, value: Value) -> Value:
+    """`rounded`, or the next number toward zero where it is farther from zero than the `value` it was made of.
+
+    `back` is `rounded` in the type of `value`.
+    """
+    away = _compare(builder, "ogt", _magnitude(builder, back), _magnitude(builder, value))
+    integers = vector_type({"f16": "i16", "f32": "i32"}.get(rounded.element, rounded.element), value.lanes)
+    bits = builder.cast("arith.bitcast", rounded, integers)
+    below = builder.binary("arith.subi", bits, builder.constant(1, integers))
+    return builder.cast("arith.bitcast", builder.select(away, below, bits), rounded.type)
+
+
+def _magnitude(builder: LoopBuilder, value: Value) -> Value:
+    return builder.pure(f"math.absf {value.name} : {value.type}", value.type, (value,))
+
+
+def sticky_integer(builder: LoopBuilder, value: Value) -> Value:
+    """An i64 of at most 52 significant bits that rounds to the same numbers of few bits.
+
+    Where `value` is large, its last 12 bits are gathered into the one above them.
+    """
+    low = builder.binary("arith.andi", value, builder.constant(0xFFF, value.type))
+    none = builder.compare("eq", low, builder.constant(0, value.type))
+    zero, unit = builder.constant(0, value.type), builder.constant(0x1000, value.type)
+    kept = builder.binary("arith.andi", value, builder.constant(-0x1000, value.type))
+    gathered = builder.binary("arith.ori", kept, builder.select(none, zero, unit))
+    shifted = builder.binary("arith.addi", value, builder.constant(1 << 51, value.type))
+    small = builder.compare("ult", shifted, builder.constant(1 << 52, value.type))
+    return builder.select(small, value, gathered)

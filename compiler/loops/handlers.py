@@ -6,8 +6,10 @@ import re
 import struct
 
 from triton_porting_kit.compiler.loops import atomics, control_flow, dots, memory, reductions, scans
+from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import OPERATIONS, Entry
+from triton_porting_kit.compiler.loops.lane_memory import zero
 from triton_porting_kit.compiler.loops.lowering import DEFERRED, Handler, Lowering
 from triton_porting_kit.compiler.loops.program import Def, Operation
 from triton_porting_kit.compiler.loops.tensors import (
@@ -39,7 +41,7 @@ def _elementwise(entry: Entry) -> Handler:
             scalars = [operand.value for operand in operands if isinstance(operand, Splat)]
             if len(scalars) == len(operands):
                 value = compute(lowering.builder, scalars)
-                lowering.define(definition, Splat(shape, value))
+                lowering.define(definition, Splat(shape, value, definition.type.element))
             else:
                 tensor = Elementwise(shape, definition.type.element, operands, compute, entry.cost)
                 lowering.define(definition, tensor)
@@ -57,7 +59,7 @@ def _constant(lowering: Lowering, operation: Operation) -> None:
         shape = definition.type.shape
         assert shape is not None
         literal = _scalar_literal(str(attribute))
-        lowering.define(definition, Splat(shape, _scalar_constant(lowering, literal, element)))
+        lowering.define(definition, Splat(shape, _scalar_constant(lowering, literal, element), element))
         return
     literal = str(attribute).partition(" : ")[0]
     lowering.scalars[definition] = _scalar_constant(lowering, literal, element)
@@ -72,6 +74,9 @@ def _scalar_literal(text: str) -> str:
 def _scalar_constant(lowering: Lowering, literal: str, element: str) -> Value:
     if literal in ("true", "false"):
         return lowering.builder.constant(int(literal == "true"), "i1")
+    if element == "bf16":
+        bits = int(literal, 16) if literal.startswith("0x") else bf16_bits(float(literal))
+        return lowering.builder.constant(bits, types.register(element))
     if element.startswith(("i", "u")):
         return lowering.builder.constant(int(literal, 0), element)
     if literal.startswith("0x"):
@@ -83,17 +88,22 @@ def _scalar_constant(lowering: Lowering, literal: str, element: str) -> Value:
 def _float_from_bits(bits: int, element: str) -> float | None:
     """The number of a bit pattern; None for NaN, whose payload must not pass through Python."""
     formats = {"f16": ("<H", "<e"), "f32": ("<I", "<f"), "f64": ("<Q", "<d")}
-    if element == "bf16":
-        element, bits = "f32", bits << 16
     raw, number = formats[element]
     value = struct.unpack(number, struct.pack(raw, bits))[0]
     return None if value != value else value
 
 
+def bf16_bits(value: float) -> int:
+    """The pattern of the bfloat16 nearest to `value`."""
+    bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+
+
 def _splat(lowering: Lowering, operation: Operation) -> None:
     definition = operation.results[0]
     assert definition.type.shape is not None
-    lowering.define(definition, Splat(definition.type.shape, lowering.scalar(operation.operands[0])))
+    value = lowering.scalar(operation.operands[0])
+    lowering.define(definition, Splat(definition.type.shape, value, definition.type.element))
 
 
 def _range(lowering: Lowering, operation: Operation) -> None:
@@ -114,7 +124,7 @@ def _reshape(lowering: Lowering, operation: Operation) -> None:
 def reshaped(lowering: Lowering, source: Tensor, shape: tuple[int, ...], operation: Operation) -> Tensor:
     """`source` with its elements in the same row-major order under another shape."""
     if isinstance(source, Splat):
-        return Splat(shape, source.value)
+        return Splat(shape, source.value, source.element)
     dimensions = unit_reshape(source.shape, shape)
     if dimensions is not None:
         return Reindexed(shape, source, dimensions)
@@ -142,7 +152,9 @@ def _transpose(lowering: Lowering, operation: Operation) -> None:
 
 
 def _reindexed(shape: tuple[int, ...], source: Tensor, dimensions: list[int | None]) -> Tensor:
-    return Splat(shape, source.value) if isinstance(source, Splat) else Reindexed(shape, source, dimensions)
+    if isinstance(source, Splat):
+        return Splat(shape, source.value, source.element)
+    return Reindexed(shape, source, dimensions)
 
 
 def _empty(lowering: Lowering, operation: Operation) -> None:
@@ -171,11 +183,11 @@ def _poison(lowering: Lowering, operation: Operation) -> None:
     if definition.type.shape is None:
         lowering.scalars[definition] = value
     else:
-        lowering.define(definition, Splat(definition.type.shape, value))
+        lowering.define(definition, Splat(definition.type.shape, value, definition.type.element))
 
 
 def _zero_of(lowering: Lowering, definition: Def) -> Value:
-    return lowering.builder.constant(0, definition.type.element)
+    return zero(lowering.builder, definition.type.element)
 
 
 def _null(lowering: Lowering, operation: Operation) -> None:

@@ -21,6 +21,7 @@ def to_storage(builder: LoopBuilder, value: Value) -> Value:
 
 def from_storage(builder: LoopBuilder, value: Value, element: str) -> Value:
     """The inverse of `to_storage`."""
+    element = types.register(element)
     if value.element == element:
         return value
     return builder.cast("arith.trunci" if element == "i1" else "arith.bitcast", value, _like(value, element))
@@ -34,7 +35,7 @@ def zero(builder: LoopBuilder, element: str) -> Value:
     """The scalar whose bits are all zero."""
     if element == "!llvm.ptr":
         return builder.pure("llvm.mlir.zero : !llvm.ptr", element, ())
-    return builder.constant(0, element)
+    return builder.constant(0, types.register(element))
 
 
 def pointers_at(builder: LoopBuilder, base: Value, offsets: Value, unit: str) -> Value:

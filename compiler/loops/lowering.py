@@ -131,7 +131,7 @@ class Lowering:
     def tensor(self, definition: Def) -> Tensor:
         """The tensor of a value; a scalar stands for a rank-0 tensor."""
         known = self.tensors.get(definition)
-        return known if known is not None else Splat((), self.scalars[definition])
+        return known if known is not None else Splat((), self.scalars[definition], definition.type.element)
 
     def define(self, definition: Def, tensor: Tensor) -> None:
         """Record what a tensor value is."""

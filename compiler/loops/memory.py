@@ -43,7 +43,7 @@ def load(lowering: Lowering, operation: Operation) -> None:
 
 def _shaped(other: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:
     """A scalar fill value as a tensor of the access's shape."""
-    return Splat(shape, other.value) if isinstance(other, Splat) else other
+    return Splat(shape, other.value, other.element) if isinstance(other, Splat) else other
 
 
 def store(lowering: Lowering, operation: Operation) -> None:

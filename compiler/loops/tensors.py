@@ -77,8 +77,8 @@ class Tensor(ABC):
 class Splat(Tensor):
     """One scalar everywhere."""
 
-    def __init__(self, shape: tuple[int, ...], value: Value) -> None:
-        super().__init__(shape, value.type)
+    def __init__(self, shape: tuple[int, ...], value: Value, element: str) -> None:
+        super().__init__(shape, element)
         self.value = value
 
     def at(self, evaluation: Evaluation, point: Point) -> Value:
