@@ -47,7 +47,7 @@ class Access:
         for dimension, (start, period) in self.wraps.items():
             first = self._wrapped_start(builder, start, period)
             last = builder.add(first, builder.i64(self.shape[dimension]))
-            condition = builder.logical_and(condition, builder.compare("sge", first, builder.i64(0)))
+            condition = builder.logical_and(condition, builder.compare("sge", start, builder.i64(0)))
             condition = builder.logical_and(condition, builder.compare("sle", last, period))
         return condition
 
@@ -87,7 +87,7 @@ class Access:
         start, size = wrap
         first = Access._wrapped_start(builder, start, size)
         once = builder.logical_and(
-            builder.compare("sge", first, builder.i64(0)), builder.compare("sle", builder.i64(tile), size)
+            builder.compare("sge", start, builder.i64(0)), builder.compare("sle", builder.i64(tile), size)
         )
         iota = builder.iota(width, "i64")
         sizes = builder.broadcast(size, width)

@@ -148,7 +148,7 @@ class LoopBuilder:
         elif element == "i1":
             literal, number = ("true" if value else "false"), int(value)
         else:
-            number = _wrapped(int(value), int(element[1:]))
+            number = _wrapped(int(value), 64 if element == "index" else int(element[1:]))
             literal = str(number)
         if type.startswith("vector<"):
             text = f"arith.constant dense<{literal}> : {type}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 
-from triton_porting_kit.compiler.loops import atomics, control_flow, dots, memory, reductions, scans
+from triton_porting_kit.compiler.loops import atomics, control_flow, dots, memory, rearrange, reductions, scans
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import OPERATIONS, Entry
@@ -224,6 +224,8 @@ _DEFERRED: dict[str, Handler] = {
     "tpk.range": _range,
     "tpk.load": memory.load,
     "tpk.gather": memory.gather,
+    "tpk.join": rearrange.join,
+    "tpk.split": rearrange.split,
     "ub.poison": _poison,
 }
 
@@ -241,6 +243,9 @@ HANDLERS: dict[str, Handler] = {
     "tpk.scatter": memory.scatter,
     "tpk.atomic_rmw": atomics.read_modify_write,
     "tpk.atomic_cas": atomics.compare_and_swap,
+    "tensor.concat": rearrange.concat,
+    "tpk.gather_along": rearrange.gather_along,
+    "tpk.histogram": rearrange.histogram,
     "tpk.reduce": reductions.reduce,
     "tpk.scan": scans.scan,
     "linalg.matmul": dots.matmul,

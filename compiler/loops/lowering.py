@@ -90,12 +90,17 @@ class Lowering:
 
     # --- program order ---------------------------------------------------------------------------
 
-    def block(self, block: Block) -> None:
-        """Lower the operations of a block in order; what it takes from scratch is free again afterwards."""
+    def block(self, block: Block, finish: Callable[[], None] | None = None) -> None:
+        """Lower the operations of a block in order, then `finish`.
+
+        What they take from scratch is free again afterwards.
+        """
         outer, self._block = self._block, block
         mark = self.scratch.mark
         for operation in block.operations:
             self.operation(operation)
+        if finish is not None:
+            finish()
         self._block = outer
         self.scratch.release(mark)
 
