@@ -27,7 +27,7 @@ demo: $(VENV)/.installed ## install the kit and run its kernels on this CPU, che
 	$(BIN)/tpk demo
 
 test: lint ## install with test tools, check the code, run every test
-	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS)
 
 test-all: test ## the tests, then the demo and the quick benchmark
 	$(BIN)/tpk demo

@@ -101,6 +101,45 @@ def unsupported_language(backend: str) -> CompilationError:
     )
 
 
+# --- compiling without running --------------------------------------------------------------------------
+
+
+def front_end_module(
+    kernel: Any,
+    signature: Mapping[str, str],
+    constants: Mapping[str, Any],
+    attributes: Mapping[tuple[int, ...], Any],
+    backend: Any,
+    options: Any,
+) -> Any:
+    """The Triton module of a kernel, before any pass, from types by argument name (``constexpr`` for constants).
+
+    Raises Triton's own ``CompilationError``.
+    """
+    from triton.compiler import ASTSource
+
+    source = ASTSource(fn=kernel, signature=signature, constexprs=constants, attrs=attributes)
+    context = triton_ir.context()
+    triton_ir.load_dialects(context)
+    backend.load_dialects(context)
+    functions = backend.get_codegen_implementation(options)
+    return source.make_ir(backend.target, options, functions, backend.get_module_map(), context)
+
+
+def definition_line(kernel: Any) -> int:
+    """The line of a kernel's ``def``, from which Triton's own error messages count."""
+    return int(getattr(kernel, "def_file_line_number", kernel.starting_line_number))
+
+
+def backend_stages(backend: Any, options: Any) -> dict[str, Any]:
+    """The stages of any backend, in order: functions of an artefact and the metadata, by name."""
+    from triton.backends.compiler import Language
+
+    stages: dict[str, Any] = {}
+    backend.add_stages(stages, options, Language.TRITON)
+    return stages
+
+
 # --- the compile cache -------------------------------------------------------------------------------
 
 
