@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 import struct
 
-from triton_porting_kit.compiler.loops import atomics, control_flow, dots, memory, rearrange, reductions, scans
+from triton_porting_kit.compiler.loops import (
+    atomics,
+    control_flow,
+    dots,
+    memory,
+    rearrange,
+    reductions,
+    scans,
+)
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import OPERATIONS, Entry

@@ -72,6 +72,8 @@ def _read_arguments(builder: LoopBuilder, lowering: Lowering, program: Program, 
         if element == "i1":
             value = builder.compare("ne", value, builder.constant(0, stored))
         lowering.scalars[definition] = value
+        if element == "!llvm.ptr":
+            lowering.origins[value.name] = value
         offset += size
 
 
