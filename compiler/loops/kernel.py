@@ -69,6 +69,8 @@ def _read_arguments(builder: LoopBuilder, lowering: Lowering, program: Program, 
         place = builder.address(args, [builder.i64(offset)], "i8")
         value = lane_memory.read(builder, place, element, 1, floor=0)
         lowering.scalars[definition] = value
+        if element == "!llvm.ptr":
+            lowering.origins[value.name] = value
         offset += size
 
 

@@ -80,6 +80,8 @@ class Lowering:
         self.scratch = Scratch()
         self.scalars: dict[Def, Value] = {}
         self.tensors: dict[Def, Tensor] = {}
+        self.origins: dict[str, Value] = {}
+        """By the name of a pointer: the kernel argument that it was computed from, where that is known."""
         self.program_ids: list[Value] = []
         self.program_counts: list[Value] = []
         self._handlers = handlers

@@ -233,9 +233,9 @@ def scattered_kernel(X, n, B: tl.constexpr):
 def chosen_pointer_kernel(X, n, B: tl.constexpr):
     i = tl.arange(0, B)
     p = X
-    if n > 2:
+    if n > 0:
         p = X + 1
-    tl.store(X + i, tl.load(p + i, mask=i < n), mask=i < n)
+    tl.store(p + i, tl.load(X + i, mask=i < n), mask=i < n)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def chosen_pointer_kernel(X, n, B: tl.constexpr):
         (reverse_kernel, lambda x, n: np.concatenate([x[:n][::-1], x[n:]])),
         (permute_kernel, lambda x, n: np.concatenate([x[(np.arange(n) * 5 + 3) % n], x[n:]])),
         (scattered_kernel, None),
-        (chosen_pointer_kernel, lambda x, n: np.concatenate([x[1 : n + 1], x[n:]])),
+        (chosen_pointer_kernel, lambda x, n: np.concatenate([x[:1], x[:n], x[n + 1 :]])),
     ],
     ids=["shift", "shift_left", "reverse", "permute", "scattered", "chosen_pointer"],
 )
