@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 
+<<<<<<< HEAD
 from triton_porting_kit.compiler.cpus import NAMED_CPUS, changed
+=======
+from triton_porting_kit.compiler import cpus
+>>>>>>> main
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,11 @@ class CpuTarget:
         return "avx512f" in self.features
 
     @property
+    def converts_f16(self) -> bool:
+        """There are instructions between half and single precision."""
+        return "f16c" in self.features or not self.triple.startswith("x86_64")
+
+    @property
     def multiplies_bf16_pairs(self) -> bool:
         """AVX512-BF16: products of pairs of bf16, added to f32 in 512-bit registers."""
         return "avx512bf16" in self.features
@@ -57,6 +66,26 @@ class CpuTarget:
         """For LLVM: ``+a,-b,...`` in a stable order."""
         marked = [(name, "+") for name in self.features] + [(name, "-") for name in self.absent]
         return ",".join(f"{mark}{name}" for name, mark in sorted(marked))
+<<<<<<< HEAD
+=======
+
+    def with_features(self, changes: str) -> CpuTarget:
+        """With features added or taken away, as ``+avx2,-avx512f``. Taking one takes what builds on it."""
+        features = set(self.features)
+        for change in filter(None, (change.strip() for change in changes.split(","))):
+            sign, name = change[0], change[1:]
+            if sign == "+":
+                features.add(name)
+            elif sign == "-":
+                gone = cpus.DEPENDENTS.get(name, ())
+                features = {
+                    feature for feature in features if feature != name and not feature.startswith(gone)
+                }
+            else:
+                raise ValueError(f"the feature {change!r} starts with neither + nor -")
+        absent = (self.absent | self.features) - features
+        return replace(self, features=frozenset(features), absent=absent)
+>>>>>>> main
 
     @staticmethod
     def host() -> CpuTarget:
@@ -70,17 +99,25 @@ class CpuTarget:
         known = llvm.host_features()
         features = frozenset(name for name, there in known.items() if there and not name.startswith(without))
         triple = llvm.host_triple()
-        return CpuTarget(
-            triple, _cpu_name(triple, llvm.host_cpu(), features), features, frozenset(known) - features
-        )
+        cpu = cpus.scheduling_cpu(triple, llvm.host_cpu(), features)
+        return CpuTarget(triple, cpu, features, frozenset(known) - features)
 
     @staticmethod
     def named(cpu: str) -> CpuTarget:
+<<<<<<< HEAD
         """A CPU under LLVM's name, for Linux. Raises ValueError that lists the names known."""
         for arch, cpus in NAMED_CPUS.items():
             if cpu in cpus:
                 return CpuTarget(f"{arch}-unknown-linux-gnu", cpu, cpus[cpu])
         known = ", ".join(name for cpus in NAMED_CPUS.values() for name in cpus)
+=======
+        """A CPU under LLVM's name. Raises ValueError that lists the names known."""
+        for arch, names in cpus.NAMED.items():
+            if cpu in names:
+                absent = cpus.VECTOR_FEATURES - names[cpu] if arch == "x86_64" else frozenset[str]()
+                return CpuTarget(f"{arch}-unknown-linux-gnu", cpu, names[cpu], absent)
+        known = ", ".join(name for names in cpus.NAMED.values() for name in names)
+>>>>>>> main
         raise ValueError(f"the CPU {cpu!r} is not known; there are {known}")
 
     def with_features(self, changes: str) -> CpuTarget:
@@ -94,21 +131,3 @@ class CpuTarget:
         names = [name.strip() for name in feature_string.split(",")]
         present, absent = (frozenset(name[1:] for name in names if name.startswith(mark)) for mark in "+-")
         return CpuTarget(triple, cpu, present, absent)
-
-
-_CPU_OF_FEATURES = (
-    ("amx-tile", "sapphirerapids"),
-    ("avx512bf16", "znver4"),
-    ("avx512f", "cascadelake"),
-    ("avx2", "haswell"),
-)
-"""CPUs to schedule for, by the newest feature that is there."""
-
-_MODERN = ("znver4", "znver5", "sapphirerapids", "emeraldrapids", "graniterapids")
-
-
-def _cpu_name(triple: str, guess: str, features: frozenset[str]) -> str:
-    """LLVM's guess where it is of a recent CPU with 512-bit registers or not of x86, else by the features."""
-    if not triple.startswith("x86_64") or (guess in _MODERN and "avx512f" in features):
-        return guess
-    return next((name for feature, name in _CPU_OF_FEATURES if feature in features), "x86-64")

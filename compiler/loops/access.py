@@ -47,7 +47,7 @@ class Access:
         for dimension, (start, period) in self.wraps.items():
             first = self._wrapped_start(builder, start, period)
             last = builder.add(first, builder.i64(self.shape[dimension]))
-            condition = builder.logical_and(condition, builder.compare("sge", first, builder.i64(0)))
+            condition = builder.logical_and(condition, builder.compare("sge", start, builder.i64(0)))
             condition = builder.logical_and(condition, builder.compare("sle", last, period))
         return condition
 
@@ -79,6 +79,10 @@ class Access:
                 )
         return builder.address(self.base, terms, types.storage(self.element)), offsets
 
+    def pointer(self, evaluation: Evaluation, point: Point) -> Value:
+        """The address of the one element at `point`."""
+        return self.locate(evaluation, point)[0]
+
     @staticmethod
     def _wrapped_lanes(
         builder: LoopBuilder, index: Value, wrap: tuple[Value, Value], tile: int, width: int
@@ -87,7 +91,7 @@ class Access:
         start, size = wrap
         first = Access._wrapped_start(builder, start, size)
         once = builder.logical_and(
-            builder.compare("sge", first, builder.i64(0)), builder.compare("sle", builder.i64(tile), size)
+            builder.compare("sge", start, builder.i64(0)), builder.compare("sle", builder.i64(tile), size)
         )
         iota = builder.iota(width, "i64")
         sizes = builder.broadcast(size, width)
@@ -190,10 +194,18 @@ class Load(Tensor):
         contiguous = not access.strides or any(s.constant == 1 for s in access.strides)
         super().__init__(access.shape, access.element, operands, MEMORY_COST if contiguous else GATHER_COST)
         self.access = access
-        self._other = other
+        self.other = other
 
     def at(self, evaluation: Evaluation, point: Point) -> Value:
-        return self.access.read(evaluation, point, self._other)
+        return self.access.read(evaluation, point, self.other)
+
+    def pointer(self, evaluation: Evaluation, point: Point) -> Value:
+        """The address of the one element at `point`."""
+        return self.access.pointer(evaluation, point)
+
+    def wanted(self, evaluation: Evaluation, point: Point) -> Value | None:
+        """Whether the one element at `point` may be touched; None: it may."""
+        return self.access.lanes_in_bounds(evaluation, point)
 
 
 class Gather(Tensor):
@@ -231,6 +243,14 @@ class Gather(Tensor):
         value = lane_memory.read(builder, pointer, self.element, 1, floor=floor, mask=wanted)
         fill = fill or lane_memory.zero(builder, self.element)
         return builder.select(*(builder.broadcast(v, lanes) for v in (mask, value, fill)))
+
+    def pointer(self, evaluation: Evaluation, point: Point) -> Value:
+        """The address of the one element at `point`."""
+        return locate_explicit(evaluation, point, self.base, self.offsets, self.unit)[0]
+
+    def wanted(self, evaluation: Evaluation, point: Point) -> Value | None:
+        """Whether the one element at `point` may be touched; None: it may."""
+        return None if self.mask is None else evaluation.at(self.mask, point)
 
 
 def _any_lane(builder: LoopBuilder, mask: Value) -> Value:

@@ -9,10 +9,10 @@ from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.lane_memory import zero
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.ordered import ORDERING
 from triton_porting_kit.compiler.loops.program import Def, Operation
 from triton_porting_kit.compiler.loops.tensors import Point
 
-_ORDERING = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
 _FAILURE_ORDERING = {
     "monotonic": "monotonic",
     "acquire": "acquire",
@@ -33,18 +33,19 @@ def read_modify_write(lowering: Lowering, operation: Operation) -> None:
     assert offsets is not None
     assert value is not None
     builder = lowering.builder
-    ordering = _ORDERING[operation.string("sem", "acq_rel")]
+    ordering = ORDERING[operation.string("sem", "acq_rel")]
     kind = _KINDS[operation.string("kind")]
 
     def perform(pointer: Value, values: list[Value]) -> Value:
         on_floats = kind in ("max", "min") and types.is_float(value.type.element)
         name = f"f{kind}" if on_floats else kind
-        text = (
-            f"llvm.atomicrmw {name} {pointer.name}, {values[0].name} {ordering} : !llvm.ptr, {values[0].type}"
-        )
-        result = builder.effect(text, values[0].type)
+        operand, held = values[0], values[0].type
+        if types.is_float(value.type.element):
+            operand = builder.cast("arith.bitcast", operand, value.type.element)
+        text = f"llvm.atomicrmw {name} {pointer.name}, {operand.name} {ordering} : !llvm.ptr, {operand.type}"
+        result = builder.effect(text, operand.type)
         assert result is not None
-        return result
+        return builder.cast("arith.bitcast", result, held)
 
     _each(lowering, operation, base, offsets, [value], mask, perform)
 
@@ -52,7 +53,7 @@ def read_modify_write(lowering: Lowering, operation: Operation) -> None:
 def compare_and_swap(lowering: Lowering, operation: Operation) -> None:
     """tpk.atomic_cas: bitwise comparison, also for floating-point values."""
     base, offsets, expected, desired = operation.operands
-    ordering = _ORDERING[operation.string("sem", "acq_rel")]
+    ordering = ORDERING[operation.string("sem", "acq_rel")]
     builder = lowering.builder
 
     def perform(pointer: Value, values: list[Value]) -> Value:
@@ -61,7 +62,7 @@ def compare_and_swap(lowering: Lowering, operation: Operation) -> None:
         old, new = (builder.cast("arith.bitcast", v, bits) if v.type != bits else v for v in values)
         struct = f"!llvm.struct<({bits}, i1)>"
         text = (
-            f"llvm.cmpxchg {pointer.name}, {old.name}, {new.name} {ordering} {_FAILURE_ORDERING[ordering]} : "
+            f"llvm.cmpxchg {pointer.name}, {old.name}, {new.name} {ordering} {_FAILUREORDERING[ordering]} : "
             f"!llvm.ptr, {bits}"
         )
         pair = builder.effect(text, struct)

@@ -60,9 +60,8 @@ def for_loop(lowering: Lowering, operation: Operation) -> None:
 
 def _lower_body(lowering: Lowering, body: Block, buffers: dict[int, Buffer]) -> list[Value]:
     """Lower a region; its terminator's tensors go to `buffers`, its scalars are returned."""
-    lowering.block(body)
     terminator = body.operations[-1]
-    _assign(lowering, terminator, terminator.operands, buffers)
+    lowering.block(body, lambda: _assign(lowering, terminator, terminator.operands, buffers))
     return _scalars(lowering, terminator.operands)
 
 
@@ -156,9 +155,8 @@ def while_loop(lowering: Lowering, operation: Operation) -> None:
     builder.forget_reads()
     arguments = [builder.fresh(value.type) for value in initial]
     _bind(lowering, before.arguments, carried, arguments)
-    lowering.block(before)
     terminator = before.operations[-1]
-    _assign(lowering, terminator, terminator.operands[1:], forwarded)
+    lowering.block(before, lambda: _assign(lowering, terminator, terminator.operands[1:], forwarded))
     condition = lowering.scalar(terminator.operands[0])
     passed = _scalars(lowering, terminator.operands[1:])
     types = ", ".join(value.type for value in passed)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 import struct
 
-from triton_porting_kit.compiler.loops import atomics, control_flow, dots, memory, reductions, scans
+from triton_porting_kit.compiler.loops import (
+    atomics,
+    control_flow,
+    dots,
+    memory,
+    rearrange,
+    reductions,
+    scans,
+)
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import OPERATIONS, Entry
@@ -74,8 +82,9 @@ def _scalar_literal(text: str) -> str:
 def _scalar_constant(lowering: Lowering, literal: str, element: str) -> Value:
     if literal in ("true", "false"):
         return lowering.builder.constant(int(literal == "true"), "i1")
-    if element == "bf16":
-        bits = int(literal, 16) if literal.startswith("0x") else bf16_bits(float(literal))
+    if element in types.NARROW_FLOATS:
+        to_bits = bf16_bits if element == "bf16" else f16_bits
+        bits = int(literal, 16) if literal.startswith("0x") else to_bits(float(literal))
         return lowering.builder.constant(bits, types.register(element))
     if element.startswith(("i", "u")):
         return lowering.builder.constant(int(literal, 0), element)
@@ -87,7 +96,7 @@ def _scalar_constant(lowering: Lowering, literal: str, element: str) -> Value:
 
 def _float_from_bits(bits: int, element: str) -> float | None:
     """The number of a bit pattern; None for NaN, whose payload must not pass through Python."""
-    formats = {"f16": ("<H", "<e"), "f32": ("<I", "<f"), "f64": ("<Q", "<d")}
+    formats = {"f32": ("<I", "<f"), "f64": ("<Q", "<d")}
     raw, number = formats[element]
     value = struct.unpack(number, struct.pack(raw, bits))[0]
     return None if value != value else value
@@ -97,6 +106,12 @@ def bf16_bits(value: float) -> int:
     """The pattern of the bfloat16 nearest to `value`."""
     bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
     return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+
+
+def f16_bits(value: float) -> int:
+    """The pattern of the half-precision number nearest to `value`, which is in range."""
+    bits: int = struct.unpack("<H", struct.pack("<e", value))[0]
+    return bits
 
 
 def _splat(lowering: Lowering, operation: Operation) -> None:
@@ -217,6 +232,8 @@ _DEFERRED: dict[str, Handler] = {
     "tpk.range": _range,
     "tpk.load": memory.load,
     "tpk.gather": memory.gather,
+    "tpk.join": rearrange.join,
+    "tpk.split": rearrange.split,
     "ub.poison": _poison,
 }
 
@@ -234,6 +251,9 @@ HANDLERS: dict[str, Handler] = {
     "tpk.scatter": memory.scatter,
     "tpk.atomic_rmw": atomics.read_modify_write,
     "tpk.atomic_cas": atomics.compare_and_swap,
+    "tensor.concat": rearrange.concat,
+    "tpk.gather_along": rearrange.gather_along,
+    "tpk.histogram": rearrange.histogram,
     "tpk.reduce": reductions.reduce,
     "tpk.scan": scans.scan,
     "linalg.matmul": dots.matmul,

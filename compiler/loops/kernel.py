@@ -37,7 +37,7 @@ def lower_to_loops(module: Any, target: CpuTarget, *, fuse_multiply_add: bool = 
     and runs the programs [begin, end) of the grid. Raises `CompilationError` for what it cannot lower.
     """
     program = read_program(module)
-    builder = LoopBuilder()
+    builder = LoopBuilder(converts_f16=target.converts_f16)
     args, scratch, begin, end, *counts = (
         Value(name, type, 0)
         for name, type in (
@@ -69,6 +69,8 @@ def _read_arguments(builder: LoopBuilder, lowering: Lowering, program: Program, 
         place = builder.address(args, [builder.i64(offset)], "i8")
         value = lane_memory.read(builder, place, element, 1, floor=0)
         lowering.scalars[definition] = value
+        if element == "!llvm.ptr":
+            lowering.origins[value.name] = value
         offset += size
 
 

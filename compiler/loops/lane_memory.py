@@ -1,7 +1,6 @@
 """Reading and writing lanes of memory: consecutive or at one pointer each, masked or not.
 
-Truth values are bytes in memory. 16-bit floats pass through memory, masks and shuffles as integers: code
-generators without such types in hardware handle them there only by way of library calls.
+Truth values are bytes in memory.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from triton_porting_kit.compiler.loops.program import Block, Def, Operation, wal
 from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor
 from triton_porting_kit.compiler.loops.tiles import tile_loop
 from triton_porting_kit.compiler.target import CpuTarget
+from triton_porting_kit.errors import PortingKitError
 
 Handler = Callable[["Lowering", Operation], None]
 
@@ -79,6 +80,8 @@ class Lowering:
         self.scratch = Scratch()
         self.scalars: dict[Def, Value] = {}
         self.tensors: dict[Def, Tensor] = {}
+        self.origins: dict[str, Value] = {}
+        """By the name of a pointer: the kernel argument that it was computed from, where that is known."""
         self.program_ids: list[Value] = []
         self.program_counts: list[Value] = []
         self._handlers = handlers
@@ -89,12 +92,17 @@ class Lowering:
 
     # --- program order ---------------------------------------------------------------------------
 
-    def block(self, block: Block) -> None:
-        """Lower the operations of a block in order; what it takes from scratch is free again afterwards."""
+    def block(self, block: Block, finish: Callable[[], None] | None = None) -> None:
+        """Lower the operations of a block in order, then `finish`.
+
+        What they take from scratch is free again afterwards.
+        """
         outer, self._block = self._block, block
         mark = self.scratch.mark
         for operation in block.operations:
             self.operation(operation)
+        if finish is not None:
+            finish()
         self._block = outer
         self.scratch.release(mark)
 
@@ -106,11 +114,19 @@ class Lowering:
                 f"the CPU backend has no lowering for {operation.name}",
                 "express this line with other operations of triton.language",
             )
-        if operation.name in WRITES or any(self._writes(region) for region in operation.regions):
-            self._before_write(operation)
-        if operation.name not in DEFERRED and operation.name not in SILENT:
-            self.builder.comment(_remark(operation))
-        handler(self, operation)
+        try:
+            if operation.name in WRITES or any(self._writes(region) for region in operation.regions):
+                self._before_write(operation)
+            if operation.name not in DEFERRED and operation.name not in SILENT:
+                self.builder.comment(_remark(operation))
+            handler(self, operation)
+        except PortingKitError:
+            raise
+        except Exception as error:  # a defect, but one whose kernel line its finder will want to know
+            raise operation.unsupported(
+                f"the lowering of {operation.name} failed with {type(error).__name__}: {error}",
+                "this is a defect of the CPU backend: please report the kernel",
+            ) from error
 
     @staticmethod
     def _writes(block: Block) -> bool:

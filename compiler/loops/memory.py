@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from triton_porting_kit.compiler.loops import ordered
 from triton_porting_kit.compiler.loops.access import Access, Gather, Load, scatter_explicit
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.lowering import Lowering, closure
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.overlaps import store_in_order
 from triton_porting_kit.compiler.loops.program import Def, Operation
 from triton_porting_kit.compiler.loops.tensors import Point, Splat, Tensor
 
@@ -35,7 +37,9 @@ def load(lowering: Lowering, operation: Operation) -> None:
     access = _access(lowering, operation, groups, result)
     other = lowering.tensor(groups[8][0]) if groups[8] else None
     tensor = Load(access, _shaped(other, access.shape))
-    if result.type.is_tensor:
+    if ordered.is_ordered(operation):
+        ordered.load(lowering, operation, tensor)
+    elif result.type.is_tensor:
         lowering.define(result, tensor)
     else:
         lowering.scalars[result] = lowering.element(tensor, [], operation)
@@ -52,26 +56,17 @@ def store(lowering: Lowering, operation: Operation) -> None:
     access = _access(lowering, operation, groups, definition)
     value = lowering.tensor(definition)
     inputs = [value] if access.mask is None else [value, access.mask]
-    _settle_overlaps(lowering, operation, access, inputs)
+    if ordered.is_ordered(operation):
+        ordered.store(lowering, operation, value, inputs, access.pointer, access.lanes_in_bounds)
+        return
 
     def body(evaluation: Evaluation, point: Point) -> None:
         access.write(evaluation, point, evaluation.at(value, point))
 
-    lowering.tile(operation, access.shape, inputs, body, written=access)
+    def emit() -> None:
+        lowering.tile(operation, access.shape, inputs, body, written=access)
 
-
-def _settle_overlaps(lowering: Lowering, operation: Operation, access: Access, inputs: list[Tensor]) -> None:
-    """A load from the store's own array at other addresses must be done before the first element is stored."""
-    for tensor in closure(inputs):
-        if isinstance(tensor, Load):
-            other = tensor.access
-            same_place = (other.offset, list(other.strides)) == (access.offset, list(access.strides))
-            if other.base == access.base and not (
-                same_place and other.shape == access.shape and not other.wraps
-            ):
-                lowering.materialise(tensor, operation)
-        elif isinstance(tensor, Gather) and tensor.base == access.base:
-            lowering.materialise(tensor, operation)
+    store_in_order(lowering, operation, access, inputs, emit)
 
 
 def _explicit(
@@ -90,7 +85,9 @@ def gather(lowering: Lowering, operation: Operation) -> None:
     other = lowering.tensor(groups[3][0]) if groups[3] else None
     other = _shaped(other, offsets.shape)
     tensor = Gather(base, offsets, result.type.element, mask, other, unit=unit)
-    if result.type.is_tensor:
+    if ordered.is_ordered(operation):
+        ordered.load(lowering, operation, tensor)
+    elif result.type.is_tensor:
         lowering.define(result, tensor)
     else:
         lowering.scalars[result] = lowering.element(tensor, [], operation)
@@ -103,6 +100,10 @@ def scatter(lowering: Lowering, operation: Operation) -> None:
     mask = lowering.tensor(groups[2][0]) if groups[2] else None
     value = lowering.tensor(definition)
     inputs = [value, offsets] + ([mask] if mask is not None else [])
+    if ordered.is_ordered(operation):
+        target = Gather(base, offsets, definition.type.element, mask, None, unit=unit)
+        ordered.store(lowering, operation, value, inputs, target.pointer, target.wanted)
+        return
     # Addresses may overlap with any load's: all of them are read first.
     for tensor in inputs:
         lowering.settle_reads(tensor, operation)
@@ -117,4 +118,7 @@ def getelementptr(lowering: Lowering, operation: Operation) -> None:
     """Scalar pointer arithmetic: base and one i64 index."""
     base, index = (lowering.scalar(operand) for operand in operation.operands)
     element = str(operation.required("elem_type").value)
-    lowering.scalars[operation.results[0]] = lowering.builder.address(base, [index], element)
+    pointer = lowering.builder.address(base, [index], element)
+    lowering.scalars[operation.results[0]] = pointer
+    if base.name in lowering.origins:
+        lowering.origins[pointer.name] = lowering.origins[base.name]

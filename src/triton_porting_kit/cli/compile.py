@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from dataclasses import dataclass
@@ -67,6 +68,7 @@ def write(artefact: str | bytes, output: Path | None) -> None:
 
 
 def _require_triton() -> None:
+    os.environ["TRITON_INTERPRET"] = "0"  # kernels of the file shall be compiled, not interpreted
     try:
         import triton.compiler  # noqa: F401
     except Exception as error:

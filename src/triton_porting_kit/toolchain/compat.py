@@ -160,6 +160,15 @@ def kernel_cache_folder(key: str) -> Path | None:
     return None if folder is None else Path(folder)
 
 
+@functools.cache
+def let_unfinished_kernels_go() -> None:
+    """A kernel whose constructor raised, as a refused cache makes it, has no `module`; its destructor asks for it."""
+    from triton.compiler.compiler import CompiledKernel
+
+    if not hasattr(CompiledKernel, "module"):
+        CompiledKernel.module = None
+
+
 # --- override files ----------------------------------------------------------------------------------
 
 OverrideReader = Callable[[Path, Callable[[], Any]], Any]

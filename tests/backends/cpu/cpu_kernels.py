@@ -31,7 +31,87 @@ def scalars(out, a, b, c, d):
 
 
 @triton.jit
-def slow_add(x, rounds):
-    """x[0] += rounds, one at a time."""
-    for _ in range(rounds):
-        tl.atomic_add(x, 1)
+def wait_for(flag):
+    """Runs until someone sets flag[0]."""
+    seen = tl.atomic_add(flag, 0)
+    while seen == 0:
+        seen = tl.atomic_add(flag, 0)
+
+
+@triton.jit
+def integers(
+    out,
+    a: tl.int8,
+    b: tl.int16,
+    c: tl.int32,
+    d: tl.int64,
+    e: tl.uint8,
+    f: tl.uint16,
+    g: tl.uint32,
+    h: tl.uint64,
+    i: tl.int1,
+):
+    """out[:9] = the integers, as 64 bits"""
+    tl.store(out, a.to(tl.int64))
+    tl.store(out + 1, b.to(tl.int64))
+    tl.store(out + 2, c.to(tl.int64))
+    tl.store(out + 3, d)
+    tl.store(out + 4, e.to(tl.int64))
+    tl.store(out + 5, f.to(tl.int64))
+    tl.store(out + 6, g.to(tl.int64))
+    tl.store(out + 7, h.to(tl.int64))
+    tl.store(out + 8, i.to(tl.int64))
+
+
+@triton.jit
+def floats(out, a: tl.float16, b: tl.bfloat16, c: tl.float32, d: tl.float64):
+    """out[:4] = the floats, as doubles"""
+    tl.store(out, a.to(tl.float64))
+    tl.store(out + 1, b.to(tl.float64))
+    tl.store(out + 2, c.to(tl.float64))
+    tl.store(out + 3, d)
+
+
+@triton.jit
+def optional(out, x, y=None, SCALE: tl.constexpr = 3):
+    """out[0] = x[0] (0 if there is none) + SCALE * (y or 0)"""
+    value = SCALE * 0
+    if y is not None:
+        value = SCALE * y
+    if x is not None:
+        value += tl.load(x)
+    tl.store(out, value)
+
+
+@triton.jit
+def nested(out, first, config):
+    """out[:6] = the leaves, of which config.inner[1] may be None"""
+    tl.store(out, first[0])
+    tl.store(out + 1, first[1][0])
+    tl.store(out + 2, tl.load(first[1][1]))
+    tl.store(out + 3, config.scale)
+    tl.store(out + 4, config.inner[0])
+    tl.store(out + 5, 1 if config.inner[1] is None else 2)
+
+
+@triton.jit
+def copy_tile(src, dst, i, j):
+    """The tile of descriptor `src` at (i, j) goes to that of `dst` at (0, 0), doubled."""
+    dst.store([0, 0], src.load([i, j]) * 2)
+
+
+@triton.jit
+def double_elements(x, out, n, BLOCK: tl.constexpr):
+    """out[:n] = x[:n] + x[:n], or the same values where they are flags"""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + at, mask=at < n)
+    tl.store(out + at, value + value if value.dtype != tl.int1 else value, mask=at < n)
+
+
+@triton.jit
+def copy_strided(x, out, rows, columns, row_stride, column_stride, BLOCK: tl.constexpr):
+    """out, contiguous, = x with any strides"""
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    value = tl.load(x + row * row_stride + at * column_stride, mask=at < columns)
+    tl.store(out + row * columns + at, value, mask=at < columns)

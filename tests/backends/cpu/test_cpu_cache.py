@@ -340,3 +340,34 @@ def test_metadata_holds_the_digests(array: Array, cache: Path) -> None:
     assert list(metadata["artefact_digests"]) == ["source", "ttir", "structured", "loops", "llir", "obj"]
     assert metadata["overridden_stages"] == []
     assert metadata["shared"] == 0
+
+
+def test_a_remote_cache(array: Array, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from triton.runtime.cache import RemoteCacheBackend, RemoteCacheManager
+
+    stored: dict[str, bytes] = {}
+
+    class Memory(RemoteCacheBackend):
+        def __init__(self, key: str) -> None:
+            self.key = key
+
+        def get(self, filenames: Any) -> dict[str, bytes]:
+            return {name: stored[self.key + name] for name in filenames if self.key + name in stored}
+
+        def put(self, filename: str, data: bytes) -> None:
+            stored[self.key + filename] = data
+
+    monkeypatch.setattr(knobs.cache, "manager_class", RemoteCacheManager)
+    monkeypatch.setattr(knobs.cache, "remote_manager_class", Memory)
+    launch(array)
+    shutil.rmtree(cache)
+    cache.mkdir()
+    hits: list[bool] = []
+    monkeypatch.setattr(knobs.compilation, "listener", lambda **seen: hits.append(seen["cache_hit"]))
+    launch(array)
+    assert hits == [True]
+    # What comes damaged over the wire is mended here too.
+    (name,) = (name for name in stored if name.endswith("add_constant.obj"))
+    stored[name] = b""
+    with pytest.warns(CorruptCacheWarning):
+        launch(array)
