@@ -5,11 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 
-<<<<<<< HEAD
-from triton_porting_kit.compiler.cpus import NAMED_CPUS, changed
-=======
 from triton_porting_kit.compiler import cpus
->>>>>>> main
 
 
 @dataclass(frozen=True)
@@ -66,8 +62,6 @@ class CpuTarget:
         """For LLVM: ``+a,-b,...`` in a stable order."""
         marked = [(name, "+") for name in self.features] + [(name, "-") for name in self.absent]
         return ",".join(f"{mark}{name}" for name, mark in sorted(marked))
-<<<<<<< HEAD
-=======
 
     def with_features(self, changes: str) -> CpuTarget:
         """With features added or taken away, as ``+avx2,-avx512f``. Taking one takes what builds on it."""
@@ -85,7 +79,6 @@ class CpuTarget:
                 raise ValueError(f"the feature {change!r} starts with neither + nor -")
         absent = (self.absent | self.features) - features
         return replace(self, features=frozenset(features), absent=absent)
->>>>>>> main
 
     @staticmethod
     def host() -> CpuTarget:
@@ -104,26 +97,13 @@ class CpuTarget:
 
     @staticmethod
     def named(cpu: str) -> CpuTarget:
-<<<<<<< HEAD
-        """A CPU under LLVM's name, for Linux. Raises ValueError that lists the names known."""
-        for arch, cpus in NAMED_CPUS.items():
-            if cpu in cpus:
-                return CpuTarget(f"{arch}-unknown-linux-gnu", cpu, cpus[cpu])
-        known = ", ".join(name for cpus in NAMED_CPUS.values() for name in cpus)
-=======
         """A CPU under LLVM's name. Raises ValueError that lists the names known."""
         for arch, names in cpus.NAMED.items():
             if cpu in names:
                 absent = cpus.VECTOR_FEATURES - names[cpu] if arch == "x86_64" else frozenset[str]()
                 return CpuTarget(f"{arch}-unknown-linux-gnu", cpu, names[cpu], absent)
         known = ", ".join(name for names in cpus.NAMED.values() for name in names)
->>>>>>> main
         raise ValueError(f"the CPU {cpu!r} is not known; there are {known}")
-
-    def with_features(self, changes: str) -> CpuTarget:
-        """With features added or taken away, as ``+avx2,-avx512f``; taking one takes what needs it."""
-        features, gone = changed(self.features, changes)
-        return replace(self, features=features, absent=(self.absent | gone) - features)
 
     @staticmethod
     def of(triple: str, cpu: str, feature_string: str) -> CpuTarget:

@@ -62,7 +62,7 @@ def compare_and_swap(lowering: Lowering, operation: Operation) -> None:
         old, new = (builder.cast("arith.bitcast", v, bits) if v.type != bits else v for v in values)
         struct = f"!llvm.struct<({bits}, i1)>"
         text = (
-            f"llvm.cmpxchg {pointer.name}, {old.name}, {new.name} {ordering} {_FAILUREORDERING[ordering]} : "
+            f"llvm.cmpxchg {pointer.name}, {old.name}, {new.name} {ordering} {_FAILURE_ORDERING[ordering]} : "
             f"!llvm.ptr, {bits}"
         )
         pair = builder.effect(text, struct)
