@@ -9,13 +9,17 @@ from triton_porting_kit.toolchain import mlir
 
 
 class MlirArtefact:
-    """An MLIR module that prints as its text."""
+    """An MLIR module that prints as the text it has when it is made: later stages change it in place.
+
+    The text keeps the locations, so that what is read from the file still knows the lines of the kernel.
+    """
 
     def __init__(self, module: Any) -> None:
         self.module = module
+        self._text = str(module.operation.get_asm(enable_debug_info=True))
 
     def __str__(self) -> str:
-        return str(self.module)
+        return self._text
 
 
 def mlir_module(source: Any, stage: str) -> Any:
@@ -32,3 +36,8 @@ def mlir_module(source: Any, stage: str) -> Any:
             f"the input of stage {stage} is not valid MLIR: {error}",
             remedy="check the file that overrides the stage before",
         ) from error
+
+
+def check_mlir(artefact: Any) -> None:
+    """Raise MLIR's error unless `artefact` is the text of a module."""
+    mlir.parse_module(str(artefact))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from triton.backends.compiler import BaseBackend, GPUTarget
 
-from triton_porting_kit.compiler import integrity
+from triton_porting_kit.compiler import integrity, record
 from triton_porting_kit.compiler.options import KernelOptions
 from triton_porting_kit.compiler.pipeline import Pipeline
 from triton_porting_kit.toolchain import compat
@@ -30,7 +30,6 @@ class PipelineBackend(BaseBackend):  # type: ignore[misc]
     def __init__(self, target: GPUTarget) -> None:
         super().__init__(target)
         self.binary_ext = self.pipeline(self.parse_options({})).names[-1]
-        compat.register_artefact_kinds(self.binary_ext)
 
     @staticmethod
     @abstractmethod
@@ -72,7 +71,8 @@ class PipelineBackend(BaseBackend):  # type: ignore[misc]
     def add_stages(self, stages: dict[str, Any], options: Any, language: Any = None) -> None:
         if compat.is_gluon(language):
             raise compat.unsupported_language(self.name)
-        integrity.add_recorded(self.pipeline(options), stages)
+        record.add_recorded(self.pipeline(options), stages)
+        compat.inspect_stages(self, stages, options, language)
 
     def load_dialects(self, context: Any) -> None:
         """Triton's own dialects are loaded by Triton; the kit's need no context of Triton's."""

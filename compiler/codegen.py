@@ -27,13 +27,18 @@ def lower_to_llvm_ir(module: Any) -> str:
 
 
 def emit_object(llvm_ir: str, target: CpuTarget) -> bytes:
-    """A relocatable object for `target` from LLVM IR text. Raises `CompilationError` when it does not parse."""
+    """A relocatable object for `target` from LLVM IR text. Raises `CompilationError` where LLVM refuses it."""
     return llvm.emit_object(_parse(llvm_ir, target), _machine(target))
 
 
 def emit_assembly(llvm_ir: str, target: CpuTarget) -> str:
     """Assembly text for `target` from LLVM IR text."""
     return llvm.emit_assembly(_parse(llvm_ir, target), _machine(target))
+
+
+def check_llvm_ir(llvm_ir: str, target: CpuTarget) -> None:
+    """Raise `CompilationError` with LLVM's message unless this is a module that it takes for `target`."""
+    _parse(llvm_ir, target)
 
 
 def _machine(target: CpuTarget) -> Any:
@@ -44,6 +49,4 @@ def _parse(llvm_ir: str, target: CpuTarget) -> Any:
     try:
         return llvm.parse(llvm_ir, target.triple)
     except RuntimeError as error:
-        raise CompilationError(
-            f"the LLVM IR does not parse: {error}", remedy="check the file that overrides the stage llir"
-        ) from error
+        raise CompilationError(f"LLVM does not take this LLVM IR: {error}") from error

@@ -39,7 +39,7 @@ def cpu_pipeline(target: CpuTarget, *, fuse_multiply_add: bool = True) -> Pipeli
 
         module = mlir_module(source, "loops")
         result = lower_to_loops(module, target, fuse_multiply_add=fuse_multiply_add)
-        metadata.update(name=result.name, scratch_bytes=result.scratch_bytes)
+        metadata.update(name=result.name, scratch_bytes=result.scratch_bytes, shared=0)
         return result.text
 
     def run_llir(source: Any, metadata: Metadata) -> str:
@@ -53,12 +53,28 @@ def cpu_pipeline(target: CpuTarget, *, fuse_multiply_add: bool = True) -> Pipeli
 
         return codegen.emit_object(str(source), target)
 
+    def check_mlir(artefact: Any) -> None:
+        from triton_porting_kit.compiler import artefacts
+
+        artefacts.check_mlir(artefact)
+
+    def check_llir(artefact: Any) -> None:
+        from triton_porting_kit.compiler import codegen
+
+        codegen.check_llvm_ir(str(artefact), target)
+
     return Pipeline(
         (
             Stage("ttir", run_ttir),
-            Stage("structured", run_structured),
-            Stage("loops", run_loops),
-            Stage("llir", run_llir),
-            Stage("obj", run_obj),
+            Stage("structured", run_structured, check_mlir),
+            Stage("loops", run_loops, check_mlir),
+            Stage("llir", run_llir, check_llir),
+            Stage("obj", run_obj, _check_object),
         )
     )
+
+
+def _check_object(artefact: Any) -> None:
+    from triton_porting_kit.toolchain import elf
+
+    elf.defined_symbols(artefact)

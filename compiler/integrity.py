@@ -1,125 +1,115 @@
 """The compile cache holds code that is executed: who may write there, and are the files what was written?
 
-The digest of each artefact goes into the kernel's metadata. When a cached binary does not match it (truncated,
-overwritten, from somewhere else), it is made again from the last artefact that is intact, with a warning.
+Every artefact has its digest in the kernel's metadata. A cached file that does not match it (truncated,
+overwritten, from somewhere else) is made again from the nearest artefact before it that does, with a warning.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import os
-import stat
-import tempfile
 import warnings
-from collections.abc import MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from triton_porting_kit.compiler.pipeline import Metadata, Pipeline, Stage, StageFunction
-from triton_porting_kit.errors import CorruptCacheError, InsecureCacheError
+from triton_porting_kit import trust
+from triton_porting_kit.compiler.record import DIGESTS, OVERRIDDEN, SOURCE
+from triton_porting_kit.errors import CorruptCacheError
 from triton_porting_kit.toolchain import compat
 
 if TYPE_CHECKING:
     from triton_porting_kit.compiler.backend import PipelineBackend
 
-DIGESTS = "artefact_digests"
-
 
 class CorruptCacheWarning(UserWarning):
-    """A cached binary was not what the compiler had written, and has been made again."""
-
-
-def digest(artefact: Any) -> str:
-    """SHA-256 of an artefact as it is written to a file."""
-    return hashlib.sha256(artefact if isinstance(artefact, bytes) else str(artefact).encode()).hexdigest()
-
-
-def add_recorded(pipeline: Pipeline, stages: MutableMapping[str, StageFunction]) -> None:
-    """Give Triton the pipeline's stages, each recording the digest of what it makes in the metadata."""
-
-    def recorded(stage: Stage) -> StageFunction:
-        def run(source: Any, metadata: Metadata) -> Any:
-            artefact = stage.run(source, metadata)
-            metadata.setdefault(DIGESTS, {})[stage.name] = digest(artefact)
-            return artefact
-
-        return run
-
-    Pipeline(tuple(Stage(stage.name, recorded(stage)) for stage in pipeline.stages)).add_to(stages)
+    """A cached file was not what the compiler had written, and has been made again."""
 
 
 def check_cached(metadata: Any, backend: PipelineBackend) -> None:
     """Check the cached files of a kernel before its binary is loaded.
 
-    Raises `InsecureCacheError` for a cache that others can write, `CorruptCacheError` when a damaged binary
+    Raises `InsecureCacheError` for a cache that others can write, `CorruptCacheError` when a damaged file
     cannot be made again.
     """
-    check_private(compat.cache_root())
+    compat.let_unfinished_kernels_go()
     folder = compat.kernel_cache_folder(metadata.hash)
-    digests: dict[str, str] = getattr(metadata, DIGESTS, {})
-    binary = _file(folder, backend.binary_ext)
-    if binary is None or _intact(binary, digests, backend.binary_ext):
+    if folder is None:
         return
-    options = backend.parse_options(metadata._asdict())
-    pipeline = backend.pipeline(options)
-    for stage in reversed(pipeline.names[:-1]):
-        source = _file(folder, stage)
-        if source is not None and stage != "ttir" and _intact(source, digests, stage):
-            artefacts = pipeline.after(stage).run(source.read_text(), dict(metadata._asdict()))
-            replace_file(binary, artefacts[backend.binary_ext])
-            warnings.warn(
-                f"{binary} is not the file that was compiled (damaged or replaced); "
-                f"it was made again from {source.name}",
-                CorruptCacheWarning,
-                stacklevel=2,
-            )
+    check_folder(compat.cache_root(), folder)
+    cached = _CachedKernel(folder, metadata, backend)
+    for name in cached.names:
+        cached.mend(name)
+
+
+class _CachedKernel:
+    """The artefacts of one kernel in its cache folder."""
+
+    def __init__(self, folder: Path, metadata: Any, backend: PipelineBackend) -> None:
+        self._folder = folder
+        self._metadata = dict(metadata._asdict())
+        self._digests: dict[str, str] = self._metadata.get(DIGESTS, {})
+        self._backend = backend
+        self.names = [name for name in (SOURCE, *self._digests) if self._file(name) is not None]
+
+    def mend(self, name: str) -> None:
+        """Make an artefact again unless its file is intact."""
+        path = self._file(name)
+        if path is None or self._intact(name):
             return
-    raise CorruptCacheError(
-        f"{binary} is not the file that was compiled, nor is anything it could be made from; "
-        f"delete the folder {folder}"
-    )
-
-
-def _file(folder: Path, extension: str) -> Path | None:
-    return next(folder.glob(f"*.{extension}"), None)
-
-
-def _intact(path: Path, digests: dict[str, str], stage: str) -> bool:
-    # An artefact that the user put in by TRITON_KERNEL_OVERRIDE or ir_override has no digest of ours.
-    expected = digests.get(stage)
-    return expected is None or hashlib.sha256(path.read_bytes()).hexdigest() == expected
-
-
-def replace_file(path: Path, data: bytes | str) -> None:
-    """Write a file so that nobody ever sees half of it."""
-    content = data if isinstance(data, bytes) else str(data).encode()
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-    Path(temporary).replace(path)
-
-
-@functools.cache
-def check_private(folder: Path) -> None:
-    """Refuse a folder that others can write: they could put code there that we would run."""
-    if os.name != "posix" or not folder.exists():
-        return
-    status = folder.stat()
-    if status.st_uid not in (os.getuid(), 0):
-        raise InsecureCacheError(
-            f"the compile cache {folder} belongs to user {status.st_uid}, who could replace the code in it; "
-            "set TRITON_CACHE_DIR to a folder of your own"
-        )
-    if status.st_mode & stat.S_IWOTH:
-        raise InsecureCacheError(
-            f"the compile cache {folder} can be written by every user; run `chmod o-w {folder}` "
-            "or set TRITON_CACHE_DIR to a folder of your own"
-        )
-    if status.st_mode & stat.S_IWGRP:
+        artefact = self._remake(name, f"{path} is not the file that was compiled (damaged or replaced)")
+        try:
+            trust.write_private(path, artefact if isinstance(artefact, bytes) else str(artefact).encode())
+        except OSError as error:
+            raise CorruptCacheError(
+                f"{path} is not the file that was compiled, and cannot be replaced: {error}; "
+                f"delete the folder {self._folder}"
+            ) from error
         warnings.warn(
-            f"the compile cache {folder} can be written by its group, who could replace the code in it; "
-            f"run `chmod g-w {folder}` if that is not meant",
+            f"{path} is not the file that was compiled (damaged or replaced); it was made again",
+            CorruptCacheWarning,
+            stacklevel=4,
+        )
+
+    def _file(self, name: str) -> Path | None:
+        return next(self._folder.glob(f"*.{name}"), None)
+
+    def _intact(self, name: str) -> bool:
+        path, expected = self._file(name), self._digests.get(name)
+        if path is None:
+            return False
+        return expected is None or hashlib.sha256(path.read_bytes()).hexdigest() == expected
+
+    def _artefact(self, name: str, complaint: str) -> Any:
+        """An artefact as the next stage takes it, out of its file or made again."""
+        if not self._intact(name):
+            return self._remake(name, complaint)
+        path = self._file(name)
+        assert path is not None
+        return compat.read_ttir(path) if name in (SOURCE, "ttir") else path.read_text()
+
+    def _remake(self, name: str, complaint: str) -> Any:
+        pipeline = self._backend.pipeline(self._backend.parse_options(self._metadata))
+        before = (SOURCE, *pipeline.names)
+        # What the user put in by an override cannot be made by the compiler.
+        if name not in pipeline.names or name in self._metadata.get(OVERRIDDEN, ()):
+            raise CorruptCacheError(
+                f"{complaint}, nor is anything that it could be made from; delete the folder {self._folder}"
+            )
+        at = pipeline.index(name)
+        return pipeline.stages[at].run(self._artefact(before[at], complaint), dict(self._metadata))
+
+
+def check_folder(root: Path, folder: Path) -> None:
+    """Refuse a cache that others can write: they could put code there that we would run."""
+    remedy = "take the permission away (chmod), or set TRITON_CACHE_DIR to a folder that only you can write"
+    trust.check_way(root, remedy)
+    if not root.exists():
+        return
+    for path in (root.resolve(), folder, *folder.iterdir()):
+        trust.check_private(path, remedy, group_may_write=True)
+    if trust.group_can_write(root.resolve()):
+        warnings.warn(
+            f"the compile cache {root} can be written by its group, who could replace the code in it; "
+            f"run `chmod g-w {root}` if that is not meant",
             UserWarning,
-            stacklevel=2,
+            stacklevel=5,
         )

@@ -12,6 +12,7 @@ from typing import Any
 
 Metadata = MutableMapping[str, Any]
 StageFunction = Callable[[Any, Metadata], Any]
+StageCheck = Callable[[Any], None]
 
 
 @dataclass(frozen=True)
@@ -19,11 +20,13 @@ class Stage:
     """One lowering step: `name` is also the artefact's file extension and its key in ``kernel.asm``.
 
     `run` takes the artefact of the stage before (or the text of its file) and the metadata, which it may
-    extend, and returns the artefact of this stage.
+    extend, and returns the artefact of this stage: text or anything that prints as text, or bytes.
     """
 
     name: str
     run: StageFunction
+    check: StageCheck | None = None
+    """Raises for what cannot be an artefact of this stage: it is given what a user's override file holds."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,11 @@ class Pipeline:
         """With `stage` in the place of the one called `name`."""
         at = self.index(name)
         return Pipeline((*self.stages[:at], stage, *self.stages[at + 1 :]))
+
+    def insert_before(self, name: str, stage: Stage) -> Pipeline:
+        """With `stage` right before the one called `name`."""
+        at = self.index(name)
+        return Pipeline((*self.stages[:at], stage, *self.stages[at:]))
 
     def insert_after(self, name: str, stage: Stage) -> Pipeline:
         """With `stage` right after the one called `name`."""

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
+
+from triton_porting_kit.compiler import cpus
 
 
 @dataclass(frozen=True)
 class CpuTarget:
     """A CPU to generate code for.
 
-    `features` are LLVM's names. `vector_bytes` is the width of the registers that loops are written for,
-    `vector_registers` how many of them register blocks may use.
+    `features` are what it has, under LLVM's names, `absent` what it lacks although the CPU called `cpu` may have
+    it: the name decides scheduling, the features which instructions are used.
     """
 
     triple: str
     cpu: str
     features: frozenset[str]
+    absent: frozenset[str] = frozenset()
 
     @property
     def vector_bytes(self) -> int:
+        """Bytes of the registers that loops are written for."""
         if "avx512f" in self.features:
             return 64
         if "avx" in self.features:
@@ -27,6 +32,7 @@ class CpuTarget:
 
     @property
     def vector_registers(self) -> int:
+        """Registers of that width there are."""
         if "avx512f" in self.features or not self.triple.startswith("x86_64"):
             return 32
         return 16
@@ -42,24 +48,66 @@ class CpuTarget:
         return "avx512f" in self.features
 
     @property
+    def converts_f16(self) -> bool:
+        """There are instructions between half and single precision."""
+        return "f16c" in self.features or not self.triple.startswith("x86_64")
+
+    @property
     def multiplies_bf16_pairs(self) -> bool:
         """AVX512-BF16: products of pairs of bf16, added to f32 in 512-bit registers."""
         return "avx512bf16" in self.features
 
     @property
     def feature_string(self) -> str:
-        """For LLVM: ``+a,+b,...`` in a stable order."""
-        return ",".join(f"+{name}" for name in sorted(self.features))
+        """For LLVM: ``+a,-b,...`` in a stable order."""
+        marked = [(name, "+") for name in self.features] + [(name, "-") for name in self.absent]
+        return ",".join(f"{mark}{name}" for name, mark in sorted(marked))
+
+    def with_features(self, changes: str) -> CpuTarget:
+        """With features added or taken away, as ``+avx2,-avx512f``. Taking one takes what builds on it."""
+        features = set(self.features)
+        for change in filter(None, (change.strip() for change in changes.split(","))):
+            sign, name = change[0], change[1:]
+            if sign == "+":
+                features.add(name)
+            elif sign == "-":
+                gone = cpus.DEPENDENTS.get(name, ())
+                features = {
+                    feature for feature in features if feature != name and not feature.startswith(gone)
+                }
+            else:
+                raise ValueError(f"the feature {change!r} starts with neither + nor -")
+        absent = (self.absent | self.features) - features
+        return replace(self, features=frozenset(features), absent=absent)
 
     @staticmethod
     def host() -> CpuTarget:
-        """The CPU that this process runs on."""
+        """The CPU that this process runs on, without the features that ``TPK_CPU_WITHOUT`` names.
+
+        That variable holds beginnings of LLVM feature names, as in ``avx512,amx``.
+        """
         from triton_porting_kit.toolchain import llvm  # not before a kernel is compiled
 
-        return CpuTarget(llvm.host_triple(), llvm.host_cpu(), llvm.host_features())
+        without = tuple(filter(None, os.environ.get("TPK_CPU_WITHOUT", "").split(",")))
+        known = llvm.host_features()
+        features = frozenset(name for name, there in known.items() if there and not name.startswith(without))
+        triple = llvm.host_triple()
+        cpu = cpus.scheduling_cpu(triple, llvm.host_cpu(), features)
+        return CpuTarget(triple, cpu, features, frozenset(known) - features)
+
+    @staticmethod
+    def named(cpu: str) -> CpuTarget:
+        """A CPU under LLVM's name. Raises ValueError that lists the names known."""
+        for arch, names in cpus.NAMED.items():
+            if cpu in names:
+                absent = cpus.VECTOR_FEATURES - names[cpu] if arch == "x86_64" else frozenset[str]()
+                return CpuTarget(f"{arch}-unknown-linux-gnu", cpu, names[cpu], absent)
+        known = ", ".join(name for names in cpus.NAMED.values() for name in names)
+        raise ValueError(f"the CPU {cpu!r} is not known; there are {known}")
 
     @staticmethod
     def of(triple: str, cpu: str, feature_string: str) -> CpuTarget:
-        """A target from LLVM's strings; of the feature string only what is switched on (``+name``) counts."""
-        names = (name.strip() for name in feature_string.split(","))
-        return CpuTarget(triple, cpu, frozenset(name[1:] for name in names if name.startswith("+")))
+        """A target from LLVM's strings."""
+        names = [name.strip() for name in feature_string.split(",")]
+        present, absent = (frozenset(name[1:] for name in names if name.startswith(mark)) for mark in "+-")
+        return CpuTarget(triple, cpu, present, absent)

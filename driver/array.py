@@ -285,6 +285,14 @@ class DeviceArray:
             self._put(np.broadcast_to(element, self.shape), stream)
         return self
 
+    def zero_(self) -> DeviceArray:
+        """Overwrite every element with 0, as the autotuner asks for (``reset_to_zero``)."""
+        return self.fill_(0)
+
+    def clone(self) -> DeviceArray:
+        """A contiguous copy, as the autotuner asks for (``restore_value``)."""
+        return DeviceArray.empty(self.shape, self.dtype, self.device).copy_(self)
+
     def _span(self) -> tuple[int, int]:
         """Element offsets, relative to the first element, between which all elements lie: [first, end)."""
         reach = [(count - 1) * stride for count, stride in zip(self.shape, self.strides, strict=True)]

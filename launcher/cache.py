@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
-from triton_porting_kit.errors import InsecureCacheError, LauncherBuildError
+from triton_porting_kit import trust
+from triton_porting_kit.errors import LauncherBuildError
 
 _REMEDY = "remove it, or set TPK_CACHE_DIR to a folder that only you can write"
 
@@ -25,29 +25,13 @@ def cache_folder() -> Path:
     except OSError as error:
         raise LauncherBuildError(f"the launcher cache {folder} cannot be made: {error}; {_REMEDY}") from error
     check_private(folder)
-    for parent in folder.resolve().parents:
-        mode = parent.stat().st_mode
-        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-            raise InsecureCacheError(
-                f"any user can replace the launcher cache {folder}, because {parent} has mode "
-                f"{stat.S_IMODE(mode):04o}; {_REMEDY}"
-            )
+    trust.check_way(folder, _REMEDY)
     return folder
 
 
 def check_private(path: Path) -> None:
     """Raise `InsecureCacheError` unless `path` is this user's own and no one else can write it."""
-    status = path.lstat()
-    mode = stat.S_IMODE(status.st_mode)
-    if stat.S_ISLNK(status.st_mode):
-        reason = "it is a symbolic link"
-    elif status.st_uid != os.geteuid():
-        reason = f"it belongs to user {status.st_uid}, not {os.geteuid()}"
-    elif mode & (stat.S_IWGRP | stat.S_IWOTH):
-        reason = f"its mode {mode:04o} lets others write it"
-    else:
-        return
-    raise InsecureCacheError(f"{path} holds code that would be executed, but {reason}; {_REMEDY}")
+    trust.check_private(path, _REMEDY)
 
 
 def _base() -> Path:

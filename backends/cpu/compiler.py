@@ -30,17 +30,16 @@ class CPUBackend(PipelineBackend):
     def default_options(self) -> Mapping[str, Any]:
         host = CpuTarget.host()
         return {
-            "triple": host.triple,
-            "cpu": host.cpu,
+            "cpu_triple": host.triple,
+            "cpu_name": host.cpu,
             "cpu_features": host.feature_string,
             "supported_fp8_dtypes": ("fp8e4nv", "fp8e5", "fp8e4b15", "fp8e4b8", "fp8e5b16"),
             "default_dot_input_precision": "ieee",
             "allowed_dot_input_precisions": ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"),
-            "shared": 0,
         }
 
     def pipeline(self, options: Any) -> Pipeline:
-        target = CpuTarget.of(options.triple, options.cpu, options.cpu_features)
+        target = CpuTarget.of(options.cpu_triple, options.cpu_name, options.cpu_features)
         return cpu_pipeline(target, fuse_multiply_add=options.enable_fp_fusion)
 
     def version(self) -> str:

@@ -10,17 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from triton_porting_kit.compiler.loops import element_types as types
+from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tensors import (
-    GATHER_COST,
-    MEMORY_COST,
-    Point,
-    Tensor,
-    gather,
-    scatter,
-    zero,
-)
+from triton_porting_kit.compiler.loops.tensors import GATHER_COST, MEMORY_COST, Point, Tensor
 
 
 @dataclass(eq=False)
@@ -152,16 +145,15 @@ class Access:
         pointer, offsets = self.locate(evaluation, point)
         mask = self.lanes_in_bounds(evaluation, point)
         lanes = point.width if point.axis >= 0 else 1
-        fill = evaluation.at(other, point) if other is not None else zero(builder, self.element)
+        fill = evaluation.at(other, point) if other is not None else None
         if offsets is not None:
-            mask = None if mask is None else builder.broadcast(mask, lanes)
-            fill = builder.broadcast(fill, lanes)
-            return gather(
-                builder, pointer, offsets, types.storage(self.element), floor=evaluation.floor, mask=mask, other=fill
+            pointers = lane_memory.pointers_at(builder, pointer, offsets, types.storage(self.element))
+            return lane_memory.gather(
+                builder, pointers, self.element, floor=evaluation.floor, mask=mask, fill=fill
             )
-        if mask is None:
-            return plain_read(builder, pointer, self.element, lanes, floor=evaluation.floor)
-        return masked_read(builder, pointer, mask, fill, lanes, floor=evaluation.floor)
+        return lane_memory.read(
+            builder, pointer, self.element, lanes, floor=evaluation.floor, mask=mask, fill=fill
+        )
 
     def write(self, evaluation: Evaluation, point: Point, value: Value) -> None:
         """Store the elements at `point` where they are in bounds."""
@@ -171,10 +163,10 @@ class Access:
         lanes = point.width if point.axis >= 0 else 1
         value = builder.broadcast(value, lanes)
         if offsets is not None:
-            mask = None if mask is None else builder.broadcast(mask, lanes)
-            scatter(builder, pointer, offsets, value, mask)
+            pointers = lane_memory.pointers_at(builder, pointer, offsets, types.storage(self.element))
+            lane_memory.scatter(builder, pointers, value, mask)
         else:
-            write(builder, pointer, value, mask)
+            lane_memory.write(builder, pointer, value, mask)
 
 
 def _divisor(builder: LoopBuilder, size: Value) -> Value:
@@ -192,54 +184,6 @@ def _lane_bounds(builder: LoopBuilder, index: Value, low: Value, high: Value, wi
         return mask
     skipped = builder.cast("arith.trunci", builder.sub(low, index), "i32")
     return builder.logical_and(mask, builder.compare("sge", iota, builder.broadcast(skipped, width)))
-
-
-def plain_read(builder: LoopBuilder, pointer: Value, element: str, lanes: int, *, floor: int) -> Value:
-    """Consecutive elements, all of them readable."""
-    type = vector_type(types.storage(element), lanes)
-    text = f"llvm.load {pointer.name} {{alignment = {types.byte_size(element)} : i64}} : !llvm.ptr -> {type}"
-    return builder.read(text, type, (pointer,), floor=floor)
-
-
-def masked_read(
-    builder: LoopBuilder, pointer: Value, mask: Value, fill: Value, lanes: int, *, floor: int
-) -> Value:
-    """Consecutive elements in the lanes of `mask`, `fill` elsewhere; other lanes touch no memory."""
-    element = fill.element
-    type = f"vector<{lanes}x{element}>"
-    mask = as_vector(builder, mask, lanes)
-    fill = as_vector(builder, fill, lanes)
-    text = (
-        f"llvm.intr.masked.load {pointer.name}, {mask.name}, {fill.name} "
-        f"{{alignment = {types.byte_size(element)} : i32}} : (!llvm.ptr, {mask.type}, {type}) -> {type}"
-    )
-    value = builder.read(text, type, (pointer, mask, fill), floor=floor)
-    return value if lanes > 1 else builder.extract(value, 0)
-
-
-def write(builder: LoopBuilder, pointer: Value, value: Value, mask: Value | None) -> None:
-    """Store consecutive elements in the lanes of `mask` (None: all)."""
-    size = types.byte_size(value.element)
-    if mask is None:
-        builder.effect(
-            f"llvm.store {value.name}, {pointer.name} {{alignment = {size} : i64}} : {value.type}, !llvm.ptr"
-        )
-        return
-    lanes = value.lanes
-    value = as_vector(builder, value, lanes)
-    mask = as_vector(builder, mask, lanes)
-    builder.effect(
-        f"llvm.intr.masked.store {value.name}, {pointer.name}, {mask.name} {{alignment = {size} : i32}} : "
-        f"{value.type}, {mask.type} into !llvm.ptr"
-    )
-
-
-def as_vector(builder: LoopBuilder, value: Value, lanes: int) -> Value:
-    """`value` as a vector even of one lane, which masked operations need."""
-    if value.is_vector:
-        return value
-    type = f"vector<{lanes}x{value.type}>"
-    return builder.pure(f"vector.broadcast {value.name} : {value.type} to {type}", type, (value,))
 
 
 class Load(Tensor):
@@ -286,23 +230,19 @@ class Gather(Tensor):
         lanes = point.width if point.axis >= 0 else 1
         pointer, offsets = locate_explicit(evaluation, point, self.base, self.offsets, self.unit)
         mask = None if self.mask is None else evaluation.at(self.mask, point)
-        fill = evaluation.at(self.other, point) if self.other is not None else zero(builder, self.element)
+        fill = None if self.other is None else evaluation.at(self.other, point)
+        floor = evaluation.floor
         if offsets is not None:
-            mask = None if mask is None else builder.broadcast(mask, lanes)
-            fill = builder.broadcast(fill, lanes)
-            pointers = _lane_pointers(builder, pointer, offsets, self.unit)
-            return _gather_pointers(builder, pointers, self.element, mask, fill, floor=evaluation.floor)
-        if mask is None:
-            return plain_read(builder, pointer, self.element, 1, floor=evaluation.floor)
-        if mask.is_vector or fill.is_vector:
-            # One address, several masks or fills: read it once where any lane wants it.
-            wanted = _any_lane(builder, mask) if mask.is_vector else mask
-            value = masked_read(
-                builder, pointer, wanted, zero(builder, self.element), 1, floor=evaluation.floor
-            )
-            values = builder.broadcast(value, lanes)
-            return builder.select(builder.broadcast(mask, lanes), values, builder.broadcast(fill, lanes))
-        return masked_read(builder, pointer, mask, fill, 1, floor=evaluation.floor)
+            pointers = lane_memory.pointers_at(builder, pointer, offsets, self.unit)
+            return lane_memory.gather(builder, pointers, self.element, floor=floor, mask=mask, fill=fill)
+        varies = any(value is not None and value.is_vector for value in (mask, fill))
+        if mask is None or not varies:
+            return lane_memory.read(builder, pointer, self.element, 1, floor=floor, mask=mask, fill=fill)
+        # One address, several masks or fills: read it once where any lane wants it.
+        wanted = _any_lane(builder, mask) if mask.is_vector else mask
+        value = lane_memory.read(builder, pointer, self.element, 1, floor=floor, mask=wanted)
+        fill = fill or lane_memory.zero(builder, self.element)
+        return builder.select(*(builder.broadcast(v, lanes) for v in (mask, value, fill)))
 
     def pointer(self, evaluation: Evaluation, point: Point) -> Value:
         """The address of the one element at `point`."""
@@ -329,26 +269,6 @@ def locate_explicit(
     return builder.address(base, [value], unit), None
 
 
-def _lane_pointers(builder: LoopBuilder, base: Value, offsets: Value, unit: str) -> Value:
-    lanes = offsets.lanes
-    type = f"vector<{lanes}x!llvm.ptr>"
-    text = f"llvm.getelementptr {base.name}[{offsets.name}] : (!llvm.ptr, {offsets.type}) -> {type}, {unit}"
-    return builder.pure(text, type, (base, offsets))
-
-
-def _gather_pointers(
-    builder: LoopBuilder, pointers: Value, element: str, mask: Value | None, fill: Value, *, floor: int
-) -> Value:
-    lanes = pointers.lanes
-    mask = mask or builder.constant(1, f"vector<{lanes}xi1>")
-    type = vector_type(types.storage(element), lanes)
-    text = (
-        f"llvm.intr.masked.gather {pointers.name}, {mask.name}, {fill.name} "
-        f"{{alignment = {types.byte_size(element)} : i32}} : ({pointers.type}, {mask.type}, {type}) -> {type}"
-    )
-    return builder.read(text, type, (pointers, mask, fill), floor=floor)
-
-
 def scatter_explicit(
     evaluation: Evaluation,
     point: Point,
@@ -363,17 +283,11 @@ def scatter_explicit(
     lanes = point.width if point.axis >= 0 else 1
     pointer, lane_offsets = locate_explicit(evaluation, point, base, offsets, unit)
     wanted = None if mask is None else evaluation.at(mask, point)
-    if lane_offsets is None and lanes > 1:
-        type = f"vector<{lanes}x!llvm.ptr>"
-        pointers = builder.pure(f"vector.broadcast {pointer.name} : !llvm.ptr to {type}", type, (pointer,))
-    elif lane_offsets is not None:
-        pointers = _lane_pointers(builder, pointer, lane_offsets, unit)
+    if lane_offsets is not None:
+        pointers = lane_memory.pointers_at(builder, pointer, lane_offsets, unit)
+    elif lanes > 1:
+        pointers = lane_memory.as_vector(builder, pointer, lanes)
     else:
-        write(builder, pointer, value, wanted)
+        lane_memory.write(builder, pointer, value, wanted)
         return
-    value = builder.broadcast(value, lanes)
-    wanted = builder.broadcast(wanted or builder.constant(1, "i1"), lanes)
-    builder.effect(
-        f"llvm.intr.masked.scatter {value.name}, {pointers.name}, {wanted.name} "
-        f"{{alignment = {types.byte_size(value.element)} : i32}} : {value.type}, {wanted.type} into {pointers.type}"
-    )
+    lane_memory.scatter(builder, pointers, value, wanted)

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.lane_memory import zero
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.ordered import ORDERING
 from triton_porting_kit.compiler.loops.program import Def, Operation
-from triton_porting_kit.compiler.loops.tensors import Point, zero
+from triton_porting_kit.compiler.loops.tensors import Point
 
 _FAILURE_ORDERING = {
     "monotonic": "monotonic",
@@ -38,12 +39,13 @@ def read_modify_write(lowering: Lowering, operation: Operation) -> None:
     def perform(pointer: Value, values: list[Value]) -> Value:
         on_floats = kind in ("max", "min") and types.is_float(value.type.element)
         name = f"f{kind}" if on_floats else kind
-        text = (
-            f"llvm.atomicrmw {name} {pointer.name}, {values[0].name} {ordering} : !llvm.ptr, {values[0].type}"
-        )
-        result = builder.effect(text, values[0].type)
+        operand, held = values[0], values[0].type
+        if types.is_float(value.type.element):
+            operand = builder.cast("arith.bitcast", operand, value.type.element)
+        text = f"llvm.atomicrmw {name} {pointer.name}, {operand.name} {ordering} : !llvm.ptr, {operand.type}"
+        result = builder.effect(text, operand.type)
         assert result is not None
-        return result
+        return builder.cast("arith.bitcast", result, held)
 
     _each(lowering, operation, base, offsets, [value], mask, perform)
 

@@ -54,9 +54,13 @@ class Region:
 
 
 class LoopBuilder:
-    """Emits the body of one function. Region 0 is the function's entry block."""
+    """Emits the body of one function. Region 0 is the function's entry block.
 
-    def __init__(self) -> None:
+    `converts_f16`: the target has instructions between half and single precision.
+    """
+
+    def __init__(self, *, converts_f16: bool = True) -> None:
+        self.converts_f16 = converts_f16
         self._regions = [Region()]
         self._next = 0
 
@@ -363,7 +367,7 @@ def _fold(builder: LoopBuilder, op: str, a: Value, b: Value) -> Value | None:
     return None
 
 
-_FLOAT_BITS = {"f16": ("<e", "<H", 4), "f32": ("<f", "<I", 8), "f64": ("<d", "<Q", 16)}
+_FLOAT_BITS = {"f32": ("<f", "<I", 8), "f64": ("<d", "<Q", 16)}
 
 
 def float_literal(value: float, type: str) -> str:

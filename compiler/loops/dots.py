@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops.access import plain_read, write
+from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.control_flow import reads_buffer
 from triton_porting_kit.compiler.loops.lowering import Lowering, closure
@@ -155,7 +155,7 @@ class _RegisterBlock:
         self._element = element
 
     def _read(self, pointer: Value, element: str, lanes: int) -> Value:
-        return plain_read(self._builder, pointer, element, lanes, floor=self._builder.level)
+        return lane_memory.read(self._builder, pointer, element, lanes, floor=self._builder.level)
 
     def _place(self, base: Value, offset: int, element: str) -> Value:
         return self._builder.address(base, [self._builder.i64(offset)], element)
@@ -174,7 +174,7 @@ class _RegisterBlock:
     def store(self, values: list[Value], c_row: Value, width: int) -> None:
         """Put the accumulators back."""
         for index, value in enumerate(values):
-            write(self._builder, self._accumulator(c_row, index, width), value, None)
+            lane_memory.write(self._builder, self._accumulator(c_row, index, width), value)
 
     def step(
         self, values: list[Value], a_row: Value, b_column: Value, k: Value, depth: int, width: int

@@ -26,16 +26,16 @@ def byte_size(element: str) -> int:
 
 
 def register(element: str) -> str:
-    """The type an element has in registers.
+    """The type that an element has in registers.
 
-    bfloat16 is held as the integer of its bits: of a scalar of its own type, LLVM makes a float and back where
-    it passes a branch, with an instruction that flushes denormals.
+    16-bit floats are held as the integers of their bits: where a CPU has no such type, LLVM makes floats of them
+    and back, by way of library calls, or with instructions that flush denormals.
     """
-    return "i16" if element == "bf16" else element
+    return "i16" if element in NARROW_FLOATS else element
 
 
 def storage(element: str) -> str:
-    """The type an element has in memory."""
+    """The type that an element is read and written as (see `lane_memory`)."""
     return "i8" if element == "i1" else register(element)
 
 

@@ -176,8 +176,8 @@ def _truncate(builder: LoopBuilder, value: Value, source: str, target: str, towa
     if toward_zero:
         nearest = narrow(builder, value, target)
         return functions.step_back(builder, nearest, widen(builder, nearest, target), value)
-    if target == "bf16":
-        return functions.round_to_bf16(builder, value)
+    if target in types.NARROW_FLOATS:
+        return functions.NARROW[target].round(builder, value)
     return builder.cast("arith.truncf", value, vector_type(target, value.lanes))
 
 
@@ -194,11 +194,7 @@ def _from_integer(builder: LoopBuilder, name: str, value: Value, source: str, ta
 
 def widen(builder: LoopBuilder, value: Value, element: str) -> Value:
     """f16 and bf16 as f32; everything else as it is."""
-    if element == "bf16":
-        return functions.bf16_to_f32(builder, value)
-    if element == "f16":
-        return builder.cast("arith.extf", value, vector_type("f32", value.lanes))
-    return value
+    return functions.NARROW[element].widen(builder, value) if element in types.NARROW_FLOATS else value
 
 
 def narrow(builder: LoopBuilder, value: Value, element: str) -> Value:
@@ -228,14 +224,14 @@ def _clamp(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[
 
 def _absolute(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
     (value,) = values
-    if _result_element(operation) == "bf16":
+    if _result_element(operation) in types.NARROW_FLOATS:
         return [builder.binary("arith.andi", value, builder.constant(0x7FFF, value.type))]
     return [builder.pure(f"math.absf {value.name} : {value.type}", value.type, (value,))]
 
 
 def _negate(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
     (value,) = values
-    if _result_element(operation) == "bf16":
+    if _result_element(operation) in types.NARROW_FLOATS:
         return [builder.binary("arith.xori", value, builder.constant(0x8000, value.type))]
     return [builder.pure(f"arith.negf {value.name} : {value.type}", value.type, (value,))]
 

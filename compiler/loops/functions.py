@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 
@@ -129,6 +130,75 @@ def round_to_bf16(builder: LoopBuilder, value: Value) -> Value:
     return builder.cast("arith.trunci", high, vector_type("i16", value.lanes))
 
 
+def f16_to_f32(builder: LoopBuilder, value: Value) -> Value:
+    """The f32 of half-precision patterns (i16)."""
+    single, integers = vector_type("f32", value.lanes), vector_type("i32", value.lanes)
+    if builder.converts_f16:
+        return builder.cast(
+            "arith.extf", builder.cast("arith.bitcast", value, vector_type("f16", value.lanes)), single
+        )
+    bits = builder.cast("arith.extui", value, integers)
+
+    def part(mask: int, shift: int) -> Value:
+        kept = builder.binary("arith.andi", bits, builder.constant(mask, integers))
+        return builder.binary("arith.shli", kept, builder.constant(shift, integers))
+
+    # Exponent and fraction in their places of an f32, whose exponent counts from 112 further down.
+    scaled = builder.cast("arith.bitcast", part(0x7FFF, 13), single)
+    magnitude = builder.binary("arith.mulf", scaled, builder.constant(2.0**112, single))
+    magnitude_bits = builder.cast("arith.bitcast", magnitude, integers)
+    special = builder.compare("uge", magnitude_bits, builder.constant(0x47800000, integers))
+    infinite = builder.binary("arith.ori", magnitude_bits, builder.constant(0x7F800000, integers))
+    chosen = builder.select(special, infinite, magnitude_bits)
+    return builder.cast("arith.bitcast", builder.binary("arith.ori", chosen, part(0x8000, 16)), single)
+
+
+def round_to_f16(builder: LoopBuilder, value: Value) -> Value:
+    """f32 to half-precision patterns (i16), to nearest even, denormals and NaN kept."""
+    halves, integers = vector_type("i16", value.lanes), vector_type("i32", value.lanes)
+    if builder.converts_f16:
+        return builder.cast(
+            "arith.bitcast", builder.cast("arith.truncf", value, vector_type("f16", value.lanes)), halves
+        )
+
+    def shifted(value: Value, count: int) -> Value:
+        return builder.binary("arith.shrui", value, builder.constant(count, integers))
+
+    bits = builder.cast("arith.bitcast", value, integers)
+    magnitude = builder.binary("arith.andi", bits, builder.constant(0x7FFFFFFF, integers))
+    sign = builder.binary("arith.andi", shifted(bits, 16), builder.constant(0x8000, integers))
+    # Normal numbers: the exponent 112 less, and half a unit of what is cut off more (ties: the last bit decides).
+    odd = builder.binary("arith.andi", shifted(magnitude, 13), builder.constant(1, integers))
+    rebased = builder.binary("arith.addi", magnitude, builder.constant(0xFFF - (112 << 23), integers))
+    normal = shifted(builder.binary("arith.addi", rebased, odd), 13)
+    # Denormals: added to 0.5, whose last bit is their unit, they are rounded by the addition.
+    small = builder.cast("arith.bitcast", magnitude, value.type)
+    sum_bits = builder.cast(
+        "arith.bitcast", builder.binary("arith.addf", small, builder.constant(0.5, value.type)), integers
+    )
+    denormal = builder.binary("arith.subi", sum_bits, builder.constant(0x3F000000, integers))
+    is_denormal = builder.compare("ult", magnitude, builder.constant(0x38800000, integers))
+    finite = builder.select(is_denormal, denormal, normal)
+    is_infinite = builder.compare("uge", magnitude, builder.constant(0x477FF000, integers))
+    number = builder.select(is_infinite, builder.constant(0x7C00, integers), finite)
+    is_nan = builder.compare("ugt", magnitude, builder.constant(0x7F800000, integers))
+    payload = builder.binary("arith.andi", shifted(magnitude, 13), builder.constant(0x3FF, integers))
+    nan = builder.binary("arith.ori", payload, builder.constant(0x7E00, integers))
+    result = builder.binary("arith.ori", builder.select(is_nan, nan, number), sign)
+    return builder.cast("arith.trunci", result, halves)
+
+
+@dataclass(frozen=True)
+class NarrowFloat:
+    """How a 16-bit float type, held as i16, becomes f32 and how f32 is rounded to it."""
+
+    widen: Callable[[LoopBuilder, Value], Value]
+    round: Callable[[LoopBuilder, Value], Value]
+
+
+NARROW = {"f16": NarrowFloat(f16_to_f32, round_to_f16), "bf16": NarrowFloat(bf16_to_f32, round_to_bf16)}
+
+
 def truncate_to_odd(builder: LoopBuilder, value: Value) -> Value:
     """f64 to f32 toward zero, with the last bit set where that is inexact.
 
@@ -150,7 +220,7 @@ def step_back(builder: LoopBuilder, rounded: Value, back: Value, value: Value) -
     `back` is `rounded` in the type of `value`.
     """
     away = _compare(builder, "ogt", _magnitude(builder, back), _magnitude(builder, value))
-    integers = vector_type({"f16": "i16", "f32": "i32"}.get(rounded.element, rounded.element), value.lanes)
+    integers = vector_type("i32" if rounded.element == "f32" else rounded.element, value.lanes)
     bits = builder.cast("arith.bitcast", rounded, integers)
     below = builder.binary("arith.subi", bits, builder.constant(1, integers))
     return builder.cast("arith.bitcast", builder.select(away, below, bits), rounded.type)

@@ -17,6 +17,7 @@ from triton_porting_kit.compiler.loops import (
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import OPERATIONS, Entry
+from triton_porting_kit.compiler.loops.lane_memory import zero
 from triton_porting_kit.compiler.loops.lowering import DEFERRED, Handler, Lowering
 from triton_porting_kit.compiler.loops.program import Def, Operation
 from triton_porting_kit.compiler.loops.tensors import (
@@ -26,7 +27,6 @@ from triton_porting_kit.compiler.loops.tensors import (
     Splat,
     Tensor,
     unit_reshape,
-    zero,
 )
 
 
@@ -82,8 +82,9 @@ def _scalar_literal(text: str) -> str:
 def _scalar_constant(lowering: Lowering, literal: str, element: str) -> Value:
     if literal in ("true", "false"):
         return lowering.builder.constant(int(literal == "true"), "i1")
-    if element == "bf16":
-        bits = int(literal, 16) if literal.startswith("0x") else bf16_bits(float(literal))
+    if element in types.NARROW_FLOATS:
+        to_bits = bf16_bits if element == "bf16" else f16_bits
+        bits = int(literal, 16) if literal.startswith("0x") else to_bits(float(literal))
         return lowering.builder.constant(bits, types.register(element))
     if element.startswith(("i", "u")):
         return lowering.builder.constant(int(literal, 0), element)
@@ -95,7 +96,7 @@ def _scalar_constant(lowering: Lowering, literal: str, element: str) -> Value:
 
 def _float_from_bits(bits: int, element: str) -> float | None:
     """The number of a bit pattern; None for NaN, whose payload must not pass through Python."""
-    formats = {"f16": ("<H", "<e"), "f32": ("<I", "<f"), "f64": ("<Q", "<d")}
+    formats = {"f32": ("<I", "<f"), "f64": ("<Q", "<d")}
     raw, number = formats[element]
     value = struct.unpack(number, struct.pack(raw, bits))[0]
     return None if value != value else value
@@ -105,6 +106,12 @@ def bf16_bits(value: float) -> int:
     """The pattern of the bfloat16 nearest to `value`."""
     bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
     return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+
+
+def f16_bits(value: float) -> int:
+    """The pattern of the half-precision number nearest to `value`, which is in range."""
+    bits: int = struct.unpack("<H", struct.pack("<e", value))[0]
+    return bits
 
 
 def _splat(lowering: Lowering, operation: Operation) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from triton_porting_kit.compiler.loops import element_types as types
+from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.handlers import HANDLERS
@@ -36,7 +37,7 @@ def lower_to_loops(module: Any, target: CpuTarget, *, fuse_multiply_add: bool = 
     and runs the programs [begin, end) of the grid. Raises `CompilationError` for what it cannot lower.
     """
     program = read_program(module)
-    builder = LoopBuilder()
+    builder = LoopBuilder(converts_f16=target.converts_f16)
     args, scratch, begin, end, *counts = (
         Value(name, type, 0)
         for name, type in (
@@ -66,11 +67,7 @@ def _read_arguments(builder: LoopBuilder, lowering: Lowering, program: Program, 
         size = types.byte_size(element)
         offset = -(-offset // size) * size
         place = builder.address(args, [builder.i64(offset)], "i8")
-        stored = types.storage(element)
-        text = f"llvm.load {place.name} {{alignment = {size} : i64}} : !llvm.ptr -> {stored}"
-        value = builder.read(text, stored, (place,), floor=0)
-        if element == "i1":
-            value = builder.compare("ne", value, builder.constant(0, stored))
+        value = lane_memory.read(builder, place, element, 1, floor=0)
         lowering.scalars[definition] = value
         if element == "!llvm.ptr":
             lowering.origins[value.name] = value

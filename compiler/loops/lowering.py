@@ -24,6 +24,7 @@ from triton_porting_kit.compiler.loops.program import Block, Def, Operation, wal
 from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor
 from triton_porting_kit.compiler.loops.tiles import tile_loop
 from triton_porting_kit.compiler.target import CpuTarget
+from triton_porting_kit.errors import PortingKitError
 
 Handler = Callable[["Lowering", Operation], None]
 
@@ -113,11 +114,19 @@ class Lowering:
                 f"the CPU backend has no lowering for {operation.name}",
                 "express this line with other operations of triton.language",
             )
-        if operation.name in WRITES or any(self._writes(region) for region in operation.regions):
-            self._before_write(operation)
-        if operation.name not in DEFERRED and operation.name not in SILENT:
-            self.builder.comment(_remark(operation))
-        handler(self, operation)
+        try:
+            if operation.name in WRITES or any(self._writes(region) for region in operation.regions):
+                self._before_write(operation)
+            if operation.name not in DEFERRED and operation.name not in SILENT:
+                self.builder.comment(_remark(operation))
+            handler(self, operation)
+        except PortingKitError:
+            raise
+        except Exception as error:  # a defect, but one whose kernel line its finder will want to know
+            raise operation.unsupported(
+                f"the lowering of {operation.name} failed with {type(error).__name__}: {error}",
+                "this is a defect of the CPU backend: please report the kernel",
+            ) from error
 
     @staticmethod
     def _writes(block: Block) -> bool:

@@ -81,8 +81,7 @@ class Bfloat16Pairs(Product):
             def half(point: Point, row: Value) -> Value:
                 at = Point((*point.indices[:-2], row, point.indices[-1]), point.axis, point.width)
                 value = builder.broadcast(evaluation.at(tensor, at), point.width)
-                bits = builder.cast("arith.bitcast", value, vector_type("i16", value.lanes))
-                return builder.cast("arith.extui", bits, vector_type(self.unit, value.lanes))
+                return builder.cast("arith.extui", value, vector_type(self.unit, value.lanes))
 
             def body(point: Point) -> None:
                 first = builder.add(point.indices[-2], point.indices[-2])

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from triton_porting_kit.compiler.loops import element_types as types
+from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 
 if TYPE_CHECKING:
@@ -179,38 +180,27 @@ class Buffer(Tensor):
     def at(self, evaluation: Evaluation, point: Point) -> Value:
         builder = evaluation.builder
         address = self.address(builder, point)
-        stored = types.storage(self.element)
-        size = types.byte_size(self.element)
         stride = self.strides[point.axis] if point.axis >= 0 else 0
         lanes = point.width if point.axis >= 0 else 1
         if lanes == 1 or stride == 1:
-            type = vector_type(stored, lanes)
-            text = f"llvm.load {address.name} {{alignment = {size} : i64}} : !llvm.ptr -> {type}"
-            value = builder.read(text, type, (address,), floor=evaluation.floor)
-        else:
-            offsets = builder.mul(
-                builder.iota(lanes, "i64"), builder.constant(stride, vector_type("i64", lanes))
-            )
-            value = gather(builder, address, offsets, stored, floor=evaluation.floor)
-        if self.element == "i1":
-            value = builder.cast("arith.trunci", value, vector_type("i1", lanes))
-        return value
+            return lane_memory.read(builder, address, self.element, lanes, floor=evaluation.floor)
+        pointers = self._pointers(builder, address, lanes, stride)
+        return lane_memory.gather(builder, pointers, self.element, floor=evaluation.floor)
+
+    def _pointers(self, builder: LoopBuilder, address: Value, lanes: int, stride: int) -> Value:
+        offsets = builder.mul(builder.iota(lanes, "i64"), builder.constant(stride, vector_type("i64", lanes)))
+        return lane_memory.pointers_at(builder, address, offsets, types.storage(self.element))
 
     def write(self, builder: LoopBuilder, point: Point, value: Value) -> None:
         """Store the elements at `point`."""
         lanes = point.width if point.axis >= 0 else 1
-        stored = types.storage(self.element)
         value = builder.broadcast(value, lanes)
-        if self.element == "i1":
-            value = builder.cast("arith.extui", value, vector_type(stored, lanes))
         address = self.address(builder, point)
-        size = types.byte_size(self.element)
         if lanes == 1 or self.strides[point.axis] == 1:
-            text = f"llvm.store {value.name}, {address.name} {{alignment = {size} : i64}} : {value.type}, !llvm.ptr"
-            builder.effect(text)
+            lane_memory.write(builder, address, value)
         else:
-            stride = builder.constant(self.strides[point.axis], vector_type("i64", lanes))
-            scatter(builder, address, builder.mul(builder.iota(lanes, "i64"), stride), value)
+            pointers = self._pointers(builder, address, lanes, self.strides[point.axis])
+            lane_memory.scatter(builder, pointers, value)
 
 
 def row_major(shape: Sequence[int]) -> list[int]:
@@ -220,62 +210,3 @@ def row_major(shape: Sequence[int]) -> list[int]:
         strides[d] = step
         step *= shape[d]
     return strides
-
-
-def all_lanes(builder: LoopBuilder, lanes: int) -> Value:
-    """A mask that is true in every lane."""
-    return builder.constant(1, f"vector<{lanes}xi1>")
-
-
-def lane_addresses(builder: LoopBuilder, base: Value, offsets: Value, element: str) -> Value:
-    """A vector of pointers: `base` plus a vector of i64 element offsets."""
-    lanes = offsets.lanes
-    type = f"vector<{lanes}x!llvm.ptr>"
-    text = (
-        f"llvm.getelementptr {base.name}[{offsets.name}] : (!llvm.ptr, {offsets.type}) -> {type}, {element}"
-    )
-    return builder.pure(text, type, (base, offsets))
-
-
-def gather(
-    builder: LoopBuilder,
-    base: Value,
-    offsets: Value,
-    element: str,
-    *,
-    floor: int,
-    mask: Value | None = None,
-    other: Value | None = None,
-) -> Value:
-    """Read the elements at ``base + offsets`` in the lanes of `mask` (all by default), `other` elsewhere."""
-    lanes = offsets.lanes
-    type = vector_type(element, lanes)
-    pointers = lane_addresses(builder, base, offsets, element)
-    mask = mask or all_lanes(builder, lanes)
-    other = builder.broadcast(other or zero(builder, element), lanes)
-    size = types.byte_size(element)
-    text = (
-        f"llvm.intr.masked.gather {pointers.name}, {mask.name}, {other.name} {{alignment = {size} : i32}} : "
-        f"({pointers.type}, {mask.type}, {type}) -> {type}"
-    )
-    return builder.read(text, type, (pointers, mask, other), floor=floor)
-
-
-def scatter(
-    builder: LoopBuilder, base: Value, offsets: Value, value: Value, mask: Value | None = None
-) -> None:
-    """Store the lanes of `value` (those of `mask` only) at ``base + offsets``."""
-    pointers = lane_addresses(builder, base, offsets, value.element)
-    mask = mask or all_lanes(builder, offsets.lanes)
-    size = types.byte_size(value.element)
-    builder.effect(
-        f"llvm.intr.masked.scatter {value.name}, {pointers.name}, {mask.name} {{alignment = {size} : i32}} : "
-        f"{value.type}, {mask.type} into {pointers.type}"
-    )
-
-
-def zero(builder: LoopBuilder, element: str) -> Value:
-    """The scalar whose bits are all zero."""
-    if element == "!llvm.ptr":
-        return builder.pure("llvm.mlir.zero : !llvm.ptr", element, ())
-    return builder.constant(0, types.register(element))

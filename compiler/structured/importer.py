@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from triton_porting_kit.errors import PortingKitError
 from triton_porting_kit.toolchain import mlir
 from triton_porting_kit.toolchain.mlir import ir
 
 from . import control, memory, tensors
 from .branches import structure_branches
+from .diagnostics import fail
 from .rewriter import Rewriter
 from .types import Types
 
@@ -66,7 +68,16 @@ def _import_region(rewriter: Rewriter, region: Any) -> None:
     for block in region.blocks:
         # New operations appear beside the old ones meanwhile: walk those that were there.
         for operation in list(block.operations):
-            _import_operation(rewriter, operation)
+            try:
+                _import_operation(rewriter, operation)
+            except PortingKitError:
+                raise
+            except Exception as error:  # a defect, but one whose kernel line its finder will want to know
+                fail(
+                    operation,
+                    f"the import failed with {type(error).__name__}: {error}",
+                    "this is a defect of the importer: please report the kernel",
+                )
 
 
 def _import_operation(rewriter: Rewriter, operation: Any) -> None:

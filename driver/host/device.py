@@ -21,8 +21,8 @@ from triton_porting_kit.driver.device import (
     NativeLaunchEntry,
 )
 from triton_porting_kit.driver.host import _host
-from triton_porting_kit.driver.host.elf import defined_symbols
 from triton_porting_kit.errors import InvalidModule, LaunchError
+from triton_porting_kit.toolchain.elf import defined_symbols
 from triton_porting_kit.toolchain.llvm import LinkedObject
 
 ABI_VERSION = 1
@@ -232,4 +232,4 @@ def _cpu_name() -> str:
     except OSError:
         lines = []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())
+    return next(names, platform.machine())  # not platform.processor(): that one starts a program

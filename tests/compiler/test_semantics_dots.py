@@ -21,7 +21,17 @@ TYPES = [
     ("i8", "i32"),
 ]
 TYPE_IDS = ["-".join(pair) for pair in TYPES]
-SHAPES = [(1, 1, 1), (1, 16, 1), (2, 4, 8), (16, 16, 16), (1, 32, 64), (64, 1, 32), (32, 64, 16), (8, 128, 4), (64, 2, 2)]
+SHAPES = [
+    (1, 1, 1),
+    (1, 16, 1),
+    (2, 4, 8),
+    (16, 16, 16),
+    (1, 32, 64),
+    (64, 1, 32),
+    (32, 64, 16),
+    (8, 128, 4),
+    (64, 2, 2),
+]
 
 
 def operand(shape: tuple[int, ...], kind: Kind, seed: int) -> Array:
@@ -31,7 +41,9 @@ def operand(shape: tuple[int, ...], kind: Kind, seed: int) -> Array:
     return from_float64(random.standard_normal(shape), kind)
 
 
-def check(actual: Array, a: Array, b: Array, c: Array | float, kind: Kind, accumulator: Kind, roundings: int = 1) -> None:
+def check(
+    actual: Array, a: Array, b: Array, c: Array | float, kind: Kind, accumulator: Kind, roundings: int = 1
+) -> None:
     """a @ b + c: integers exactly, floats within the rounding of K + 1 sums in the accumulator's type (f32 for f16)."""
     if kind.is_integer:
         exact = a.astype(np.int64) @ b.astype(np.int64) + np.asarray(c, np.int64)
@@ -72,7 +84,10 @@ def test_transposed_operands(transposed: str, types: tuple[str, str]) -> None:
     m, n, k = 16, 32, 8
     kind, accumulator = (KINDS[name] for name in types)
     a, b = operand((m, k), kind, 3), operand((k, n), kind, 4)
-    shapes = [(k, m) if "a" in transposed and transposed != "out" else (m, k), (n, k) if "b" in transposed else (k, n)]
+    shapes = [
+        (k, m) if "a" in transposed and transposed != "out" else (m, k),
+        (n, k) if "b" in transposed else (k, n),
+    ]
     flips = ["tl.trans(a)" if shapes[0] == (k, m) else "a", "tl.trans(b)" if "b" in transposed else "b"]
     result = f"tl.dot({flips[0]}, {flips[1]}{out_type(types[1])})"
     shape = (n, m) if transposed == "out" else (m, n)
@@ -90,7 +105,11 @@ def test_transposed_operands(transposed: str, types: tuple[str, str]) -> None:
 def test_batched_product_with_accumulator(types: tuple[str, str]) -> None:
     kind, accumulator = (KINDS[name] for name in types)
     a, b = operand((4, 8, 16), kind, 5), operand((4, 16, 32), kind, 6)
-    c = operand((4, 8, 32), accumulator, 7) // 4 if accumulator.is_integer else operand((4, 8, 32), accumulator, 7)
+    c = (
+        operand((4, 8, 32), accumulator, 7) // 4
+        if accumulator.is_integer
+        else operand((4, 8, 32), accumulator, 7)
+    )
     source = (
         f"def batched(A, B, C, O):\n    a = tl.load(A + {load_of(a.shape)})\n    b = tl.load(B + {load_of(b.shape)})\n"
         f"    c = tl.load(C + {load_of(c.shape)})\n"
@@ -167,7 +186,16 @@ def test_product_in_a_loop(types: tuple[str, str], columns: bool) -> None:
     out = empty((m, n), accumulator)
     stored = (a.T, b.T) if columns else (a, b)
     make_kernel(MATMUL)[(3, 3)](
-        *(put(v, kind) for v in stored), out, m, n, k, *strides, BM=16, BN=16, BK=16, ACC=getattr(tl, accumulator.device)
+        *(put(v, kind) for v in stored),
+        out,
+        m,
+        n,
+        k,
+        *strides,
+        BM=16,
+        BN=16,
+        BK=16,
+        ACC=getattr(tl, accumulator.device),
     )
     check(get(out), a, b, 0, kind, accumulator, roundings=5)
 
@@ -227,7 +255,9 @@ def test_flash_attention(n: int, d: int, kind: str, causal: bool) -> None:
     q, k, v = (operand((n, d), KINDS[kind], seed) for seed in (16, 17, 18))
     out: Any = empty((n, d), "fp32")
     scale = d**-0.5
-    attention_kernel[(-(-n // 16),)](*(put(x, kind) for x in (q, k, v)), out, n, scale, BM=16, BN=32, D=d, CAUSAL=causal)
+    attention_kernel[(-(-n // 16),)](
+        *(put(x, kind) for x in (q, k, v)), out, n, scale, BM=16, BN=32, D=d, CAUSAL=causal
+    )
     wide = [x.astype(np.float64) for x in (q, k, v)]
     scores = wide[0] @ wide[1].T * scale
     if causal:

@@ -82,7 +82,11 @@ COMPARISONS = [
     Op("ge", "x >= y", lambda x, y: x >= y),
     Op("eq", "x == y", lambda x, y: x == y),
     Op("ne", "x != y", lambda x, y: x != y),
-    Op("logic", "(x < y) & (x == x) | (y == 0) ^ (x > 0)", lambda x, y: (x < y) & (x == x) | (y == 0) ^ (x > 0)),
+    Op(
+        "logic",
+        "(x < y) & (x == x) | (y == 0) ^ (x > 0)",
+        lambda x, y: (x < y) & (x == x) | (y == 0) ^ (x > 0),
+    ),
 ]
 
 
@@ -143,7 +147,8 @@ def kernel_source(ops: list[Op], form: str) -> str:
             "    x = tl.load(X + i, mask=i < n)",
             "    y = tl.load(Y + i, mask=i < n)",
             *(
-                f"    tl.store(O + {k} * n + i, {op.expression}, mask=(i < n) & (tl.load(D + {k} * n + i, mask=i < n) > 0))"
+                f"    tl.store(O + {k} * n + i, {op.expression}, "
+                f"mask=(i < n) & (tl.load(D + {k} * n + i, mask=i < n) > 0))"
                 for k, op in enumerate(ops)
             ),
         ]
@@ -167,14 +172,18 @@ def results(family: str, kind: Kind, form: str) -> dict[str, tuple[Array, Array,
     ops = {"integer": INTEGER_OPS, "float": FLOAT_OPS, "comparison": COMPARISONS}[family]
     x, y = pairs(samples(kind, 18))
     n = x.size
-    defined = np.array([[op.defined(a, b, kind) for a, b in zip(x.tolist(), y.tolist(), strict=True)] for op in ops])
+    defined = np.array(
+        [[op.defined(a, b, kind) for a, b in zip(x.tolist(), y.tolist(), strict=True)] for op in ops]
+    )
     out_kind = KINDS["i8"] if family == "comparison" else kind
     out = empty((len(ops), n), out_kind)
     before = get(out)
     kernel = make_kernel(kernel_source(ops, form))
     kernel[(1,)](put(x, kind), put(y, kind), put(defined.astype(np.int8), "i8"), out, n, B=512)
     values = get(out)
-    assert_same(np.where(defined, 0, values), np.where(defined, 0, before), "written where the mask forbids it")
+    assert_same(
+        np.where(defined, 0, values), np.where(defined, 0, before), "written where the mask forbids it"
+    )
     return {op.name: (values[k], defined[k], x, y) for k, op in enumerate(ops)}
 
 
@@ -281,7 +290,9 @@ def test_cast_toward_zero(target: str, form: str) -> None:
     x = cast_values(source)
     body = f'x.to({kind.language}, fp_downcast_rounding="rtz")'
     out = empty(x.size, kind)
-    kernel = make_kernel(cast_source([kind], form).replace(f"x.to({kind.language})", body).replace("casts", "rtz"))
+    kernel = make_kernel(
+        cast_source([kind], form).replace(f"x.to({kind.language})", body).replace("casts", "rtz")
+    )
     kernel[(1,)](put(x, source), out, x.size, B=256)
     nearest = rounded(x, kind).astype(np.float64)
     with np.errstate(all="ignore"):
@@ -297,10 +308,7 @@ def test_cast_toward_zero(target: str, form: str) -> None:
 
 
 BITCASTS = [
-    (a, b)
-    for a in KINDS.values()
-    for b in KINDS.values()
-    if a.bits == b.bits and a is not b and a.bits > 1
+    (a, b) for a in KINDS.values() for b in KINDS.values() if a.bits == b.bits and a is not b and a.bits > 1
 ]
 
 
@@ -310,7 +318,9 @@ def test_bitcast_keeps_every_bit(source: Kind, target: Kind, form: str) -> None:
     patterns = samples(KINDS[f"u{source.bits}"], 60, seed=4)
     x, out = empty(60, source), empty(60, target)
     x.device.memcpy_htod(x.data_ptr(), patterns, 0)
-    text = cast_source([target], form).replace(f"x.to({target.language})", f"x.to({target.language}, bitcast=True)")
+    text = cast_source([target], form).replace(
+        f"x.to({target.language})", f"x.to({target.language}, bitcast=True)"
+    )
     make_kernel(text.replace("casts", "bitcasts"))[(1,)](x, out, 60, B=64)
     found = np.empty_like(patterns)
     out.device.memcpy_dtoh(found, out.data_ptr(), 0)

@@ -10,7 +10,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from running import KINDS, Array, Kind, assert_same, empty, from_float64, get, make_kernel, pairs, put, samples, ulp_distance
+from running import (
+    KINDS,
+    Array,
+    Kind,
+    assert_same,
+    empty,
+    from_float64,
+    get,
+    make_kernel,
+    pairs,
+    put,
+    samples,
+    ulp_distance,
+)
 
 
 @dataclass(frozen=True)
@@ -83,7 +96,9 @@ def results(kind: Kind, form: str) -> tuple[Array, Array]:
     return x, get(out)
 
 
-CASES = [(f, kind) for f in FUNCTIONS for kind in ("fp32", "fp64") if kind == "fp32" or f.name not in SINGLE_ONLY]
+CASES = [
+    (f, kind) for f in FUNCTIONS for kind in ("fp32", "fp64") if kind == "fp32" or f.name not in SINGLE_ONLY
+]
 
 
 @pytest.mark.parametrize("form", ["tile", "scalar"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from running import KINDS, NUMBERS, Array, Kind, assert_same, empty, get, make_kernel, put, samples
+from running import KINDS, NUMBERS, Array, Kind, assert_same, empty, get, put, samples
 
 KIND_NAMES = ["i8", "i16", "i32", "i64", "fp16", "bf16", "fp32", "fp64", "i1"]
 
@@ -255,7 +255,9 @@ def test_all_loads_come_before_the_store(kernel: Any, after: Any, n: int) -> Non
     x = np.arange(80, dtype=np.float32)
     if after is None:
         expected = x.copy()
-        expected[(np.arange(n) * 5 + 3) % n] = x[:n] if np.gcd(5, n) == 1 else expected[(np.arange(n) * 5 + 3) % n]
+        expected[(np.arange(n) * 5 + 3) % n] = (
+            x[:n] if np.gcd(5, n) == 1 else expected[(np.arange(n) * 5 + 3) % n]
+        )
     else:
         expected = after(x, n)
     array = put(x, "fp32")

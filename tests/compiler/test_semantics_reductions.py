@@ -9,7 +9,19 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from running import INTEGERS, KINDS, Array, Kind, assert_same, empty, from_float64, get, make_kernel, put, wrap
+from running import (
+    INTEGERS,
+    KINDS,
+    Array,
+    Kind,
+    assert_same,
+    empty,
+    from_float64,
+    get,
+    make_kernel,
+    put,
+    wrap,
+)
 from test_semantics_shapes import load_of
 
 SHAPES = [(1,), (2,), (64,), (1024,), (1, 32), (32, 1), (8, 32), (64, 4), (4, 8, 16), (8, 4, 2)]
@@ -25,7 +37,12 @@ def small(shape: tuple[int, ...], kind: Kind, seed: int = 0) -> Array:
 
 
 def run(
-    name: str, shape: tuple[int, ...], line: str, x: Array, kind: Kind, results: list[tuple[tuple[int, ...], str]]
+    name: str,
+    shape: tuple[int, ...],
+    line: str,
+    x: Array,
+    kind: Kind,
+    results: list[tuple[tuple[int, ...], str]],
 ) -> list[Array]:
     """The tensors r0, r1, ... that `line` computes of x."""
     names = ", ".join(f"O{k}" for k in range(len(results)))
@@ -72,7 +89,12 @@ def test_reductions_of_an_axis(shape: tuple[int, ...], axis: int, kind: str) -> 
 def test_sum_wraps_and_bits_combine(kind: Kind) -> None:
     x = np.random.default_rng(3).integers(kind.lowest, kind.highest, (16, 32), dtype=kind.host, endpoint=True)
     line = "r0 = tl.sum(x, 1, dtype=x.dtype)\n    r1 = tl.xor_sum(x, 1)\n    r2 = tl.reduce_or(x, 0)\n    r3 = tl.sum(x)"
-    results = [((16,), kind.name), ((16,), kind.name), ((32,), kind.name), ((), "i64" if kind.bits == 64 else "i32")]
+    results = [
+        ((16,), kind.name),
+        ((16,), kind.name),
+        ((32,), kind.name),
+        ((), "i64" if kind.bits == 64 else "i32"),
+    ]
     total, xor, either, whole = run("bits", (16, 32), line, x, kind, results)
     assert_same(total, np.array([wrap(sum(row), kind) for row in x.tolist()], kind.host))
     assert_same(xor, np.bitwise_xor.reduce(x, 1))
@@ -136,7 +158,9 @@ def combine_moments(mean_a, m2_a, n_a, mean_b, m2_b, n_b):
 def moments_kernel(X, M, S, N, rows: tl.constexpr, columns: tl.constexpr, axis: tl.constexpr):
     i = tl.arange(0, rows)[:, None] * columns + tl.arange(0, columns)[None, :]
     x = tl.load(X + i)
-    mean, m2, n = tl.reduce((x, tl.zeros_like(x), tl.full((rows, columns), 1.0, tl.float32)), axis, combine_moments)
+    mean, m2, n = tl.reduce(
+        (x, tl.zeros_like(x), tl.full((rows, columns), 1.0, tl.float32)), axis, combine_moments
+    )
     j = tl.arange(0, columns if axis == 0 else rows)
     tl.store(M + j, mean)
     tl.store(S + j, m2)
@@ -185,7 +209,9 @@ def combine_lines(a1, b1, a2, b2):
 
 
 @triton.jit
-def recurrence_kernel(A, B, O, rows: tl.constexpr, columns: tl.constexpr, axis: tl.constexpr, reverse: tl.constexpr):
+def recurrence_kernel(
+    A, B, O, rows: tl.constexpr, columns: tl.constexpr, axis: tl.constexpr, reverse: tl.constexpr
+):
     i = tl.arange(0, rows)[:, None] * columns + tl.arange(0, columns)[None, :]
     _, h = tl.associative_scan((tl.load(A + i), tl.load(B + i)), axis, combine_lines, reverse=reverse)
     tl.store(O + i, h)
@@ -197,7 +223,9 @@ def test_scan_keeps_the_order_of_its_operands(axis: int, reverse: bool) -> None:
     random = np.random.default_rng(7)
     a, b = random.integers(-2, 3, (2, 8, 16)).astype(np.float32)
     out = empty((8, 16), "fp32")
-    recurrence_kernel[(1,)](put(a, "fp32"), put(b, "fp32"), out, rows=8, columns=16, axis=axis, reverse=reverse)
+    recurrence_kernel[(1,)](
+        put(a, "fp32"), put(b, "fp32"), out, rows=8, columns=16, axis=axis, reverse=reverse
+    )
     steps = [np.moveaxis(np.flip(v, axis) if reverse else v, axis, 0).astype(np.float64) for v in (a, b)]
     state, states = np.zeros_like(steps[0][0]), []
     for factor, term in zip(*steps, strict=True):

@@ -78,7 +78,9 @@ def load_of(shape: tuple[int, ...]) -> str:
     terms, stride = [], 1
     for d in reversed(range(len(shape))):
         index = ", ".join(":" if i == d else "None" for i in range(len(shape)))
-        terms.append(f"tl.arange(0, {shape[d]})[{index}] * {stride}" if len(shape) > 1 else f"tl.arange(0, {shape[d]})")
+        terms.append(
+            f"tl.arange(0, {shape[d]})[{index}] * {stride}" if len(shape) > 1 else f"tl.arange(0, {shape[d]})"
+        )
         stride *= shape[d]
     return " + ".join(terms)
 

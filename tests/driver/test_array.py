@@ -240,3 +240,14 @@ def test_arrays_on_streams(device: HostDevice) -> None:
     other.copy_(array, stream=stream)
     assert (other.numpy(stream=stream) == 3).all()
     device.destroy_stream(stream)
+
+
+def test_what_the_autotuner_asks_for(device: HostDevice) -> None:
+    array = DeviceArray.from_numpy(np.arange(6, dtype=np.int32).reshape(2, 3), device)
+    copy = array.T.clone()
+    assert copy.is_contiguous()
+    assert array.zero_() is array
+    assert not array.numpy().any()
+    np.testing.assert_array_equal(copy.numpy(), np.arange(6).reshape(2, 3).T)
+    array.T.copy_(copy)
+    np.testing.assert_array_equal(array.numpy(), np.arange(6).reshape(2, 3))

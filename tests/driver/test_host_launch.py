@@ -17,8 +17,8 @@ import pytest
 from objects import assemble, ir, kernel
 
 from triton_porting_kit.driver.host import HostDevice
-from triton_porting_kit.driver.host.elf import defined_symbols
 from triton_porting_kit.errors import InvalidModule, LaunchError, OutOfMemory
+from triton_porting_kit.toolchain.elf import defined_symbols
 
 
 def _function(device: HostDevice, kind: str, **options: int) -> int:

@@ -167,7 +167,8 @@ def test_a_link_in_the_place_of_the_folder_is_refused(folder: Path, tmp_path: Pa
 
 def test_a_folder_of_another_user_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.mkdir(parents=True, mode=0o700)
-    user = os.geteuid()
+    user = os.geteuid() or 4711
+    os.chown(folder, user, -1)  # root's folders are trusted by everyone
     monkeypatch.setattr(os, "geteuid", lambda: user + 1)
     with pytest.raises(InsecureCacheError, match=f"belongs to user {user}"):
         cache_folder()

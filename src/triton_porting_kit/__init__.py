@@ -12,5 +12,5 @@ __version__ = "0.1.0"
 # Triton imports every registered backend, the kit's among them, while it is itself being imported. Started from
 # here, that happens before any room of the kit is half imported. What is wrong with a Triton that does not
 # import is for whoever needs it to say (`tpk doctor` does).
-with contextlib.suppress(ImportError):
+with contextlib.suppress(Exception):
     import triton as _triton  # noqa: F401

@@ -29,9 +29,9 @@ def version() -> str:
     return f"{llvmlite.__version__} (LLVM {'.'.join(map(str, llvm.llvm_version_info))})"
 
 
-def host_features() -> frozenset[str]:
-    """The host CPU's features under LLVM's names (``avx512f``, ``amx-bf16``, ``neon``, ...)."""
-    return frozenset(name for name, there in llvm.get_host_cpu_features().items() if there)
+def host_features() -> dict[str, bool]:
+    """Every feature that LLVM knows of the host's architecture (``avx512f``, ``neon``, ...), and if it is there."""
+    return dict(llvm.get_host_cpu_features())
 
 
 def host_triple() -> str:
@@ -106,25 +106,6 @@ def emit_assembly(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> str:
     return str(machine.emit_assembly(module))
 
 
-_CPU_OF_FEATURES = (
-    ("amx-tile", "sapphirerapids"),
-    ("avx512bf16", "znver4"),
-    ("avx512vnni", "cascadelake"),
-    ("avx512f", "skylake-avx512"),
-    ("avx2", "haswell"),
-)
-
-
-@functools.cache
 def host_cpu() -> str:
-    """A CPU name for scheduling decisions: LLVM's guess, unless it lacks what the features say is there.
-
-    Under a hypervisor LLVM often takes a CPU for a much older one. What may be executed is decided by the
-    features alone.
-    """
-    guess = str(llvm.get_host_cpu_name())
-    features = host_features()
-    modern = guess.startswith(("znver4", "znver5", "znver6")) or guess.endswith("rapids")
-    if modern or not host_triple().startswith("x86_64"):
-        return guess
-    return next((name for feature, name in _CPU_OF_FEATURES if feature in features), guess)
+    """LLVM's name for the host CPU. Under a hypervisor it is often that of a much older one."""
+    return str(llvm.get_host_cpu_name())

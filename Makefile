@@ -1,0 +1,90 @@
+# Needs Python 3.11 or later with venv, a C++ compiler, and make. Everything else goes into $(VENV).
+PYTHON ?= python3
+VENV ?= .venv
+# The torch that tests compare with, as pip is told it. `make test TORCH=` goes without.
+TORCH ?= torch==2.13.0
+# Processes that run tests, as pytest-xdist is told it.
+JOBS ?= auto
+PYTEST_ARGS ?=
+BENCH_ARGS ?= --quick
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
+ROOMS := src compiler launcher driver backends kernels conformance backend_template
+SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
+  $(sort $(shell find $(ROOMS) -type f -not -name '*.pyc' -not -name '*.so'))
+NATIVE := $(filter %.cpp %.h,$(SOURCES))
+
+.PHONY: help demo test test-all lint check format bench install clean
+.DEFAULT_GOAL := help
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | \
+	  awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@echo "  TORCH=$(TORCH)   the torch that tests compare with; TORCH= goes without"
+
+demo: $(VENV)/.installed ## install the kit and run its kernels on this CPU, checked and timed
+	$(BIN)/tpk demo
+
+test: lint ## install with test tools, check the code, run every test
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS)
+
+test-all: test ## the tests, then the demo and the quick benchmark
+	$(BIN)/tpk demo
+	$(BIN)/python -m benchmarks.run --quick --out $(VENV)/results.json
+
+lint: $(VENV)/.test-tools $(VENV)/.installed ## ruff, clang-format and mypy, changing nothing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
+	$(BIN)/python -m mypy -p triton_porting_kit
+
+format: $(VENV)/.test-tools $(VENV)/.installed ## format Python and C++ in place
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(NATIVE)
+
+bench: $(VENV)/.installed ## measure the kernels beside NumPy and, where it is installed, torch
+	$(BIN)/python -m benchmarks.run $(BENCH_ARGS)
+
+install: $(VENV)/.installed ## install the kit into $(VENV)
+
+clean: ## remove the environment and everything built
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# --- the environment ---------------------------------------------------------------------------------
+
+$(VENV)/.made:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; try PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# Changes when a source file appears or goes away, which no time stamp shows.
+$(VENV)/.sources: force | $(VENV)/.made
+	@echo '$(SOURCES)' | cmp -s - $@ || echo '$(SOURCES)' > $@
+
+# Changes when another torch is asked for.
+$(VENV)/.torch: force | $(VENV)/.made
+	@echo '$(TORCH)' | cmp -s - $@ || echo '$(TORCH)' > $@
+
+# What the kit needs at run time, and what testing it needs beside that, as pyproject.toml lists them.
+requirements = import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+  print(*project$(1), sep="\n")
+
+$(VENV)/.needed: pyproject.toml | $(VENV)/.made
+	$(BIN)/python -c '$(call requirements,["dependencies"])' > $(VENV)/needed.txt
+	$(PIP) -r $(VENV)/needed.txt
+	@touch $@
+
+$(VENV)/.test-tools: pyproject.toml $(VENV)/.torch | $(VENV)/.needed
+	$(BIN)/python -c '$(call requirements,["optional-dependencies"]["test"])' > $(VENV)/test.txt
+	$(PIP) -r $(VENV)/test.txt $(TORCH)
+	@touch $@
+
+# The kit itself, again whenever a source changes.
+$(VENV)/.installed: $(VENV)/.needed $(VENV)/.sources $(SOURCES)
+	$(PIP) --no-deps --force-reinstall .
+	@touch $@
+
+.PHONY: force
+force:

@@ -1,0 +1,65 @@
+"""CPUs by LLVM's name, with the features that matter to loops and register blocks; LLVM knows the others."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+_AVX2 = frozenset({"avx", "avx2", "f16c", "fma"})
+_AVX512 = _AVX2 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+_AVX512_2019 = _AVX512 | {
+    "avx512bitalg",
+    "avx512ifma",
+    "avx512vbmi",
+    "avx512vbmi2",
+    "avx512vnni",
+    "avx512vpopcntdq",
+}
+_AMX = frozenset({"amx-tile", "amx-bf16", "amx-int8"})
+
+NAMED = {
+    "x86_64": {
+        "x86-64": frozenset[str](),
+        "x86-64-v2": frozenset[str](),
+        **dict.fromkeys(("haswell", "broadwell", "skylake", "znver2", "znver3", "x86-64-v3"), _AVX2),
+        **dict.fromkeys(("skylake-avx512", "x86-64-v4"), _AVX512),
+        "cascadelake": _AVX512 | {"avx512vnni"},
+        "icelake-server": _AVX512_2019,
+        "znver4": _AVX512_2019 | {"avx512bf16"},
+        "znver5": _AVX512_2019 | {"avx512bf16", "avxvnni"},
+        "sapphirerapids": _AVX512_2019 | _AMX | {"avx512bf16", "avx512fp16", "avxvnni"},
+        "graniterapids": _AVX512_2019 | _AMX | {"avx512bf16", "avx512fp16", "avxvnni", "amx-fp16"},
+    },
+    "aarch64": dict.fromkeys(
+        ("cortex-a72", "cortex-a76", "neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2", "ampere1"),
+        frozenset({"neon"}),
+    ),
+}
+"""Features by architecture and CPU."""
+
+VECTOR_FEATURES = frozenset().union(*NAMED["x86_64"].values())
+"""Features of x86-64 that the table speaks of."""
+
+DEPENDENTS = {
+    "avx": ("avx", "f16c", "fma"),
+    "avx2": ("avx512", "avxvnni"),
+    "avx512f": ("avx512",),
+    "amx-tile": ("amx-",),
+}
+"""Beginnings of the names of what goes with a feature that is taken away."""
+
+_BY_NEWEST_FEATURE = (
+    ("amx-tile", "sapphirerapids"),
+    ("avx512bf16", "znver4"),
+    ("avx512f", "cascadelake"),
+    ("avx2", "haswell"),
+)
+
+
+def scheduling_cpu(triple: str, guess: str, features: Set[str]) -> str:
+    """The CPU to schedule for: LLVM's guess, unless it lacks what the features say is there, or has what is not.
+
+    Under a hypervisor LLVM often takes a CPU for a much older one.
+    """
+    if not triple.startswith("x86_64") or NAMED["x86_64"].get(guess) == VECTOR_FEATURES & features:
+        return guess
+    return next((name for feature, name in _BY_NEWEST_FEATURE if feature in features), "x86-64")

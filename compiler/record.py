@@ -1,0 +1,80 @@
+"""What the compile cache holds, recorded as it is made: a digest of every artefact, and what the user put in.
+
+The digests travel in the kernel's metadata. An artefact that the user overrides (``TRITON_KERNEL_OVERRIDE``,
+``ir_override``) takes the place of the stage's own, in the record too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, MutableMapping
+from pathlib import Path
+from typing import Any
+
+from triton_porting_kit.compiler.pipeline import Metadata, Pipeline, Stage, StageFunction
+from triton_porting_kit.errors import CompilationError
+from triton_porting_kit.toolchain import compat
+
+DIGESTS = "artefact_digests"
+"""Metadata: SHA-256 of each artefact's file by stage name."""
+
+OVERRIDDEN = "overridden_stages"
+"""Metadata: names of the stages whose artefact came from the user's file."""
+
+SOURCE = "source"
+"""Name of what comes before the first stage: Triton's own output, which it keeps beside the artefacts."""
+
+
+def digest(artefact: Any) -> str:
+    """SHA-256 of an artefact as it is written to a file."""
+    return hashlib.sha256(artefact if isinstance(artefact, bytes) else str(artefact).encode()).hexdigest()
+
+
+def add_recorded(pipeline: Pipeline, stages: MutableMapping[str, StageFunction]) -> None:
+    """Give Triton the pipeline's stages, each recording what it makes, or what the user has in its place."""
+    *_, binary = pipeline.names
+    previous = SOURCE
+    recorded = []
+    for stage in pipeline.stages:
+        name = compat.binary_stage_name(stage.name) if stage.name == binary else stage.name
+        recorded.append(Stage(name, _recorded(stage, previous, stage.name == binary)))
+        previous = stage.name
+    Pipeline(tuple(recorded)).add_to(stages)
+
+
+def _recorded(stage: Stage, previous: str, is_binary: bool) -> StageFunction:
+    def run(source: Any, metadata: Metadata) -> Any:
+        digests = metadata.setdefault(DIGESTS, {})
+        overridden = metadata.setdefault(OVERRIDDEN, [])
+        if previous not in digests:  # where the compilation starts
+            digests[previous] = digest(source)
+        artefact = stage.run(source, metadata)
+        digests[stage.name] = digest(artefact)
+
+        def read(path: Path, by_triton: Callable[[], Any]) -> Any:
+            replaced = _read_override(stage, path, by_triton, is_binary)
+            digests[stage.name] = digest(replaced)
+            overridden.append(stage.name)
+            return replaced
+
+        compat.expect_override(stage.name, read)
+        return artefact
+
+    return run
+
+
+def _read_override(stage: Stage, path: Path, by_triton: Callable[[], Any], is_binary: bool) -> Any:
+    try:
+        artefact = path.read_bytes() if is_binary else path.read_text()
+        if not artefact.strip():
+            raise ValueError("it is empty")
+        if stage.name == "ttir":
+            return by_triton()
+        if stage.check is not None:
+            stage.check(artefact)
+        return artefact
+    except Exception as error:
+        raise CompilationError(
+            f"{path}, which overrides the stage {stage.name}, cannot be used: {error}",
+            remedy="mend that file, or remove it",
+        ) from error

@@ -1,0 +1,29 @@
+"""The command `tpk`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from triton_porting_kit.cli.errors import UserError
+from triton_porting_kit.errors import PortingKitError
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run `tpk` with these arguments (by default those of the process) and exit.
+
+    Status 1: something does not work, or a kernel does not compile; 2: the command was called wrongly.
+    """
+    from triton_porting_kit.cli.app import app
+
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="tpk")
+    except UserError as error:
+        print(f"tpk: {error}", file=sys.stderr)
+        sys.exit(2)
+    except PortingKitError as error:
+        print(f"tpk: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+__all__ = ["main"]

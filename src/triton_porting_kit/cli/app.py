@@ -1,0 +1,151 @@
+"""The commands and their options. What a command does is in a module of its own, loaded when it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import triton_porting_kit
+
+app = typer.Typer(
+    name="tpk",
+    help="Triton Porting Kit: bring Triton to a new chip, and look into every stage on the way.",
+    epilog="Start with `tpk doctor`, which says whether kernels can run here, then `tpk demo`.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tpk {triton_porting_kit.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the release and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def doctor(
+    json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Say what is installed, what is missing, and what to do about it.
+
+    Looks at Triton, MLIR, LLVM and the other libraries, the processor, the compile cache and the registered
+    backends, and then compiles and runs a small kernel. The exit status is 0 only if that kernel ran.
+    """
+    from triton_porting_kit.cli.doctor import run_doctor
+
+    raise typer.Exit(run_doctor(as_json=json))
+
+
+@app.command()
+def demo() -> None:
+    """Run real kernels on the active backend, checked against float64 NumPy and timed.
+
+    Prints shape, type, largest error and time of each, beside NumPy and, where it is installed, torch. The
+    exit status is 0 only if every error is within its tolerance.
+    """
+    try:
+        import triton.runtime  # noqa: F401
+    except Exception as error:
+        from triton_porting_kit.errors import ToolchainError
+
+        raise ToolchainError(f"Triton cannot be imported ({error}); `tpk doctor` says what to do") from error
+    from triton_porting_kit.cli.demo import run_demo
+
+    raise typer.Exit(run_demo())
+
+
+_COMPILE_EPILOG = """Examples:
+
+tpk compile add.py:add_kernel -s "*fp32, *fp32, *fp32, i32" -c BLOCK=1024 --emit structured
+
+tpk compile add.py:add_kernel -s "x=*fp32:16, y=*fp32:16, out=*fp32:16, n=i32" -c BLOCK=1024 --emit asm --cpu haswell
+
+tpk compile triton_porting_kit.kernels.softmax            (lists its kernels)
+"""
+
+
+@app.command("compile", epilog=_COMPILE_EPILOG)
+def compile_kernel(
+    kernel: Annotated[
+        str, typer.Argument(metavar="FILE:KERNEL", help="A Python file or module, and a kernel in it.")
+    ],
+    signature: Annotated[
+        str,
+        typer.Option(
+            "--signature",
+            "-s",
+            help="Types of the arguments, by name (`x=*fp32, n=i32`) or in order (`*fp32, i32, 1024`). "
+            "`:16` after a type says that the value is a multiple of 16.",
+        ),
+    ] = "",
+    constants: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--constants",
+            "-c",
+            metavar="NAME=VALUE,...",
+            help="Values of constexpr arguments: Python literals, `tl.` types, or names in the file.",
+        ),
+    ] = None,
+    emit: Annotated[
+        str,
+        typer.Option(
+            help="The stage to print; for the CPU source, ttir, structured, loops, llir, asm or obj."
+        ),
+    ] = "ttir",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="NAME=VALUE", help="A compile option, such as num_warps=4."),
+    ] = None,
+    backend: Annotated[str, typer.Option(help="The backend that compiles.")] = "cpu",
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BACKEND:ARCH:WARP",
+            help="The exact target, for a device that is not here: hip:gfx942:64.",
+        ),
+    ] = None,
+    cpu: Annotated[
+        str | None,
+        typer.Option(help="A CPU under LLVM's name instead of this machine's: haswell, neoverse-v1."),
+    ] = None,
+    features: Annotated[
+        str, typer.Option(help="LLVM features to add to or take from the CPU's: `+avx2,-avx512f`.")
+    ] = "",
+) -> None:
+    """Print any stage of a kernel's compilation, without running the kernel.
+
+    The stages of the CPU: source (Triton's IR before any pass), ttir (after Triton's own passes), structured
+    (tiles with base pointers, strides and bounds), loops (explicit loops over them), llir (LLVM IR), asm and
+    obj (machine code, as text and as the object that is cached).
+    """
+    from triton_porting_kit.cli.compile import Request, run_compile
+
+    run_compile(
+        Request(
+            kernel=kernel,
+            signature=signature,
+            constants=tuple(constants or ()),
+            options=tuple(option or ()),
+            emit=emit,
+            output=output,
+            backend=backend,
+            target=target,
+            cpu=cpu,
+            features=features,
+        )
+    )

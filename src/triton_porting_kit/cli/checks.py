@@ -1,0 +1,261 @@
+"""What `tpk doctor` looks at. Every check imports what it looks at itself, so that one failure hides no other."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from triton_porting_kit.cli.findings import Check, Finding, Status, describe
+from triton_porting_kit.cli.requirements import tried_range, within
+
+_CPU_FEATURES = ("avx2", "fma", "avx512f", "avx512bf16", "avx512fp16", "amx-tile", "amx-bf16", "neon", "sve")
+
+
+def python() -> Iterator[Finding]:
+    """The interpreter and the kit's own installation."""
+    import triton_porting_kit
+
+    version = platform.python_version()
+    ok = sys.version_info >= (3, 11)
+    yield Finding(
+        "Python",
+        Status.OK if ok else Status.PROBLEM,
+        f"{version}, {sys.executable}",
+        "" if ok else "the kit needs Python 3.11 or later",
+    )
+    yield Finding(
+        "the kit", Status.OK, f"{triton_porting_kit.__version__}, {Path(triton_porting_kit.__file__).parent}"
+    )
+
+
+def triton() -> Iterator[Finding]:
+    """Triton, and whether its release is one that was tried."""
+    tried = tried_range("triton")
+    install = f"run `pip install 'triton{tried}'`"
+    try:
+        import triton
+    except ModuleNotFoundError as error:
+        yield Finding("Triton", Status.PROBLEM, describe(error), install)
+        return
+    except Exception as error:
+        yield Finding(
+            "Triton",
+            Status.PROBLEM,
+            f"it is installed, but does not import: {describe(error)}",
+            f"{install}; where a backend's package is named above, repair or uninstall that one",
+        )
+        return
+    known = within(triton.__version__, tried)
+    yield Finding(
+        "Triton",
+        Status.OK if known else Status.NOTE,
+        f"{triton.__version__}, {'within' if known else 'outside'} the tried range {tried}",
+        "" if known else install,
+    )
+
+
+def mlir() -> Iterator[Finding]:
+    """The MLIR bindings."""
+    try:
+        from triton_porting_kit.toolchain import mlir
+
+        yield Finding("MLIR bindings", Status.OK, mlir.version())
+    except Exception as error:
+        remedy = f"run `pip install 'numba-cuda-mlir{tried_range('numba-cuda-mlir')}'`"
+        yield Finding("MLIR bindings", Status.PROBLEM, describe(error), remedy)
+
+
+def llvm() -> Iterator[Finding]:
+    """llvmlite and its LLVM."""
+    try:
+        from triton_porting_kit.toolchain import llvm
+
+        yield Finding("LLVM", Status.OK, f"llvmlite {llvm.version()}")
+    except Exception as error:
+        remedy = f"run `pip install 'llvmlite{tried_range('llvmlite')}'`"
+        yield Finding("LLVM", Status.PROBLEM, describe(error), remedy)
+
+
+def numpy() -> Iterator[Finding]:
+    """NumPy."""
+    try:
+        import numpy
+
+        yield Finding("NumPy", Status.OK, numpy.__version__)
+    except Exception as error:
+        yield Finding("NumPy", Status.PROBLEM, describe(error), "run `pip install numpy`")
+
+
+def torch() -> Iterator[Finding]:
+    """torch, which nothing here needs. Asked of its metadata: importing it takes seconds."""
+    try:
+        yield Finding("torch", Status.OK, metadata.version("torch"))
+    except metadata.PackageNotFoundError:
+        yield Finding(
+            "torch",
+            Status.NOTE,
+            "not installed; it is not needed",
+            "kernels take torch tensors, and the demo compares with torch, where it is installed",
+        )
+
+
+def native_parts() -> Iterator[Finding]:
+    """The extension modules that were built with the kit."""
+    import triton_porting_kit.driver.host._host
+    import triton_porting_kit.launcher._packed  # noqa: F401
+
+    yield Finding("native parts", Status.OK, "the host device and the packed launcher load")
+
+
+def cpp_compiler() -> Iterator[Finding]:
+    """The compiler for generated launch code."""
+    try:
+        from triton_porting_kit.launcher.build import find_compiler
+
+        yield Finding("C++ compiler", Status.OK, " ".join(find_compiler()))
+    except Exception as error:
+        yield Finding(
+            "C++ compiler",
+            Status.NOTE,
+            str(error),
+            "only generated launch code needs one: install g++ or clang++, or set CXX",
+        )
+
+
+def processor() -> Iterator[Finding]:
+    """The CPU, its vector features, and the threads that kernels will use."""
+    from triton_porting_kit.toolchain import llvm
+
+    features = llvm.host_features()
+    there = [name for name in _CPU_FEATURES if name in features]
+    yield Finding(
+        "CPU", Status.OK, f"{_cpu_name()} (as {llvm.host_cpu()}); {', '.join(there) or 'no vector features'}"
+    )
+
+
+def threads() -> Iterator[Finding]:
+    """Cores that the process may use, and TPK_NUM_THREADS."""
+    cores = len(os.sched_getaffinity(0))
+    asked = os.environ.get("TPK_NUM_THREADS", "")
+    if not asked:
+        yield Finding("threads", Status.OK, f"{cores}, one for each core that this process may use")
+    elif not asked.isdecimal() or not 1 <= int(asked) <= 1024:
+        yield Finding(
+            "threads",
+            Status.PROBLEM,
+            f"TPK_NUM_THREADS is {asked!r}",
+            "set it to a count from 1 to 1024, or unset it to use every core",
+        )
+    else:
+        more = int(asked) > cores
+        yield Finding(
+            "threads",
+            Status.NOTE if more else Status.OK,
+            f"{asked}, by TPK_NUM_THREADS; this process may use {cores} cores",
+            "more threads than cores take turns" if more else "",
+        )
+
+
+def cache() -> Iterator[Finding]:
+    """Where compiled kernels are kept, and who may write there."""
+    from triton_porting_kit.compiler.integrity import check_private
+    from triton_porting_kit.errors import InsecureCacheError
+    from triton_porting_kit.toolchain import compat
+
+    folder = compat.cache_root()
+    try:
+        check_private(folder)
+    except InsecureCacheError as error:
+        yield Finding("compile cache", Status.PROBLEM, f"{folder}", str(error))
+        return
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if not os.access(existing, os.W_OK | os.X_OK):
+        yield Finding(
+            "compile cache",
+            Status.PROBLEM,
+            f"{folder} cannot be written",
+            f"give yourself write permission on {existing}, or set TRITON_CACHE_DIR to a folder of your own",
+        )
+    elif existing == folder:
+        yield Finding("compile cache", Status.OK, f"{folder}, mode {folder.stat().st_mode & 0o777:o}")
+    else:
+        yield Finding("compile cache", Status.OK, f"{folder}, not there yet")
+
+
+def backends() -> Iterator[Finding]:
+    """The backends that Triton has found, and the one that it uses."""
+    from triton.backends import backends as registered
+
+    active = []
+    for name, backend in sorted(registered.items()):
+        try:
+            if backend.driver.is_active():
+                active.append(name)
+        except Exception as error:
+            yield Finding(f"backend {name}", Status.NOTE, f"is_active() failed: {describe(error)}")
+    known = ", ".join(sorted(registered))
+    if "cpu" not in registered:
+        yield Finding(
+            "backends",
+            Status.PROBLEM,
+            f"Triton has found {known}, not the kit's cpu",
+            "the kit's entry points are not installed: run `pip install` on it again, and unset "
+            "TRITON_BACKENDS_IN_TREE",
+        )
+    else:
+        yield Finding("backends", Status.OK, f"{known} are registered")
+    yield _active(active, known)
+
+
+def _active(active: list[str], known: str) -> Finding:
+    selected = os.environ.get("TRITON_DEFAULT_BACKEND", "")
+    remedy = f"set TRITON_DEFAULT_BACKEND to one of {known}"
+    if selected:
+        if selected not in known.split(", "):
+            return Finding(
+                "active backend", Status.PROBLEM, f"{selected} was asked for, but is unknown", remedy
+            )
+        if selected not in active:
+            return Finding(
+                "active backend",
+                Status.PROBLEM,
+                f"{selected} was asked for by TRITON_DEFAULT_BACKEND, but finds no device",
+                "unset TRITON_DEFAULT_BACKEND, or make the device available",
+            )
+        return Finding("active backend", Status.OK, f"{selected}, because TRITON_DEFAULT_BACKEND says so")
+    if len(active) != 1:
+        return Finding(
+            "active backend", Status.PROBLEM, f"{len(active)} say they are: {', '.join(active)}", remedy
+        )
+    reason = ", as no other has a device" if active == ["cpu"] else ", the only one with a device"
+    return Finding("active backend", Status.OK, f"{active[0]}{reason}")
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
+
+
+CHECKS: dict[str, Check] = {
+    "Python": python,
+    "Triton": triton,
+    "MLIR bindings": mlir,
+    "LLVM": llvm,
+    "NumPy": numpy,
+    "torch": torch,
+    "native parts": native_parts,
+    "C++ compiler": cpp_compiler,
+    "CPU": processor,
+    "threads": threads,
+    "compile cache": cache,
+    "backends": backends,
+}
+"""By name; what a check raises is reported under it."""

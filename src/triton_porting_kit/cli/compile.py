@@ -1,0 +1,178 @@
+"""`tpk compile`: one kernel, one stage, as text or as a file."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from triton_porting_kit.cli import kernel_file, specialization
+from triton_porting_kit.cli.errors import UserError
+from triton_porting_kit.errors import CompilationError, ToolchainError
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for on the command line."""
+
+    kernel: str
+    signature: str
+    constants: tuple[str, ...]
+    options: tuple[str, ...]
+    emit: str
+    output: Path | None
+    backend: str
+    target: str | None
+    cpu: str | None
+    features: str
+
+
+def run_compile(request: Request) -> None:
+    """Compile up to the stage that was asked for and write its artefact.
+
+    Raises `UserError` for mistakes in the request, `CompilationError` with the line of the kernel.
+    """
+    _require_triton()
+    place, name = kernel_file.split_reference(request.kernel)
+    module = kernel_file.load(place)
+    kernel = kernel_file.find_kernel(module, name, place)
+    special = specialization.specialize(kernel, request.signature, request.constants, module)
+    backend = _backend(request)
+    options = _options(request, backend, module)
+    stages = _stages(backend, options)
+    names = ["source", *stages, *(["asm"] if _has_assembly(stages, options) else [])]
+    if request.emit not in names:
+        raise UserError(
+            f"backend {backend.target.backend} has no stage {request.emit!r}; it has {', '.join(names)}"
+        )
+    artefact = _emit(request, kernel, special, backend, options, stages)
+    if isinstance(artefact, bytes) and request.output is None and sys.stdout.isatty():
+        raise UserError(f"{request.emit} is binary; write it to a file with --output {name}.{request.emit}")
+    write(artefact, request.output)
+
+
+def write(artefact: str | bytes, output: Path | None) -> None:
+    """To a file or to standard output. Raises `UserError` when the file cannot be written."""
+    data = artefact if isinstance(artefact, bytes) else (artefact.rstrip("\n") + "\n").encode()
+    if output is None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+        return
+    try:
+        output.write_bytes(data)
+    except OSError as error:
+        raise UserError(f"{output} cannot be written: {error.strerror}") from error
+
+
+def _require_triton() -> None:
+    try:
+        import triton.compiler  # noqa: F401
+    except Exception as error:
+        raise ToolchainError(f"Triton cannot be imported ({error}); `tpk doctor` says what to do") from error
+
+
+def _backend(request: Request) -> Any:
+    """Triton's compiler object for the requested target."""
+    from triton.backends import backends
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import make_backend
+
+    name = request.target.partition(":")[0] if request.target else request.backend
+    if request.target:
+        parts = request.target.split(":")
+        if len(parts) != 3 or not parts[2].isdigit():
+            raise UserError(
+                f"the target {request.target!r} is not of the form BACKEND:ARCH:WARP (hip:gfx942:64)"
+            )
+        target = GPUTarget(name, int(parts[1]) if parts[1].isdigit() else parts[1], int(parts[2]))
+    elif name not in backends:
+        raise UserError(f"there is no backend {name!r}; registered are {', '.join(sorted(backends))}")
+    elif name == "cpu":
+        target = GPUTarget("cpu", platform.machine(), 1)
+    else:
+        try:
+            target = backends[name].driver().get_current_target()
+        except Exception as error:
+            raise UserError(
+                f"backend {name} has no device here ({error}); name one with --target BACKEND:ARCH:WARP"
+            ) from error
+    try:
+        return make_backend(target)
+    except RuntimeError as error:
+        raise UserError(f"no backend compiles for {name!r} ({error})") from error
+
+
+def _options(request: Request, backend: Any, module: Any) -> Any:
+    values = {
+        name: specialization.literal(text, module)
+        for name, text in specialization.pairs(request.options, "the option").items()
+    }
+    known = backend.parse_options({})
+    for name in values:
+        if not hasattr(known, name):
+            options = ", ".join(sorted(name for name in vars(known) if not name.startswith("_")))
+            raise UserError(f"there is no compile option {name!r}; there are {options}")
+    if request.cpu or request.features:
+        if backend.target.backend != "cpu":
+            raise UserError("--cpu and --features are for the backend cpu; see --target")
+        values |= _cpu_options(request)
+    return backend.parse_options(values)
+
+
+def _cpu_options(request: Request) -> dict[str, str]:
+    from triton_porting_kit.compiler import CpuTarget
+
+    try:
+        target = CpuTarget.named(request.cpu) if request.cpu else CpuTarget.host()
+        target = target.with_features(request.features)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    return {"triple": target.triple, "cpu": target.cpu, "cpu_features": target.feature_string}
+
+
+def _stages(backend: Any, options: Any) -> dict[str, Any]:
+    from triton_porting_kit.toolchain import compat
+
+    return compat.backend_stages(backend, options)
+
+
+def _has_assembly(stages: dict[str, Any], options: Any) -> bool:
+    return "llir" in stages and hasattr(options, "cpu_features")
+
+
+def _emit(
+    request: Request, kernel: Any, special: Any, backend: Any, options: Any, stages: dict[str, Any]
+) -> str | bytes:
+    from triton.compiler.errors import CompilationError as FrontEndError
+
+    from triton_porting_kit.toolchain import compat
+
+    last = "llir" if request.emit == "asm" else request.emit
+    place = Path(kernel.fn.__code__.co_filename)
+    try:
+        artefact: Any = compat.front_end_module(
+            kernel, special.signature, special.constants, special.attributes, backend, options
+        )
+        metadata: dict[str, Any] = {"target": backend.target, **vars(options)}
+        for name, run in stages.items() if last != "source" else ():
+            artefact = run(artefact, metadata)
+            if name == last:
+                break
+        if request.emit == "asm":
+            artefact = _assembly(str(artefact), options)
+    except FrontEndError as error:
+        line = compat.definition_line(kernel)
+        raise CompilationError(
+            f"{place}: {kernel.__name__}, defined at line {line}, does not compile: {error}"
+        ) from error
+    except RuntimeError as error:
+        raise CompilationError(f"{place}: {kernel.__name__} does not compile: {error}") from error
+    return artefact if isinstance(artefact, bytes) else str(artefact)
+
+
+def _assembly(llvm_ir: str, options: Any) -> str:
+    from triton_porting_kit.compiler import CpuTarget, codegen
+
+    return codegen.emit_assembly(llvm_ir, CpuTarget.of(options.triple, options.cpu, options.cpu_features))

@@ -1,0 +1,159 @@
+"""Reading the arguments that a kernel is to be compiled for: types, hints and constants, as text."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from triton_porting_kit.cli.errors import UserError
+
+SCALARS = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32", "fp64")
+ELEMENTS = (*SCALARS, "fp8e4nv", "fp8e5", "fp8e4b8", "fp8e5b16", "fp8e4b15")
+HINTS = {"16": [["tt.divisibility", 16]]}
+
+_POINTER = re.compile(rf"\*+k?({'|'.join(ELEMENTS)})")
+_DESCRIPTOR = re.compile(rf"tensordesc<({'|'.join(ELEMENTS)})\[\d+(,\d+)*\]>")
+
+
+@dataclass(frozen=True)
+class Specialization:
+    """What a kernel is compiled for, in the form that Triton's front end takes.
+
+    `signature`: type by argument name, in order, ``constexpr`` for constants. `constants`: their values.
+    `attributes`: hints by position.
+    """
+
+    signature: Mapping[str, str]
+    constants: Mapping[str, Any]
+    attributes: Mapping[tuple[int, ...], Any]
+
+
+def split(text: str) -> list[str]:
+    """The items between commas that are not within brackets or quotes."""
+    items, depth, quote, start = [], 0, "", 0
+    for at, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char in "([{<":
+            depth += 1
+        elif char in ")]}>":
+            depth -= 1
+        elif char == "," and depth == 0:
+            items.append(text[start:at].strip())
+            start = at + 1
+    items.append(text[start:].strip())
+    return [item for item in items if item]
+
+
+def pairs(texts: Sequence[str], what: str) -> dict[str, str]:
+    """``a=1,b=2`` (several of them) as a dictionary of texts."""
+    found: dict[str, str] = {}
+    for item in (item for text in texts for item in split(text)):
+        name, equals, value = item.partition("=")
+        if not equals or not name.strip().isidentifier():
+            raise UserError(f"{what} {item!r} is not of the form NAME=VALUE")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def literal(text: str, module: ModuleType | None = None) -> Any:
+    """A value given on the command line: a Python literal, a ``tl.`` type, or a name in the kernel's file."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        pass
+    if text.startswith("tl."):
+        import triton.language as tl
+
+        if hasattr(tl, text[3:]):
+            return getattr(tl, text[3:])
+    elif module is not None and hasattr(module, text):
+        return getattr(module, text)
+    quoted = f", nor a name in {module.__name__}" if module is not None else ""
+    raise UserError(f"the value {text!r} is neither a Python literal{quoted}; quote it if it is a string")
+
+
+def specialize(
+    kernel: Any, signature: str, constants: Sequence[str], module: ModuleType | None = None
+) -> Specialization:
+    """Put together types and constants for `kernel`. Raises `UserError` naming what lacks or does not fit."""
+    names: list[str] = list(kernel.arg_names)
+    types = _types(names, signature)
+    values = {name: literal(text, module) for name, text in pairs(constants, "the constant").items()}
+    unknown = [name for name in (*types, *values) if name not in names]
+    if unknown:
+        raise UserError(f"{kernel.__name__} has no argument {unknown[0]!r}; it has {', '.join(names)}")
+
+    attributes: dict[tuple[int, ...], Any] = {}
+    checked: dict[str, str] = {}
+    for position, name in enumerate(names):
+        if name in values:
+            checked[name] = "constexpr"
+        elif name in types:
+            type_, hint = _check(name, types[name])
+            if type_ is None:
+                values[name], checked[name] = literal(types[name], module), "constexpr"
+                continue
+            if kernel.params[position].is_constexpr:
+                raise UserError(
+                    f"{name} is a constexpr: give its value, not its type (--constants {name}=VALUE)"
+                )
+            checked[name] = type_
+            if hint:
+                attributes[(position,)] = HINTS[hint]
+        elif kernel.params[position].has_default:
+            values[name], checked[name] = kernel.params[position].default, "constexpr"
+    missing = [name for name in names if name not in checked]
+    if missing:
+        raise UserError(_remedy(kernel, missing))
+    return Specialization(checked, values, attributes)
+
+
+def _types(names: Sequence[str], signature: str) -> dict[str, str]:
+    types: dict[str, str] = {}
+    for position, item in enumerate(split(signature)):
+        name, equals, type_ = item.partition("=")
+        if equals:
+            types[name.strip()] = type_.strip()
+        elif position < len(names):
+            types[names[position]] = item
+        else:
+            raise UserError(f"the signature has more than the {len(names)} arguments {', '.join(names)}")
+    return types
+
+
+def _check(name: str, text: str) -> tuple[str | None, str]:
+    """The type and the hint of an argument; no type where `text` is a value."""
+    if re.fullmatch(r"[-\d.].*|None|True|False", text):
+        return None, ""
+    type_, _, hint = text.partition(":")
+    type_, hint = type_.strip().replace(", ", ","), hint.strip()
+    if not (type_ in SCALARS or _POINTER.fullmatch(type_) or _DESCRIPTOR.fullmatch(type_)):
+        raise UserError(
+            f"argument {name} has the unknown type {text!r}; there are {', '.join(SCALARS)}, pointers (*fp32; "
+            f"also to {', '.join(ELEMENTS[len(SCALARS) :])}) and tensordesc<fp16[64,64]>"
+        )
+    if hint and hint not in HINTS:
+        raise UserError(f"argument {name} has the unknown hint {hint!r}; the only one is 16 (*fp32:16)")
+    return type_, hint
+
+
+def _remedy(kernel: Any, missing: Sequence[str]) -> str:
+    """What to add for the arguments that were not given."""
+    constant = [p.name for p in kernel.params if p.name in missing and p.is_constexpr]
+    typed = [name for name in missing if name not in constant]
+    parts = []
+    if typed:
+        parts.append(
+            f'the signature lacks a type for {", ".join(typed)} (--signature "{typed[0]}=*fp32, ...")'
+        )
+    if constant:
+        example = ",".join(f"{name}=..." for name in constant)
+        parts.append(f"no value was given for {', '.join(constant)} (--constants {example})")
+    return f"{kernel.__name__}: {'; '.join(parts)}"

@@ -1,0 +1,243 @@
+"""Triton's internals, where they differ by release or are no public interface: used from here only."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from triton._C.libtriton import ir as triton_ir
+from triton._C.libtriton import passes as triton_passes
+
+from triton_porting_kit.errors import CompilationError, ToolchainError
+
+_MARK = "llvm.data_layout"
+
+
+def generic_text(module: Any) -> str:
+    """A Triton module as MLIR text in generic form, with locations, that upstream MLIR parses.
+
+    Triton's Python interface prints the pretty form of its dialect only. MLIR prints generically what does
+    not verify: so the module gets an attribute that cannot verify, which the text is then rid of. The
+    attribute stays on the module, which must not be run through Triton's passes afterwards.
+    """
+    builder = triton_ir.builder(module.context)
+    module.set_attr(_MARK, builder.get_int32_attr(0))
+    text = str(module)
+    head, found, tail = text.rpartition(f"{_MARK} = 0 : i32")
+    if not found:
+        raise ToolchainError("this Triton release does not print unverifiable modules in generic form")
+    # The attribute is one of several, or the only one.
+    if head.endswith("{") and tail.startswith("}"):
+        return head[:-1] + tail[1:]
+    return head.removesuffix(", ") + (tail if head.endswith(", ") else tail.removeprefix(", "))
+
+
+def run_passes(module: Any, names: Iterable[str]) -> None:
+    """Run Triton passes on a Triton module in place.
+
+    A pass is named by its group and name in libtriton, as ``common.cse`` or ``ttir.combine``.
+    Raises `ToolchainError` for one that this release does not have.
+    """
+    manager = triton_ir.pass_manager(module.context)
+    for name in names:
+        group, _, short = name.partition(".")
+        add = getattr(getattr(triton_passes, group, None), f"add_{short}", None)
+        if add is None:
+            raise ToolchainError(f"this Triton release has no pass {name}")
+        add(manager)
+    _run(manager, module)
+
+
+def _run(manager: Any, module: Any) -> None:
+    try:
+        manager.run(module, "make_ttir")
+    except TypeError:  # older releases take no name of the stage
+        manager.run(module)
+
+
+# --- compile options ---------------------------------------------------------------------------------
+
+
+@functools.cache
+def option_defaults() -> Mapping[str, Any]:
+    """Every compile option of Triton's own backends with its default: what the front end may read."""
+    from triton.backends.amd.compiler import HIPOptions
+    from triton.backends.nvidia.compiler import CUDAOptions
+
+    defaults: dict[str, Any] = {}
+    for options in (HIPOptions, CUDAOptions):
+        for field in dataclasses.fields(options):
+            has_default = field.default is not dataclasses.MISSING
+            defaults[field.name] = field.default if has_default else None
+    # Computed by those backends after construction.
+    return defaults | {"extern_libs": (), "debug": False, "num_warps": 4, "num_ctas": 1}
+
+
+def fp_fusion(requested: bool | None) -> bool:
+    """Whether multiplications and additions may fuse: the option, or what Triton's settings say."""
+    from triton import knobs
+
+    language = knobs.language
+    if getattr(language, "force_disable_fp_fusion", False):
+        return False
+    if requested is not None:
+        return bool(requested)
+    return bool(getattr(language, "default_fp_fusion", True))
+
+
+def is_gluon(language: Any) -> bool:
+    """Whether a kernel was written in Gluon, Triton's layout-level language for GPUs."""
+    return getattr(language, "name", "") == "GLUON"
+
+
+def unsupported_language(backend: str) -> CompilationError:
+    return CompilationError(
+        f"backend {backend} compiles Triton kernels, not Gluon ones",
+        remedy="write the kernel with @triton.jit",
+    )
+
+
+# --- compiling without running --------------------------------------------------------------------------
+
+
+def front_end_module(
+    kernel: Any,
+    signature: Mapping[str, str],
+    constants: Mapping[str, Any],
+    attributes: Mapping[tuple[int, ...], Any],
+    backend: Any,
+    options: Any,
+) -> Any:
+    """The Triton module of a kernel, before any pass, from types by argument name (``constexpr`` for constants).
+
+    Raises Triton's own ``CompilationError``.
+    """
+    from triton.compiler import ASTSource
+
+    source = ASTSource(fn=kernel, signature=signature, constexprs=constants, attrs=attributes)
+    context = triton_ir.context()
+    triton_ir.load_dialects(context)
+    backend.load_dialects(context)
+    functions = backend.get_codegen_implementation(options)
+    return source.make_ir(backend.target, options, functions, backend.get_module_map(), context)
+
+
+def definition_line(kernel: Any) -> int:
+    """The line of a kernel's ``def``, from which Triton's own error messages count."""
+    return int(getattr(kernel, "def_file_line_number", kernel.starting_line_number))
+
+
+def backend_stages(backend: Any, options: Any) -> dict[str, Any]:
+    """The stages of any backend, in order: functions of an artefact and the metadata, by name."""
+    from triton.backends.compiler import Language
+
+    stages: dict[str, Any] = {}
+    backend.add_stages(stages, options, Language.TRITON)
+    return stages
+
+
+# --- the compile cache -------------------------------------------------------------------------------
+
+
+def cache_root() -> Path:
+    """The folder of Triton's compile cache."""
+    from triton import knobs
+
+    return Path(knobs.cache.dir)
+
+
+def kernel_cache_folder(key: str) -> Path | None:
+    """The folder that holds the artefacts of the kernel with this hash; None where they are not in a folder."""
+    from triton.runtime.cache import get_cache_manager
+
+    manager = get_cache_manager(key)
+    # A remote cache copies what it fetches to files.
+    folder = getattr(getattr(manager, "_file_cache_manager", manager), "cache_dir", None)
+    return None if folder is None else Path(folder)
+
+
+@functools.cache
+def let_unfinished_kernels_go() -> None:
+    """A kernel whose constructor raised, as a refused cache makes it, has no `module`; its destructor asks for it."""
+    from triton.compiler.compiler import CompiledKernel
+
+    if not hasattr(CompiledKernel, "module"):
+        CompiledKernel.module = None
+
+
+# --- override files ----------------------------------------------------------------------------------
+
+OverrideReader = Callable[[Path, Callable[[], Any]], Any]
+"""Gives the artefact of an override file: ``reader(path, by_triton)``, where `by_triton` reads it as Triton would."""
+
+_expected = threading.local()
+
+
+def expect_override(stage: str, reader: OverrideReader) -> None:
+    """Let `reader` read the file that overrides `stage`, should Triton find one on this thread.
+
+    Triton looks for it (``TRITON_KERNEL_OVERRIDE``, the option ``ir_override``) right after it has run the
+    stage. Its own reader knows the stages of its own backends only and gives None for others.
+    """
+    _expected.override = (stage, reader)
+    _install_override_reader()
+
+
+@functools.cache
+def _install_override_reader() -> None:
+    from triton.compiler import compiler
+
+    by_triton = compiler.parse
+
+    def parse(full_name: str, ext: str, context: Any) -> Any:
+        stage, reader = getattr(_expected, "override", (None, None))
+        if reader is None or stage != ext:
+            return by_triton(full_name, ext, context)
+        return reader(Path(full_name), lambda: by_triton(full_name, ext, context))
+
+    compiler.parse = parse
+
+
+class _StoredBinary(str):
+    """The name of a backend's binary, which also passes for one that Triton stores under any setting.
+
+    With ``TRITON_STORE_BINARY_ONLY`` Triton keeps an artefact only if its name is in ("cubin", "hsaco",
+    "json"), and then fails to find the binary of any other backend.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, str) and other[:] in (self[:], "hsaco")  # slices are plain strings
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+
+def binary_stage_name(name: str) -> str:
+    """The name under which the stage that makes the binary is given to Triton."""
+    return _StoredBinary(name)
+
+
+def read_ttir(path: Path) -> Any:
+    """The Triton module in a file. Raises RuntimeError where it does not parse."""
+    context = triton_ir.context()
+    triton_ir.load_dialects(context)
+    module = triton_ir.parse_mlir_module(str(path), context)
+    module.context = context
+    return module
+
+
+def inspect_stages(backend: Any, stages: Any, options: Any, language: Any) -> None:
+    """Let the user's ``knobs.runtime.add_stages_inspection_hook`` see and change the stages."""
+    from triton import knobs
+
+    hook = getattr(knobs.runtime, "add_stages_inspection_hook", None)
+    if hook is not None:
+        hook(backend, stages, options, language, None)

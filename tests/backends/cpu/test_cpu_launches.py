@@ -1,0 +1,261 @@
+"""Hooks, streams, threads, forks: what happens around a launch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import cpu_kernels
+import numpy as np
+import pytest
+import triton
+from cpu_kernels import add_constant
+from cpu_scripts import Script
+from triton import knobs
+
+from triton_porting_kit.errors import LaunchError
+
+Array = Callable[..., Any]
+
+
+# --- hooks -------------------------------------------------------------------------------------------
+
+
+def describe(grid: Any, metadata: Any, args: dict[str, Any]) -> dict[str, Any]:
+    return {"name": f"{metadata.name}<{grid[0]}>", "elements": args["n"]}
+
+
+described = triton.jit(launch_metadata=describe)(add_constant.fn)
+
+
+def test_launch_hooks_get_the_launch_metadata(array: Array, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = array([0.0] * 8)
+    seen: list[Any] = []
+    monkeypatch.setattr(
+        knobs.runtime, "launch_enter_hook", lambda data: seen.append(("enter", data.get(), x.numpy()[0]))
+    )
+    monkeypatch.setattr(
+        knobs.runtime, "launch_exit_hook", lambda data: seen.append(("exit", data.get(), x.numpy()[0]))
+    )
+    kernel = described[(1,)](x, 8, AMOUNT=1, BLOCK=8)
+    assert [(when, value) for when, _, value in seen] == [("enter", 0), ("exit", 1)]
+    data = seen[0][1]
+    assert data["name"] == "add_constant<1>"
+    assert data["elements"] == 8
+    assert data["function"] == kernel.function
+    assert data["stream"] == 0
+    assert seen[1][1] == data
+
+
+def test_a_failing_hook_fails_the_launch(array: Array, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(data: Any) -> None:
+        raise RuntimeError("no launches today")
+
+    x = array([0.0] * 8)
+    monkeypatch.setattr(knobs.runtime, "launch_enter_hook", fail)
+    with pytest.raises(RuntimeError, match="no launches today"):
+        add_constant[(1,)](x, 8, AMOUNT=1, BLOCK=8)
+    assert not x.numpy().any()
+
+
+def test_jit_hooks(array: Array, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, seen = array([0.0] * 8), []
+
+    def before(**info: Any) -> bool:
+        seen.append(("before", info["fn"].name, info["compile"]["num_warps"]))
+        return False
+
+    monkeypatch.setattr(knobs.runtime, "jit_cache_hook", before)
+    monkeypatch.setattr(knobs.runtime, "jit_post_compile_hook", lambda **info: seen.append("after"))
+    for _ in range(2):
+        add_constant[(1,)](x, 8, AMOUNT=1, BLOCK=8)
+    assert seen == [("before", "add_constant", 4), "after"]
+    monkeypatch.setattr(knobs.runtime, "jit_cache_hook", lambda **info: True)  # do not compile
+    add_constant[(1,)](x, 8, AMOUNT=2, BLOCK=8)
+    assert (x.numpy() == 2).all()
+
+
+def test_load_and_unload_hooks(array: Array, monkeypatch: pytest.MonkeyPatch, device: Any) -> None:
+    seen = []
+    for name in ("kernel_load_start_hook", "kernel_load_end_hook", "kernel_unload_hook"):
+        monkeypatch.setattr(
+            knobs.runtime, name, lambda *info, name=name: seen.append((name, info[0], info[2]))
+        )
+    kernel = add_constant[(1,)](array([0.0] * 8), 8, AMOUNT=1, BLOCK=8)
+    module, modules = kernel.module, len(device._modules)
+    add_constant.device_caches.clear()
+    del kernel
+    assert seen == [
+        ("kernel_load_start_hook", None, "add_constant"),
+        ("kernel_load_end_hook", module, "add_constant"),
+        ("kernel_unload_hook", module, "add_constant"),
+    ]
+    assert len(device._modules) == modules - 1
+
+
+def test_preload(array: Array, monkeypatch: pytest.MonkeyPatch) -> None:
+    data: list[str] = []
+    monkeypatch.setattr(
+        knobs.runtime, "jit_cache_hook", lambda **info: data.append(info["compile"]["specialization_data"])
+    )
+    x = array([0.0] * 8)
+    add_constant[(1,)](x, 8, AMOUNT=1, BLOCK=8)
+    hits: list[bool] = []
+    monkeypatch.setattr(knobs.compilation, "listener", lambda **seen: hits.append(seen["cache_hit"]))
+    add_constant.device_caches.clear()
+    kernel = add_constant.preload(data[0])
+    assert hits == [True]
+    assert kernel.metadata.name == "add_constant"
+
+
+def test_pre_run_hook(array: Array) -> None:
+    kernel = triton.jit(add_constant.fn)
+    seen = []
+    kernel.add_pre_run_hook(lambda *args, **options: seen.append(args[1]))
+    kernel[(1,)](array([0.0] * 8), 8, AMOUNT=1, BLOCK=8)
+    assert seen == [8]
+
+
+# --- streams -----------------------------------------------------------------------------------------
+
+
+def test_a_created_stream_is_asynchronous_and_ordered(array: Array, device: Any) -> None:
+    from triton.runtime import driver
+
+    flag, x = array(np.zeros(1, np.int32)), array([0.0] * 8)
+    stream = device.create_stream()
+    with driver.active.stream(stream):
+        cpu_kernels.wait_for[(1,)](flag)
+        for amount in (1, 2):
+            add_constant[(1,)](x, 8, AMOUNT=amount, BLOCK=8)
+    assert not x.numpy().any()  # the launches came back, what they launched waits
+    flag.fill_(1)
+    device.synchronize(stream)
+    assert (x.numpy() == 3).all()
+    device.destroy_stream(stream)
+
+
+def test_a_compiled_kernel_takes_a_stream(array: Array, device: Any) -> None:
+    x = array([0.0] * 8)
+    kernel = add_constant.warmup(x, 8, AMOUNT=1, BLOCK=8, grid=(1,))
+    stream = device.create_stream()
+    kernel[(1, 1, 1)](x, 8, 1, 8, stream=stream)
+    device.synchronize(stream)
+    assert (x.numpy() == 1).all()
+    device.destroy_stream(stream)
+    with pytest.raises(LaunchError, match="stream"):
+        kernel[(1, 1, 1)](x, 8, 1, 8, stream=stream)
+
+
+def test_the_default_stream_is_done_when_the_launch_returns(array: Array) -> None:
+    x = array([0.0] * 100_000)
+    in_place = np.from_dlpack(x)
+    for count in range(1, 20):
+        add_constant[(782,)](x, 100_000, AMOUNT=1, BLOCK=128)
+        assert (in_place == count).all()
+
+
+# --- threads and processes ---------------------------------------------------------------------------
+
+
+def test_threads_compile_and_launch_at_once(array: Array) -> None:
+    count, errors = 6, []
+    arrays = [array([0.0] * 40) for _ in range(count)]
+    start = threading.Barrier(count)
+
+    def work(x: Any, number: int) -> None:
+        try:
+            start.wait()
+            for amount in (1, number + 2, 1):  # two that all share, and one of its own
+                add_constant[(2,)](x, 40, AMOUNT=amount, BLOCK=32)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(x, i)) for i, x in enumerate(arrays)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not errors
+    for i, x in enumerate(arrays):
+        assert (x.numpy() == i + 4).all()
+
+
+def test_async_compile_mode(array: Array) -> None:
+    x = array([0.0] * 40)
+    with ThreadPoolExecutor(3) as pool, triton.AsyncCompileMode(pool):
+        for amount in range(1, 5):
+            add_constant.warmup(x, 40, AMOUNT=amount, BLOCK=32, grid=(1,))
+    for amount in range(1, 5):
+        add_constant[(2,)](x, 40, AMOUNT=amount, BLOCK=32)
+    assert (x.numpy() == 10).all()
+
+
+def test_fork(script: Script) -> None:
+    script("""
+import multiprocessing, os
+x = array([0.0] * 8)
+for _ in range(3):
+    add_constant[(8,)](x, 8, AMOUNT=1, BLOCK=1)
+stream = driver.active.device.create_stream()
+with driver.active.stream(stream):
+    add_constant[(8,)](x, 8, AMOUNT=1, BLOCK=1)
+driver.active.device.synchronize(stream)
+
+def child():
+    y = array([0.0] * 8)
+    add_constant[(8,)](x, 8, AMOUNT=1, BLOCK=1)      # loaded in the parent
+    add_constant[(8,)](y, 8, AMOUNT=5, BLOCK=1)      # compiled in the child
+    with driver.active.stream(driver.active.device.create_stream()) as stream:
+        add_constant[(8,)](y, 8, AMOUNT=5, BLOCK=1)
+        driver.active.device.synchronize(stream)
+    assert (x.numpy() == 5).all() and (y.numpy() == 10).all()
+
+pid = os.fork()
+if pid == 0:
+    status = 1
+    try:
+        child()
+        status = 0
+    finally:
+        os._exit(status)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+process = multiprocessing.get_context("fork").Process(target=child)
+process.start()
+process.join(50)
+assert process.exitcode == 0
+add_constant[(8,)](x, 8, AMOUNT=1, BLOCK=1)
+assert (x.numpy() == 5).all()
+""")
+
+
+REFUSE_PROGRAMS = """
+import os, sys
+os.environ["PATH"] = ""
+os.environ.pop("CXX", None), os.environ.pop("CC", None)
+FORBIDDEN = ("subprocess.Popen", "pty.spawn", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork",
+             "os.forkpty")
+
+def refuse(event, arguments):
+    if event in FORBIDDEN:
+        sys.stderr.write(f"program started: {event} {arguments}\\n")
+        os._exit(42)
+
+sys.addaudithook(refuse)
+"""
+
+
+def test_no_program_takes_part(script: Script) -> None:
+    source = """
+x = array([0.0] * 40)
+add_constant[(2,)](x, 37, AMOUNT=1, BLOCK=32)
+assert (x.numpy() == [1.0] * 37 + [0.0] * 3).all()
+add_constant[(2,)](x, 40, AMOUNT=1, BLOCK=32, num_warps=8)
+driver.active.utils.get_device_properties(0)
+print("done")
+"""
+    assert script(source, before=REFUSE_PROGRAMS).strip() == "done"
+    result = script.run("import subprocess; subprocess.run(['/bin/true'])", before=REFUSE_PROGRAMS)
+    assert result.returncode == 42

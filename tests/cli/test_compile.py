@@ -1,0 +1,226 @@
+"""`tpk compile`: every stage as text or file, and a sentence instead of a traceback for every mistake."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_helpers import Tpk
+
+POINTERS = "*fp32:16, *fp32, *fp32, i32"
+
+STAGES = {
+    "source": "tt.func public @add_kernel",
+    "ttir": "tt.load",
+    "structured": '"tpk.load"',
+    "loops": "llvm.func @add_kernel(%args: !llvm.ptr",
+    "llir": "define i32 @add_kernel(ptr",
+    "asm": "add_kernel:",
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_stages_as_text(tpk: Tpk, kernels: Path, stage: str) -> None:
+    done = tpk("compile", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--emit", stage)
+    assert (done.status, done.errors) == (0, "")
+    assert STAGES[stage] in done.output
+
+
+def test_object_to_a_file_and_a_pipe(tpk: Tpk, kernels: Path, tmp_path: Path) -> None:
+    call = ["compile", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--emit", "obj"]
+    path = tmp_path / "add.o"
+    assert tpk(*call, "--output", path).status == 0
+    assert path.read_bytes().startswith(b"\x7fELF")
+    assert tpk(*call).output.startswith("\x7fELF")
+
+
+def test_object_to_a_terminal_is_refused(kernels: Path) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "triton_porting_kit.cli", "compile", f"{kernels}:add_kernel"]
+    arguments = ["-s", POINTERS, "-c", "BLOCK=64", "--emit", "obj"]
+    done = subprocess.run([*command, *arguments], stdout=theirs, stderr=subprocess.PIPE, text=True)
+    os.close(theirs)
+    os.close(ours)
+    assert done.returncode == 2
+    assert done.stderr == "tpk: obj is binary; write it to a file with --output add_kernel.obj\n"
+
+
+def test_signature_by_name_and_by_value(tpk: Tpk, kernels: Path) -> None:
+    by_name = "out_ptr=*fp32, x_ptr=*fp32:16, y_ptr=*fp32, n=i32, BLOCK=64"
+    in_order = tpk("compile", f"{kernels}:add_kernel", "-s", f"{POINTERS}, 64")
+    assert in_order.status == 0
+    assert "tt.divisibility = 16" in in_order.output
+    assert tpk("compile", f"{kernels}:add_kernel", "-s", by_name).output == in_order.output
+
+
+def test_constants_may_be_names_of_the_file(tpk: Tpk, kernels: Path) -> None:
+    done = tpk("compile", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=SIZE,F=twice")
+    assert (done.status, "tensor<64xf32>" in done.output) == (0, True)
+
+
+def test_autotuned_kernels_are_unwrapped(tpk: Tpk, kernels: Path) -> None:
+    assert tpk("compile", f"{kernels}:tuned_kernel", "-s", "*i32, i32, 64").status == 0
+
+
+def test_kernels_of_installed_modules(tpk: Tpk) -> None:
+    done = tpk("compile", "triton_porting_kit.kernels.softmax")
+    assert (done.status, done.errors) == (
+        2,
+        "tpk: say which kernel, as triton_porting_kit.kernels.softmax:KERNEL; its kernels are softmax_kernel\n",
+    )
+
+
+def test_file_of_a_package(tpk: Tpk, tmp_path: Path) -> None:
+    package = tmp_path / "porcelain"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "sizes.py").write_text("import triton.language as tl\n\nSIZE = tl.constexpr(8)\n")
+    (package / "cups.py").write_text(
+        "import triton\nimport triton.language as tl\n\nfrom .sizes import SIZE\n\n\n"
+        "@triton.jit\ndef cup(p):\n    tl.store(p + tl.arange(0, SIZE), 1.0)\n"
+    )
+    done = tpk("compile", f"{package / 'cups.py'}:cup", "-s", "*fp32")
+    assert (done.status, "tensor<8x" in done.output) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "instruction"),
+    [("haswell", "ymm"), ("x86-64-v4", "zmm"), ("x86-64", "xmm"), ("neoverse-v1", "fadd\tv")],
+)
+def test_other_cpus(tpk: Tpk, kernels: Path, cpu: str, instruction: str) -> None:
+    call = [
+        "compile",
+        f"{kernels}:add_kernel",
+        "-s",
+        POINTERS,
+        "-c",
+        "BLOCK=64",
+        "--emit",
+        "asm",
+        "--cpu",
+        cpu,
+    ]
+    done = tpk(*call)
+    assert (done.status, done.errors) == (0, "")
+    assert instruction in done.output
+
+
+def test_features_are_taken_away(tpk: Tpk, kernels: Path) -> None:
+    call = ["compile", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--emit", "asm"]
+    output = tpk(*call, "--cpu", "sapphirerapids", "--features", "-avx512f").output
+    assert "ymm" in output
+    assert "zmm" not in output
+
+
+def test_targets_of_other_backends(tpk: Tpk, kernels: Path) -> None:
+    call = ["compile", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64"]
+    assert "ttg.num-warps" in tpk(*call, "--target", "hip:gfx942:64", "--emit", "ttgir").output
+
+
+MISTAKES = {
+    "no file": (["nowhere.py:k"], "there is no file nowhere.py"),
+    "no kernel named": (["{file}"], "its kernels are twice, add_kernel, tuned_kernel, broken_kernel"),
+    "no such kernel": (["{file}:sub_kernel"], "sub_kernel is not there; its kernels are twice, add_kernel"),
+    "not a kernel": (["{file}:SIZE"], "SIZE is not a kernel; its kernels are"),
+    "missing types": (
+        ["{file}:add_kernel", "-s", "x_ptr=*fp32, n=i32", "-c", "BLOCK=64"],
+        "the signature lacks a type for y_ptr, out_ptr",
+    ),
+    "missing constant": (
+        ["{file}:add_kernel", "-s", POINTERS],
+        "no value was given for BLOCK (--constants BLOCK=...)",
+    ),
+    "constexpr as type": (
+        ["{file}:add_kernel", "-s", POINTERS + ", i32"],
+        "BLOCK is a constexpr: give its value",
+    ),
+    "too many types": (["{file}:tuned_kernel", "-s", "*i32, i32, 4, i32"], "more than the 3 arguments"),
+    "unknown argument": (
+        ["{file}:add_kernel", "-s", "z=i32"],
+        "add_kernel has no argument 'z'; it has x_ptr",
+    ),
+    "unknown type": (
+        ["{file}:add_kernel", "-s", "*fp33"],
+        "x_ptr has the unknown type '*fp33'; there are i1",
+    ),
+    "unknown hint": (["{file}:add_kernel", "-s", "*fp32:8"], "x_ptr has the unknown hint '8'"),
+    "bad constant": (
+        ["{file}:add_kernel", "-s", POINTERS, "-c", "BLOCK"],
+        "'BLOCK' is not of the form NAME=VALUE",
+    ),
+    "bad value": (["{file}:add_kernel", "-s", POINTERS, "-c", "BLOCK=big"], "the value 'big' is neither"),
+    "unknown stage": (
+        ["{file}:add_kernel", "-s", POINTERS + ", 64", "--emit", "ptx"],
+        "has no stage 'ptx'; it has source, ttir, structured, loops, llir, obj, asm",
+    ),
+    "unknown option": (
+        ["{file}:add_kernel", "-s", POINTERS + ", 64", "--option", "warps=4"],
+        "there is no compile option 'warps'; there are",
+    ),
+    "unknown cpu": (
+        ["{file}:add_kernel", "-s", POINTERS + ", 64", "--cpu", "z80"],
+        "the CPU 'z80' is not known",
+    ),
+    "bad feature": (
+        ["{file}:add_kernel", "-s", POINTERS + ", 64", "--features", "avx2"],
+        "'avx2' starts with neither + nor -",
+    ),
+    "unknown backend": (
+        ["{file}:add_kernel", "-s", POINTERS + ", 64", "--backend", "npu"],
+        "there is no backend 'npu'; registered are amd, cpu, nvidia",
+    ),
+    "bad target": (
+        ["{file}:add_kernel", "-s", POINTERS + ", 64", "--target", "hip"],
+        "'hip' is not of the form",
+    ),
+    "no writing": (
+        ["{file}:add_kernel", "-s", POINTERS + ", 64", "-o", "/nowhere/at/all"],
+        "/nowhere/at/all cannot be written: No such file or directory",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_explained(tpk: Tpk, kernels: Path, mistake: str) -> None:
+    arguments, message = MISTAKES[mistake]
+    done = tpk("compile", *(argument.replace("{file}", str(kernels)) for argument in arguments))
+    assert (done.status, done.output) == (2, "")
+    assert message in done.errors
+    assert done.errors.startswith("tpk: ")
+    assert "Traceback" not in done.errors
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import nothing_like_it", ":1: ModuleNotFoundError: No module named 'nothing_like_it'"),
+        ("def (", "SyntaxError: invalid syntax"),
+        ("\n\nraise SystemExit('not today')", ":3: SystemExit: not today"),
+    ],
+)
+def test_files_that_cannot_be_loaded(tpk: Tpk, tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "bad.py"
+    path.write_text(text)
+    done = tpk("compile", f"{path}:k")
+    assert done.status == 2
+    assert message in done.errors
+
+
+def test_front_end_errors_show_the_line(tpk: Tpk, kernels: Path) -> None:
+    done = tpk("compile", f"{kernels}:broken_kernel", "-s", "*fp32, 64")
+    assert done.status == 1
+    assert f"{kernels}: broken_kernel, defined at line 28, does not compile: at 2:" in done.errors
+    assert "tl.store(x_ptr + tl.arange(0, BLOCK), undefined)" in done.errors
+    assert "Traceback" not in done.errors
+
+
+def test_backend_errors_show_the_line(tpk: Tpk, kernels: Path) -> None:
+    done = tpk("compile", f"{kernels}:foreign_kernel", "-s", "*fp32, 64", "--emit", "structured")
+    assert done.status == 1
+    assert f"{kernels}:35:" in done.errors
+    assert "inline_asm_elementwise" in done.errors
+    assert "what to do:" in done.errors

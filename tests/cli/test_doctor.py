@@ -1,0 +1,93 @@
+"""`tpk doctor`: what it says with everything there, and with each library missing or broken."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_helpers import Tpk
+
+
+def doctor(**environment: str) -> tuple[int, dict[str, dict[str, Any]]]:
+    """Exit status and findings by name, of a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "triton_porting_kit.cli", "doctor", "--json"],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    report = json.loads(done.stdout)
+    assert report["kernels_run"] == (done.returncode == 0)
+    return done.returncode, {finding["name"]: finding for finding in report["findings"]}
+
+
+def test_everything_is_there(tpk: Tpk) -> None:
+    done = tpk("doctor")
+    assert done.status == 0
+    assert done.output.rstrip().endswith("Kernels run here.")
+    for name in ("Triton", "MLIR bindings", "LLVM", "CPU", "threads", "compile cache", "active backend"):
+        assert name in done.output
+
+
+@pytest.mark.parametrize(
+    ("package", "finding", "remedy"),
+    [
+        ("triton", "Triton", "pip install 'triton"),
+        ("numba_cuda_mlir", "MLIR bindings", "pip install 'numba-cuda-mlir"),
+        ("llvmlite", "LLVM", "pip install 'llvmlite"),
+        ("numpy", "NumPy", "pip install numpy"),
+    ],
+)
+@pytest.mark.parametrize(
+    "body", ["raise ModuleNotFoundError('not installed')", "raise OSError('wrong ELF class')"]
+)
+def test_library_missing_or_broken(
+    tmp_path: Path, package: str, finding: str, remedy: str, body: str
+) -> None:
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "__init__.py").write_text(body)
+    status, findings = doctor(PYTHONPATH=str(tmp_path))
+    assert status == 1
+    assert findings[finding]["status"] == "problem"
+    assert remedy in findings[finding]["remedy"]
+    assert findings["Python"]["status"] == "ok"
+    assert findings["kernel"]["status"] == "problem"
+
+
+def test_why_a_backend_is_active() -> None:
+    status, findings = doctor(TRITON_DEFAULT_BACKEND="cpu")
+    assert status == 0
+    assert findings["active backend"]["detail"] == "cpu, because TRITON_DEFAULT_BACKEND says so"
+
+
+@pytest.mark.parametrize("name", ["nvidia", "npu"])
+def test_backend_that_cannot_be_used(name: str) -> None:
+    status, findings = doctor(TRITON_DEFAULT_BACKEND=name)
+    assert status == 1
+    assert name in findings["active backend"]["detail"]
+    assert "TRITON_DEFAULT_BACKEND" in findings["active backend"]["remedy"]
+
+
+def test_cache_that_others_can_write(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    status, findings = doctor(TRITON_CACHE_DIR=str(tmp_path))
+    assert status == 1
+    assert "chmod o-w" in findings["compile cache"]["remedy"]
+
+
+def test_thread_count_that_is_none() -> None:
+    status, findings = doctor(TPK_NUM_THREADS="many")
+    assert status == 1
+    assert findings["threads"]["detail"] == "TPK_NUM_THREADS is 'many'"
+    assert "many" in findings["kernel"]["detail"]
+
+
+def test_no_compiler_is_only_a_note() -> None:
+    status, findings = doctor(CXX="/nowhere/c++")
+    assert (status, findings["C++ compiler"]["status"]) == (0, "note")

@@ -1,0 +1,29 @@
+"""What the source tree says that an installation should hold."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["scikit-build"][
+    "wheel"
+]["packages"]
+"""Folder in an installation to folder in the source tree."""
+EXTENSIONS = ("triton_porting_kit/driver/host/_host", "triton_porting_kit/launcher/_packed")
+
+
+def source_files() -> set[str]:
+    """Every file that belongs into an installation, as its path there, without the extension modules."""
+    return {
+        (Path(package) / path.relative_to(ROOT / folder)).as_posix()
+        for package, folder in PACKAGES.items()
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".py", ".pyi", ".h") or path.name == "py.typed"
+    }
+
+
+def modules() -> list[str]:
+    """Every module by its dotted name."""
+    names = [name.removesuffix(".py") for name in source_files() if name.endswith(".py")]
+    return sorted(name.removesuffix("/__init__").replace("/", ".") for name in (*names, *EXTENSIONS))

@@ -1,0 +1,131 @@
+"""The rules of the house: who may import whom, and what importing Triton costs."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PACKAGES: dict[str, str] = PROJECT["tool"]["scikit-build"]["wheel"]["packages"]
+PUBLIC_MODULES = ("driver.adapter", "driver.host", "errors")
+"""Modules that backends may import from, beside the names in ``__all__`` of the rooms."""
+BINDINGS = ("mlir", "numba_cuda_mlir", "llvmlite")
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    """Every module of the kit: its dotted name and its file."""
+    for package, folder in PACKAGES.items():
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = (*package.split("/"), *path.relative_to(ROOT / folder).with_suffix("").parts)
+            yield ".".join(parts).removesuffix(".__init__"), path
+
+
+def imports(name: str, path: Path) -> Iterator[tuple[str, str]]:
+    """Every import of a module, wherever it stands: (module, name from it or nothing)."""
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parent = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*parent, *([base] if base else [])])
+            yield from ((base, alias.name) for alias in node.names)
+
+
+IMPORTS = [(name, target, item) for name, path in modules() for target, item in imports(name, path)]
+
+
+def room(name: str) -> str:
+    """The room that a module of the kit is in; empty for others."""
+    match = re.match(r"triton_porting_kit\.(\w+)", name)
+    return match[1] if match else ""
+
+
+def test_the_walk_sees_the_kit() -> None:
+    rooms = {room(name) for name, _ in modules()}
+    assert {"compiler", "launcher", "driver", "backends", "kernels", "toolchain", "cli"} <= rooms
+    assert (
+        "triton_porting_kit.compiler.ttir",
+        "triton_porting_kit.compiler.ttir.passes",
+        "optimize",
+    ) in IMPORTS
+
+
+def test_parts_do_not_import_each_other() -> None:
+    parts = {"compiler", "launcher", "driver"}
+    allowed = {"errors", "toolchain", ""}
+    for name, target, item in IMPORTS:
+        if room(name) in parts and target.startswith("triton_porting_kit"):
+            wanted = room(f"{target}.{item}" if target == "triton_porting_kit" else target)
+            assert wanted in {room(name), *allowed}, f"{name} imports {item} from {target}"
+
+
+def test_backends_use_public_names_only() -> None:
+    for name, target, item in IMPORTS:
+        parts = target.split(".")
+        if room(name) != "backends" or parts[0] != "triton_porting_kit" or room(target) in ("backends", ""):
+            continue
+        if ".".join(parts[1:]) in PUBLIC_MODULES:
+            public = True
+        else:
+            public = len(parts) == 2 and item in importlib.import_module(target).__all__
+        assert public, f"{name} imports {item or 'the module'} from {target}, which is not public"
+
+
+def test_only_the_toolchain_imports_bindings() -> None:
+    for name, target, item in IMPORTS:
+        if room(name) != "toolchain":
+            assert target.partition(".")[0] not in BINDINGS, f"{name} imports {item} from {target}"
+            assert not target.startswith("triton._C"), f"{name} imports {item} from {target}"
+
+
+def test_files_stay_short() -> None:
+    kinds = ("*.py", "*.cpp", "*.h", "*.pyi")
+    folders = [*PACKAGES.values(), "tests", "benchmarks"]
+    lengths = {
+        path: len(path.read_text().splitlines())
+        for folder in folders
+        for kind in kinds
+        for path in (ROOT / folder).rglob(kind)
+    }
+    assert {str(path): length for path, length in lengths.items() if length > 600} == {}
+
+
+def loaded_after(statement: str) -> list[str]:
+    """The top-level modules that a fresh interpreter has loaded after a statement."""
+    script = f"{statement}\nimport json, sys\nprint(json.dumps(sorted({{m.partition('.')[0] for m in sys.modules}})))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded: list[str] = json.loads(done.stdout)
+    return loaded
+
+
+def test_importing_triton_loads_no_bindings() -> None:
+    loaded = loaded_after("import triton")
+    assert "triton_porting_kit" in loaded
+    assert not set(loaded) & {*BINDINGS, "torch"}
+
+
+@pytest.mark.parametrize("missing", [BINDINGS, ("torch",)])
+def test_triton_imports_where_bindings_are_missing(missing: tuple[str, ...]) -> None:
+    block = f"import sys; sys.modules.update(dict.fromkeys({missing!r}))"
+    loaded_after(f"{block}\nimport triton\nassert 'cpu' in triton.backends.backends")
+
+
+def test_every_dependency_is_explained() -> None:
+    text = (ROOT / "docs" / "dependencies.md").read_text()
+    for requirement in PROJECT["project"]["dependencies"]:
+        name = re.match(r"[A-Za-z0-9._-]+", requirement)
+        assert name is not None
+        assert f"`{name[0]}`" in text, f"docs/dependencies.md does not say why {name[0]} is needed"
