@@ -8,9 +8,10 @@ from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.access import Gather, Load
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.lane_memory import zero
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.program import Operation
-from triton_porting_kit.compiler.loops.tensors import Point, Tensor, zero
+from triton_porting_kit.compiler.loops.tensors import Point, Tensor
 
 ORDERING = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
 """LLVM's names of Triton's memory orders."""

@@ -36,7 +36,9 @@ def store_in_order(
         other = lowering.origins.get(base.name)
         if argument is None or other is None:
             lowering.materialise(tensor, operation)
-        elif not _same_place(tensor, access, moved=base != access.base and (base, access.base) != (other, argument)):
+        elif not _same_place(
+            tensor, access, moved=base != access.base and (base, access.base) != (other, argument)
+        ):
             if other == argument:
                 lowering.materialise(tensor, operation)
             else:

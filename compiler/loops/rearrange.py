@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops.access import plain_read, write
+from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.program import Operation
 from triton_porting_kit.compiler.loops.tensors import Point, Tensor
-from triton_porting_kit.compiler.loops.tensors import gather as read_lanes
 
 
 class Joined(Tensor):
@@ -111,15 +110,14 @@ def gather_along(lowering: Lowering, operation: Operation) -> None:
         ]
         if lanes == 1:
             place = builder.address(held.pointer, [*terms, offsets], stored)
-            value = plain_read(builder, place, held.element, 1, floor=evaluation.floor)
+            value = lane_memory.read(builder, place, held.element, 1, floor=evaluation.floor)
         else:
             if point.axis != axis:
                 steps = builder.broadcast(builder.i64(held.strides[point.axis]), lanes)
                 offsets = builder.add(offsets, builder.mul(builder.iota(lanes, "i64"), steps))
             start = builder.address(held.pointer, terms, stored)
-            value = read_lanes(builder, start, offsets, stored, floor=evaluation.floor)
-        if held.element == "i1":
-            value = builder.cast("arith.trunci", value, _like(value, "i1"))
+            pointers = lane_memory.pointers_at(builder, start, offsets, stored)
+            value = lane_memory.gather(builder, pointers, held.element, floor=evaluation.floor)
         buffer.write(builder, point, value)
 
     lowering.tile(operation, buffer.shape, [index], body)
@@ -147,8 +145,8 @@ def histogram(lowering: Lowering, operation: Operation) -> None:
         def count() -> list[Value]:
             place = builder.address(buffer.pointer, [value], element)
             builder.forget_reads()
-            before = plain_read(builder, place, element, 1, floor=builder.level)
-            write(builder, place, builder.add(before, builder.constant(1, element)), None)
+            before = lane_memory.read(builder, place, element, 1, floor=builder.level)
+            lane_memory.write(builder, place, builder.add(before, builder.constant(1, element)))
             builder.forget_reads()
             return []
 
