@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops.builder import Value
+from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.elementwise import narrow, widen
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.lane_memory import zero
 from triton_porting_kit.compiler.loops.lowering import Lowering
@@ -36,18 +37,63 @@ def read_modify_write(lowering: Lowering, operation: Operation) -> None:
     ordering = ORDERING[operation.string("sem", "acq_rel")]
     kind = _KINDS[operation.string("kind")]
 
+    element = value.type.element
+
     def perform(pointer: Value, values: list[Value]) -> Value:
-        on_floats = kind in ("max", "min") and types.is_float(value.type.element)
-        name = f"f{kind}" if on_floats else kind
-        operand, held = values[0], values[0].type
-        if types.is_float(value.type.element):
-            operand = builder.cast("arith.bitcast", operand, value.type.element)
+        (operand,) = values
+        if kind == "fadd" and element in types.NARROW_FLOATS:
+            return _add_in_loop(builder, pointer, operand, element, ordering)
+        name = f"f{kind}" if kind in ("max", "min") and types.is_float(element) else kind
         text = f"llvm.atomicrmw {name} {pointer.name}, {operand.name} {ordering} : !llvm.ptr, {operand.type}"
         result = builder.effect(text, operand.type)
         assert result is not None
-        return builder.cast("arith.bitcast", result, held)
+        return result
 
     _each(lowering, operation, base, offsets, [value], mask, perform)
+
+
+def _add_in_loop(builder: LoopBuilder, pointer: Value, term: Value, element: str, ordering: str) -> Value:
+    """Addition of a 16-bit float by comparing and swapping its bits.
+
+    LLVM's own expansion compares what has gone through an arithmetic register: where that flushes denormals, it
+    never finds what is in memory, and never ends.
+    """
+    stored = types.storage(element)
+    size = types.byte_size(element)
+    start = builder.effect(
+        f"llvm.load {pointer.name} atomic monotonic {{alignment = {size} : i64}} : !llvm.ptr -> {stored}",
+        stored,
+    )
+    assert start is not None
+    builder.open()
+    expected = builder.fresh(stored)
+    total = builder.binary("arith.addf", widen(builder, expected, element), widen(builder, term, element))
+    found, done = _swap(builder, pointer, expected, narrow(builder, total, element), ordering)
+    again = builder.binary("arith.xori", done, builder.constant(1, "i1"))
+    builder.line(f"scf.condition({again.name}) {found.name} : {stored}")
+    lines = builder.close()
+    builder.open()
+    seen = builder.fresh(stored)
+    builder.line(f"scf.yield {seen.name} : {stored}")
+    lines += ["} do {", f"^bb0({seen.name}: {stored}):", *builder.close()]
+    header = f"scf.while ({expected.name} = {start.name}) : ({stored}) -> {stored} {{"
+    return builder.region_operation(header, [stored], lines)[0]
+
+
+def _swap(
+    builder: LoopBuilder, pointer: Value, expected: Value, desired: Value, ordering: str
+) -> tuple[Value, Value]:
+    """Compare and swap integers: what was found, and whether it was what was expected."""
+    type = expected.type
+    struct = f"!llvm.struct<({type}, i1)>"
+    pair = builder.effect(
+        f"llvm.cmpxchg {pointer.name}, {expected.name}, {desired.name} {ordering} {_FAILURE_ORDERING[ordering]} : "
+        f"!llvm.ptr, {type}",
+        struct,
+    )
+    assert pair is not None
+    found = builder.pure(f"llvm.extractvalue {pair.name}[0] : {struct}", type, (pair,))
+    return found, builder.pure(f"llvm.extractvalue {pair.name}[1] : {struct}", "i1", (pair,))
 
 
 def compare_and_swap(lowering: Lowering, operation: Operation) -> None:
@@ -60,14 +106,7 @@ def compare_and_swap(lowering: Lowering, operation: Operation) -> None:
         element = values[0].type
         bits = f"i{types.BITS[element]}"
         old, new = (builder.cast("arith.bitcast", v, bits) if v.type != bits else v for v in values)
-        struct = f"!llvm.struct<({bits}, i1)>"
-        text = (
-            f"llvm.cmpxchg {pointer.name}, {old.name}, {new.name} {ordering} {_FAILURE_ORDERING[ordering]} : "
-            f"!llvm.ptr, {bits}"
-        )
-        pair = builder.effect(text, struct)
-        assert pair is not None
-        found = builder.pure(f"llvm.extractvalue {pair.name}[0] : {struct}", bits, (pair,))
+        found, _ = _swap(builder, pointer, old, new, ordering)
         return builder.cast("arith.bitcast", found, element) if element != bits else found
 
     _each(lowering, operation, base, offsets, [expected, desired], None, perform)

@@ -70,6 +70,8 @@ def _carried_by(operation: Any) -> list[Carried]:
         ]
         return before + after
     if name == "scf.if":
+        if not results:
+            return []  # and perhaps no second region
         ends = [terminator(region) for region in regions]
         return [Carried([result], [(end, i) for end in ends]) for i, result in enumerate(results)]
     return [Carried([results[0]], [(operation, 1), (operation, 2)])]
