@@ -66,6 +66,11 @@ def test_autotuned_kernels_are_unwrapped(tpk: Tpk, kernels: Path) -> None:
     assert tpk("compile", f"{kernels}:tuned_kernel", "-s", "*i32, i32, 64").status == 0
 
 
+def test_interpreter_is_out_of_the_way(tpk: Tpk, kernels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert tpk("compile", f"{kernels}:tuned_kernel", "-s", "*i32, i32, 64").status == 0
+
+
 def test_kernels_of_installed_modules(tpk: Tpk) -> None:
     done = tpk("compile", "triton_porting_kit.kernels.softmax")
     assert (done.status, done.errors) == (

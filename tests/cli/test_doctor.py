@@ -78,7 +78,7 @@ def test_cache_that_others_can_write(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     status, findings = doctor(TRITON_CACHE_DIR=str(tmp_path))
     assert status == 1
-    assert "chmod o-w" in findings["compile cache"]["remedy"]
+    assert "chmod" in findings["compile cache"]["remedy"]
 
 
 def test_thread_count_that_is_none() -> None:

@@ -128,13 +128,13 @@ def cpp_compiler() -> Iterator[Finding]:
 
 def processor() -> Iterator[Finding]:
     """The CPU, its vector features, and the threads that kernels will use."""
-    from triton_porting_kit.toolchain import llvm
+    from triton_porting_kit.compiler import CpuTarget
 
-    features = llvm.host_features()
-    there = [name for name in _CPU_FEATURES if name in features]
-    yield Finding(
-        "CPU", Status.OK, f"{_cpu_name()} (as {llvm.host_cpu()}); {', '.join(there) or 'no vector features'}"
-    )
+    host = CpuTarget.host()
+    there = ", ".join(name for name in _CPU_FEATURES if name in host.features) or "no vector features"
+    without = os.environ.get("TPK_CPU_WITHOUT", "")
+    limits = f"; TPK_CPU_WITHOUT takes {without} away" if without else ""
+    yield Finding("CPU", Status.OK, f"{_cpu_name()} (as {host.cpu}); {there}{limits}")
 
 
 def threads() -> Iterator[Finding]:
@@ -162,15 +162,17 @@ def threads() -> Iterator[Finding]:
 
 def cache() -> Iterator[Finding]:
     """Where compiled kernels are kept, and who may write there."""
-    from triton_porting_kit.compiler.integrity import check_private
+    from triton_porting_kit import trust
     from triton_porting_kit.errors import InsecureCacheError
     from triton_porting_kit.toolchain import compat
 
     folder = compat.cache_root()
+    remedy = "take the permission away (chmod), or set TRITON_CACHE_DIR to a folder that only you can write"
     try:
-        check_private(folder)
+        trust.check_way(folder, remedy)
+        trust.check_private(folder.resolve(), remedy, group_may_write=True)
     except InsecureCacheError as error:
-        yield Finding("compile cache", Status.PROBLEM, f"{folder}", str(error))
+        yield Finding("compile cache", Status.PROBLEM, str(error).removesuffix(f"; {remedy}"), remedy)
         return
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     if not os.access(existing, os.W_OK | os.X_OK):
@@ -179,6 +181,13 @@ def cache() -> Iterator[Finding]:
             Status.PROBLEM,
             f"{folder} cannot be written",
             f"give yourself write permission on {existing}, or set TRITON_CACHE_DIR to a folder of your own",
+        )
+    elif existing == folder and trust.group_can_write(folder.resolve()):
+        yield Finding(
+            "compile cache",
+            Status.NOTE,
+            f"{folder} can be written by its group, who could replace the code in it",
+            f"run `chmod g-w {folder}` if that is not meant",
         )
     elif existing == folder:
         yield Finding("compile cache", Status.OK, f"{folder}, mode {folder.stat().st_mode & 0o777:o}")

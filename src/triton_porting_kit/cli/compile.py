@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from dataclasses import dataclass
@@ -67,6 +68,7 @@ def write(artefact: str | bytes, output: Path | None) -> None:
 
 
 def _require_triton() -> None:
+    os.environ["TRITON_INTERPRET"] = "0"  # kernels of the file shall be compiled, not interpreted
     try:
         import triton.compiler  # noqa: F401
     except Exception as error:
@@ -129,7 +131,7 @@ def _cpu_options(request: Request) -> dict[str, str]:
         target = target.with_features(request.features)
     except ValueError as error:
         raise UserError(str(error)) from error
-    return {"triple": target.triple, "cpu": target.cpu, "cpu_features": target.feature_string}
+    return {"cpu_triple": target.triple, "cpu_name": target.cpu, "cpu_features": target.feature_string}
 
 
 def _stages(backend: Any, options: Any) -> dict[str, Any]:
@@ -175,4 +177,6 @@ def _emit(
 def _assembly(llvm_ir: str, options: Any) -> str:
     from triton_porting_kit.compiler import CpuTarget, codegen
 
-    return codegen.emit_assembly(llvm_ir, CpuTarget.of(options.triple, options.cpu, options.cpu_features))
+    return codegen.emit_assembly(
+        llvm_ir, CpuTarget.of(options.cpu_triple, options.cpu_name, options.cpu_features)
+    )

@@ -24,7 +24,7 @@ def kernel() -> Iterator[Finding]:
     try:
         result = subprocess.run(
             [sys.executable, "-m", "triton_porting_kit.cli.tiny_kernel"],
-            env={**os.environ, "TRITON_ALWAYS_COMPILE": "1"},
+            env={**os.environ, "TRITON_ALWAYS_COMPILE": "1", "TRITON_INTERPRET": "0"},
             capture_output=True,
             text=True,
             errors="replace",

@@ -1,0 +1,44 @@
+"""CPUs by name, and their features changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from triton_porting_kit.compiler import CpuTarget
+
+
+@pytest.mark.parametrize(
+    ("cpu", "vector_bytes", "triple"),
+    [
+        ("x86-64", 16, "x86_64-unknown-linux-gnu"),
+        ("haswell", 32, "x86_64-unknown-linux-gnu"),
+        ("znver5", 64, "x86_64-unknown-linux-gnu"),
+        ("neoverse-n1", 16, "aarch64-unknown-linux-gnu"),
+    ],
+)
+def test_named(cpu: str, vector_bytes: int, triple: str) -> None:
+    target = CpuTarget.named(cpu)
+    assert (target.cpu, target.vector_bytes, target.triple) == (cpu, vector_bytes, triple)
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(ValueError, match="'z80' is not known; there are x86-64"):
+        CpuTarget.named("z80")
+
+
+def test_features_go_with_what_needs_them() -> None:
+    target = CpuTarget.named("sapphirerapids").with_features("-avx512f, -amx-tile")
+    assert target.features == CpuTarget.named("haswell").features | {"avxvnni"}
+    assert {"avx512f", "avx512bf16", "amx-tile", "amx-bf16"} <= target.absent
+    assert "-avx512bf16" in target.feature_string
+
+
+def test_features_come_back() -> None:
+    target = CpuTarget.named("x86-64-v4")
+    again = target.with_features("-avx512vl").with_features("+avx512vl")
+    assert again == target
+
+
+def test_changes_need_a_sign() -> None:
+    with pytest.raises(ValueError, match="'avx2' starts with neither"):
+        CpuTarget.named("x86-64").with_features("avx2")
