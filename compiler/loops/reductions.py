@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.combine import combine
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.lowering import Lowering, cost
 from triton_porting_kit.compiler.loops.program import Block, Operation
-from triton_porting_kit.compiler.loops.tensors import Point, Tensor
+from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Point, Tensor
 from triton_porting_kit.compiler.loops.tiles import chunk, innermost_axis, tile_loop
 
 ACCUMULATORS = 4
 """Independent partial results, so that one combination need not wait for the one before."""
+
+SIMPLE = 2
+"""Up to this cost of an element, combining takes longest."""
 
 
 def reduce(lowering: Lowering, operation: Operation) -> None:
@@ -54,6 +59,37 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
             lowering.define(definition, result)
 
 
+def identity(operation: str, element: str) -> int | float | str | None:
+    """The neutral element of an ``arith`` operation, as a literal; None where there is none or it is not known."""
+    if element in ("f32", "f64"):
+        # A maximum of NaN and x is x; a sum of -0 and x is x, also where x is 0.
+        nan = "0x7FC00000" if element == "f32" else "0x7FF8000000000000"
+        floats: dict[str, int | float | str] = {
+            "arith.addf": -0.0,
+            "arith.mulf": 1.0,
+            "arith.maxnumf": nan,
+            "arith.minnumf": nan,
+            "arith.maximumf": -math.inf,
+            "arith.minimumf": math.inf,
+        }
+        return floats.get(operation)
+    if element not in ("i8", "i16", "i32", "i64"):
+        return None
+    half = 1 << (types.BITS[element] - 1)
+    integers = {
+        "arith.addi": 0,
+        "arith.muli": 1,
+        "arith.ori": 0,
+        "arith.xori": 0,
+        "arith.andi": -1,
+        "arith.maxsi": -half,
+        "arith.minsi": half - 1,
+        "arith.maxui": 0,
+        "arith.minui": -1,
+    }
+    return integers.get(operation)
+
+
 class _Reducer:
     """Reduces one row (or as many neighbouring rows as a vector has lanes) at a time."""
 
@@ -82,15 +118,22 @@ class _Reducer:
         """The results at a point of the kept dimensions."""
         builder = self._builder
         steps = self._size // self._width
-        count = min(ACCUMULATORS, steps)
+        count = min(self._accumulators(), steps)
         while steps % count:
             count -= 1
         stride = count * self._width
-        groups = [self._load(kept, builder.i64(i * self._width)) for i in range(count)]
-        if steps > count:
+        identity = self._identity() if steps > 1 else None
+        if identity is not None:
+            # Nothing is taken out of the loop: what the inputs take to compute is written once.
+            lanes = self._width if self._across else kept.width
+            groups = [[builder.broadcast(identity, lanes)] for _ in range(count)]
+        else:
+            groups = [self._load(kept, builder.i64(i * self._width)) for i in range(count)]
+        start = 0 if identity is not None else stride
+        if start < self._size:
             carried = [value for group in groups for value in group]
             with builder.loop(
-                builder.i64(stride), builder.i64(self._size), builder.i64(stride), carried
+                builder.i64(start), builder.i64(self._size), builder.i64(stride), carried
             ) as region:
                 arguments = _regroup(region.arguments, len(self._inputs))
                 for i, held in enumerate(arguments):
@@ -102,6 +145,23 @@ class _Reducer:
             merged = [self._combine(a, b) for a, b in zip(groups, groups[half:], strict=False)]
             groups = merged + groups[len(merged) : half]
         return self._across_lanes(groups[0]) if self._width > 1 else groups[0]
+
+    def _accumulators(self) -> int:
+        """The dearer one element is, the fewer combinations it takes to keep the CPU busy."""
+        known: dict[Tensor, int] = {}
+        dearness = sum(cost(tensor, known) for tensor in self._inputs)
+        if dearness <= SIMPLE:
+            return ACCUMULATORS
+        return 2 if dearness < EXPENSIVE else 1
+
+    def _identity(self) -> Value | None:
+        """What leaves every element as it is, where the combination is one operation that has such a number."""
+        first = self._region.operations[0]
+        if len(self._region.operations) != 2 or set(first.operands) != set(self._region.arguments):
+            return None
+        element = first.operands[0].type.element
+        literal = identity(first.name, element)
+        return None if literal is None else self._builder.constant(literal, element)
 
     def _load(self, kept: Point, index: Value) -> list[Value]:
         indices = (*kept.indices[: self._axis], index, *kept.indices[self._axis :])

@@ -1,0 +1,111 @@
+"""The code of a kernel does not grow with its tile: loops stay loops."""
+
+from __future__ import annotations
+
+import functools
+import struct
+from typing import Any
+
+import pytest
+import triton
+import triton.language as tl
+from running import empty
+
+MACHINE_CODE = 2.0
+"""A tile of 128x256 elements may take this many times the machine code of one of 32x32, and ..."""
+LINES = 1.2
+"""... this many times the lines of the loops artefact."""
+
+
+@triton.jit
+def vector_add(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
+    i = tl.program_id(0) * M * N + tl.arange(0, M * N)
+    x = tl.load(X + i, mask=i < n)
+    tl.store(O + i, x + tl.load(Y + i, mask=i < n), mask=i < n)
+
+
+@triton.jit
+def softmax(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, M)[:, None] * n + tl.arange(0, N)[None, :]
+    wanted = tl.arange(0, N)[None, :] < n
+    x = tl.load(X + at, mask=wanted, other=-float("inf"))
+    e = tl.exp(x - tl.max(x, 1)[:, None])
+    tl.store(O + at, e / tl.sum(e, 1)[:, None], mask=wanted)
+
+
+@triton.jit
+def matmul(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
+    m, k, c = tl.arange(0, M), tl.arange(0, 32), tl.arange(0, N)
+    acc = tl.zeros((M, N), tl.float32)
+    for start in range(0, n, 32):
+        x = tl.load(X + m[:, None] * n + (start + k)[None, :], mask=(start + k)[None, :] < n, other=0.0)
+        y = tl.load(Y + (start + k)[:, None] * N + c[None, :], mask=(start + k)[:, None] < n, other=0.0)
+        acc = tl.dot(x, y, acc)
+    tl.store(O + m[:, None] * N + c[None, :], acc)
+
+
+@triton.jit
+def layer_norm(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
+    c = tl.arange(0, N)
+    at = tl.arange(0, M)[:, None] * n + c[None, :]
+    wanted = c[None, :] < n
+    x = tl.load(X + at, mask=wanted, other=0.0)
+    centred = tl.where(wanted, x - (tl.sum(x, 1) / n)[:, None], 0.0)
+    scale = tl.rsqrt(tl.sum(centred * centred, 1) / n + 1e-5)
+    weight = tl.load(Y + c, mask=c < n)
+    tl.store(O + at, centred * scale[:, None] * weight[None, :], mask=wanted)
+
+
+@triton.jit
+def transposed_copy(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
+    r, c = tl.arange(0, M), tl.arange(0, N)
+    x = tl.load(X + r[:, None] * n + c[None, :], mask=c[None, :] < n)
+    tl.store(O + c[:, None] * M + r[None, :], tl.trans(x), mask=c[:, None] < n)
+
+
+@triton.jit
+def scan(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(O + at, tl.cumsum(tl.load(X + at), 1))
+
+
+@triton.jit
+def sort(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
+    # Rows of 32 in both tiles: what is sorted takes more steps, whatever the code, the longer it is.
+    at = tl.arange(0, M * N // 32)[:, None] * 32 + tl.arange(0, 32)[None, :]
+    tl.store(O + at, tl.sort(tl.load(X + at), 1))
+
+
+KERNELS = [vector_add, softmax, matmul, layer_norm, transposed_copy, scan, sort]
+
+
+def text_bytes(binary: bytes) -> int:
+    """Bytes of executable sections in a 64-bit little-endian ELF object."""
+    (sections,) = struct.unpack_from("<Q", binary, 40)
+    entry_size, count = struct.unpack_from("<HH", binary, 58)
+    total = 0
+    for index in range(count):
+        _, _, flags, _, _, size = struct.unpack_from("<IIQQQQ", binary, sections + index * entry_size)
+        executable = 4
+        total += size if flags & executable else 0
+    return total
+
+
+@functools.cache
+def sizes(kernel: Any, rows: int, columns: int) -> tuple[int, int]:
+    """Bytes of machine code, lines of the loops artefact."""
+    array = empty(1, "fp32")
+    compiled = kernel.warmup(array, array, array, 200, M=rows, N=columns, grid=(1,))
+    return text_bytes(compiled.asm["obj"]), compiled.asm["loops"].count("\n")
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)
+def test_machine_code_does_not_grow_with_the_tile(kernel: Any) -> None:
+    small, large = sizes(kernel, 32, 32)[0], sizes(kernel, 128, 256)[0]
+    assert 0 < large <= MACHINE_CODE * small
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)
+def test_loops_do_not_grow_with_the_tile(kernel: Any) -> None:
+    small, large = sizes(kernel, 32, 32)[1], sizes(kernel, 128, 256)[1]
+    assert 0 < large <= LINES * small
