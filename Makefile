@@ -42,7 +42,7 @@ test-releases: $(RELEASES:%=.venv-releases/%/.installed) ## the main tests on ol
 	    failed="$$failed $$release"; \
 	done; test -z "$$failed" || { echo "failed on Triton$$failed"; exit 1; }
 
-test-all: test test-releases ## all tests, then the demo and the quick benchmark
+test-all: test ## the tests, then the demo and the quick benchmark
 	$(BIN)/tpk demo
 	$(BIN)/python -m benchmarks.run --quick --out $(VENV)/results.json
 

@@ -79,8 +79,8 @@ def sort(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
 
 
 KERNELS = [vector_add, softmax, matmul, layer_norm, transposed_copy, scan]
-# Before Triton 3.8 the rows to sort get a dimension for each power of two in their number.
-if compat.release() >= (3, 8):
+# Before Triton 3.9 the rows to sort get a dimension for each power of two in their number.
+if compat.release() >= (3, 9):
     KERNELS.append(sort)
 
 

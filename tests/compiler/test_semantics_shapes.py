@@ -97,8 +97,8 @@ def run(shape: tuple[int, ...], line: str, x: Array, expected: Array, kind: str)
     assert_same(get(out), expected.astype(KINDS[kind].host))
 
 
-# `tl.cat` takes a dimension since Triton 3.7; `tl.flip` needs none since 3.8.
-SINCE = {"cat_2d": (3, 7), "cat_2d_rows": (3, 7), "flip": (3, 8)}
+# `tl.cat` takes a dimension since Triton 3.7; `tl.flip` needs none since 3.9.
+SINCE = {"cat_2d": (3, 7), "cat_2d_rows": (3, 7), "flip": (3, 9)}
 
 
 @pytest.mark.parametrize("kind", ["i32", "fp32", "bf16", "i8"])

@@ -37,11 +37,10 @@ def test_by_name(script: Script) -> None:
     assert script(ACTIVE, TRITON_DEFAULT_BACKEND="cpu") == "CPUDriver cpu\n"
 
 
-@pytest.mark.skipif(
-    not compat.reads_default_backend(), reason="Triton reads TRITON_DEFAULT_BACKEND since 3.7"
-)
 def test_by_name_where_another_is_active(script: Script) -> None:
-    assert script(FOREIGN.format(active=True) + ACTIVE, TRITON_DEFAULT_BACKEND="cpu") == "CPUDriver cpu\n"
+    choose = "" if compat.reads_default_backend() else "driver.set_active(backends['cpu'].driver())\n"
+    source = FOREIGN.format(active=True) + choose + ACTIVE
+    assert script(source, TRITON_DEFAULT_BACKEND="cpu") == "CPUDriver cpu\n"
 
 
 @pytest.mark.parametrize("name", ["nvidia", "amd"])
