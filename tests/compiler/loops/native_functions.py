@@ -54,7 +54,9 @@ def element_function(
         assert value is not None
         result = emit(builder, value)
         at = builder.address(out, [loop.induction], target)
-        builder.effect(f"llvm.store {result.name}, {at.name} {{alignment = 1 : i64}} : {result.type}, !llvm.ptr")
+        builder.effect(
+            f"llvm.store {result.name}, {at.name} {{alignment = 1 : i64}} : {result.type}, !llvm.ptr"
+        )
     name = f"elements_{next(_numbers)}"
     lines = "\n".join(builder.text())
     text = f"module {{ llvm.func @{name}(%x: !llvm.ptr, %out: !llvm.ptr, %count: i64) {{\n{lines}\nllvm.return\n}} }}"
@@ -72,7 +74,9 @@ def element_function(
     return call
 
 
-def loops_of(kernel: Any, signature: dict[str, str], target: CpuTarget | None = None, **constexprs: Any) -> Any:
+def loops_of(
+    kernel: Any, signature: dict[str, str], target: CpuTarget | None = None, **constexprs: Any
+) -> Any:
     """The `LoopsResult` of a `@triton.jit` function."""
     from ttir_source import ttir_text
 

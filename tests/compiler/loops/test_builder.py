@@ -31,7 +31,9 @@ def test_pure_operations_are_placed_outside_the_loops_they_do_not_depend_on() ->
         inside = builder.add(between, inner.induction)
     assert (outside.level, between.level, inside.level) == (0, 1, 2)
     text = lines(builder)
-    places = [next(i for i, line in enumerate(text) if line.startswith(v.name + " =")) for v in (outside, between)]
+    places = [
+        next(i for i, line in enumerate(text) if line.startswith(v.name + " =")) for v in (outside, between)
+    ]
     loops = [i for i, line in enumerate(text) if line.startswith("scf.for")]
     assert places[0] < loops[0] < places[1] < loops[1]
 
@@ -83,13 +85,21 @@ def test_reads_do_not_rise_above_their_floor() -> None:
     with builder.loop(builder.i64(0), builder.i64(8), builder.i64(1)):
         floor = builder.level
         with builder.loop(builder.i64(0), builder.i64(8), builder.i64(1)):
-            value = builder.read(f"llvm.load {pointer.name} : !llvm.ptr -> f32", "f32", (pointer,), floor=floor)
+            value = builder.read(
+                f"llvm.load {pointer.name} : !llvm.ptr -> f32", "f32", (pointer,), floor=floor
+            )
     assert value.level == 1
 
 
 @pytest.mark.parametrize(
     ("operation", "left", "right", "result"),
-    [("add", 3, 4, 7), ("mul", 3, 4, 12), ("sub", 3, 4, -1), ("mul", 0, 9, 0), ("add", 2**63 - 1, 1, -(2**63))],
+    [
+        ("add", 3, 4, 7),
+        ("mul", 3, 4, 12),
+        ("sub", 3, 4, -1),
+        ("mul", 0, 9, 0),
+        ("add", 2**63 - 1, 1, -(2**63)),
+    ],
 )
 def test_constants_fold_and_wrap(operation: str, left: int, right: int, result: int) -> None:
     builder = LoopBuilder()

@@ -32,7 +32,9 @@ def test_exponentials_are_within_a_unit(name: str, lanes: int, scalef: bool) -> 
     # More of where results are neither 0 nor infinite.
     x = np.concatenate([x, np.linspace(-152, 130, 1 << 18, dtype=np.float32)])
     written = getattr(functions, name)
-    actual = element_function(lambda builder, v: written(builder, v, scalef), "f32", "f32", lanes=lanes)(x, np.float32)
+    actual = element_function(lambda builder, v: written(builder, v, scalef), "f32", "f32", lanes=lanes)(
+        x, np.float32
+    )
     with np.errstate(all="ignore"):
         exact = getattr(np, name)(x.astype(np.float64))
     distance = ulp_distance(actual, exact, FP32)

@@ -6,11 +6,18 @@ import pytest
 
 from triton_porting_kit.compiler.loops.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.tensors import Buffer, Point, Reindexed, Splat, joins
-from triton_porting_kit.compiler.loops.tiles import chunk, innermost_axis, joined_around, joined_shape, tile_loop
+from triton_porting_kit.compiler.loops.tiles import (
+    chunk,
+    innermost_axis,
+    joined_around,
+    joined_shape,
+    tile_loop,
+)
 
 
 @pytest.mark.parametrize(
-    ("shape", "axis"), [((), -1), ((1,), -1), ((8,), 0), ((8, 1), 0), ((4, 8), 1), ((2, 1, 1), 0), ((1, 1), -1)]
+    ("shape", "axis"),
+    [((), -1), ((1,), -1), ((8,), 0), ((8, 1), 0), ((4, 8), 1), ((2, 1, 1), 0), ((1, 1), -1)],
 )
 def test_innermost_axis(shape: tuple[int, ...], axis: int) -> None:
     assert innermost_axis(shape) == axis
