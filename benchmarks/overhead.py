@@ -21,6 +21,7 @@ from triton_porting_kit.kernels import (
     vector_add,
 )
 from triton_porting_kit.kernels.cases import Case
+from triton_porting_kit.kernels.matmul import Tiles
 from triton_porting_kit.kernels.places import DevicePlace, Operand
 
 from .timing import Samples, alternate, time_once
@@ -38,6 +39,11 @@ COMPILED: list[tuple[Case, tuple[Any, ...]]] = [
         (layer_norm.layer_norm_backward_kernel, layer_norm.layer_norm_reduce_kernel),
     ),
     (cases.dropout_case(17, "float32"), (dropout.dropout_kernel,)),
+    # The same kernels with a small tile and a large one: compiling must not take longer for it.
+    (cases.softmax_case(1, 1024, "float32"), (softmax.softmax_kernel,)),
+    (cases.softmax_case(1, 32768, "float32"), (softmax.softmax_kernel,)),
+    (cases.matmul_case(17, 17, 17, "float32", tiles=Tiles(32, 32, 32, 8)), (matmul.matmul_kernel,)),
+    (cases.matmul_case(17, 17, 17, "float32", tiles=Tiles(128, 256, 32, 8)), (matmul.matmul_kernel,)),
 ]
 
 

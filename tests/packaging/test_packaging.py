@@ -86,7 +86,7 @@ def test_installation(kind: str, wheel: Path, sources: Path, tmp_path: Path) -> 
     python = environment(tmp_path / "fresh")
     what = {"wheel": [wheel], "plain": ["--no-build-isolation", sources]}
     what["editable"] = ["--no-build-isolation", "-e", sources]
-    pip("install", "--no-deps", *what[kind], python=python)
+    pip("install", "--no-deps", "--ignore-installed", *what[kind], python=python)
 
     script = f"""
 import importlib.util, json, triton
