@@ -21,8 +21,8 @@ from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.program import Block, Def, Operation, walk
-from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor
-from triton_porting_kit.compiler.loops.tiles import tile_loop
+from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor, joins
+from triton_porting_kit.compiler.loops.tiles import joined_shape, tile_loop
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import PortingKitError
 
@@ -217,7 +217,7 @@ class Lowering:
         def body(evaluation: Evaluation, point: Point) -> None:
             buffer.write(self.builder, point, evaluation.at(tensor, point))
 
-        self.tile(operation, tensor.shape, [tensor], body)
+        self.tile(operation, tensor.shape, [tensor], body, anywhere=True)
 
     # --- loops over a tile -----------------------------------------------------------------------
 
@@ -230,13 +230,17 @@ class Lowering:
         *,
         written: Access | None = None,
         lanes: int | None = None,
+        anywhere: bool = False,
     ) -> None:
         """Loops over a tile in which `body` evaluates `inputs` at each point and consumes them.
 
-        `written` is the access that `body` stores to: its bounds restrict the loops.
+        `written` is the access that `body` stores to: its bounds restrict the loops. `anywhere`: the body only
+        hands its point on to tensors, which may be indexed in joined dimensions (see `Tensor.joins`).
         """
         inputs = list(inputs)
         kept = self.plan(operation, shape, inputs)
+        if anywhere:
+            shape = joined_shape(shape, lambda dimension: joins(inputs, dimension))
 
         def emit(unmasked: frozenset[object]) -> list[Value]:
             bounds = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from triton_porting_kit.compiler.locations import source_location
+from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.errors import CompilationError, SourceLocation
 
 
@@ -146,6 +147,12 @@ class _Reader:
         for operand in operands:
             operand.users.append(op)
         op.results = [self.define(result, block, op) for result in handle.results]
+        for result in op.results:
+            if result.type.element not in types.BITS and result.type.element != "index":
+                raise op.unsupported(
+                    f"the CPU backend does not compute with elements of type {result.type.element}",
+                    "load and store such elements as integers of their size, and compute in fp32, fp16 or bf16",
+                )
         for region in handle.regions:
             blocks = list(region.blocks)
             if len(blocks) > 1:
