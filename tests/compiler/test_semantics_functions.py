@@ -138,7 +138,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(
-    ("kernel", "options", "operation", "line", "remedy"), REFUSED, ids=[kernel.__name__ for kernel, *_ in REFUSED]
+    ("kernel", "options", "operation", "line", "remedy"),
+    REFUSED,
+    ids=[kernel.__name__ for kernel, *_ in REFUSED],
 )
 def test_refusals_name_operation_line_and_remedy(
     kernel: Any, options: dict[str, Any], operation: str, line: str, remedy: str
