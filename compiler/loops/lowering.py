@@ -20,6 +20,7 @@ from triton_porting_kit.compiler.loops.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.module_data import ModuleData
 from triton_porting_kit.compiler.loops.program import Block, Def, Operation, walk
 from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor
 from triton_porting_kit.compiler.loops.tiles import tile_loop
@@ -78,6 +79,7 @@ class Lowering:
         self.target = target
         self.mode = mode
         self.scratch = Scratch()
+        self.data = ModuleData(builder)
         self.scalars: dict[Def, Value] = {}
         self.tensors: dict[Def, Tensor] = {}
         self.origins: dict[str, Value] = {}
