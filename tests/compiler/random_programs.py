@@ -167,12 +167,10 @@ class Program:
         if small is None:
             return
         other = self.any(
-            lambda v: (
-                v.is_float
-                and len(v.shape) == 2
-                and v.shape[0] == small.shape[1]
-                and np.abs(v.value).max() < 64
-            )
+            lambda v: v.is_float
+            and len(v.shape) == 2
+            and v.shape[0] == small.shape[1]
+            and np.abs(v.value).max() < 64
         )
         if other is not None:
             self.add(f"tl.dot({small.name}, {other.name})", small.value @ other.value)
