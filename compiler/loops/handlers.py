@@ -241,6 +241,7 @@ _DEFERRED: dict[str, Handler] = {
 HANDLERS: dict[str, Handler] = {
     **_DEFERRED,
     "arith.index_cast": _scalar_cast,
+    "arith.index_castui": _scalar_cast,
     "llvm.mlir.zero": _null,
     "llvm.inttoptr": _scalar_cast,
     "llvm.ptrtoint": _scalar_cast,

@@ -152,7 +152,8 @@ class Program:
 
     def flip(self, a: Variable) -> None:
         axis = self.number(0, len(a.shape) - 1)
-        self.add(f"tl.flip({a.name}, {axis})", np.flip(a.value, axis))
+        if a.shape[axis] > 1:  # the front end cannot flip one element
+            self.add(f"tl.flip({a.name}, {axis})", np.flip(a.value, axis))
 
     def join(self, a: Variable) -> None:
         b = self.any(lambda v: v.shape == a.shape and v.is_float == a.is_float)
@@ -167,10 +168,12 @@ class Program:
         if small is None:
             return
         other = self.any(
-            lambda v: v.is_float
-            and len(v.shape) == 2
-            and v.shape[0] == small.shape[1]
-            and np.abs(v.value).max() < 64
+            lambda v: (
+                v.is_float
+                and len(v.shape) == 2
+                and v.shape[0] == small.shape[1]
+                and np.abs(v.value).max() < 64
+            )
         )
         if other is not None:
             self.add(f"tl.dot({small.name}, {other.name})", small.value @ other.value)

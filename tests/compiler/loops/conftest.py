@@ -1,0 +1,1 @@
+"""Lets the tests of this folder import `native_functions` from it."""
