@@ -37,12 +37,6 @@ SILENT = frozenset(
 
 WRITES = frozenset({"tpk.store", "tpk.scatter", "tpk.atomic_rmw", "tpk.atomic_cas", "tpk.barrier"})
 
-REMEDIES = {
-    "tpk.print": "remove tl.device_print, or store the values to an array and print them on the host",
-    "tpk.assert": "compile without debug=True, or store the condition to an array and check it on the host",
-}
-"""What to do instead of operations that have no lowering, where more can be said than for others."""
-
 
 class Scratch:
     """Offsets in the per-thread scratch block, handed out like a stack."""
@@ -119,7 +113,7 @@ class Lowering:
         if handler is None:
             raise operation.unsupported(
                 f"the CPU backend has no lowering for {operation.name}",
-                REMEDIES.get(operation.name, "express this line with other operations of triton.language"),
+                "express this line with other operations of triton.language",
             )
         try:
             if _is_fence(operation) or any(map(_is_fence, chain(*map(walk, operation.regions)))):
