@@ -9,6 +9,7 @@ from triton_porting_kit.compiler.loops import (
     atomics,
     control_flow,
     dots,
+    host_calls,
     memory,
     rearrange,
     reductions,
@@ -263,6 +264,8 @@ HANDLERS: dict[str, Handler] = {
     "scf.if": control_flow.if_else,
     "scf.while": control_flow.while_loop,
     "tpk.barrier": _nothing,
+    "tpk.assert": host_calls.check,
+    "tpk.print": host_calls.show,
     **dict.fromkeys(("scf.yield", "scf.condition", "func.return", "tpk.yield"), _nothing),
 }
 

@@ -21,6 +21,7 @@ from triton_porting_kit.compiler.loops.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.module_data import ModuleData
 from triton_porting_kit.compiler.loops.program import Block, Def, Operation, walk
 from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor, joins
 from triton_porting_kit.compiler.loops.tiles import joined_shape, tile_loop
@@ -35,12 +36,6 @@ SILENT = frozenset(
 """Operations whose lowering needs no remark in the artefact."""
 
 WRITES = frozenset({"tpk.store", "tpk.scatter", "tpk.atomic_rmw", "tpk.atomic_cas", "tpk.barrier"})
-
-REMEDIES = {
-    "tpk.print": "remove tl.device_print, or store the values to an array and print them on the host",
-    "tpk.assert": "compile without debug=True, or store the condition to an array and check it on the host",
-}
-"""What to do instead of operations that have no lowering, where more can be said than for others."""
 
 
 class Scratch:
@@ -83,6 +78,7 @@ class Lowering:
         self.target = target
         self.mode = mode
         self.scratch = Scratch()
+        self.data = ModuleData(builder)
         self.scalars: dict[Def, Value] = {}
         self.tensors: dict[Def, Tensor] = {}
         self.origins: dict[str, Value] = {}
@@ -117,7 +113,7 @@ class Lowering:
         if handler is None:
             raise operation.unsupported(
                 f"the CPU backend has no lowering for {operation.name}",
-                REMEDIES.get(operation.name, "express this line with other operations of triton.language"),
+                "express this line with other operations of triton.language",
             )
         try:
             if _is_fence(operation) or any(map(_is_fence, chain(*map(walk, operation.regions)))):

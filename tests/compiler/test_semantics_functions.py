@@ -86,11 +86,6 @@ def test_functions_that_return_early() -> None:
 
 
 @triton.jit
-def printing_kernel(X):
-    tl.device_print("x", tl.load(X + tl.arange(0, 8)))
-
-
-@triton.jit
 def asserting_kernel(X):
     tl.device_assert(tl.load(X + tl.arange(0, 8)) > 0, "positive")
 
@@ -129,8 +124,6 @@ def assembly_kernel(X):
 
 
 REFUSED = [
-    (printing_kernel, {}, "tpk.print", "device_print", "remove tl.device_print"),
-    (asserting_kernel, {"debug": True}, "tpk.assert", "device_assert", "debug=True"),
     (eighth_kernel, {}, "arith.truncf", "float8e5", "integers of their size"),
     (combining_kernel, {}, "tt.call", "tl.reduce", "tl.where"),
     (assembly_kernel, {}, "tt.elementwise_inline_asm", "inline_asm_elementwise", "triton.language"),
