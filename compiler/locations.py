@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import functools
+import linecache
 import re
 from typing import Any
 
@@ -24,3 +27,24 @@ def source_location(location: Any) -> SourceLocation | None:
         return None
     own = [place for place in found if "/triton/language/" not in place.file]
     return (own or found)[0]
+
+
+def enclosing_function(place: SourceLocation) -> str | None:
+    """The name of the innermost function whose definition holds a line, or None where the source is not at hand."""
+    spans = _functions("".join(linecache.getlines(place.file)))
+    holding = [span for span in spans if span[0] <= place.line <= span[1]]
+    return max(holding)[2] if holding else None
+
+
+@functools.lru_cache(maxsize=16)
+def _functions(source: str) -> list[tuple[int, int, str]]:
+    """First line, last line and name of every function in `source`; none where it cannot be parsed."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return []
+    return [
+        (node.lineno, node.end_lineno or node.lineno, node.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+    ]

@@ -56,8 +56,8 @@ class NativeLaunchEntry:
 
     and `context` its first argument. It may be called from any thread, without the interpreter's lock. It has
     taken what it needs of `args` when it returns. It returns 0 or 1 `OutOfMemory`, 2 `InvalidPointer`,
-    3 `InvalidModule`, 4 `LaunchError`, 5 `DeviceLost`, with a NUL-terminated text in `message`. Both numbers
-    are valid as long as the device object lives.
+    3 `InvalidModule`, 4 `LaunchError`, 5 `DeviceLost`, 6 `AssertionFailed`, with a NUL-terminated text in
+    `message`. Both numbers are valid as long as the device object lives.
     """
 
     function: int

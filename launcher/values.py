@@ -24,6 +24,7 @@ LAUNCH_ERRORS: dict[int, type[DeviceError]] = {
     3: errors.InvalidModule,
     4: errors.LaunchError,
     5: errors.DeviceLost,
+    6: errors.AssertionFailed,
 }
 """The error that each code of a device's launch entry stands for; any other code is a `LaunchError`."""
 

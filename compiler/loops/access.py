@@ -13,7 +13,7 @@ from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tensors import GATHER_COST, MEMORY_COST, Point, Tensor
+from triton_porting_kit.compiler.loops.tensors import GATHER_COST, MEMORY_COST, Point, Tensor, joins
 
 
 @dataclass(eq=False)
@@ -243,6 +243,9 @@ class Gather(Tensor):
         value = lane_memory.read(builder, pointer, self.element, 1, floor=floor, mask=wanted)
         fill = fill or lane_memory.zero(builder, self.element)
         return builder.select(*(builder.broadcast(v, lanes) for v in (mask, value, fill)))
+
+    def joins(self, dimension: int) -> bool:
+        return joins(self.operands, dimension)
 
     def pointer(self, evaluation: Evaluation, point: Point) -> Value:
         """The address of the one element at `point`."""

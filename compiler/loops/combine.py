@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.elementwise import OPERATIONS
+from triton_porting_kit.compiler.loops.host_calls import fail_unless
 
 if TYPE_CHECKING:
     from triton_porting_kit.compiler.loops.lowering import Lowering
@@ -35,6 +36,9 @@ def combine(lowering: Lowering, region: Block, a: Sequence[Value], b: Sequence[V
             values.update(zip(operation.results, results, strict=True))
         elif operation.name == "arith.constant":
             lowering.operation(operation)
+        elif operation.name == "tpk.assert":
+            # Which elements were combined is not known any more.
+            fail_unless(lowering, operation, operands[0], builder.i64(0), lowering.data.table([0]))
         else:
             raise operation.unsupported(
                 f"{operation.name} in the combine function of a reduction or scan",

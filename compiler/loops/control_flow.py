@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.program import Block, Def, Operation
-from triton_porting_kit.compiler.loops.tensors import Buffer, Reindexed, Tensor
+from triton_porting_kit.compiler.loops.tensors import Buffer, Tensor
 
 
 def _tensor_defs(definitions: Sequence[Def]) -> list[int]:
@@ -115,8 +115,9 @@ def reads_buffer(tensor: Tensor, buffer: Buffer, *, aligned_only: bool) -> bool:
             if held.pointer == buffer.pointer and not (aligned_only and same_place):
                 return True
             continue
-        straight = not isinstance(current, Reindexed)
-        stack += [(operand, aligned and straight) for operand in current.operands]
+        for index, operand in enumerate(current.operands):
+            straight = current.operand_dimensions(index) == list(range(len(current.shape)))
+            stack.append((operand, aligned and straight))
     return False
 
 

@@ -9,6 +9,7 @@ from triton_porting_kit.compiler.loops import (
     atomics,
     control_flow,
     dots,
+    host_calls,
     memory,
     rearrange,
     reductions,
@@ -240,6 +241,7 @@ _DEFERRED: dict[str, Handler] = {
 HANDLERS: dict[str, Handler] = {
     **_DEFERRED,
     "arith.index_cast": _scalar_cast,
+    "arith.index_castui": _scalar_cast,
     "llvm.mlir.zero": _null,
     "llvm.inttoptr": _scalar_cast,
     "llvm.ptrtoint": _scalar_cast,
@@ -262,6 +264,8 @@ HANDLERS: dict[str, Handler] = {
     "scf.if": control_flow.if_else,
     "scf.while": control_flow.while_loop,
     "tpk.barrier": _nothing,
+    "tpk.assert": host_calls.check,
+    "tpk.print": host_calls.show,
     **dict.fromkeys(("scf.yield", "scf.condition", "func.return", "tpk.yield"), _nothing),
 }
 

@@ -55,7 +55,7 @@ def lower_to_loops(module: Any, target: CpuTarget, *, fuse_multiply_add: bool = 
         region.yields = _next_program(builder, region.arguments, counts)
     status = builder.constant(0, "i32")
     builder.line(f"llvm.return {status.name} : i32")
-    text = _module_text(program.name, builder.text(), lowering.scratch.high_water)
+    text = _module_text(program.name, builder.text(), lowering.data.lines(), lowering.scratch.high_water)
     return LoopsResult(text, program.name, lowering.scratch.high_water)
 
 
@@ -95,11 +95,12 @@ def _next_program(builder: LoopBuilder, ids: list[Value], counts: list[Value]) -
     return following
 
 
-def _module_text(name: str, body: list[str], scratch_bytes: int) -> str:
+def _module_text(name: str, body: list[str], data: list[str], scratch_bytes: int) -> str:
     lines = [
         "module {",
         f"  llvm.mlir.global external constant @{name}{SCRATCH_SYMBOL_SUFFIX}({scratch_bytes} : i64) : i64",
         f"  llvm.mlir.global external constant @{ABI_VERSION_SYMBOL}({ABI_VERSION} : i32) : i32",
+        *(f"  {line}" for line in data),
         f"  llvm.func @{name}(%args: !llvm.ptr, %scratch: !llvm.ptr, %begin: i64, %end: i64, "
         "%grid_x: i32, %grid_y: i32, %grid_z: i32) -> i32 {",
         *(f"    {line}" for line in body),

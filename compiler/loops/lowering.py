@@ -12,6 +12,7 @@ Three rules keep that equal to the order that the program says:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from pathlib import PurePath
 
 from triton_porting_kit.compiler.loops import element_types as types
@@ -20,9 +21,10 @@ from triton_porting_kit.compiler.loops.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.module_data import ModuleData
 from triton_porting_kit.compiler.loops.program import Block, Def, Operation, walk
-from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor
-from triton_porting_kit.compiler.loops.tiles import tile_loop
+from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor, joins
+from triton_porting_kit.compiler.loops.tiles import joined_shape, tile_loop
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import PortingKitError
 
@@ -33,9 +35,7 @@ SILENT = frozenset(
 )
 """Operations whose lowering needs no remark in the artefact."""
 
-WRITES = frozenset(
-    {"tpk.store", "tpk.scatter", "tpk.atomic_rmw", "tpk.atomic_cas", "func.call", "tpk.barrier"}
-)
+WRITES = frozenset({"tpk.store", "tpk.scatter", "tpk.atomic_rmw", "tpk.atomic_cas", "tpk.barrier"})
 
 
 class Scratch:
@@ -78,6 +78,7 @@ class Lowering:
         self.target = target
         self.mode = mode
         self.scratch = Scratch()
+        self.data = ModuleData(builder)
         self.scalars: dict[Def, Value] = {}
         self.tensors: dict[Def, Tensor] = {}
         self.origins: dict[str, Value] = {}
@@ -115,7 +116,7 @@ class Lowering:
                 "express this line with other operations of triton.language",
             )
         try:
-            if operation.name in WRITES or any(self._writes(region) for region in operation.regions):
+            if _is_fence(operation) or any(map(_is_fence, chain(*map(walk, operation.regions)))):
                 self._before_write(operation)
             if operation.name not in DEFERRED and operation.name not in SILENT:
                 self.builder.comment(_remark(operation))
@@ -127,10 +128,6 @@ class Lowering:
                 f"the lowering of {operation.name} failed with {type(error).__name__}: {error}",
                 "this is a defect of the CPU backend: please report the kernel",
             ) from error
-
-    @staticmethod
-    def _writes(block: Block) -> bool:
-        return any(operation.name in WRITES for operation in walk(block))
 
     def scalar(self, definition: Def) -> Value:
         return self.scalars[definition]
@@ -217,7 +214,7 @@ class Lowering:
         def body(evaluation: Evaluation, point: Point) -> None:
             buffer.write(self.builder, point, evaluation.at(tensor, point))
 
-        self.tile(operation, tensor.shape, [tensor], body)
+        self.tile(operation, tensor.shape, [tensor], body, anywhere=True)
 
     # --- loops over a tile -----------------------------------------------------------------------
 
@@ -230,13 +227,17 @@ class Lowering:
         *,
         written: Access | None = None,
         lanes: int | None = None,
+        anywhere: bool = False,
     ) -> None:
         """Loops over a tile in which `body` evaluates `inputs` at each point and consumes them.
 
-        `written` is the access that `body` stores to: its bounds restrict the loops.
+        `written` is the access that `body` stores to: its bounds restrict the loops. `anywhere`: the body only
+        hands its point on to tensors, which may be indexed in joined dimensions (see `Tensor.joins`).
         """
         inputs = list(inputs)
         kept = self.plan(operation, shape, inputs)
+        if anywhere:
+            shape = joined_shape(shape, lambda dimension: joins(inputs, dimension))
 
         def emit(unmasked: frozenset[object]) -> list[Value]:
             bounds = None
@@ -342,6 +343,11 @@ class Lowering:
                         continue
                     if reads_memory(tensor) or cost(tensor, costs) >= EXPENSIVE:
                         self.materialise(tensor, operation)
+
+
+def _is_fence(operation: Operation) -> bool:
+    """Whether loads of before must not be read after this operation: it writes, or waits for what others write."""
+    return operation.name in WRITES or operation.attribute("volatile") is not None
 
 
 def _remark(operation: Operation) -> str:

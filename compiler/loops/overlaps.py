@@ -8,7 +8,7 @@ they are the same is asked when the kernel runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.access import Access, Gather, Load
@@ -29,6 +29,7 @@ def store_in_order(
     builder = lowering.builder
     argument = lowering.origins.get(access.base.name)
     apart: dict[Tensor, Value] = {}
+    elsewhere = _evaluated_elsewhere(inputs)
     for tensor in closure(inputs):
         base = _base(tensor)
         if base is None or tensor.buffer is not None:
@@ -36,7 +37,7 @@ def store_in_order(
         other = lowering.origins.get(base.name)
         if argument is None or other is None:
             lowering.materialise(tensor, operation)
-        elif not _same_place(
+        elif tensor in elsewhere or not _same_place(
             tensor, access, moved=base != access.base and (base, access.base) != (other, argument)
         ):
             if other == argument:
@@ -70,6 +71,26 @@ def store_in_order(
         return []
 
     builder.if_else(same, lambda: branch(True), lambda: branch(False))
+
+
+def _evaluated_elsewhere(inputs: Iterable[Tensor]) -> set[Tensor]:
+    """The tensors that are evaluated at other points than the loop's own: transposed, broadcast, gathered from."""
+    found: set[Tensor] = set()
+    stack = [(tensor, True) for tensor in inputs]
+    seen = set(stack)
+    while stack:
+        tensor, straight = stack.pop()
+        if not straight:
+            found.add(tensor)
+        if tensor.buffer is not None:
+            continue
+        for index, operand in enumerate(tensor.operands):
+            same = tensor.operand_dimensions(index) == list(range(len(tensor.shape)))
+            visit = (operand, straight and same)
+            if visit not in seen:
+                seen.add(visit)
+                stack.append(visit)
+    return found
 
 
 def _base(tensor: Tensor) -> Value | None:

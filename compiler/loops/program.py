@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from triton_porting_kit.compiler.locations import source_location
+from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.errors import CompilationError, SourceLocation
 
 
@@ -22,7 +23,7 @@ class Type:
         return self.shape is not None
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Def:
     """An SSA value of the structured form; `users` are the operations that read it, in order."""
 
@@ -32,14 +33,14 @@ class Def:
     users: list[Operation] = field(default_factory=list)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Block:
     arguments: list[Def]
     operations: list[Operation] = field(default_factory=list)
     parent: Operation | None = None
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Operation:
     """One operation. `handle` is MLIR's own object, for attributes and the location."""
 
@@ -100,7 +101,7 @@ class Operation:
         return operation
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Program:
     """A kernel function of the structured form."""
 
@@ -110,7 +111,11 @@ class Program:
 
 
 class _Reader:
-    def __init__(self) -> None:
+    """Reads one kernel. Calls are replaced by what the called function does."""
+
+    def __init__(self, functions: dict[str, Any]) -> None:
+        self._functions = functions
+        self._calls: list[str] = []
         self._defs: dict[Any, Def] = {}
         self._types: dict[Any, Type] = {}
 
@@ -130,9 +135,31 @@ class _Reader:
     def block(self, handle: Any, parent: Operation | None) -> Block:
         block = Block([], parent=parent)
         block.arguments = [self.define(argument, block, None) for argument in handle.arguments]
-        for position, op in enumerate(handle.operations):
-            block.operations.append(self.operation(op, block, position))
+        for op in handle.operations:
+            self.append(op.operation, block)
         return block
+
+    def append(self, handle: Any, block: Block) -> None:
+        """Read an operation, or those of the function that it calls, to the end of `block`."""
+        operation = self.operation(handle, block, len(block.operations))
+        if operation.name != "func.call":
+            block.operations.append(operation)
+            return
+        name = handle.attributes["callee"].value
+        if name in self._calls:
+            raise operation.unsupported(f"{name} calls itself", "write the recursion as a loop")
+        for operand in operation.operands:
+            operand.users.remove(operation)
+        body = self._functions[name].regions[0].blocks[0]
+        self._defs.update(zip(body.arguments, operation.operands, strict=True))
+        self._calls.append(name)
+        for op in body.operations:
+            if op.operation.name == "func.return":
+                returned = [self._defs[value] for value in op.operation.operands]
+                self._defs.update(zip(handle.results, returned, strict=True))
+            else:
+                self.append(op.operation, block)
+        self._calls.pop()
 
     def define(self, value: Any, block: Block, owner: Operation | None) -> Def:
         definition = Def(self.type(value.type), block, owner)
@@ -146,6 +173,12 @@ class _Reader:
         for operand in operands:
             operand.users.append(op)
         op.results = [self.define(result, block, op) for result in handle.results]
+        for result in op.results:
+            if result.type.element not in types.BITS and result.type.element != "index":
+                raise op.unsupported(
+                    f"the CPU backend does not compute with elements of type {result.type.element}",
+                    "load and store such elements as integers of their size, and compute in fp32, fp16 or bf16",
+                )
         for region in handle.regions:
             blocks = list(region.blocks)
             if len(blocks) > 1:
@@ -168,11 +201,15 @@ def _split_shape(text: str) -> list[str]:
 
 def read_program(module: Any) -> Program:
     """The kernel of a structured module (the one function marked ``tpk.kernel``)."""
-    for handle in module.body.operations:
-        operation = handle.operation
+    functions = {
+        handle.operation.attributes["sym_name"].value: handle.operation
+        for handle in module.body.operations
+        if handle.operation.name == "func.func"
+    }
+    for operation in functions.values():
         if operation.name == "func.func" and "tpk.kernel" in operation.attributes:
             name = operation.attributes["sym_name"].value
-            reader = _Reader()
+            reader = _Reader(functions)
             blocks = list(operation.regions[0].blocks)
             if len(blocks) > 1:
                 raise CompilationError(

@@ -8,7 +8,7 @@ from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.program import Operation
-from triton_porting_kit.compiler.loops.tensors import Point, Tensor
+from triton_porting_kit.compiler.loops.tensors import Point, Tensor, joins
 
 
 class Joined(Tensor):
@@ -33,6 +33,9 @@ class Joined(Tensor):
     def operand_dimensions(self, index: int) -> list[int | None]:
         return list(range(len(self.shape) - 1))
 
+    def joins(self, dimension: int) -> bool:
+        return dimension + 2 < len(self.shape) and joins(self.operands, dimension)
+
 
 class Half(Tensor):
     """The elements of a tensor whose index along its last dimension, of size 2, is `index`."""
@@ -47,6 +50,9 @@ class Half(Tensor):
 
     def operand_dimensions(self, index: int) -> list[int | None]:
         return [*range(len(self.shape)), None]
+
+    def joins(self, dimension: int) -> bool:
+        return joins(self.operands, dimension)
 
 
 def join(lowering: Lowering, operation: Operation) -> None:

@@ -11,8 +11,8 @@ from triton_porting_kit.compiler.loops.combine import combine
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.lowering import Lowering, cost
 from triton_porting_kit.compiler.loops.program import Block, Operation
-from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Point, Tensor
-from triton_porting_kit.compiler.loops.tiles import chunk, innermost_axis, tile_loop
+from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Point, Tensor, joins
+from triton_porting_kit.compiler.loops.tiles import chunk, innermost_axis, joined_around, tile_loop
 
 ACCUMULATORS = 4
 """Independent partial results, so that one combination need not wait for the one before."""
@@ -29,6 +29,7 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
     region = operation.regions[0]
     kept_shape = shape[:axis] + shape[axis + 1 :]
     kept = lowering.plan(operation, shape, inputs)
+    around = joined_around(shape, axis, lambda dimension: joins(inputs, dimension))
     results = [
         lowering.allocate(d.type.shape, d.type.element) if d.type.shape is not None else None
         for d in operation.results
@@ -45,7 +46,7 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
                 assert buffer is not None
                 buffer.write(lowering.builder, point, value)
 
-        tile_loop(lowering.builder, kept_shape, reducer.kept_lanes, body)
+        tile_loop(lowering.builder, around, reducer.kept_lanes, body)
         return []
 
     values = lowering.specialise(inputs, emit)

@@ -7,8 +7,8 @@ from triton_porting_kit.compiler.loops.combine import combine
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.program import Operation
-from triton_porting_kit.compiler.loops.tensors import Point
-from triton_porting_kit.compiler.loops.tiles import innermost_axis, tile_loop
+from triton_porting_kit.compiler.loops.tensors import Point, joins
+from triton_porting_kit.compiler.loops.tiles import innermost_axis, joined_around, tile_loop
 
 
 def scan(lowering: Lowering, operation: Operation) -> None:
@@ -20,8 +20,8 @@ def scan(lowering: Lowering, operation: Operation) -> None:
     reverse = bool(operation.integer("reverse", 0))
     size = shape[axis]
     region = operation.regions[0]
-    kept_shape = shape[:axis] + shape[axis + 1 :]
     kept = lowering.plan(operation, shape, inputs)
+    around = joined_around(shape, axis, lambda dimension: joins(inputs, dimension))
     results = [lowering.allocate(shape, tensor.element) for tensor in inputs]
     lanes = 1 if innermost_axis(shape) == axis else lowering.target.lanes
 
@@ -53,7 +53,7 @@ def scan(lowering: Lowering, operation: Operation) -> None:
                 loop.yields = combine(lowering, region, loop.arguments, load(point))
                 keep(point, loop.yields)
 
-        tile_loop(builder, kept_shape, lanes, line)
+        tile_loop(builder, around, lanes, line)
         return []
 
     lowering.specialise(inputs, emit)

@@ -7,7 +7,7 @@ element-wise operations fuse into the consumer's loop. `Buffer` is the exception
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -73,6 +73,15 @@ class Tensor(ABC):
         """Which of this tensor's dimensions each dimension of operand `index` follows (None: always 0)."""
         return list(range(len(self.operands[index].shape)))
 
+    def joins(self, dimension: int) -> bool:
+        """Whether indices (i, j) along `dimension` and the next one may be given as (0, i * size + j)."""
+        return False
+
+
+def joins(tensors: Iterable[Tensor], dimension: int) -> bool:
+    """Whether all tensors `join` there, as they lie now."""
+    return all((tensor.buffer or tensor).joins(dimension) for tensor in tensors)
+
 
 class Splat(Tensor):
     """One scalar everywhere."""
@@ -83,6 +92,9 @@ class Splat(Tensor):
 
     def at(self, evaluation: Evaluation, point: Point) -> Value:
         return self.value
+
+    def joins(self, dimension: int) -> bool:
+        return True
 
 
 class Range(Tensor):
@@ -121,6 +133,9 @@ class Elementwise(Tensor):
         lanes = max(value.lanes for value in values)
         return self._function(evaluation.builder, [evaluation.builder.broadcast(v, lanes) for v in values])
 
+    def joins(self, dimension: int) -> bool:
+        return joins(self.operands, dimension)
+
 
 class Reindexed(Tensor):
     """An operand seen through other dimensions: broadcast, unit dimensions added or dropped, transposed.
@@ -137,6 +152,13 @@ class Reindexed(Tensor):
 
     def operand_dimensions(self, index: int) -> list[int | None]:
         return self._dimensions
+
+    def joins(self, dimension: int) -> bool:
+        followed = [d for d in (dimension, dimension + 1) if d in self._dimensions]
+        if len(followed) < 2:
+            return not followed
+        at = self._dimensions.index(dimension)
+        return self._dimensions[at + 1 : at + 2] == [dimension + 1] and joins(self.operands, at)
 
 
 def unit_reshape(source: tuple[int, ...], target: tuple[int, ...]) -> list[int | None] | None:
@@ -169,6 +191,9 @@ class Buffer(Tensor):
         other = Buffer(shape, self.element, self.pointer)
         self.shared = other.shared = True
         return other
+
+    def joins(self, dimension: int) -> bool:
+        return True
 
     def address(self, builder: LoopBuilder, point: Point) -> Value:
         terms = [

@@ -22,6 +22,24 @@ def chunk(size: int, lanes: int) -> int:
     return lanes
 
 
+def joined_shape(shape: Sequence[int], joins: Callable[[int], bool]) -> tuple[int, ...]:
+    """`shape` with dimensions d and d + 1 made one, in the place of d + 1, where ``joins(d)`` allows it.
+
+    See `Tensor.joins`: a loop over the result visits the same elements in fewer and longer loops.
+    """
+    sizes = list(shape)
+    for d in range(len(sizes) - 1):
+        if sizes[d] > 1 and joins(d):
+            sizes[d], sizes[d + 1] = 1, sizes[d] * sizes[d + 1]
+    return tuple(sizes)
+
+
+def joined_around(shape: Sequence[int], axis: int, joins: Callable[[int], bool]) -> tuple[int, ...]:
+    """The dimensions of `shape` other than `axis`, joined where `joins` allows it and they are neighbours."""
+    kept = [*shape[:axis], *shape[axis + 1 :]]
+    return joined_shape(kept, lambda d: d + 1 != axis and joins(d if d < axis else d + 1))
+
+
 def tile_loop(
     builder: LoopBuilder,
     shape: Sequence[int],

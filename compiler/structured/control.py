@@ -107,6 +107,10 @@ def call(rewriter: Rewriter, operation: Any) -> None:
     """tt.call of a function that is not inlined -> func.call; pointers are passed as base pointers."""
     emitter = rewriter.emitter.before(operation)
     types = rewriter.types
+    if operation.operation.parent.name in ("tt.reduce", "tt.scan", "tpk.reduce", "tpk.scan"):
+        fail(
+            operation, "the function that a reduction or scan combines with is not straight-line code", _WHERE
+        )
     operands = _arguments(rewriter, operation)
     for result in operation.results:
         if types.info(result).is_pointer and types.info(result).shape is not None:
@@ -116,6 +120,7 @@ def call(rewriter: Rewriter, operation: Any) -> None:
     rewriter.replace(operation, *created.results)
 
 
+_WHERE = "write it with tl.where instead of conditions and loops, and without noinline=True"
 _INLINE = "remove noinline=True from that function, or pass the base pointer and the offsets"
 
 

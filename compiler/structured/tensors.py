@@ -176,6 +176,9 @@ def _assert(rewriter: Rewriter, operation: Any) -> None:
 def _print(rewriter: Rewriter, operation: Any) -> None:
     emitter = rewriter.emitter.before(operation)
     attributes = {key: operation.attributes[key] for key in ("prefix", "hex", "isSigned")}
+    pointers = [int(rewriter.types.info(v).is_pointer) for v in operation.operands]
+    if any(pointers):
+        attributes["pointers"] = ir.DenseI32ArrayAttr.get(pointers)
     operands = [rewriter.addresses(v) if rewriter.types.info(v).is_pointer else v for v in operation.operands]
     emitter.op("tpk.print", operands, [], attributes)
     rewriter.replace(operation)

@@ -25,6 +25,9 @@ def optimize(module: Any, *, unroll: bool = True) -> None:
             "common.symbol_dce",
             *(["ttir.loop_unroll"] if unroll else []),
             "common.canonicalizer",
+            # Functions that had returned early may be straight lines now.
+            "common.inliner",
+            "common.symbol_dce",
             "common.cse",
         ],
     )

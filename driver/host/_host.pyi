@@ -2,6 +2,7 @@ from collections.abc import Sequence
 from typing import Any
 
 launch_entry: int
+services: dict[str, int]
 
 def pool_width() -> int: ...
 

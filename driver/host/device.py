@@ -153,7 +153,7 @@ class HostDevice(Device):
             missing = set(exports) - defined_symbols(binary)
             if missing:
                 raise InvalidModule(f"it does not define {', '.join(sorted(missing))}")
-            code = LinkedObject(binary, exports)
+            code = LinkedObject(binary, exports, _host.services)
             version = ctypes.c_int32.from_address(code.addresses[_VERSION_SYMBOL]).value
             if version != ABI_VERSION:
                 raise InvalidModule(f"it was made for kernel ABI {version}, this device runs {ABI_VERSION}")

@@ -123,5 +123,9 @@ class LaunchError(DeviceError):
     """A kernel launch was refused or failed while running."""
 
 
+class AssertionFailed(LaunchError, AssertionError):
+    """An assertion in a kernel did not hold: where, in which program and for which element, and its text."""
+
+
 class DeviceLost(DeviceError):
     """The device died or hangs. Reset it before the next call."""

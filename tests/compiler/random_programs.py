@@ -27,11 +27,11 @@ class Variable:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.value.shape
+        return tuple(self.value.shape)
 
     @property
     def is_float(self) -> bool:
-        return self.value.dtype == np.float32
+        return bool(self.value.dtype == np.float32)
 
 
 @dataclass
@@ -84,7 +84,7 @@ class Program:
                 b.is_float == a.is_float
                 and len(a.shape) == len(b.shape)
                 and all(m == n or 1 in (m, n) for m, n in zip(a.shape, b.shape, strict=True))
-                and np.prod(np.broadcast_shapes(a.shape, b.shape)) <= 1024
+                and bool(np.prod(np.broadcast_shapes(a.shape, b.shape)) <= 1024)
             )
 
         return self.any(fits)
@@ -152,7 +152,8 @@ class Program:
 
     def flip(self, a: Variable) -> None:
         axis = self.number(0, len(a.shape) - 1)
-        self.add(f"tl.flip({a.name}, {axis})", np.flip(a.value, axis))
+        if a.shape[axis] > 1:  # the front end cannot flip one element
+            self.add(f"tl.flip({a.name}, {axis})", np.flip(a.value, axis))
 
     def join(self, a: Variable) -> None:
         b = self.any(lambda v: v.shape == a.shape and v.is_float == a.is_float)
@@ -167,10 +168,12 @@ class Program:
         if small is None:
             return
         other = self.any(
-            lambda v: v.is_float
-            and len(v.shape) == 2
-            and v.shape[0] == small.shape[1]
-            and np.abs(v.value).max() < 64
+            lambda v: (
+                v.is_float
+                and len(v.shape) == 2
+                and v.shape[0] == small.shape[1]
+                and np.abs(v.value).max() < 64
+            )
         )
         if other is not None:
             self.add(f"tl.dot({small.name}, {other.name})", small.value @ other.value)

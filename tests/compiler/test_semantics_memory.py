@@ -284,11 +284,32 @@ def two_pointers_kernel(X, Y, O, N: tl.constexpr):
     tl.store(O + r * N + c, tl.load(X + c * N + r) + tl.load(Y + r * N + c))
 
 
-def test_transpose_in_place() -> None:
+@triton.jit
+def transpose_values_in_place_kernel(X, N: tl.constexpr):
+    at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(X + at, tl.trans(tl.load(X + at)))
+
+
+@triton.jit
+def flip_values_in_place_kernel(X, N: tl.constexpr):
+    at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(X + at, tl.flip(tl.load(X + at), 0))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "after"),
+    [
+        (transpose_in_place_kernel, lambda x: x.T),
+        (transpose_values_in_place_kernel, lambda x: x.T),
+        (flip_values_in_place_kernel, lambda x: x[::-1]),
+    ],
+    ids=["addresses", "transposed", "flipped"],
+)
+def test_values_change_places_in_place(kernel: Any, after: Any) -> None:
     x = np.arange(256, dtype=np.float32).reshape(16, 16)
     array = put(x, "fp32")
-    transpose_in_place_kernel[(1,)](array, N=16)
-    assert_same(get(array), x.T)
+    kernel[(1,)](array, N=16)
+    assert_same(get(array), after(x))
 
 
 def test_arguments_may_be_the_same_array() -> None:

@@ -66,6 +66,31 @@ finished:
   %old = atomicrmw add ptr %out, i64 1 seq_cst""",
         "",
     ),
+    # the assertion "said" fails in program args[0], at element args[1] of 3 x 4
+    "assert": (
+        """  %first = load i64, ptr %args
+  %element.slot = getelementptr i64, ptr %args, i64 1
+  %element = load i64, ptr %element.slot
+  %bad = icmp eq i64 %p, %first
+  %x = trunc i64 %p to i32
+  br i1 %bad, label %failed, label %ok
+failed:
+  call void @tpk_host_fail(ptr @said, i32 %x, i32 1, i32 2, i64 %element, ptr @shape)
+  store ptr null, ptr null
+  br label %ok
+ok:""",
+        "",
+    ),
+    # prints what lies at args[0], of the type args[1] and the shape args[2:]
+    "print": (
+        """  %data = load ptr, ptr %args
+  %type.slot = getelementptr i64, ptr %args, i64 1
+  %type = load ptr, ptr %type.slot
+  %shape = getelementptr i64, ptr %args, i64 2
+  %x = trunc i64 %p to i32
+  call void @tpk_host_print(ptr @prefix, ptr %type, i32 0, ptr %shape, ptr %data, i32 %x, i32 0, i32 0)""",
+        "",
+    ),
     # waits until *args[0] is not 0
     "gate": (
         """  %flag = load ptr, ptr %args
@@ -89,11 +114,24 @@ open:""",
     ),
 }
 
+_GLOBALS = {
+    "assert": """
+@said = private constant [5 x i8] c"said\\00"
+@shape = private constant [3 x i64] [i64 2, i64 3, i64 4]
+declare void @tpk_host_fail(ptr, i32, i32, i32, i64, ptr)
+""",
+    "print": """
+@prefix = private constant [4 x i8] c" v \\00"
+declare void @tpk_host_print(ptr, ptr, i32, ptr, ptr, i32, i32, i32)
+""",
+}
+
 
 def ir(kind: str, name: str, *, scratch: int = 64, abi: int = 1) -> str:
     body, tail = BODIES[kind]
     return _PROGRAMS.format(name=name, body=body.replace("{last}", str(scratch - 8)), tail=tail) + (
         f"@{name}__scratch_bytes = constant i64 {scratch}\n@tpk_host_abi_version = constant i32 {abi}\n"
+        + _GLOBALS.get(kind, "")
     )
 
 

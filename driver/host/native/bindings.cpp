@@ -118,10 +118,10 @@ py::object raisedType(const char *name) {
 
 void translate(std::exception_ptr pointer) {
   // Indexed by code; leaked on purpose, the interpreter may be gone when statics are destroyed.
-  static auto *types = new std::vector<py::object>{raisedType("DeviceError"),    raisedType("OutOfMemory"),
-                                                   raisedType("InvalidPointer"), raisedType("InvalidModule"),
-                                                   raisedType("LaunchError"),    raisedType("DeviceLost"),
-                                                   raisedType("InvalidArgument")};
+  static auto *types = new std::vector<py::object>{
+      raisedType("DeviceError"),     raisedType("OutOfMemory"),    raisedType("InvalidPointer"),
+      raisedType("InvalidModule"),   raisedType("LaunchError"),    raisedType("DeviceLost"),
+      raisedType("AssertionFailed"), raisedType("InvalidArgument")};
   try {
     if (pointer)
       std::rethrow_exception(pointer);
@@ -190,5 +190,9 @@ PYBIND11_MODULE(_host, module, py::mod_gil_not_used()) {
       .def_property_readonly("context", [](Host &host) { return reinterpret_cast<uint64_t>(&host); });
 
   module.def("pool_width", [] { return tpk::Pool::instance().width(); });
+  py::dict services;
+  services["tpk_host_fail"] = reinterpret_cast<uint64_t>(&tpk_host_fail);
+  services["tpk_host_print"] = reinterpret_cast<uint64_t>(&tpk_host_print);
+  module.attr("services") = services;
   module.attr("launch_entry") = reinterpret_cast<uint64_t>(&tpk_host_launch);
 }

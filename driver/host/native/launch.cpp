@@ -19,6 +19,9 @@ void runGrid(const Function &function, const int32_t (&grid)[3], int64_t total, 
     throw Error(Code::LaunchError,
                 text("launch: kernel '", function.name, "' failed with code ", failure.code, " in programs ",
                      failure.begin, " to ", failure.end - 1, " of ", total));
+  case Job::Failure::Assertion:
+    throw Error(Code::AssertionFailed,
+                text("launch: kernel '", function.name, "': ", failure.assertion.describe()));
   case Job::Failure::Scratch:
     throw Error(Code::OutOfMemory,
                 text("launch: no memory for the ", function.scratchBytes,

@@ -110,9 +110,12 @@ bool Job::step(unsigned width) {
     return false;
   }
   void *memory = scratchBytes_ ? scratch.get(scratchBytes_) : nullptr;
+  int32_t code = 0;
   if (scratchBytes_ && !memory)
     fail({Failure::Scratch, 0, begin, end});
-  else if (int32_t code = entry_(args_, memory, begin, end, grid_[0], grid_[1], grid_[2]))
+  else if (const Assertion *failed = callKernel(entry_, args_, memory, begin, end, grid_, code))
+    fail({Failure::Assertion, 0, begin, end, *failed});
+  else if (code)
     fail({Failure::Kernel, code, begin, end});
   return true;
 }

@@ -1,6 +1,7 @@
 // The thread pool that runs the programs of a grid on every core.
 #pragma once
 
+#include "services.h"
 #include "status.h"
 
 #include <atomic>
@@ -8,10 +9,6 @@
 #include <mutex>
 
 namespace tpk {
-
-// Compiled kernel: runs linear programs [begin, end), returns 0 or a failure code.
-using KernelEntry = int32_t (*)(const void *args, void *scratch, int64_t begin, int64_t end, int32_t gridX,
-                                int32_t gridY, int32_t gridZ);
 
 // One grid on its way through the pool. Threads take chunks of consecutive programs from `next`. A chunk is a
 // fixed share of what is left, so that a large grid costs few atomic operations and its tail is still
@@ -24,9 +21,10 @@ public:
         total_(total), cancel_(cancel) {}
 
   struct Failure {
-    enum Kind { None, Kernel, Scratch, Cancelled } kind = None;
+    enum Kind { None, Kernel, Assertion, Scratch, Cancelled } kind = None;
     int32_t code = 0;
     int64_t begin = 0, end = 0;
+    tpk::Assertion assertion = {};
   };
 
   // Takes and runs one chunk; false when none is left. `width` threads are expected to share the job.

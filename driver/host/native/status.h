@@ -8,7 +8,7 @@
 
 namespace tpk {
 
-// 1 to 5 are the codes of the native launch entry; 6 never leaves through it.
+// 1 to 6 are the codes of the native launch entry; 7 never leaves through it.
 enum class Code : int32_t {
   Ok = 0,
   OutOfMemory = 1,
@@ -16,7 +16,8 @@ enum class Code : int32_t {
   InvalidModule = 3,
   LaunchError = 4,
   DeviceLost = 5,
-  InvalidArgument = 6,
+  AssertionFailed = 6,
+  InvalidArgument = 7,
 };
 
 // What every message starts with once it leaves the native parts.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import llvmlite.binding as llvm
 
@@ -42,12 +42,15 @@ def host_triple() -> str:
 class LinkedObject:
     """A relocatable object linked into this process; the code lives as long as this does.
 
+    Symbols that it does not define are those of `imports`, by their addresses, or else of this process.
     Raises `InvalidModule` when LLVM cannot link `data` or a symbol in `exports` is not there.
     """
 
-    def __init__(self, data: bytes, exports: Iterable[str]) -> None:
+    def __init__(self, data: bytes, exports: Iterable[str], imports: Mapping[str, int] | None = None) -> None:
         exports = list(exports)
         builder = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
+        for name, address in (imports or {}).items():
+            builder.import_symbol(name, address)
         for name in exports:
             builder.export_symbol(name)
         try:

@@ -31,9 +31,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def fresh_kernels(cache: Path) -> None:
     """Let kernels forget what they were compiled to in earlier tests."""
     import cpu_kernels
+    import debug_kernels
     from triton.runtime.jit import JITFunction
 
-    for kernel in vars(cpu_kernels).values():
+    for kernel in (*vars(cpu_kernels).values(), *vars(debug_kernels).values()):
         if isinstance(kernel, JITFunction):
             kernel.device_caches.clear()
 
@@ -65,3 +66,32 @@ def array(device: Any) -> Callable[..., Any]:
 @pytest.fixture
 def script(tmp_path: Path) -> Script:
     return Script(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def built_launchers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("launchers")
+
+
+@pytest.fixture(params=["packed", "generated", "python"])
+def launcher(
+    request: pytest.FixtureRequest, device: Any, built_launchers: Path, monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """Launch by each of the kit's launchers."""
+    from triton.runtime import driver
+
+    from triton_porting_kit.launcher import GeneratedLauncher, PackedLauncher, PythonLauncher
+
+    monkeypatch.setenv("TPK_CACHE_DIR", str(built_launchers))
+    made: list[Any] = []
+
+    def make(source: Any, metadata: Any) -> Any:
+        if request.param == "python":
+            made.append(PythonLauncher(source, metadata, device.launch))
+        else:
+            strategy = GeneratedLauncher if request.param == "generated" else PackedLauncher
+            made.append(strategy(source, metadata, device.launch_entry()))
+        return made[-1]
+
+    monkeypatch.setattr(driver.active, "launcher_cls", make)
+    return str(request.param)

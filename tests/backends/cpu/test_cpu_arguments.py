@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import cpu_kernels
@@ -14,36 +13,9 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from triton_porting_kit.driver import DeviceArray
 from triton_porting_kit.errors import GridError, SignatureError
-from triton_porting_kit.launcher import GeneratedLauncher, PackedLauncher, PythonLauncher
 
 Array = Callable[..., Any]
-
-
-@pytest.fixture(scope="session")
-def built_launchers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("launchers")
-
-
-@pytest.fixture(params=["packed", "generated", "python"], autouse=True)
-def launcher(
-    request: pytest.FixtureRequest, device: Any, built_launchers: Path, monkeypatch: pytest.MonkeyPatch
-) -> str:
-    """Launch by each of the kit's launchers."""
-    from triton.runtime import driver
-
-    monkeypatch.setenv("TPK_CACHE_DIR", str(built_launchers))
-    made: list[Any] = []
-
-    def make(source: Any, metadata: Any) -> Any:
-        if request.param == "python":
-            made.append(PythonLauncher(source, metadata, device.launch))
-        else:
-            strategy = GeneratedLauncher if request.param == "generated" else PackedLauncher
-            made.append(strategy(source, metadata, device.launch_entry()))
-        return made[-1]
-
-    monkeypatch.setattr(driver.active, "launcher_cls", make)
-    return str(request.param)
+pytestmark = pytest.mark.usefixtures("launcher")
 
 
 @pytest.mark.parametrize("extreme", ["lowest", "highest", "one"])

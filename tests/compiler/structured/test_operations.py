@@ -195,6 +195,7 @@ def test_atomics() -> None:
 def debug_kernel(x, out, n, B: tl.constexpr):
     i = tl.arange(0, B)
     tl.device_print("at", i)
+    tl.device_print("pointers", x, n, out + i)
     tl.assume(n > 0)
     tl.debug_barrier()
     tl.store(out + i, tl.load(x + i, cache_modifier=".cg", eviction_policy="evict_first", volatile=True))
@@ -202,7 +203,10 @@ def debug_kernel(x, out, n, B: tl.constexpr):
 
 def test_prints_hints_and_barriers() -> None:
     text = structured(debug_kernel, FLOATS, B=64)
-    assert 'prefix = " at: "' in attributes_of(text, "tpk.print")[0]
+    first, second = attributes_of(text, "tpk.print")
+    assert 'prefix = " at: "' in first
+    assert "pointers" not in first
+    assert "pointers = array<i32: 1, 0, 1>" in second
     (load,) = attributes_of(text, "tpk.load")
     assert 'cache = "cg", evict = "evict_first"' in load
     assert "volatile" in load

@@ -1,0 +1,88 @@
+"""`tl.device_assert` and `tl.device_print`: calls of the host's routines, which docs/architecture.md defines."""
+
+from __future__ import annotations
+
+from triton_porting_kit.compiler.locations import enclosing_function
+from triton_porting_kit.compiler.loops.builder import Value
+from triton_porting_kit.compiler.loops.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.program import Operation
+from triton_porting_kit.compiler.loops.tensors import Point
+
+FAIL, PRINT = "tpk_host_fail", "tpk_host_print"
+
+
+def check(lowering: Lowering, operation: Operation) -> None:
+    """tpk.assert: the kernel ends at the first element, in row-major order, that is false."""
+    condition = lowering.tensor(operation.operands[0])
+    builder = lowering.builder
+    shape = lowering.data.table([len(condition.shape), *condition.shape])
+
+    def body(evaluation: Evaluation, point: Point) -> None:
+        holds = evaluation.at(condition, point)
+        element = builder.i64(0)
+        for index, size in zip(point.indices, condition.shape, strict=True):
+            element = builder.add(builder.mul(element, builder.i64(size)), index)
+        fail_unless(lowering, operation, holds, element, shape)
+
+    lowering.tile(operation, condition.shape, [condition], body)
+
+
+def fail_unless(lowering: Lowering, operation: Operation, holds: Value, element: Value, shape: Value) -> None:
+    """End the kernel unless every lane of `holds` is set; `element` is the row-major index of the first lane."""
+    builder = lowering.builder
+    description = lowering.data.text(_description(operation))
+    lanes = holds.lanes
+
+    def fail() -> list[Value]:
+        failed = element
+        if lanes > 1:
+            none = builder.constant(lanes, f"vector<{lanes}xi32>")
+            first = builder.select(holds, none, builder.iota(lanes))
+            text = f"vector.reduction <minui>, {first.name} : {first.type} into i32"
+            lane = builder.pure(text, "i32", (first,), floor=builder.level)
+            failed = builder.add(element, builder.cast("arith.extui", lane, "i64"))
+        lowering.data.call(FAIL, [description, *lowering.program_ids, failed, shape])
+        return []
+
+    every = holds
+    if lanes > 1:
+        every = builder.pure(f"vector.reduction <and>, {holds.name} : {holds.type} into i1", "i1", (holds,))
+    builder.if_else(every, list, fail)
+
+
+def _description(operation: Operation) -> str:
+    """Where an assertion stands, and its text."""
+    place = operation.location
+    message = operation.string("message")
+    if place is None:
+        return message
+    function = enclosing_function(place)
+    where = f"{place.file}:{place.line}" + (f", in {function}" if function else "")
+    return f"{where}: {message}" if message else where
+
+
+def show(lowering: Lowering, operation: Operation) -> None:
+    """tpk.print: operand after operand, each with all its elements."""
+    data, builder = lowering.data, lowering.builder
+    signed, pointers = operation.integers("isSigned"), operation.integers("pointers")
+    hexadecimal = builder.constant(int(str(operation.attribute("hex")) == "true"), "i32")
+    prefix = operation.string("prefix")
+    if not prefix.startswith((" ", ":")):
+        prefix = f" {prefix}"
+    nothing = builder.pure("llvm.mlir.zero : !llvm.ptr", "!llvm.ptr", ())
+    if not operation.operands:
+        call = [data.text(prefix), nothing, hexadecimal, nothing, nothing]
+        data.call(PRINT, [*call, *lowering.program_ids])
+    for index, definition in enumerate(operation.operands):
+        tensor = lowering.tensor(definition)
+        type = tensor.element
+        if index < len(pointers) and pointers[index]:
+            type = "ptr"
+        elif type.startswith("i") and type != "i1" and not signed[index]:
+            type = f"u{type[1:]}"
+        number = f"(operand {index}) " if len(operation.operands) > 1 else ""
+        text, name = data.text(prefix + number), data.text(type)
+        shape = data.table([len(tensor.shape), *tensor.shape])
+        elements = lowering.materialise(tensor, operation).pointer
+        data.call(PRINT, [text, name, hexadecimal, shape, elements, *lowering.program_ids])

@@ -1,0 +1,38 @@
+// What the host does for a kernel that runs: end it when an assertion fails, and print.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tpk {
+
+// Compiled kernel: runs linear programs [begin, end), returns 0 or a failure code.
+using KernelEntry = int32_t (*)(const void *args, void *scratch, int64_t begin, int64_t end, int32_t gridX,
+                                int32_t gridY, int32_t gridZ);
+
+// A failed assertion. `text` and `shape` (the rank, then the sizes) belong to the kernel's object file.
+struct Assertion {
+  const char *text = nullptr;
+  int32_t program[3] = {};
+  int64_t element = 0; // row-major
+  const int64_t *shape = nullptr;
+
+  std::string describe() const;
+};
+
+// Calls a kernel. Returns the assertion that ended it, valid until this thread calls another kernel, or
+// nullptr and the kernel's `code`.
+const Assertion *callKernel(KernelEntry entry, const void *args, void *scratch, int64_t begin, int64_t end,
+                            const int32_t (&grid)[3], int32_t &code);
+
+} // namespace tpk
+
+// Ends the kernel that called it, and the programs of its call with it. Does not return.
+extern "C" [[noreturn]] void tpk_host_fail(const char *text, int32_t x, int32_t y, int32_t z, int64_t element,
+                                           const int64_t *shape);
+
+// Writes a line to standard output for each of the elements at `data`, which are of the type `type` ("i1",
+// "i8" to "i64", "u8" to "u64", "f16", "bf16", "f32", "f64", "ptr") and lie in row-major order. `shape` is
+// the rank, then the sizes. Without a type: one line with the prefix.
+extern "C" void tpk_host_print(const char *prefix, const char *type, int32_t hex, const int64_t *shape,
+                               const void *data, int32_t x, int32_t y, int32_t z);

@@ -1,0 +1,84 @@
+"""Running what a `LoopBuilder` writes: machine code called on NumPy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from triton_porting_kit.compiler import CpuTarget, codegen
+from triton_porting_kit.compiler.loops import lower_to_loops
+from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.structured import import_ttir
+from triton_porting_kit.toolchain import mlir
+from triton_porting_kit.toolchain.llvm import LinkedObject
+
+Array = np.ndarray[Any, Any]
+_numbers = itertools.count()
+
+
+@functools.cache
+def host() -> CpuTarget:
+    return CpuTarget.host()
+
+
+def link(text: str, names: list[str], target: CpuTarget | None = None) -> LinkedObject:
+    """The symbols of a loops module, in this process."""
+    ir = codegen.lower_to_llvm_ir(mlir.parse_module(text))
+    return LinkedObject(codegen.emit_object(ir, target or host()), names)
+
+
+def element_function(
+    emit: Callable[[LoopBuilder, Value], Value],
+    source: str,
+    target: str,
+    *,
+    lanes: int = 16,
+    converts_f16: bool = True,
+) -> Callable[[Array, Any], Array]:
+    """What `emit` writes for a value of `lanes` elements of MLIR type `source`, on whole arrays.
+
+    The array's length must be a multiple of `lanes`.
+    """
+    builder = LoopBuilder()
+    builder.converts_f16 = converts_f16
+    x, out, count = Value("%x", "!llvm.ptr", 0), Value("%out", "!llvm.ptr", 0), Value("%count", "i64", 0)
+    with builder.loop(builder.i64(0), count, builder.i64(lanes)) as loop:
+        type = vector_type(source, lanes)
+        place = builder.address(x, [loop.induction], source)
+        value = builder.effect(f"llvm.load {place.name} {{alignment = 1 : i64}} : !llvm.ptr -> {type}", type)
+        assert value is not None
+        result = emit(builder, value)
+        at = builder.address(out, [loop.induction], target)
+        builder.effect(
+            f"llvm.store {result.name}, {at.name} {{alignment = 1 : i64}} : {result.type}, !llvm.ptr"
+        )
+    name = f"elements_{next(_numbers)}"
+    lines = "\n".join(builder.text())
+    text = f"module {{ llvm.func @{name}(%x: !llvm.ptr, %out: !llvm.ptr, %count: i64) {{\n{lines}\nllvm.return\n}} }}"
+    code = link(text, [name])
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(code.addresses[name])
+
+    def call(values: Array, dtype: Any) -> Array:
+        assert values.size % lanes == 0
+        values = np.ascontiguousarray(values)
+        result = np.empty(values.shape, dtype)
+        function(values.ctypes.data, result.ctypes.data, values.size)
+        assert code  # the code lives as long as this
+        return result
+
+    return call
+
+
+def loops_of(
+    kernel: Any, signature: dict[str, str], target: CpuTarget | None = None, **constexprs: Any
+) -> Any:
+    """The `LoopsResult` of a `@triton.jit` function."""
+    from ttir_source import ttir_text
+
+    module = import_ttir(ttir_text(kernel, signature, **constexprs))
+    return lower_to_loops(module, target or host())

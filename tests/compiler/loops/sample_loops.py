@@ -1,0 +1,84 @@
+"""Kernels whose lowering is looked at."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def chain(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + i, mask=i < n)
+    tl.store(O + i, (x + 1) * (x - 1), mask=i < n)
+
+
+@triton.jit
+def used_twice(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    e = tl.exp(tl.load(X + i))
+    tl.store(O + i, e / tl.sum(e, 0))
+
+
+@triton.jit
+def loaded_before_a_store(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + i)
+    tl.store(X + i, x + 1)
+    tl.store(O + i, x)
+
+
+@triton.jit
+def loaded_after_a_store(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(O + i, tl.load(X + i))
+    tl.store(O + B + i, tl.load(X + i))
+
+
+@triton.jit
+def used_in_a_loop(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + i)
+    cheap = i * 2
+    for k in range(n):
+        tl.store(O + k * B + i, x + cheap)
+
+
+@triton.jit
+def shifted(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(X + i + 1, tl.load(X + i))
+
+
+@triton.jit
+def other_array(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(O + i + 1, tl.load(X + i))
+
+
+@triton.jit
+def transposed(X, O, n, B: tl.constexpr):
+    r, c = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
+    tl.store(O + r * B + c, tl.trans(tl.load(X + r * B + c)))
+
+
+@triton.jit
+def product(X, O, n, B: tl.constexpr):
+    r, c = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
+    acc = tl.zeros((B, B), tl.float32)
+    for k in range(n):
+        x = tl.load(X + k * B * B + r * B + c)
+        acc = tl.dot(x, x, acc=acc)
+    tl.store(O + r * B + c, acc)
+
+
+@triton.jit
+def where_am_i(X, O, n):
+    x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    at = x + tl.num_programs(0) * (y + tl.num_programs(1) * z)
+    tl.store(O + at, x + 100 * y + 10000 * z + n)
+
+
+@triton.jit
+def nothing_to_do(X, O, n):
+    pass
