@@ -3,6 +3,12 @@ PYTHON ?= python3
 VENV ?= .venv
 # The torch that tests compare with, as pip is told it. `make test TORCH=` goes without.
 TORCH ?= torch==2.13.0
+# The older releases of Triton that `make test-releases` tries, and what it runs on each.
+RELEASES ?= 3.6.0 3.7.1 3.8.0
+RELEASE_TESTS ?= tests/kernels/test_device_arrays.py tests/toolchain tests/launcher/test_signature.py \
+  tests/backends/cpu/test_cpu_arguments.py tests/backends/cpu/test_cpu_launches.py \
+  tests/backends/cpu/test_cpu_cache.py tests/compiler/structured/test_expected.py \
+  tests/compiler/test_semantics_shapes.py
 # Processes that run tests, as pytest-xdist is told it.
 JOBS ?= auto
 PYTEST_ARGS ?=
@@ -15,12 +21,12 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
   $(sort $(shell find $(ROOMS) -type f -not -name '*.pyc' -not -name '*.so'))
 NATIVE := $(filter %.cpp %.h,$(SOURCES))
 
-.PHONY: help demo test test-all lint check format bench install clean
+.PHONY: help demo test test-releases test-all lint check format bench install clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | \
-	  awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+	  awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
 	@echo "  TORCH=$(TORCH)   the torch that tests compare with; TORCH= goes without"
 
 demo: $(VENV)/.installed ## install the kit and run its kernels on this CPU, checked and timed
@@ -29,7 +35,14 @@ demo: $(VENV)/.installed ## install the kit and run its kernels on this CPU, che
 test: lint ## install with test tools, check the code, run every test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS)
 
-test-all: test ## the tests, then the demo and the quick benchmark
+test-releases: $(RELEASES:%=.venv-releases/%/.installed) ## the main tests on older releases of Triton, without torch
+	@failed=; for release in $(RELEASES); do \
+	  echo "Triton $$release"; \
+	  .venv-releases/$$release/bin/python -m pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS) $(RELEASE_TESTS) || \
+	    failed="$$failed $$release"; \
+	done; test -z "$$failed" || { echo "failed on Triton$$failed"; exit 1; }
+
+test-all: test test-releases ## all tests, then the demo and the quick benchmark
 	$(BIN)/tpk demo
 	$(BIN)/python -m benchmarks.run --quick --out $(VENV)/results.json
 
@@ -50,7 +63,7 @@ bench: $(VENV)/.installed ## measure the kernels beside NumPy and, where it is i
 install: $(VENV)/.installed ## install the kit into $(VENV)
 
 clean: ## remove the environment and everything built
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-releases build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # --- the environment ---------------------------------------------------------------------------------
 
@@ -84,6 +97,25 @@ $(VENV)/.test-tools: pyproject.toml $(VENV)/.torch | $(VENV)/.needed
 # The kit itself, again whenever a source changes.
 $(VENV)/.installed: $(VENV)/.needed $(VENV)/.sources $(SOURCES)
 	$(PIP) --no-deps --force-reinstall .
+	@touch $@
+
+# --- the environments of older releases --------------------------------------------------------------
+
+.venv-releases/.wheel: $(VENV)/.needed $(VENV)/.sources $(SOURCES)
+	rm -rf .venv-releases/wheel
+	$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir .venv-releases/wheel .
+	@touch $@
+
+.venv-releases/%/.needed: pyproject.toml | $(VENV)/.needed
+	$(PYTHON) -m venv .venv-releases/$*
+	.venv-releases/$*/bin/python -m pip install -q --disable-pip-version-check -r $(VENV)/needed.txt triton==$* \
+	  pytest pytest-xdist hypothesis
+	@touch $@
+
+.PRECIOUS: .venv-releases/%/.needed
+.venv-releases/%/.installed: .venv-releases/%/.needed .venv-releases/.wheel
+	.venv-releases/$*/bin/python -m pip install -q --disable-pip-version-check --no-deps --force-reinstall \
+	  .venv-releases/wheel/*.whl
 	@touch $@
 
 .PHONY: force

@@ -28,6 +28,8 @@ class PipelineBackend(BaseBackend):  # type: ignore[misc]
     """Name of the last stage: the artefact that the driver loads."""
 
     def __init__(self, target: GPUTarget) -> None:
+        compat.check_release()
+        compat.mend_cache()
         super().__init__(target)
         self.binary_ext = self.pipeline(self.parse_options({})).names[-1]
 

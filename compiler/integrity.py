@@ -30,7 +30,6 @@ def check_cached(metadata: Any, backend: PipelineBackend) -> None:
     Raises `InsecureCacheError` for a cache that others can write, `CorruptCacheError` when a damaged file
     cannot be made again.
     """
-    compat.let_unfinished_kernels_go()
     folder = compat.kernel_cache_folder(metadata.hash)
     if folder is None:
         return

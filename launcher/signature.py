@@ -14,6 +14,7 @@ from typing import Any
 from triton_porting_kit.errors import SignatureError
 from triton_porting_kit.launcher.types import scalar_type
 from triton_porting_kit.launcher.values import check_count, descriptor_fields, tuple_members
+from triton_porting_kit.toolchain import compat
 
 Path = tuple[int | str, ...]
 """Where a value sits in the arguments of a launch: positions in tuples, then fields of a descriptor."""
@@ -65,7 +66,7 @@ class Argument:
     @property
     def rank(self) -> int:
         """A tensor descriptor's number of dimensions."""
-        return (len(self.parameters) - 3) // 4
+        return len(self.parameters) // 4  # a pointer, one or two flags, and four for each dimension
 
 
 @dataclass(frozen=True)
@@ -175,8 +176,7 @@ def _descriptor_parameters(name: str, type_: str, path: Path) -> tuple[Parameter
     pieces: list[tuple[Path, str]] = [
         (("base",), "*" + element),
         *((piece, "i64") for piece in shape + strides),
-        (("padding",), "i1"),
-        (("round_f32_to_tf32",), "i1"),
+        *(((flag,), "i1") for flag in compat.descriptor_flags()),
         *((piece, "i32") for piece in shape),
         *((piece, "i64") for piece in strides),
     ]
@@ -198,7 +198,7 @@ def _flatten(arguments: Sequence[Argument], args: Sequence[Any], values: list[An
         if argument.is_tuple:
             _flatten(argument.members, tuple_members(argument.name, len(argument.members), value), values)
         elif argument.is_descriptor:
-            values.extend(descriptor_fields(argument.name, argument.type, argument.rank, value))
+            values.extend(descriptor_fields(argument.name, argument.type, len(argument.parameters), value))
         elif argument.parameters:
             values.append(value)
 

@@ -124,11 +124,12 @@ def tuple_members(name: str, count: int, value: Any) -> Sequence[Any]:
     return value
 
 
-def descriptor_fields(name: str, type_name: str, rank: int, value: Any) -> list[Any]:
-    """The values that the host tensor descriptor `value` is passed as, in the order of its parameters.
+def descriptor_fields(name: str, type_name: str, count: int, value: Any) -> list[Any]:
+    """The `count` values that the host tensor descriptor `value` is passed as, in the order of its parameters.
 
     Raises `SignatureError` if it is no tensor descriptor or has another number of dimensions.
     """
+    rank = count // 4
     try:
         base, shape, strides, padding = value.base, value.shape, value.strides, value.padding
     except AttributeError:
@@ -143,8 +144,8 @@ def descriptor_fields(name: str, type_name: str, rank: int, value: Any) -> list[
                 f"argument '{name}' ({type_name}): expected {rank} dimensions, "
                 f"got a descriptor with {len(sizes)} in its {label}"
             )
-    round_to_tf32 = getattr(value, "round_f32_to_tf32", False)
-    return [base, *shape, *strides, padding == "nan", bool(round_to_tf32), *shape, *strides]
+    flags = [padding == "nan", bool(getattr(value, "round_f32_to_tf32", False))]
+    return [base, *shape, *strides, *flags[: count - 1 - 4 * rank], *shape, *strides]
 
 
 def check_count(names: str, expected: int, given: int) -> None:

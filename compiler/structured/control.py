@@ -108,7 +108,9 @@ def call(rewriter: Rewriter, operation: Any) -> None:
     emitter = rewriter.emitter.before(operation)
     types = rewriter.types
     if operation.operation.parent.name in ("tt.reduce", "tt.scan", "tpk.reduce", "tpk.scan"):
-        fail(operation, "the function that a reduction or scan combines with is not straight-line code", _WHERE)
+        fail(
+            operation, "the function that a reduction or scan combines with is not straight-line code", _WHERE
+        )
     operands = _arguments(rewriter, operation)
     for result in operation.results:
         if types.info(result).is_pointer and types.info(result).shape is not None:

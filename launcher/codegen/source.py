@@ -184,7 +184,7 @@ def _unpack(
             parameter = f"{{{name}, {text.literal(argument.type)}}}"
             yield from text.call(
                 "if (!tpk::descriptor_fields(",
-                [value, parameter, str(argument.rank), "keep", variable],
+                [value, parameter, str(len(argument.parameters)), "keep", variable],
                 "))",
             )
             yield "    return false;"

@@ -262,11 +262,13 @@ inline PyObject *const *tuple_members(PyObject *value, const char *name, Py_ssiz
 }
 
 /// The values that a host tensor descriptor is passed as: base, shape, strides, padding is NaN, rounds to
-/// TF32, shape, strides. Writes 4 * rank + 3 borrowed references.
-inline bool descriptor_fields(PyObject *value, const Parameter &parameter, Py_ssize_t rank, KeepAlive &keep,
+/// TF32 (not in every release of Triton), shape, strides. Writes `count` borrowed references: 4 * rank + 2,
+/// or 4 * rank + 3.
+inline bool descriptor_fields(PyObject *value, const Parameter &parameter, Py_ssize_t count, KeepAlive &keep,
                               PyObject **out) {
+  const Py_ssize_t rank = count / 4;
   const auto refuse_descriptor = [&] {
-    return refuse("descriptor_fields", "(ssnO)", parameter.name, parameter.type, rank, value);
+    return refuse("descriptor_fields", "(ssnO)", parameter.name, parameter.type, count, value);
   };
   PyObject *base = keep.take(PyObject_GetAttr(value, names.base));
   PyObject *shape = base ? keep.take(PyObject_GetAttr(value, names.shape)) : nullptr;
@@ -287,12 +289,15 @@ inline bool descriptor_fields(PyObject *value, const Parameter &parameter, Py_ss
     return true;
   };
   PyObject **flags = out + 1 + 2 * rank;
-  if (!copy(shape, out + 1, flags + 2) || !copy(strides, out + 1 + rank, flags + 2 + rank))
+  PyObject **again = out + count - 2 * rank;
+  if (!copy(shape, out + 1, again) || !copy(strides, out + 1 + rank, again + rank))
     return false;
   out[0] = base;
   flags[0] =
       PyUnicode_Check(padding) && PyUnicode_CompareWithASCIIString(padding, "nan") == 0 ? Py_True : Py_False;
-  // Triton's releases before 3.9 have no such flag.
+  if (flags + 1 == again)
+    return true;
+  // Descriptors that are not Triton's own may lack the flag.
   PyObject *rounds = keep.take(PyObject_GetAttr(value, names.round_f32_to_tf32));
   if (!rounds) {
     if (!PyErr_ExceptionMatches(PyExc_AttributeError))

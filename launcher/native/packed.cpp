@@ -27,7 +27,7 @@ struct Node {
   Op op;
   std::string name;
   std::string type;
-  std::vector<Slot> slots;   // one for a scalar, 4 * rank + 3 for a descriptor
+  std::vector<Slot> slots;   // one for a scalar; for a descriptor, see descriptor_fields
   std::vector<Node> members; // of a tuple
 };
 
@@ -116,9 +116,9 @@ bool pack_arguments(const std::vector<Node> &nodes, PyObject *const *values, tpk
     }
     case Node::Op::Descriptor: {
       const tpk::Parameter parameter{node.name.c_str(), node.type.c_str()};
-      const auto rank = static_cast<Py_ssize_t>((node.slots.size() - 3) / 4);
+      const auto count = static_cast<Py_ssize_t>(node.slots.size());
       std::vector<PyObject *> fields(node.slots.size());
-      if (!tpk::descriptor_fields(value, parameter, rank, keep, fields.data()) ||
+      if (!tpk::descriptor_fields(value, parameter, count, keep, fields.data()) ||
           !pack_slots(node.slots, fields.data(), block))
         return false;
       break;

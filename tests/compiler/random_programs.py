@@ -27,11 +27,11 @@ class Variable:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.value.shape
+        return tuple(self.value.shape)
 
     @property
     def is_float(self) -> bool:
-        return self.value.dtype == np.float32
+        return bool(self.value.dtype == np.float32)
 
 
 @dataclass
@@ -84,7 +84,7 @@ class Program:
                 b.is_float == a.is_float
                 and len(a.shape) == len(b.shape)
                 and all(m == n or 1 in (m, n) for m, n in zip(a.shape, b.shape, strict=True))
-                and np.prod(np.broadcast_shapes(a.shape, b.shape)) <= 1024
+                and bool(np.prod(np.broadcast_shapes(a.shape, b.shape)) <= 1024)
             )
 
         return self.any(fits)

@@ -227,10 +227,10 @@ def samples(kind: Kind, count: int = 16, seed: int = 0) -> Array:
     if kind.bits == 1:
         return random.integers(0, 2, count).astype(bool)
     if kind.is_integer:
-        edges = [0, 1, 2, 7, kind.highest, kind.highest - 1, kind.lowest, kind.lowest + 1]
-        edges += [-1, -2, -7] if kind.is_signed else [3, 100]
+        whole = [0, 1, 2, 7, kind.highest, kind.highest - 1, kind.lowest, kind.lowest + 1]
+        whole += [-1, -2, -7] if kind.is_signed else [3, 100]
         rest = random.integers(kind.lowest, kind.highest, count, dtype=kind.host, endpoint=True)
-        return np.concatenate([np.array(edges, kind.host), rest])[:count]
+        return np.concatenate([np.array(whole, kind.host), rest])[:count]
     tiny = 2.0 ** (2 - kind.exponent - kind.precision)
     largest = (2.0 - 2.0 ** (1 - kind.precision)) * 2.0**kind.exponent
     edges = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, tiny, -tiny, largest, -largest, 2.5, -7.0]

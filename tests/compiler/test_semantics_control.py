@@ -206,7 +206,7 @@ def while_swap_kernel(A, B, O, n, N: tl.constexpr):
     i = tl.arange(0, N)
     a, b = tl.load(A + i), tl.load(B + i)
     while tl.max(a, 0) < n:
-        a, b = b + 1, tl.flip(a) + b
+        a, b = b + 1, tl.flip(a, 0) + b
     tl.store(O + i, a)
     tl.store(O + N + i, b)
 
@@ -233,7 +233,7 @@ def branches_kernel(X, O, n, N: tl.constexpr):
         else:
             k = n
     elif n == 0:
-        y = tl.flip(x)
+        y = tl.flip(x, 0)
         k = 7
     else:
         y = x

@@ -29,6 +29,8 @@ from running import (
     wrap,
 )
 
+from triton_porting_kit.toolchain import compat
+
 FORMS = ("tile", "scalar")
 
 
@@ -126,7 +128,8 @@ FLOAT_OPS = [
     Op("mul", "x * y", lambda x, y: x * y),
     Op("div", "x / y", _divide),
     Op("mod", "x % y", _fmod, _fmod_defined),
-    Op("neg", "-x", lambda x, y: -x),
+    # Releases of Triton before 3.8 subtract from 0, which is another thing for 0 itself.
+    Op("neg", "-x", lambda x, y: -x if compat.release() >= (3, 8) else 0.0 - x),
     Op("abs", "tl.abs(x)", lambda x, y: abs(x)),
     Op("maximum", "tl.maximum(x, y)", _number_max, _different),
     Op("minimum", "tl.minimum(x, y)", _number_min, _different),

@@ -9,10 +9,20 @@ from pathlib import Path
 import pytest
 from launcher_helpers import RecordingDevice, Strategy
 
+from triton_porting_kit.toolchain import compat
+
 
 @pytest.fixture(params=["packed", "generated", "python"])
 def strategy(request: pytest.FixtureRequest) -> Strategy:
     return Strategy(request.param)
+
+
+@pytest.fixture(params=[("padding",), ("padding", "round_f32_to_tf32")], ids=len)
+def descriptor_flags(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """The flags that a tensor descriptor has in one release of Triton or another."""
+    flags: tuple[str, ...] = request.param
+    monkeypatch.setattr(compat, "descriptor_flags", lambda: flags)
+    return flags
 
 
 @pytest.fixture

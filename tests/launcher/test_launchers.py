@@ -197,15 +197,26 @@ def test_nested_tuples(strategy: Strategy) -> None:
 
 @pytest.mark.parametrize("rank", [1, 2, 5])
 @pytest.mark.parametrize(("padding", "tf32"), [("zero", False), ("nan", True)])
-def test_tensor_descriptors(strategy: Strategy, rank: int, padding: str, tf32: bool) -> None:
+def test_tensor_descriptors(
+    strategy: Strategy, rank: int, padding: str, tf32: bool, descriptor_flags: tuple[str, ...]
+) -> None:
     types = {"n": "i32", "d": f"tensordesc<fp32[{','.join(['16'] * rank)}]>", "m": "i8"}
     shape, strides = list(range(1, rank + 1)), list(range(100, 100 + rank))
     values = (7, Descriptor(Buffer(4096), shape, strides, padding, tf32), 1)
+    flags = [padding == "nan", tf32][: len(descriptor_flags)]
     expected = ArgLayout.from_signature(
         Signature.from_types(
-            ["i32", "*fp32", *["i64"] * (2 * rank), "i1", "i1", *["i32"] * rank, *["i64"] * rank, "i8"]
+            [
+                "i32",
+                "*fp32",
+                *["i64"] * (2 * rank),
+                *["i1"] * len(flags),
+                *["i32"] * rank,
+                *["i64"] * rank,
+                "i8",
+            ]
         )
-    ).pack([7, 4096, *shape, *strides, padding == "nan", tf32, *shape, *strides, 1])
+    ).pack([7, 4096, *shape, *strides, *flags, *shape, *strides, 1])
     assert launched(strategy, types, values) == expected
 
 
@@ -400,7 +411,9 @@ def test_refused_values_name_the_parameter(
     assert not device.launches
 
 
-def test_refused_values_inside_tuples_and_descriptors(strategy: Strategy, device: RecordingDevice) -> None:
+def test_refused_values_inside_tuples_and_descriptors(
+    strategy: Strategy, device: RecordingDevice, descriptor_flags: tuple[str, ...]
+) -> None:
     launcher = strategy.make(device, {"t": ("i32", Config("i8", "fp16")), "d": "tensordesc<fp32[4, 4]>"})
     good = (1, Config(2, 3.0))
     desc = Descriptor(Buffer(64), [4, 4], [4, 1])

@@ -40,25 +40,17 @@ def test_tuples_flatten_depth_first() -> None:
     assert [parameter.path for parameter in signature.parameters] == [(0, 0), (0, 1, 0), (0, 1, 1, 0), (1,)]
 
 
-def test_descriptors_expand() -> None:
+def test_descriptors_expand(descriptor_flags: tuple[str, ...]) -> None:
     signature = Signature.from_types({"d": "tensordesc<fp16[64, 32]>"})
     assert [parameter.type for parameter in signature.parameters] == (
-        ["*fp16", "i64", "i64", "i64", "i64", "i1", "i1", "i32", "i32", "i64", "i64"]
+        ["*fp16", "i64", "i64", "i64", "i64", *["i1"] * len(descriptor_flags), "i32", "i32", "i64", "i64"]
     )
-    assert [parameter.name for parameter in signature.parameters][:7] == (
-        [
-            "d.base",
-            "d.shape[0]",
-            "d.shape[1]",
-            "d.strides[0]",
-            "d.strides[1]",
-            "d.padding",
-            "d.round_f32_to_tf32",
-        ]
-    )
+    names = [parameter.name for parameter in signature.parameters]
+    assert names[:5] == ["d.base", "d.shape[0]", "d.shape[1]", "d.strides[0]", "d.strides[1]"]
+    assert names[5:-4] == [f"d.{flag}" for flag in descriptor_flags]
     im2col = Signature.from_types({"d": "tensordesc_im2col<fp16[64, 32],input_rank=4,Layout<[1]>>"})
     assert im2col.arguments[0].rank == 4
-    assert len(im2col.parameters) == 4 * 4 + 3
+    assert len(im2col.parameters) == 1 + 4 * 4 + len(descriptor_flags)
 
 
 @pytest.mark.parametrize(

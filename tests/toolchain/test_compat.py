@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
+import triton
+import triton.runtime.cache
 from triton._C.libtriton import ir as triton_ir
 
+from triton_porting_kit.cli.requirements import tried_range
 from triton_porting_kit.errors import ToolchainError
 from triton_porting_kit.toolchain import compat, mlir
 
@@ -50,3 +54,57 @@ def test_a_pass_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "make_range" not in str(module)
     with pytest.raises(ToolchainError, match=r"ttir\.no_such_pass"):
         compat.run_passes(module, ["ttir.no_such_pass"])
+
+
+# --- releases ----------------------------------------------------------------------------------------
+
+
+def installed(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    """Let Triton say that it is of another release."""
+    monkeypatch.setattr(triton, "__version__", version)
+
+
+@pytest.mark.parametrize("version", ["3.6.0", "3.7.1", "3.8.0", "3.9.0", "3.9.0+git1234"])
+def test_releases_that_were_tried_are_taken_silently(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(monkeypatch, version)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compat.check_release()
+
+
+@pytest.mark.parametrize("version", ["3.5.1", "2.3.1", "nonsense"])
+def test_a_release_that_is_too_old_is_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(monkeypatch, version)
+    with pytest.raises(ToolchainError, match=rf"Triton {version} is too old: the kit needs 3\.6 or later"):
+        compat.check_release()
+
+
+def test_a_newer_release_is_warned_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(monkeypatch, "3.99.0")
+    with pytest.warns(compat.UntriedReleaseWarning, match=r"3\.99\.0, only with 3\.6 to 3\.9"):
+        compat.check_release()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compat.check_release()
+
+
+def test_what_another_release_has_not_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(triton.runtime.cache, "get_cache_manager")
+    with pytest.raises(ImportError):  # a defect, in a release that was tried
+        compat.kernel_cache_folder("00")
+    installed(monkeypatch, "3.99.0")
+    with pytest.raises(ToolchainError, match=r"Triton 3\.99\.0 is not what kernel_cache_folder\(\) expects"):
+        compat.kernel_cache_folder("00")
+
+
+def test_the_range_of_the_package_is_what_was_tried() -> None:
+    first, last = compat.TRIED[0], compat.TRIED[-1]
+    assert tried_range("triton").split(",") == [f"<{last[0]}.{last[1] + 1}", f">={first[0]}.{first[1]}.0"]
+
+
+def test_line_of_a_definition_below_decorators(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Kernel:
+        starting_line_number = 7
+        raw_src = ("@decorator(\n", "  1)\n", "@triton.jit\n", "def kernel(x):\n", "    pass\n")
+
+    assert compat.definition_line(Kernel()) == 10

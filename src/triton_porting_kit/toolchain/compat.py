@@ -4,19 +4,108 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
+import re
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+import triton
 from triton._C.libtriton import ir as triton_ir
 from triton._C.libtriton import passes as triton_passes
 
 from triton_porting_kit.errors import CompilationError, ToolchainError
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+# --- releases ----------------------------------------------------------------------------------------
+
+TRIED = ((3, 6), (3, 7), (3, 8), (3, 9))
+"""The releases of Triton that the tests run on, oldest first."""
+
+
+class UntriedReleaseWarning(UserWarning):
+    """The kit was not tried with the release of Triton that is installed."""
+
+
+def release() -> tuple[int, int]:
+    """Triton's major and minor release number."""
+    found = re.match(r"(\d+)\.(\d+)", triton.__version__)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def _tried() -> str:
+    (first, *_, last) = (".".join(map(str, numbers)) for numbers in TRIED)
+    return f"{first} to {last}"
+
+
+def check_release() -> None:
+    """Warn, once, of a release that was not tried. Raises `ToolchainError` for one that is too old."""
+    if release() < TRIED[0]:
+        oldest = ".".join(map(str, TRIED[0]))
+        raise ToolchainError(
+            f"Triton {triton.__version__} is too old: the kit needs {oldest} or later; "
+            f"run `pip install 'triton>={oldest}'`"
+        )
+    if release() not in TRIED:
+        _warn_of_untried(triton.__version__)
+
+
+@functools.cache
+def _warn_of_untried(version: str) -> None:
+    warnings.warn(
+        f"the kit was not tried with Triton {version}, only with {_tried()}",
+        UntriedReleaseWarning,
+        stacklevel=4,
+    )
+
+
+def _internal(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Where a release that was not tried has other internals, say so in one sentence."""
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return function(*args, **kwargs)
+        except (ImportError, AttributeError, TypeError) as error:
+            if release() in TRIED:
+                raise
+            raise ToolchainError(
+                f"Triton {triton.__version__} is not what {function.__name__}() expects ({error}); "
+                f"install a release that was tried, {_tried()}"
+            ) from error
+
+    return call
+
+
+def reads_default_backend() -> bool:
+    """Whether Triton itself reads ``TRITON_DEFAULT_BACKEND``; else only the kit's drivers honour it."""
+    return release() >= (3, 7)
+
+
+def unloads_modules() -> bool:
+    """Whether Triton unloads the module of a kernel that nobody refers to any more, and calls a hook then."""
+    return release() >= (3, 8)
+
+
+@functools.cache
+def descriptor_flags() -> tuple[str, ...]:
+    """The flags (i1) of a host tensor descriptor, which are passed between its strides and its shape as i32."""
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    fields = {field.name for field in dataclasses.fields(TensorDescriptor)}
+    return ("padding", *(["round_f32_to_tf32"] if "round_f32_to_tf32" in fields else []))
+
+
+# --- modules and passes ------------------------------------------------------------------------------
+
 _MARK = "llvm.data_layout"
 
 
+@_internal
 def generic_text(module: Any) -> str:
     """A Triton module as MLIR text in generic form, with locations, that upstream MLIR parses.
 
@@ -36,6 +125,7 @@ def generic_text(module: Any) -> str:
     return head.removesuffix(", ") + (tail if head.endswith(", ") else tail.removeprefix(", "))
 
 
+@_internal
 def run_passes(module: Any, names: Iterable[str]) -> None:
     """Run Triton passes on a Triton module in place.
 
@@ -63,6 +153,7 @@ def _run(manager: Any, module: Any) -> None:
 
 
 @functools.cache
+@_internal
 def option_defaults() -> Mapping[str, Any]:
     """Every compile option of Triton's own backends with its default: what the front end may read."""
     from triton.backends.amd.compiler import HIPOptions
@@ -77,6 +168,7 @@ def option_defaults() -> Mapping[str, Any]:
     return defaults | {"extern_libs": (), "debug": False, "num_warps": 4, "num_ctas": 1}
 
 
+@_internal
 def fp_fusion(requested: bool | None) -> bool:
     """Whether multiplications and additions may fuse: the option, or what Triton's settings say."""
     from triton import knobs
@@ -104,6 +196,7 @@ def unsupported_language(backend: str) -> CompilationError:
 # --- compiling without running --------------------------------------------------------------------------
 
 
+@_internal
 def front_end_module(
     kernel: Any,
     signature: Mapping[str, str],
@@ -128,9 +221,14 @@ def front_end_module(
 
 def definition_line(kernel: Any) -> int:
     """The line of a kernel's ``def``, from which Triton's own error messages count."""
-    return int(getattr(kernel, "def_file_line_number", kernel.starting_line_number))
+    line = getattr(kernel, "def_file_line_number", None)
+    if line is None:  # releases before 3.8 have the line of the first decorator only
+        decorators = (i for i, text in enumerate(kernel.raw_src) if re.match(r"\s*def\s", text))
+        line = kernel.starting_line_number + next(decorators, 0)
+    return int(line)
 
 
+@_internal
 def backend_stages(backend: Any, options: Any) -> dict[str, Any]:
     """The stages of any backend, in order: functions of an artefact and the metadata, by name."""
     from triton.backends.compiler import Language
@@ -143,6 +241,7 @@ def backend_stages(backend: Any, options: Any) -> dict[str, Any]:
 # --- the compile cache -------------------------------------------------------------------------------
 
 
+@_internal
 def cache_root() -> Path:
     """The folder of Triton's compile cache."""
     from triton import knobs
@@ -150,6 +249,7 @@ def cache_root() -> Path:
     return Path(knobs.cache.dir)
 
 
+@_internal
 def kernel_cache_folder(key: str) -> Path | None:
     """The folder that holds the artefacts of the kernel with this hash; None where they are not in a folder."""
     from triton.runtime.cache import get_cache_manager
@@ -161,12 +261,38 @@ def kernel_cache_folder(key: str) -> Path | None:
 
 
 @functools.cache
-def let_unfinished_kernels_go() -> None:
+def mend_cache() -> None:
+    """Mend Triton's handling of its cache where a release needs it; before a kernel is looked up there."""
+    _let_unfinished_kernels_go()
+    if release() < (3, 8):
+        _refuse_incomplete_groups()
+
+
+def _let_unfinished_kernels_go() -> None:
     """A kernel whose constructor raised, as a refused cache makes it, has no `module`; its destructor asks for it."""
     from triton.compiler.compiler import CompiledKernel
 
     if not hasattr(CompiledKernel, "module"):
         CompiledKernel.module = None
+
+
+def _refuse_incomplete_groups() -> None:
+    """A kernel of which a cached file is missing or whose list of files is damaged is compiled again, not half read."""
+    from triton.runtime.cache import FileCacheManager
+
+    by_triton = FileCacheManager.get_group
+
+    def get_group(self: Any, filename: str) -> Any:
+        try:
+            group = by_triton(self, filename)
+            if group is None:
+                return None
+            listed = json.loads(Path(self._make_path(f"__grp__{filename}")).read_text())["child_paths"]
+        except ValueError:
+            return None
+        return group if len(group) == len(listed) else None
+
+    FileCacheManager.get_group = get_group
 
 
 # --- override files ----------------------------------------------------------------------------------
@@ -225,6 +351,7 @@ def binary_stage_name(name: str) -> str:
     return _StoredBinary(name)
 
 
+@_internal
 def read_ttir(path: Path) -> Any:
     """The Triton module in a file. Raises RuntimeError where it does not parse."""
     context = triton_ir.context()

@@ -159,7 +159,9 @@ SAMPLES = {
     ),
     "wrap_around": Sample(wrap_around, {"x": _FLOAT, "out": _FLOAT, "n": "i32"}, {"BLOCK": 128}),
     "reverse": Sample(reverse, {"x": _FLOAT, "out": _FLOAT, "n": "i32"}, {"BLOCK": 128}),
-    "mixed_mask": Sample(mixed_mask, {"x": _FLOAT, "keep": "*i8", "out": _FLOAT, "n": "i32"}, {"BLOCK": 128}),
+    "mixed_mask": Sample(
+        mixed_mask, {"x": _FLOAT, "keep": "*i32", "out": _FLOAT, "n": "i32"}, {"BLOCK": 128}
+    ),
     "moving_index": Sample(moving_index, {"x": _FLOAT, "out": _FLOAT, "n": "i32"}, {"BLOCK": 64}),
     "either_pointer": Sample(
         either_pointer, dict.fromkeys(("x", "y", "out"), _FLOAT) | {"n": "i32"}, {"BLOCK": 64}
