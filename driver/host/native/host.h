@@ -17,6 +17,7 @@ namespace tpk {
 struct Function {
   KernelEntry entry;
   uint64_t scratchBytes;
+  bool asserts;
   std::string name;
 };
 
@@ -58,7 +59,7 @@ public:
   void synchronizeEvent(uint64_t event);
   double elapsedMilliseconds(uint64_t start, uint64_t end);
 
-  uint64_t addFunction(uint64_t entry, uint64_t scratchBytes, std::string name);
+  uint64_t addFunction(uint64_t entry, uint64_t scratchBytes, bool asserts, std::string name);
   // The caller keeps the code in memory until it holds the only reference.
   FunctionPointer removeFunction(uint64_t function);
   // `args` is copied where the launch does not finish within the call.

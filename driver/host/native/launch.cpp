@@ -9,7 +9,7 @@ namespace {
 // Runs a checked grid to its end. `args` is aligned to 8.
 void runGrid(const Function &function, const int32_t (&grid)[3], int64_t total, const void *args,
              const std::atomic<bool> &cancel) {
-  Job job(function.entry, args, function.scratchBytes, grid, total, cancel);
+  Job job(function.entry, function.asserts, args, function.scratchBytes, grid, total, cancel);
   Pool::instance().run(job);
   const Job::Failure &failure = job.failure();
   switch (failure.kind) {
@@ -51,9 +51,9 @@ int64_t programs(const std::string &name, const uint32_t (&grid)[3]) {
 
 } // namespace
 
-uint64_t Host::addFunction(uint64_t entry, uint64_t scratchBytes, std::string name) {
+uint64_t Host::addFunction(uint64_t entry, uint64_t scratchBytes, bool asserts, std::string name) {
   auto function = std::make_shared<Function>(
-      Function{reinterpret_cast<KernelEntry>(entry), scratchBytes, std::move(name)});
+      Function{reinterpret_cast<KernelEntry>(entry), scratchBytes, asserts, std::move(name)});
   std::lock_guard lock(tables_);
   functions_.emplace(nextHandle_, std::move(function));
   return nextHandle_++;

@@ -110,10 +110,17 @@ bool Job::step(unsigned width) {
     return false;
   }
   void *memory = scratchBytes_ ? scratch.get(scratchBytes_) : nullptr;
-  int32_t code = 0;
-  if (scratchBytes_ && !memory)
+  if (scratchBytes_ && !memory) {
     fail({Failure::Scratch, 0, begin, end});
-  else if (const Assertion *failed = callKernel(entry_, args_, memory, begin, end, grid_, code))
+    return true;
+  }
+  int32_t code = 0;
+  const Assertion *failed = nullptr;
+  if (asserts_)
+    failed = callAsserting(entry_, args_, memory, begin, end, grid_, code);
+  else
+    code = entry_(args_, memory, begin, end, grid_[0], grid_[1], grid_[2]);
+  if (failed)
     fail({Failure::Assertion, 0, begin, end, *failed});
   else if (code)
     fail({Failure::Kernel, code, begin, end});

@@ -15,10 +15,11 @@ namespace tpk {
 // spread program by program.
 class Job {
 public:
-  Job(KernelEntry entry, const void *args, uint64_t scratchBytes, const int32_t (&grid)[3], int64_t total,
-      const std::atomic<bool> &cancel)
-      : entry_(entry), args_(args), scratchBytes_(scratchBytes), grid_{grid[0], grid[1], grid[2]},
-        total_(total), cancel_(cancel) {}
+  // `asserts`: the kernel may call tpk_host_fail.
+  Job(KernelEntry entry, bool asserts, const void *args, uint64_t scratchBytes, const int32_t (&grid)[3],
+      int64_t total, const std::atomic<bool> &cancel)
+      : entry_(entry), asserts_(asserts), args_(args), scratchBytes_(scratchBytes),
+        grid_{grid[0], grid[1], grid[2]}, total_(total), cancel_(cancel) {}
 
   struct Failure {
     enum Kind { None, Kernel, Assertion, Scratch, Cancelled } kind = None;
@@ -38,6 +39,7 @@ private:
   void fail(Failure failure);
 
   KernelEntry entry_;
+  bool asserts_;
   const void *args_;
   uint64_t scratchBytes_;
   int32_t grid_[3];

@@ -31,8 +31,8 @@ std::string Assertion::describe() const {
   return tpk::text("an assertion failed in ", where, ": ", text);
 }
 
-const Assertion *callKernel(KernelEntry entry, const void *args, void *scratch, int64_t begin, int64_t end,
-                            const int32_t (&grid)[3], int32_t &code) {
+const Assertion *callAsserting(KernelEntry entry, const void *args, void *scratch, int64_t begin, int64_t end,
+                               const int32_t (&grid)[3], int32_t &code) {
   if (setjmp(trap.exit)) {
     trap.armed = false;
     return &trap.assertion;

@@ -20,10 +20,10 @@ struct Assertion {
   std::string describe() const;
 };
 
-// Calls a kernel. Returns the assertion that ended it, valid until this thread calls another kernel, or
-// nullptr and the kernel's `code`.
-const Assertion *callKernel(KernelEntry entry, const void *args, void *scratch, int64_t begin, int64_t end,
-                            const int32_t (&grid)[3], int32_t &code);
+// Calls a kernel that may call tpk_host_fail. Returns the assertion that ended it, valid until the next call
+// of this thread, or nullptr and the kernel's `code`.
+const Assertion *callAsserting(KernelEntry entry, const void *args, void *scratch, int64_t begin, int64_t end,
+                               const int32_t (&grid)[3], int32_t &code);
 
 } // namespace tpk
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -79,6 +80,7 @@ def test_jit_hooks(array: Array, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_load_and_unload_hooks(array: Array, monkeypatch: pytest.MonkeyPatch, device: Any) -> None:
+    gc.collect()  # kernels of earlier tests are unloaded now
     seen = []
     names = ["kernel_load_start_hook", "kernel_load_end_hook"]
     if compat.unloads_modules():
