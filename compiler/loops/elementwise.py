@@ -205,12 +205,14 @@ def _truncate(
         return minifloats.round_f32(
             builder, value, target, toward_zero=toward_zero, keep_infinity=keep_infinity
         )
-    if toward_zero:
-        nearest = narrow(builder, value, target)
-        return functions.step_back(builder, nearest, widen(builder, nearest, target), value)
     if target in types.NARROW_FLOATS:
-        return functions.NARROW[target].round(builder, value)
-    return builder.cast("arith.truncf", value, vector_type(target, value.lanes))
+        nearest = functions.NARROW[target].round(builder, value)
+    else:
+        nearest = builder.cast("arith.truncf", value, vector_type(target, value.lanes))
+    if not toward_zero:
+        return nearest
+    back = builder.cast("arith.extf", widen(builder, nearest, target), value.type)
+    return functions.step_back(builder, nearest, back, value)
 
 
 def _from_integer(builder: LoopBuilder, name: str, value: Value, source: str, target: str) -> Value:

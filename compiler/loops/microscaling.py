@@ -9,6 +9,11 @@ from triton_porting_kit.compiler.loops.program import Operation
 from triton_porting_kit.compiler.loops.tensors import Point, Tensor, joins
 
 
+def _all_but(rank: int, dimension: int) -> list[int | None]:
+    """What operands are followed along: not along `dimension`, where each of their elements serves several times."""
+    return [None if d == dimension else d for d in range(rank)]
+
+
 class Unpacked(Tensor):
     """Bytes as two elements each along `dimension`, that in the low half first."""
 
@@ -25,7 +30,9 @@ class Unpacked(Tensor):
         indices[self._dimension] = place
         if along:
             half = point.width // 2
-            bytes_ = evaluation.at(self.operands[0], Point(tuple(indices), point.axis if half > 1 else -1, half))
+            bytes_ = evaluation.at(
+                self.operands[0], Point(tuple(indices), point.axis if half > 1 else -1, half)
+            )
             return _interleaved(builder, builder.broadcast(bytes_, half))
         bytes_ = evaluation.at(self.operands[0], Point(tuple(indices), point.axis, point.width))
         odd = builder.binary("arith.andi", index, builder.i64(1))
@@ -34,8 +41,7 @@ class Unpacked(Tensor):
         return _low_half(builder, shifted)
 
     def operand_dimensions(self, index: int) -> list[int | None]:
-        # Each byte is asked for twice, so the packed dimension is not simply followed.
-        return list(range(len(self.shape)))
+        return _all_but(len(self.shape), self._dimension)
 
     def joins(self, dimension: int) -> bool:
         return self._dimension not in (dimension, dimension + 1) and joins(self.operands, dimension)
@@ -79,7 +85,9 @@ class Repeated(Tensor):
         if point.axis != self._dimension or point.width <= 1:
             return source_at(index, point.axis, point.width)
         if self._times % point.width == 0:
-            return source_at(index, -1, 1)  # one element for all lanes, which start at a multiple of their count
+            return source_at(
+                index, -1, 1
+            )  # one element for all lanes, which start at a multiple of their count
         lanes = [
             source_at(builder.add(index, builder.i64(lane)), -1, 1)
             for lane in range(0, point.width, min(self._times, point.width))
@@ -87,6 +95,9 @@ class Repeated(Tensor):
         names = ", ".join(value.name for value in lanes for _ in range(point.width // len(lanes)))
         type = vector_type(lanes[0].type, point.width)
         return builder.pure(f"vector.from_elements {names} : {type}", type, lanes)
+
+    def operand_dimensions(self, index: int) -> list[int | None]:
+        return _all_but(len(self.shape), self._dimension)
 
     def joins(self, dimension: int) -> bool:
         return self._dimension not in (dimension, dimension + 1) and joins(self.operands, dimension)

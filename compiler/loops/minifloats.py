@@ -124,7 +124,9 @@ def widen(builder: LoopBuilder, value: Value, element: str) -> Value:
         special = at.compare("uge", magnitude, form.infinity)
         number = at.select(special, at.binary("ori", number, _INFINITY), number)
     elif form.nan is not None:
-        number = at.select(at.compare("eq", bits if not form.signed_zero else magnitude, form.nan), _NAN, number)
+        number = at.select(
+            at.compare("eq", bits if not form.signed_zero else magnitude, form.nan), _NAN, number
+        )
     shift = 31 - form.exponent - form.mantissa
     sign = at.binary("shli", at.binary("andi", bits, form.sign), shift)
     return at.as_float(at.binary("ori", number, sign))

@@ -26,8 +26,12 @@ def dot_scaled(rewriter: Rewriter, operation: Any) -> None:
     a, b, c, a_scale, b_scale = (next(operands) if size else None for size in sizes)
     rank = len(rewriter.types.info(a).shape or ())
     rows, columns = rank - 2, rank - 1
-    left = _elements(rewriter, a, attributes, "a_elem_type", columns if _flag(attributes, "lhs_k_pack") else rows)
-    right = _elements(rewriter, b, attributes, "b_elem_type", rows if _flag(attributes, "rhs_k_pack") else columns)
+    left = _elements(
+        rewriter, a, attributes, "a_elem_type", columns if _flag(attributes, "lhs_k_pack") else rows
+    )
+    right = _elements(
+        rewriter, b, attributes, "b_elem_type", rows if _flag(attributes, "rhs_k_pack") else columns
+    )
     if a_scale is not None:
         left = _scaled(rewriter, left, _scales(rewriter, a_scale), columns)
     if b_scale is not None:

@@ -98,8 +98,8 @@ def _fp_to_fp(rewriter: Rewriter, operation: Any) -> None:
     before, after = types.info(source), types.info(operation.results[0])
     kind = operation.results[0].type
     attributes = {}
-    rounding = operation.attributes["rounding"] if "rounding" in operation.attributes else None
-    toward_zero = rounding is not None and ir.IntegerAttr(rounding).value == 0
+    given = "rounding" in operation.attributes
+    toward_zero = given and ir.IntegerAttr(operation.attributes["rounding"]).value == 0
     if after.bits == 8:
         # Upstream's conversions to these types do not saturate, and there is none between two of them.
         attributes["rounding"] = ir.StringAttr.get("rtz" if toward_zero else "rtne")
