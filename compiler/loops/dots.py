@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops import lane_memory
+from triton_porting_kit.compiler.loops import lane_memory, matrix_tiles
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.control_flow import reads_buffer
 from triton_porting_kit.compiler.loops.lowering import Lowering, closure
@@ -120,6 +120,9 @@ def _multiply(
     builder = lowering.builder
     *_, m, depth = a.shape
     n = b.shape[-1]
+    if isinstance(product, Bfloat16Pairs) and matrix_tiles.fits(lowering.target, m, n, 2 * depth):
+        matrix_tiles.multiply(builder, a, b, c, batch)
+        return
     zero = builder.i64(0)
     a_start, b_start, c_start = (
         builder.address(

@@ -36,7 +36,8 @@ def test_arguments_and_name() -> None:
 
 
 def test_operands_are_split_by_segment() -> None:
-    (load,) = named(program_of(sample_loops.chain, B=64), "tpk.load")
+    program = program_of(sample_loops.chain, B=64)
+    (load,) = named(program, "tpk.load")
     base, offset, strides, low, high, starts, sizes, mask, other = load.segments()
     assert [len(group) for group in (base, offset, strides, low, high)] == [1, 1, 1, 1, 1]
     assert starts == sizes == mask == other == []
