@@ -165,7 +165,7 @@ def _ptr_to_int(rewriter: Rewriter, operation: Any) -> None:
 
 
 def _drop(rewriter: Rewriter, operation: Any) -> None:
-    """Hints, and barriers: a program is one thread."""
+    """Hints; barriers: a program is one thread; waits for the kernel before, which has ended: streams are in order."""
     rewriter.replace(operation)
 
 
@@ -230,5 +230,7 @@ HANDLERS: dict[str, Handler] = {
     "tt.print": _print,
     "ttg.barrier": _drop,
     "gpu.barrier": _drop,
+    "tt.grid_dependency_wait": _drop,
+    "tt.grid_dependency_launch_dependents": _drop,
     "llvm.intr.assume": _drop,
 }
