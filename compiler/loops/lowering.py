@@ -35,7 +35,9 @@ SILENT = frozenset(
 )
 """Operations whose lowering needs no remark in the artefact."""
 
-WRITES = frozenset({"tpk.store", "tpk.scatter", "tpk.atomic_rmw", "tpk.atomic_cas", "tpk.barrier"})
+WRITES = frozenset(
+    {"tpk.store", "tpk.scatter", "tpk.atomic_rmw", "tpk.atomic_cas", "tpk.atomic_poll", "tpk.barrier"}
+)
 
 
 class Scratch:

@@ -34,12 +34,12 @@ class ModuleData:
         symbol = self._symbols.setdefault(f"({initial}){type}", f"tpk_data_{len(self._symbols)}")
         return self._builder.pure(f"llvm.mlir.addressof @{symbol} : !llvm.ptr", "!llvm.ptr", ())
 
-    def call(self, routine: str, arguments: Sequence[Value]) -> None:
-        """Call a routine of the host, which returns nothing, here."""
+    def call(self, routine: str, arguments: Sequence[Value], result: str | None = None) -> Value | None:
+        """Call a routine of the host here; its result, if it is given a type."""
         types = ", ".join(value.type for value in arguments)
-        self._declarations[routine] = types
+        self._declarations[routine] = f"({types})" + (f" -> {result}" if result else "")
         names = ", ".join(value.name for value in arguments)
-        self._builder.effect(f"llvm.call @{routine}({names}) : ({types}) -> ()")
+        return self._builder.effect(f"llvm.call @{routine}({names}) : ({types}) -> {result or '()'}", result)
 
     def lines(self) -> list[str]:
         """The definitions and declarations, as MLIR."""
@@ -47,4 +47,4 @@ class ModuleData:
             f"llvm.mlir.global internal constant @{symbol}{definition}"
             for definition, symbol in self._symbols.items()
         ]
-        return data + [f"llvm.func @{routine}({types})" for routine, types in self._declarations.items()]
+        return data + [f"llvm.func @{routine}{signature}" for routine, signature in self._declarations.items()]
