@@ -24,6 +24,7 @@ from triton_porting_kit.compiler.loops.lane_memory import zero
 from triton_porting_kit.compiler.loops.lowering import DEFERRED, Handler, Lowering
 from triton_porting_kit.compiler.loops.program import Def, Operation
 from triton_porting_kit.compiler.loops.tensors import (
+    Buffer,
     Elementwise,
     Range,
     Reindexed,
@@ -65,10 +66,13 @@ def _constant(lowering: Lowering, operation: Operation) -> None:
     attribute = operation.required("value")
     element = definition.type.element
     if definition.type.is_tensor:
-        if not attribute.is_splat:
-            raise operation.unsupported("a tensor constant whose elements differ", "build it with tl.arange")
         shape = definition.type.shape
         assert shape is not None
+        if not attribute.is_splat:
+            table = Buffer(shape, element, lowering.data.tensor(attribute, shape, element))
+            table.shared = True  # it is part of the object file
+            lowering.define(definition, table)
+            return
         literal = _scalar_literal(str(attribute))
         lowering.define(definition, Splat(shape, _scalar_constant(lowering, literal, element), element))
         return

@@ -206,14 +206,15 @@ def unsupported_language(backend: str) -> CompilationError:
 @_internal
 def front_end_module(
     kernel: Any,
-    signature: Mapping[str, str],
-    constants: Mapping[str, Any],
+    signature: Mapping[str, Any],
+    constants: Mapping[Any, Any],
     attributes: Mapping[tuple[int, ...], Any],
     backend: Any,
     options: Any,
 ) -> Any:
     """The Triton module of a kernel, before any pass, from types by argument name (``constexpr`` for constants).
 
+    Constants go by name, or by position, as a tuple, within an argument that is a tuple.
     Raises Triton's own ``CompilationError``.
     """
     from triton.compiler import ASTSource
