@@ -23,9 +23,7 @@ _ENDS = ("tpk.yield", "scf.yield")
 
 def takes_vectors(region: Block) -> bool:
     """Whether `evaluate` can take vectors for the region's arguments, not only scalars."""
-    return all(
-        operation.name == "tpk.assert" or _is_simple(operation) for operation in region.operations
-    )
+    return all(operation.name == "tpk.assert" or _is_simple(operation) for operation in region.operations)
 
 
 def _is_simple(operation: Operation) -> bool:

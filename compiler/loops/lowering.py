@@ -22,8 +22,8 @@ from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.module_data import ModuleData
-from triton_porting_kit.compiler.loops.scratch import Scratch
 from triton_porting_kit.compiler.loops.program import Block, Def, Operation, walk
+from triton_porting_kit.compiler.loops.scratch import Scratch
 from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor, joins
 from triton_porting_kit.compiler.loops.tiles import joined_shape, tile_loop
 from triton_porting_kit.compiler.target import CpuTarget

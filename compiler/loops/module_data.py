@@ -55,4 +55,6 @@ class ModuleData:
             f"llvm.mlir.global internal constant @{symbol}{definition}"
             for definition, symbol in self._symbols.items()
         ]
-        return data + [f"llvm.func @{routine}{signature}" for routine, signature in self._declarations.items()]
+        return data + [
+            f"llvm.func @{routine}{signature}" for routine, signature in self._declarations.items()
+        ]

@@ -88,9 +88,7 @@ def atomic_poll(rewriter: Rewriter, operation: Any) -> None:
     _ordering(operation, attributes)
     attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, 1, len(values) - 1])
     kind = operation.results[0].type
-    rewriter.replace(
-        operation, emitter.value("tpk.atomic_poll", [base, offsets, *values], kind, attributes)
-    )
+    rewriter.replace(operation, emitter.value("tpk.atomic_poll", [base, offsets, *values], kind, attributes))
 
 
 def atomic_rmw(rewriter: Rewriter, operation: Any) -> None:

@@ -13,7 +13,11 @@ def with_region(rewriter: Rewriter, operation: Any, name: str, kept: Sequence[st
     """The operation `name` with the region's blocks, whose return becomes tpk.yield, and the attributes `kept`."""
     attributes = {key: operation.attributes[key] for key in kept if key in operation.attributes}
     if any(rewriter.types.info(value).is_pointer for value in operation.operands):
-        fail(operation, "a function of pointers, element by element", "give it integers: `pointer.to(tl.int64)`")
+        fail(
+            operation,
+            "a function of pointers, element by element",
+            "give it integers: `pointer.to(tl.int64)`",
+        )
     kinds = [result.type for result in operation.results]
     created = rewriter.emitter.before(operation).op(
         name, list(operation.operands), kinds, attributes, regions=1

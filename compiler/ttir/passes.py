@@ -8,7 +8,7 @@ from triton_porting_kit.toolchain import compat
 
 
 def optimize(module: Any, *, unroll: bool = True) -> None:
-    """Clean up a Triton module in place: inlined, simplified, tensor descriptors and block pointers turned into pointers.
+    """Clean up a Triton module in place: inlined, simplified, descriptors and block pointers turned into pointers.
 
     `unroll` obeys the kernel's `loop_unroll_factor` hints.
     """

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from running import assert_same, empty, get, make_kernel, put
 
-I = np.arange(16, dtype=np.int32)  # noqa: E741
+I = np.arange(16, dtype=np.int32)
 OTHER = I + 50
 
 #: Between `i = tl.arange(0, 16)` and the store of r: pointers into A, which holds I, and B, which holds OTHER.

@@ -260,5 +260,3 @@ def test_reduction_of_two_operands_with_a_condition(axis: int) -> None:
     assert_same(get(values), x.max(axis))
     at = x.argmax(axis)
     assert_same(get(places), at + np.arange(8) * 8 if axis else at * 8 + np.arange(8))
-
-

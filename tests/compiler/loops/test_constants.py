@@ -12,9 +12,7 @@ from native_functions import host, link
 from triton_porting_kit.compiler.loops import lower_to_loops
 from triton_porting_kit.toolchain import mlir
 
-Run = ctypes.CFUNCTYPE(
-    ctypes.c_int32, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2, *[ctypes.c_int32] * 3
-)
+Run = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2, *[ctypes.c_int32] * 3)
 
 #: What is stored: the constant's type and literal, with the bytes of its elements.
 CASES: dict[str, tuple[str, str, Any]] = {
@@ -24,7 +22,11 @@ CASES: dict[str, tuple[str, str, Any]] = {
     "f32": ("2x2xf32", "[[0.5, -1.0], [0x7FC00000, 2.0]]", np.array([0.5, -1, np.nan, 2], np.float32)),
     "bf16": ("4xbf16", "[1.0, 2.0, 3.0, -0.0]", np.array([0x3F80, 0x4000, 0x4040, 0x8000], np.uint16)),
     "f16": ("2x1x2xf16", "[[[1.0, 2.0]], [[3.0, -0.0]]]", np.array([1, 2, 3, -0.0], np.float16)),
-    "i64": ("4xi64", '"0x' + np.arange(4, dtype=np.int64).tobytes().hex() + '"', np.arange(4, dtype=np.int64)),
+    "i64": (
+        "4xi64",
+        '"0x' + np.arange(4, dtype=np.int64).tobytes().hex() + '"',
+        np.arange(4, dtype=np.int64),
+    ),
 }
 
 
