@@ -125,7 +125,7 @@ def each(
     builder = lowering.builder
     result = operation.results[0]
     element = result.type.element
-    unit = "i8" if operation.attribute("byte_offsets") is not None else values[0].type.element
+    unit = "i8" if operation.attribute("byte_offsets") is not None else types.storage(values[0].type.element)
     tensors = [lowering.tensor(d) for d in (offsets, *values)] + ([lowering.tensor(mask)] if mask else [])
     # An atomic may change what a load reads: everything is read first.
     for tensor in tensors:
