@@ -1,6 +1,7 @@
 #include "services.h"
 #include "status.h"
 
+#include <chrono>
 #include <csetjmp>
 #include <cstdlib>
 
@@ -51,4 +52,9 @@ void tpk_host_fail(const char *text, int32_t x, int32_t y, int32_t z, int64_t el
     std::abort();
   trap.assertion = {text, {x, y, z}, element, shape};
   std::longjmp(trap.exit, 1);
+}
+
+int64_t tpk_host_nanoseconds() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
