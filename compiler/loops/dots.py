@@ -77,7 +77,8 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
 
 def _product_for(target: CpuTarget, a: Tensor, b: Tensor, work: str) -> Product:
     k, n = b.shape[-2:]
-    pairs = a.element == b.element == "bf16" and work == "f32" and k % 2 == 0 and n % Bfloat16Pairs.lanes == 0
+    exact = all(tensor.element in Bfloat16Pairs.elements for tensor in (a, b))
+    pairs = exact and work == "f32" and k % 2 == 0 and n % Bfloat16Pairs.lanes == 0
     return Bfloat16Pairs() if pairs and target.multiplies_bf16_pairs else Elements(work)
 
 

@@ -146,7 +146,7 @@ class _Reader:
     def append(self, handle: Any, block: Block) -> None:
         """Read an operation, or those of the function that it calls, to the end of `block`."""
         operation = self.operation(handle, block, len(block.operations))
-        if operation.name != "func.call":
+        if operation.name not in ("func.call", "tpk.call"):
             block.operations.append(operation)
             return
         name = handle.attributes["callee"].value
@@ -181,7 +181,7 @@ class _Reader:
             if result.type.element not in types.BITS and result.type.element != "index":
                 raise op.unsupported(
                     f"the CPU backend does not compute with elements of type {result.type.element}",
-                    "load and store such elements as integers of their size, and compute in fp32, fp16 or bf16",
+                    "load and store such elements as integers of their size, and compute in a type of Triton's",
                 )
         for region in handle.regions:
             blocks = list(region.blocks)
