@@ -67,6 +67,8 @@ class Lowering:
         """By the name of a pointer: the kernel argument that it was computed from, where that is known."""
         self.program_ids: list[Value] = []
         self.program_counts: list[Value] = []
+        self.has_loop_hints = False
+        """Whether a loop of the kernel carries hints for LLVM (see `compiler.loop_hints`)."""
         self.threads = 1
         """As how many threads the program prints what is one value for all of them."""
         self._handlers = handlers
