@@ -11,7 +11,20 @@ from collections.abc import Iterator
 
 from triton_porting_kit.conformance.language.table import Case, Op, Release
 
-SECTIONS = ("arithmetic", "bitwise", "comparison", "casts", "functions")
+SECTIONS = (
+    "arithmetic",
+    "bitwise",
+    "comparison",
+    "casts",
+    "functions",
+    "memory",
+    "shaping",
+    "reductions",
+    "scans",
+    "selecting",
+    "atomics",
+    "dots",
+)
 """The modules of entries, in the order of the support table."""
 
 OPS: tuple[Op, ...] = tuple(

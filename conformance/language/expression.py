@@ -36,7 +36,7 @@ def expression(
     refused: tuple[str, ...] | None = None,
     tolerance: Tolerance = EXACT,
     any_zero: bool = False,
-    other: str = "",
+    other: str | Callable[[Kind], str] = "",
     helpers: str = "",
     widen: Mapping[str, str] | None = None,
     options: Mapping[str, Any] | None = None,
@@ -58,9 +58,9 @@ def expression(
     def build(kind: Kind, shape: Shape) -> Work:
         kinds = tuple(_kind(operand, kind, widen) for operand in operands)
         arrays = (inputs or edge_values)(kinds, shape)
-        wide = [_wide(array, k, tolerance.of(kind)) for array, k in zip(arrays, kinds, strict=True)]
         extra = dict(shape.params) | ({"kind": kind} if _takes_kind(oracle) else {})
         with np.errstate(all="ignore"):
+            wide = [_wide(array, k, tolerance.of(kind)) for array, k in zip(arrays, kinds, strict=True)]
             found = oracle(*wide, **extra)
             exact = found if isinstance(found, tuple) else (found,)
             extra = dict(shape.params) | ({"kind": kind} if defined and _takes_kind(defined) else {})
@@ -70,9 +70,9 @@ def expression(
             for values, result in zip(exact, results, strict=True)
         )
         fields = dict(shape.params) | {"T": kind.language}
-        source = helpers + kernel_source(
-            name, code.format(**fields), [a.shape for a in arrays], [r.values.shape for r in outcomes], shape, other
-        )
+        filler = other(kind) if callable(other) else other
+        inner = [a.shape for a in arrays], [r.values.shape for r in outcomes]
+        source = helpers + kernel_source(name, code.format(**fields), *inner, shape, filler)
         return Work(source, tuple(zip(arrays, kinds, strict=True)), outcomes, options=options or {})
 
     kept = tuple(refused) if refused is not None else tuple(t for t in ALL if t not in types)

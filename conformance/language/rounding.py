@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.types import Array, Kind
+from triton_porting_kit.conformance.language.types import Array, Kind, every_value
 
 
 def round_exact(value: int | float | Fraction, kind: Kind) -> float:
@@ -51,12 +51,14 @@ def on_grid(values: Array, kind: Kind, toward_zero: bool = False) -> Array:
 def from_float64(values: Array, kind: Kind) -> Array:
     """float64 results rounded to `kind` (exactly: one more rounding of the float64's own error at most).
 
-    What is too large becomes infinity, and in an 8-bit type its largest number.
+    What is too large becomes infinity, and in an 8-bit type its largest number; infinity stays.
     """
     values = np.asarray(values, np.float64)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         if kind.is_minifloat:
-            return saturated(on_grid(values, kind), kind)
+            near = on_grid(values, kind)
+            kept = np.isinf(values) | (np.abs(near) <= np.nanmax(np.abs(every_value(kind))))
+            return np.where(kept, near, saturated(near, kind)).astype(kind.host)
         if kind.name == "bf16":
             near = on_grid(values, kind)
             return np.where(np.abs(near) > kind.largest, np.copysign(np.inf, near), near).astype(kind.host)
@@ -64,7 +66,11 @@ def from_float64(values: Array, kind: Kind) -> Array:
 
 
 def saturated(values: Array, kind: Kind) -> Array:
-    """Numbers on the grid of an 8-bit floating-point type, as conversions to it leave them."""
+    """Numbers on the grid of an 8-bit floating-point type, as Triton's conversions to it leave them.
+
+    What is too large, infinity included, becomes the largest number; only where a type has one NaN, infinity does.
+    """
+    values = np.where(kind.only_nan & np.isinf(values), np.nan, values)
     values = np.where(np.isnan(values), values, np.clip(values, -kind.largest, kind.largest))
     return np.where(kind.only_nan & (values == 0), 0.0, values).astype(kind.host)
 
