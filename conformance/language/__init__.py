@@ -24,6 +24,11 @@ SECTIONS = (
     "selecting",
     "atomics",
     "dots",
+    "scaled",
+    "random",
+    "descriptors",
+    "control",
+    "libdevice",
 )
 """The modules of entries, in the order of the support table."""
 

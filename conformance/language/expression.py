@@ -53,7 +53,7 @@ def expression(
     parameters and, if it takes `kind`, the type; it gives exact results, which are rounded here. `defined` gets the
     same and says where there is a result. `other` is what masked-off elements of the operands are.
     """
-    code = code if "=" in _without_calls(code) else f"r = {code}"
+    code = code if "\n" in code or "=" in _without_calls(code) else f"r = {code}"
 
     def build(kind: Kind, shape: Shape) -> Work:
         kinds = tuple(_kind(operand, kind, widen) for operand in operands)
@@ -84,7 +84,7 @@ def expression(
 def _without_calls(code: str) -> str:
     """Code without what is in brackets, and without comparisons: what is left has ``=`` if it assigns."""
     text, depth = "", 0
-    for character in code.split("\n")[0]:
+    for character in code:
         depth += (character in "([") - (character in ")]")
         text += character if not depth else ""
     for comparison in ("==", "!=", "<=", ">="):

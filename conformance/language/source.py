@@ -10,6 +10,7 @@ from typing import Any
 
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
 
 
 @functools.cache
@@ -24,13 +25,14 @@ def make_batch(kernels: Mapping[str, Any], calls: str) -> Any:
 
 
 def _define(source: str, names: Mapping[str, Any]) -> Any:
-    found = re.search(r"(?<!@triton\.jit\n)^def (\w+)", source, re.MULTILINE)
+    found = re.search(r"(?:\A|^(?!@).*\n)def (\w+)", source, re.MULTILINE)
     if found is None:
         raise ValueError("the source defines no kernel")
     mark = f"{hash(source) & 0xFFFFFFFFFFFFFFFF:x}"
     file = f"<kernel {found[1]} {mark}>"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     # Triton tells functions apart by module and name.
-    namespace: dict[str, Any] = {"tl": tl, "triton": triton, "__name__": f"kernels_{mark}", **names}
+    namespace: dict[str, Any] = {"tl": tl, "triton": triton, "libdevice": libdevice}
+    namespace |= {"__name__": f"kernels_{mark}", **names}
     exec(compile(source, file, "exec"), namespace)
     return triton.jit(namespace[found[1]])
