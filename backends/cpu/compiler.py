@@ -34,6 +34,7 @@ class CPUBackend(PipelineBackend):
             "cpu_name": host.cpu,
             "cpu_features": host.feature_string,
             "supported_fp8_dtypes": ("fp8e4nv", "fp8e5", "fp8e4b15", "fp8e4b8", "fp8e5b16"),
+            "deprecated_fp8_dot_operand_dtypes": (),
             "default_dot_input_precision": "ieee",
             "allowed_dot_input_precisions": ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"),
         }

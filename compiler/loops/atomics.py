@@ -124,7 +124,7 @@ def _each(
     builder = lowering.builder
     result = operation.results[0]
     element = result.type.element
-    unit = "i8" if operation.attribute("byte_offsets") is not None else element
+    unit = "i8" if operation.attribute("byte_offsets") is not None else types.storage(element)
     tensors = [lowering.tensor(d) for d in (offsets, *values)] + ([lowering.tensor(mask)] if mask else [])
     # An atomic may change what a load reads: everything is read first.
     for tensor in tensors:

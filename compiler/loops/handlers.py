@@ -11,6 +11,8 @@ from triton_porting_kit.compiler.loops import (
     dots,
     host_calls,
     memory,
+    microscaling,
+    minifloats,
     rearrange,
     reductions,
     scans,
@@ -84,8 +86,7 @@ def _scalar_constant(lowering: Lowering, literal: str, element: str) -> Value:
     if literal in ("true", "false"):
         return lowering.builder.constant(int(literal == "true"), "i1")
     if element in types.NARROW_FLOATS:
-        to_bits = bf16_bits if element == "bf16" else f16_bits
-        bits = int(literal, 16) if literal.startswith("0x") else to_bits(float(literal))
+        bits = int(literal, 16) if literal.startswith("0x") else _narrow_bits(float(literal), element)
         return lowering.builder.constant(bits, types.register(element))
     if element.startswith(("i", "u")):
         return lowering.builder.constant(int(literal, 0), element)
@@ -101,6 +102,12 @@ def _float_from_bits(bits: int, element: str) -> float | None:
     raw, number = formats[element]
     value = struct.unpack(number, struct.pack(raw, bits))[0]
     return None if value != value else value
+
+
+def _narrow_bits(value: float, element: str) -> int:
+    if element == "bf16":
+        return bf16_bits(value)
+    return f16_bits(value) if element == "f16" else minifloats.FORMATS[element].pattern(value)
 
 
 def bf16_bits(value: float) -> int:
@@ -235,6 +242,8 @@ _DEFERRED: dict[str, Handler] = {
     "tpk.gather": memory.gather,
     "tpk.join": rearrange.join,
     "tpk.split": rearrange.split,
+    "tpk.unpack": microscaling.unpack,
+    "tpk.repeat": microscaling.repeat,
     "ub.poison": _poison,
 }
 

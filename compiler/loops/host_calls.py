@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from triton_porting_kit.compiler.locations import enclosing_function
+from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.products import converted
 from triton_porting_kit.compiler.loops.program import Operation
 from triton_porting_kit.compiler.loops.tensors import Point
 
@@ -76,7 +78,9 @@ def show(lowering: Lowering, operation: Operation) -> None:
         data.call(PRINT, [*call, *lowering.program_ids])
     for index, definition in enumerate(operation.operands):
         tensor = lowering.tensor(definition)
-        type = tensor.element
+        if tensor.element in types.FLOAT8 and hexadecimal.constant == 0:
+            tensor = converted(tensor, "f32")
+        type = "u8" if tensor.element in types.FLOAT8 else tensor.element
         if index < len(pointers) and pointers[index]:
             type = "ptr"
         elif type.startswith("i") and type != "i1" and not signed[index]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import ordered
 from triton_porting_kit.compiler.loops.access import Access, Gather, Load, scatter_explicit
 from triton_porting_kit.compiler.loops.builder import Value
@@ -75,7 +76,8 @@ def _explicit(
     groups = operation.segments()
     base = lowering.scalar(groups[0][0])
     offsets = lowering.tensor(groups[1][0])
-    return base, offsets, groups, "i8" if operation.attribute("byte_offsets") is not None else element
+    unit = "i8" if operation.attribute("byte_offsets") is not None else types.storage(element)
+    return base, offsets, groups, unit
 
 
 def gather(lowering: Lowering, operation: Operation) -> None:

@@ -9,9 +9,10 @@ from triton_porting_kit.toolchain.mlir import ir
 
 from .diagnostics import fail
 from .elementwise import extern_elementwise, map_elementwise
+from .matmuls import dot
 from .rewriter import Rewriter
+from .scaled_dots import dot_scaled
 
-_PRECISION = {0: "tf32", 1: "tf32x3", 2: "ieee", 3: "bf16x3", 4: "bf16x6"}
 _TOWARD_ZERO = 3  # of upstream's rounding modes
 Handler = Callable[[Rewriter, Any], None]
 
@@ -49,38 +50,6 @@ def _unsplat(rewriter: Rewriter, operation: Any) -> None:
 def _reshaped(rewriter: Rewriter, operation: Any) -> None:
     rewriter.emitter.before(operation)
     rewriter.replace(operation, rewriter.apply_shape(operation, operation.operands[0]))
-
-
-def _dot(rewriter: Rewriter, operation: Any) -> None:
-    emitter = rewriter.emitter.before(operation)
-    a, b, c = operation.operands
-    shape = rewriter.types.info(c).shape
-    assert shape is not None
-    precision = _PRECISION[ir.IntegerAttr(operation.attributes["inputPrecision"]).value]
-    attributes = {
-        "tpk.input_precision": ir.StringAttr.get(precision),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([2, 1]),
-    }
-    name = "linalg.matmul" if len(shape) == 2 else "linalg.batch_matmul"
-    created = emitter.op(name, [a, b, c], [c.type], attributes, regions=1)
-    _multiply_add(rewriter, created, [v.type.element_type for v in (a, b, c)])
-    rewriter.replace(operation, created.results[0])
-
-
-def _multiply_add(rewriter: Rewriter, operation: Any, kinds: list[Any]) -> None:
-    """The region of a matmul: `c + a * b` in the type of c."""
-    emitter = rewriter.emitter
-    block = operation.regions[0].blocks.append(*kinds, arg_locs=[emitter.location] * 3)
-    emitter.at = ir.InsertionPoint(block)
-    a, b, c = block.arguments
-    floating = str(kinds[2])[0] != "i"
-    wide = [
-        v if v.type == c.type else emitter.value("arith.extf" if floating else "arith.extsi", [v], c.type)
-        for v in (a, b)
-    ]
-    product = emitter.value("arith.mulf" if floating else "arith.muli", wide, c.type)
-    total = emitter.value("arith.addf" if floating else "arith.addi", [c, product], c.type)
-    emitter.op("linalg.yield", [total], [])
 
 
 def _with_region(name: str, *kept: str) -> Handler:
@@ -129,7 +98,14 @@ def _fp_to_fp(rewriter: Rewriter, operation: Any) -> None:
     before, after = types.info(source), types.info(operation.results[0])
     kind = operation.results[0].type
     attributes = {}
-    if "rounding" in operation.attributes and ir.IntegerAttr(operation.attributes["rounding"]).value == 0:
+    given = "rounding" in operation.attributes
+    toward_zero = given and ir.IntegerAttr(operation.attributes["rounding"]).value == 0
+    if after.bits == 8:
+        # Upstream's conversions to these types do not saturate, and there is none between two of them.
+        attributes["rounding"] = ir.StringAttr.get("rtz" if toward_zero else "rtne")
+        rewriter.replace(operation, emitter.value("tpk.fp_to_fp", [source], kind, attributes))
+        return
+    if toward_zero:
         attributes["roundingmode"] = ir.IntegerAttr.get(types.i32, _TOWARD_ZERO)
     if before.bits == after.bits:
         source = emitter.value("arith.extf", [source], types.shaped(before.shape, types.parse("f32")))
@@ -194,7 +170,6 @@ _DEFAULT_REMEDY = "express this part of the kernel with other operations of trit
 _REMEDIES = {
     "tt.elementwise_inline_asm": "inline assembly is for one chip only: write it in triton.language, "
     "under a constexpr that says which backend compiles",
-    "tt.dot_scaled": "scale the operands in the kernel and use tl.dot",
 }
 
 HANDLERS: dict[str, Handler] = {
@@ -207,7 +182,8 @@ HANDLERS: dict[str, Handler] = {
     "tt.broadcast": _reshaped,
     "tt.reshape": _reshaped,
     "tt.trans": _reshaped,
-    "tt.dot": _dot,
+    "tt.dot": dot,
+    "tt.dot_scaled": dot_scaled,
     "tt.reduce": _with_region("tpk.reduce", "axis"),
     "tt.scan": _with_region("tpk.scan", "axis", "reverse"),
     "tt.clampf": _clampf,

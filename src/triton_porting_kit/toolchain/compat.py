@@ -165,7 +165,8 @@ def option_defaults() -> Mapping[str, Any]:
             has_default = field.default is not dataclasses.MISSING
             defaults[field.name] = field.default if has_default else None
     # Computed by those backends after construction.
-    return defaults | {"extern_libs": (), "debug": False, "num_warps": 4, "num_ctas": 1}
+    computed = {"extern_libs": (), "debug": False, "num_warps": 4, "num_ctas": 1}
+    return defaults | computed | {"max_num_imprecise_acc_default": 0}
 
 
 @_internal

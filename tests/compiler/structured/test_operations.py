@@ -161,7 +161,7 @@ def cast_kernel(x, out, n, B: tl.constexpr):
 
 def test_casts() -> None:
     text = structured(cast_kernel, FLOATS, B=64)
-    assert re.search(r"arith.truncf .* : tensor<64xf32> to tensor<64xf8E5M2>", text)
+    assert re.search(r'"tpk.fp_to_fp".* {rounding = "rtne"} : .tensor<64xf32>. -> tensor<64xf8E5M2>', text)
     assert re.search(r"arith.truncf .* toward_zero : tensor<64xf32> to tensor<64xf16>", text)
     assert "arith.bitcast" in text
 
