@@ -77,8 +77,24 @@ def expression(
 
     kept = tuple(refused) if refused is not None else tuple(t for t in ALL if t not in types)
     return Op(
-        name, section, form or code.removeprefix("r = "), build, types, shapes, kept, tolerance, since, until, note, only or {}
+        name,
+        section,
+        form or code.removeprefix("r = "),
+        build,
+        types,
+        shapes,
+        kept,
+        tolerance,
+        since,
+        until,
+        note,
+        only or {},
     )
+
+
+def defaulted(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by name, with those of a section where an entry has none."""
+    return {**defaults, **given}
 
 
 def _without_calls(code: str) -> str:
@@ -214,10 +230,10 @@ def distinct(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
 
 def _numbered(order: Array, kind: Kind) -> Array:
     if kind.bits == 1:
-        return order % 3 == 0
+        return np.asarray(order % 3 == 0)
     if kind.is_minifloat:
         finite = every_value(kind)
         finite = finite[np.isfinite(finite)]
         return finite[order % finite.size]
     limit = {"i8": 128, "u8": 256, "bf16": 256, "fp16": 2048}.get(kind.name, 1 << 15)
-    return (order % limit).astype(kind.host)
+    return np.asarray((order % limit).astype(kind.host))

@@ -40,7 +40,7 @@ def rounded(values: Iterable[Any], kind: Kind) -> Array:
 
 
 def on_grid(values: Array, kind: Kind, toward_zero: bool = False) -> Array:
-    """float64 values rounded to the precision of `kind`, to nearest even or toward zero, its range going on for ever."""
+    """float64 values rounded to the precision of `kind`, to nearest even or toward zero, with no end of range."""
     _, power = np.frexp(values)
     unit = np.ldexp(1.0, np.maximum(power - 1, kind.lowest_exponent) - kind.precision + 1)
     with np.errstate(all="ignore"):

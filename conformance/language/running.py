@@ -71,7 +71,8 @@ def arguments(work: Work, device: Any) -> list[Memory]:
     memories = [Memory(device, kind, array) for array, kind in work.inputs]
     for result in work.results:
         known = result.initial is not None
-        memories.append(Memory(device, result.kind, result.initial if known else result.values, known=known))
+        values = result.values if result.initial is None else result.initial
+        memories.append(Memory(device, result.kind, values, known=known))
     return memories
 
 

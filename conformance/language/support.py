@@ -1,4 +1,4 @@
-"""docs/support.md, written from the table of operations: ``python -m triton_porting_kit.conformance.language.support``."""
+"""``python -m triton_porting_kit.conformance.language.support`` writes docs/support.md from the table of operations."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from triton_porting_kit.conformance.language.types import KINDS
 HEAD = """# What of Triton's language runs
 
 Written by `make docs` from the table of operations in `conformance/language/`, whose every case the tests run on the
-CPU backend: the number is how many shapes (ranks from 0 to 5, dimensions of 1, odd masks) an operation is tried on with
-a type. `–` is what Triton's own front end refuses, which is tried too; `missing` what the CPU backend refuses; an empty
-field means nothing to the operation. Every result is compared with float64, longer numbers or exact integers; a
+CPU backend. A number says on how many shapes (ranks from 0 to 5, dimensions of 1, odd masks) an operation is tried with
+a type. `no` is what Triton's own front end refuses, which is tried too; `missing` what the CPU backend refuses; an
+empty field means nothing to the operation. Every result is compared with float64, longer numbers or exact integers; a
 tolerance in units in the last place (ulp) stands beside operations that are not exact. Without one a result is exact,
 or rounded once.
 
@@ -60,7 +60,7 @@ def _anchor(section: str, number: int) -> str:
 
 def _cell(op: Op, kind: str) -> str:
     if kind in op.refused:
-        return "–"
+        return "no"
     cases = [case for case in op.cases() if case.kind is KINDS[kind]]
     done = [case for case in cases if not is_missing(case)]
     return str(len(done)) if done else "missing" if cases else ""

@@ -175,5 +175,5 @@ def every_value(kind: Kind) -> Array:
         return np.array([False, True])
     patterns = np.arange(1 << kind.bits, dtype=np.uint32).astype(f"uint{kind.bits}")
     if kind.is_integer or kind.name == "fp16":
-        return patterns.view(kind.host)
+        return np.asarray(patterns.view(kind.host))
     return from_bits(patterns, kind)

@@ -18,13 +18,21 @@ SECTION = "Atomics"
 COUNT = 61
 ORDERS = ("acquire", "release", "acq_rel", "relaxed")
 SCOPES = ("gpu", "cta", "sys")
-SEMANTICS = tuple(f', sem="{order}"' for order in ORDERS) + tuple(f', sem="relaxed", scope="{scope}"' for scope in SCOPES)
+SEMANTICS = tuple(f', sem="{order}"' for order in ORDERS) + tuple(
+    f', sem="relaxed", scope="{scope}"' for scope in SCOPES
+)
 NAMES = (*ORDERS, *(f"relaxed_{scope}" for scope in SCOPES))
 
 
 def _shapes(semantics: tuple[str, ...] = SEMANTICS, names: tuple[str, ...] = NAMES) -> tuple[Shape, ...]:
     forms = [Shape("tile", (COUNT,), {"hint": ""}), Shape("scalar", (COUNT,), {"hint": ""}, scalar=True)]
-    return (*forms, *(Shape(f"tile_{name}", (COUNT,), {"hint": hint}) for name, hint in zip(names, semantics, strict=True)))
+    return (
+        *forms,
+        *(
+            Shape(f"tile_{name}", (COUNT,), {"hint": hint})
+            for name, hint in zip(names, semantics, strict=True)
+        ),
+    )
 
 
 def operands(kind: Kind) -> tuple[Array, Array]:
@@ -75,9 +83,18 @@ OPEN = {"and": FLOAT, "or": FLOAT, "xor": FLOAT, "xchg": ("fp16", "bf16")}
 def _contended(name: str, types: tuple[str, ...]) -> Op:
     """Many programs at once, on few places."""
     code = {
-        "add": ("tl.atomic_add(X + i % 3, (i % 7).to({T}))", lambda i: [int((i[i % 3 == r] % 7).sum()) for r in range(3)]),
-        "max": ("tl.atomic_max(X + i % 3, (i % 100).to({T}))", lambda i: [int((i[i % 3 == r] % 100).max()) for r in range(3)]),
-        "xor": ("tl.atomic_xor(X + i % 3, i.to({T}))", lambda i: [int(np.bitwise_xor.reduce(i[i % 3 == r])) for r in range(3)]),
+        "add": (
+            "tl.atomic_add(X + i % 3, (i % 7).to({T}))",
+            lambda i: [int((i[i % 3 == r] % 7).sum()) for r in range(3)],
+        ),
+        "max": (
+            "tl.atomic_max(X + i % 3, (i % 100).to({T}))",
+            lambda i: [int((i[i % 3 == r] % 100).max()) for r in range(3)],
+        ),
+        "xor": (
+            "tl.atomic_xor(X + i % 3, i.to({T}))",
+            lambda i: [int(np.bitwise_xor.reduce(i[i % 3 == r])) for r in range(3)],
+        ),
     }[name]
 
     def build(kind: Kind, shape: Shape) -> Work:
@@ -86,7 +103,14 @@ def _contended(name: str, types: tuple[str, ...]) -> Op:
         expected = np.array(code[1](np.arange(32 * programs)), kind.host)
         return Work(source, (), (Result(kind, expected, initial=np.zeros(3, kind.host)),), grid=programs)
 
-    return Op(f"atomic_{name}_contended", SECTION, f"tl.atomic_{name}(p, x)", build, types, (Shape("programs", (3,)),))
+    return Op(
+        f"atomic_{name}_contended",
+        SECTION,
+        f"tl.atomic_{name}(p, x)",
+        build,
+        types,
+        (Shape("programs", (3,)),),
+    )
 
 
 def _swap() -> Op:
@@ -103,10 +127,14 @@ def _swap() -> Op:
             body = f"    i = tl.arange(0, 32)\n    tl.store(O + i, {call})\n"
         after = np.where(np.arange(32) % 2 == 0, values, x)
         return Work(
-            "def kernel_cas(E, V, X, O):\n" + body, ((compared, kind), (values, kind)), (Result(kind, after, initial=x), Result(kind, x))
+            "def kernel_cas(E, V, X, O):\n" + body,
+            ((compared, kind), (values, kind)),
+            (Result(kind, after, initial=x), Result(kind, x)),
         )
 
-    return Op("atomic_cas", SECTION, "tl.atomic_cas(p, expected, x)", build, types, _shapes(), ("i8", "u8", *FP8))
+    return Op(
+        "atomic_cas", SECTION, "tl.atomic_cas(p, expected, x)", build, types, _shapes(), ("i8", "u8", *FP8)
+    )
 
 
 def _plain(name: str) -> Op:
@@ -122,7 +150,11 @@ def _plain(name: str) -> Op:
         else:
             line = f"tl.atomic_store(O + {i}, tl.load(V + {i}{mask}){mask}{hint})"
         head = f"    for i in range({COUNT}):\n        " if shape.scalar else "    i = tl.arange(0, 64)\n    "
-        return Work(f"def kernel_atomic_{name}(V, O):\n{head}{line}\n", ((x, kind),), (Result(kind, x, initial=other),))
+        return Work(
+            f"def kernel_atomic_{name}(V, O):\n{head}{line}\n",
+            ((x, kind),),
+            (Result(kind, x, initial=other),),
+        )
 
     shapes = _shapes((f', sem="{order}"', ', sem="relaxed"', ', scope="sys"'), (order, "relaxed", "sys"))
     return Op(f"atomic_{name}", SECTION, f"tl.atomic_{name}(p)", build, (*BITS, *FLOAT), shapes, since=(3, 9))

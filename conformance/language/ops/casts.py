@@ -50,6 +50,8 @@ def _pairs_refused(target: str) -> tuple[str, ...]:
 
 def _to(target: Kind) -> Op:
     def exact(x: Array, kind: Kind) -> Array:
+        if kind is target:
+            return x
         if target.bits == 1:
             return np.asarray((x != 0).astype(int))
         if target.is_minifloat:
@@ -61,7 +63,7 @@ def _to(target: Kind) -> Op:
             return np.array(flat, float).reshape(x.shape)
         if kind.is_float:
             whole = np.where(_fits(x, kind), x, 0)
-            return np.frompyfunc(int, 1, 1)(whole)  # type: ignore[no-any-return]
+            return np.asarray(np.frompyfunc(int, 1, 1)(whole), object)
         return x
 
     def _fits(x: Array, kind: Kind) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.expression import distinct, expression
+from triton_porting_kit.conformance.language.expression import defaulted, distinct, expression
 from triton_porting_kit.conformance.language.shapes import Shape, tile
 from triton_porting_kit.conformance.language.table import NUMBER, Op
 from triton_porting_kit.conformance.language.types import Array
@@ -17,7 +17,14 @@ FEW = ("i32", "i64", "u8", "fp16", "bf16", "fp32", "fp64")
 
 
 def _control(name: str, code: str, oracle: Any, types: tuple[str, ...] = FEW, **more: Any) -> Op:
-    return expression(name, SECTION, code, oracle, types, **({"inputs": _digits, "refused": (), "shapes": TILES} | more))
+    return expression(
+        name,
+        SECTION,
+        code,
+        oracle,
+        types,
+        **defaulted(more, {"inputs": _digits, "refused": (), "shapes": TILES}),
+    )
 
 
 def _digits(kinds: Any, shape: Shape) -> tuple[Array, ...]:

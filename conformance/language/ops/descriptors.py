@@ -19,7 +19,9 @@ SECTION = "Descriptors and block pointers"
 TYPES = tuple(t for t in ALL if t not in ("i1", "fp8e4b15"))
 
 
-def _at(name: str, whole: tuple[int, ...], block: tuple[int, ...], start: tuple[int, ...], **more: Any) -> Shape:
+def _at(
+    name: str, whole: tuple[int, ...], block: tuple[int, ...], start: tuple[int, ...], **more: Any
+) -> Shape:
     return Shape(name, whole, {"block": block, "start": start} | more)
 
 
@@ -39,7 +41,9 @@ def strides(extents: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(np.prod(extents[d + 1 :])) for d in range(len(extents)))
 
 
-def window(values: Array, block: tuple[int, ...], start: tuple[int, ...], filler: Any = 0) -> tuple[Array, Array]:
+def window(
+    values: Array, block: tuple[int, ...], start: tuple[int, ...], filler: Any = 0
+) -> tuple[Array, Array]:
     """The elements of a block, and where it lies inside."""
     grids = np.meshgrid(*(s + np.arange(b) for s, b in zip(start, block, strict=True)), indexing="ij")
     inside = np.logical_and.reduce([(g >= 0) & (g < n) for g, n in zip(grids, values.shape, strict=True)])
@@ -58,7 +62,9 @@ def placed(before: Array, tile: Array, start: tuple[int, ...]) -> Array:
 
 
 def _made(name: str, extents: tuple[int, ...], block: tuple[int, ...], more: str = "") -> str:
-    return f"tl.make_tensor_descriptor({name}, {list(extents)}, {list(strides(extents))}, {list(block)}{more})"
+    return (
+        f"tl.make_tensor_descriptor({name}, {list(extents)}, {list(strides(extents))}, {list(block)}{more})"
+    )
 
 
 def _out(block: tuple[int, ...]) -> str:
@@ -80,8 +86,20 @@ def _load(padding: str = "") -> Op:
         return Work(source, ((values, kind),), (Result(kind, expected),))
 
     name = "descriptor_load" + (f"_{padding}" if padding else "")
-    form = "tl.make_tensor_descriptor(...).load(at)" if not padding else 'tl.make_tensor_descriptor(..., padding_option="nan")'
-    return Op(name, SECTION, form, build, ("fp16", "bf16", "fp32", "fp64") if padding else TYPES, PLACES, note="Zero outside." if not padding else "")
+    form = (
+        "tl.make_tensor_descriptor(...).load(at)"
+        if not padding
+        else 'tl.make_tensor_descriptor(..., padding_option="nan")'
+    )
+    return Op(
+        name,
+        SECTION,
+        form,
+        build,
+        ("fp16", "bf16", "fp32", "fp64") if padding else TYPES,
+        PLACES,
+        note="Zero outside." if not padding else "",
+    )
 
 
 def _store() -> Op:
@@ -95,14 +113,16 @@ def _store() -> Op:
         )
         return Work(source, ((values, kind),), (Result(kind, placed(before, values, start), initial=before),))
 
-    return Op("descriptor_store", SECTION, "tl.make_tensor_descriptor(...).store(at, x)", build, TYPES, PLACES)
+    return Op(
+        "descriptor_store", SECTION, "tl.make_tensor_descriptor(...).store(at, x)", build, TYPES, PLACES
+    )
 
 
 def _atomic(name: str, function: Callable[[Any, Any], Any], types: tuple[str, ...]) -> Op:
     def build(kind: Kind, shape: Shape) -> Work:
         block, start = shape.params["block"], shape.params["start"]
         x, v = (np.resize(o, s) for o, s in zip(operands(kind), (shape.extents, block), strict=True))
-        old, inside = window(x, block, start)
+        old, _ = window(x, block, start)
         exact = [function(a, b) for a, b in zip(old.ravel().tolist(), v.ravel().tolist(), strict=True)]
         new = rounded(exact, kind) if kind.is_float else np.array([wrap(e, kind) for e in exact], kind.host)
         source = (
@@ -136,13 +156,22 @@ def _rows(name: str) -> Op:
         after[picked[inside], 8:24] = values[inside]
         return Work(source, ((values, kind), (picked, KINDS["i32"])), (Result(kind, after, initial=before),))
 
-    return Op(f"descriptor_{name}", SECTION, f"d.{name}(rows, column)", build, ("i32", "fp16", "bf16", "fp32"), (ROWS,))
+    return Op(
+        f"descriptor_{name}",
+        SECTION,
+        f"d.{name}(rows, column)",
+        build,
+        ("i32", "fp16", "bf16", "fp32"),
+        (ROWS,),
+    )
 
 
 # --- block pointers -------------------------------------------------------------------------------
 
 
-def _block_pointer(name: str, extents: tuple[int, ...], block: tuple[int, ...], start: tuple[int, ...]) -> str:
+def _block_pointer(
+    name: str, extents: tuple[int, ...], block: tuple[int, ...], start: tuple[int, ...]
+) -> str:
     order = tuple(reversed(range(len(extents))))
     return f"tl.make_block_ptr({name}, {extents}, {strides(extents)}, {start}, {block}, {order})"
 
@@ -163,7 +192,15 @@ def _block_load(padding: str) -> Op:
 
     name = "block_pointer_load" + (f"_{padding}" if padding else "")
     types = ("fp16", "bf16", "fp32", "fp64") if padding == "nan" else (*INTEGER, *FLOAT)
-    return Op(name, SECTION, "tl.load(tl.make_block_ptr(...), boundary_check=...)", build, types, PLACES, until=(3, 8))
+    return Op(
+        name,
+        SECTION,
+        "tl.load(tl.make_block_ptr(...), boundary_check=...)",
+        build,
+        types,
+        PLACES,
+        until=(3, 8),
+    )
 
 
 def _block_store() -> Op:
@@ -177,7 +214,15 @@ def _block_store() -> Op:
         )
         return Work(source, ((values, kind),), (Result(kind, placed(before, values, start), initial=before),))
 
-    return Op("block_pointer_store", SECTION, "tl.store(tl.make_block_ptr(...), x, boundary_check=...)", build, (*INTEGER, *FLOAT), PLACES, until=(3, 8))
+    return Op(
+        "block_pointer_store",
+        SECTION,
+        "tl.store(tl.make_block_ptr(...), x, boundary_check=...)",
+        build,
+        (*INTEGER, *FLOAT),
+        PLACES,
+        until=(3, 8),
+    )
 
 
 OPS: tuple[Op, ...] = (

@@ -19,13 +19,26 @@ WITHIN = Tolerance(
     "K + 2 roundings of the accumulator's type (fp32 for fp16), each half a unit of the sum of the products' magnitudes, "
     "and one of the result",
 )
-PRODUCTS = ((1, 1, 1), (2, 4, 8), (16, 16, 16), (1, 32, 64), (64, 1, 32), (32, 64, 16), (8, 128, 4), (64, 2, 2))
+PRODUCTS = (
+    (1, 1, 1),
+    (2, 4, 8),
+    (16, 16, 16),
+    (1, 32, 64),
+    (64, 1, 32),
+    (32, 64, 16),
+    (8, 128, 4),
+    (64, 2, 2),
+)
 NARROWED = {"tf32": 11, "bf16x3": 15, "bf16x6": 22, "tf32x3": 21}
 """Bits of the significand that an operand keeps at least."""
 
 
 def _shape(m: int, n: int, k: int, name: str = "", **params: object) -> Shape:
-    return Shape(f"{m}x{n}x{k}{name}", (m, n, k), {"acc": False, "batch": 0, "turn": "", "precision": "", "loop": 0} | params)
+    return Shape(
+        f"{m}x{n}x{k}{name}",
+        (m, n, k),
+        {"acc": False, "batch": 0, "turn": "", "precision": "", "loop": 0} | params,
+    )
 
 
 def operand(shape: tuple[int, ...], kind: Kind, seed: int) -> Array:
@@ -50,7 +63,7 @@ def _build(kind: Kind, shape: Shape, accumulator: Kind) -> Work:
     flipped = [f"tl.permute({v}, {order})" if v in turn else v for v in "ab"]
     more = "" if accumulator.name == "fp32" else f", out_dtype={accumulator.language}"
     more += f', input_precision="{precision}"' if precision else ""
-    more += ", acc=tl.load(C + {0})".format(addresses(c.shape)[0]) if shape.params["acc"] else ""
+    more += f", acc=tl.load(C + {addresses(c.shape)[0]})" if shape.params["acc"] else ""
     result = f"tl.dot({flipped[0]}, {flipped[1]}{more})"
     parameters = "A, B, C, O" if shape.params["acc"] else "A, B, O"
     source = (
@@ -64,14 +77,15 @@ def _build(kind: Kind, shape: Shape, accumulator: Kind) -> Work:
 
 def _result(a: Array, b: Array, c: Array, accumulator: Kind, precision: str) -> Result:
     if accumulator.is_integer:
-        exact = (a.astype(np.int64) @ b.astype(np.int64) + c.astype(np.int64)).astype(np.int32)
-        return Result(accumulator, exact)
+        whole = a.astype(np.int64) @ b.astype(np.int64) + c.astype(np.int64)
+        return Result(accumulator, whole.astype(np.int32))
     wide = [v.astype(np.float64) for v in (a, b, c)]
     exact = wide[0] @ wide[1] + wide[2]
     products = np.abs(wide[0]) @ np.abs(wide[1])
     scale = products + np.abs(wide[2])
     working = 53 if accumulator.name == "fp64" else 24
-    allowed = (a.shape[-1] + 2) * 2.0**-working * scale + np.abs(exact) * 2.0**-accumulator.precision + 1e-300
+    stored = np.maximum(np.abs(exact), 2.0**accumulator.lowest_exponent) * 2.0**-accumulator.precision
+    allowed = (a.shape[-1] + 2) * 2.0**-working * scale + stored
     if precision in NARROWED:
         allowed = allowed + 2 * 2.0 ** -NARROWED[precision] * products
     return Result(accumulator, exact, allowed=allowed)
@@ -87,8 +101,16 @@ def _dot(name: str, form: str, types: tuple[str, ...], shapes: tuple[Shape, ...]
 
 
 TURNED = tuple(_shape(16, 32, 8, f"_{turn}", turn=turn) for turn in ("a", "b", "ab"))
-BATCHED = (_shape(8, 32, 16, "_batch4", batch=4), _shape(4, 4, 4, "_batch1", batch=1), _shape(16, 16, 16, "_batch2_acc", batch=2, acc=True))
-ADDED = (_shape(16, 16, 16, "_acc", acc=True), _shape(8, 64, 32, "_acc", acc=True), _shape(1, 4, 2, "_acc", acc=True))
+BATCHED = (
+    _shape(8, 32, 16, "_batch4", batch=4),
+    _shape(4, 4, 4, "_batch1", batch=1),
+    _shape(16, 16, 16, "_batch2_acc", batch=2, acc=True),
+)
+ADDED = (
+    _shape(16, 16, 16, "_acc", acc=True),
+    _shape(8, 64, 32, "_acc", acc=True),
+    _shape(1, 4, 2, "_acc", acc=True),
+)
 PRECISIONS = tuple(_shape(16, 32, 64, f"_{p}", precision=p) for p in ("ieee", "tf32", "tf32x3"))
 
 

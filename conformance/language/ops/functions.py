@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.expression import expression
+from triton_porting_kit.conformance.language.expression import defaulted, expression
 from triton_porting_kit.conformance.language.rounding import from_float64
 from triton_porting_kit.conformance.language.shapes import DEEP, ODD, Shape, tile
 from triton_porting_kit.conformance.language.table import EXACT, WIDE, Op, Tolerance
@@ -18,10 +18,19 @@ from triton_porting_kit.conformance.language.values import samples
 SECTION = "Functions"
 SHAPES = (Shape("scalar", (300,), scalar=True), tile(1000), ODD, DEEP)
 
-NEAR = Tolerance(1.0, "what the best implementations promise: the exact result between two neighbours gives either")
-ROOT = Tolerance({"fp32": 1.5, "fp64": 1.5}, "a root and a quotient, each rounded: the root's half unit may become a whole one")
-ERF = Tolerance({"fp32": 1.0, "fp64": 2.0}, "one unit; in fp64 the oracle, the C library's, may be off by another")
-SIGMOID = Tolerance(3.0, "an exponential (1), a sum and a quotient (1/2 each), the first two halved or more by what follows")
+NEAR = Tolerance(
+    1.0, "what the best implementations promise: the exact result between two neighbours gives either"
+)
+ROOT = Tolerance(
+    {"fp32": 1.5, "fp64": 1.5},
+    "a root and a quotient, each rounded: the root's half unit may become a whole one",
+)
+ERF = Tolerance(
+    {"fp32": 1.0, "fp64": 2.0}, "one unit; in fp64 the oracle, the C library's, may be off by another"
+)
+SIGMOID = Tolerance(
+    3.0, "an exponential (1), a sum and a quotient (1/2 each), the first two halved or more by what follows"
+)
 
 
 def arguments(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
@@ -45,7 +54,7 @@ def arguments(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
 def function(name: str, oracle: Callable[..., Any], tolerance: Tolerance = NEAR, types: tuple[str, ...] = WIDE, form: str = "", **more: Any) -> Op:  # fmt: skip
     return expression(
         name, SECTION, form or f"tl.{name}(x)", oracle, types, shapes=SHAPES, inputs=arguments, tolerance=tolerance,
-        **({"refused": None if not form else ()} | more),
+        **defaulted(more, {"refused": None if not form else ()}),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.expression import expression
+from triton_porting_kit.conformance.language.expression import defaulted, expression
 from triton_porting_kit.conformance.language.ops.functions import arguments
 from triton_porting_kit.conformance.language.rounding import from_float64
 from triton_porting_kit.conformance.language.shapes import ODD, Shape, tile
@@ -20,9 +20,7 @@ SECTION = "libdevice"
 SHAPES = (Shape("scalar", (120,), scalar=True), tile(1000), ODD)
 TWO = Tolerance(2.0, "what the kit promises of libdevice")
 FOUR = Tolerance(4.0, "what the kit promises of powers and of gamma functions")
-WITH_ORACLE = Tolerance(
-    {"fp32": 2.0, "fp64": 3.0}, "2, and in fp64 one more for the oracle, the C library's"
-)
+WITH_ORACLE = Tolerance({"fp32": 2.0, "fp64": 3.0}, "2, and in fp64 one more for the oracle, the C library's")
 
 
 def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
@@ -35,19 +33,34 @@ def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
     return lambda x: np.array([one(v) for v in x.ravel()]).reshape(x.shape)
 
 
-def _lib(name: str, oracle: Callable[..., Any], tolerance: Tolerance = TWO, types: tuple[str, ...] = WIDE, count: int = 1, **more: Any) -> Op:
+def _lib(
+    name: str,
+    oracle: Callable[..., Any],
+    tolerance: Tolerance = TWO,
+    types: tuple[str, ...] = WIDE,
+    count: int = 1,
+    **more: Any,
+) -> Op:
     call = ", ".join("xyz"[:count])
     form = f"libdevice.{name}({call})"
     return expression(f"libdevice_{name}", SECTION, form, oracle, types, operands=("T",) * count, tolerance=tolerance,
-        **({"shapes": SHAPES, "inputs": arguments if count == 1 else _several, "refused": ()} | more))  # fmt: skip
+        **defaulted(more, {"shapes": SHAPES, "inputs": arguments if count == 1 else _several, "refused": ()}))  # fmt: skip
 
 
 def _several(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
     found = []
     for seed, kind in enumerate(kinds):
         random = np.random.default_rng(seed)
-        grid = np.concatenate([samples(kind, 13).astype(np.float64), random.standard_normal(500) * 10, 2.0 ** random.uniform(-30, 30, 200)])
-        found.append(from_float64(random.permutation(np.resize(grid, shape.count)), kind).reshape(shape.extents))
+        grid = np.concatenate(
+            [
+                samples(kind, 13).astype(np.float64),
+                random.standard_normal(500) * 10,
+                2.0 ** random.uniform(-30, 30, 200),
+            ]
+        )
+        found.append(
+            from_float64(random.permutation(np.resize(grid, shape.count)), kind).reshape(shape.extents)
+        )
     return tuple(found)
 
 
@@ -57,7 +70,9 @@ def _integers(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
 
 
 def _bits(function: Callable[[int, int], int]) -> Any:
-    return lambda x, kind: np.asarray(np.frompyfunc(lambda v: function(v % (1 << kind.bits), kind.bits), 1, 1)(x), object)
+    return lambda x, kind: np.asarray(
+        np.frompyfunc(lambda v: function(v % (1 << kind.bits), kind.bits), 1, 1)(x), object
+    )
 
 
 PI = np.longdouble("3.14159265358979323846264338327950288")

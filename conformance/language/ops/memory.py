@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.expression import addresses, distinct, expression
+from triton_porting_kit.conformance.language.expression import addresses, defaulted, distinct, expression
 from triton_porting_kit.conformance.language.shapes import Shape, block_of, tile
 from triton_porting_kit.conformance.language.table import ALL, FP8, Op
 from triton_porting_kit.conformance.language.types import Array, Kind, every_value
@@ -19,10 +19,12 @@ RANKS = (Shape("scalar", (16,), scalar=True), tile(1), tile(64), tile(17), tile(
 
 
 def _memory(*args: Any, **more: Any) -> Op:
-    return expression(*args, **({"inputs": distinct, "refused": ()} | more))
+    return expression(*args, **defaulted(more, {"inputs": distinct, "refused": ()}))
 
 
-def _stores(name: str, form: str, mask: str, where: Any, shapes: tuple[Shape, ...], types: tuple[str, ...] = ALL) -> Op:
+def _stores(
+    name: str, form: str, mask: str, where: Any, shapes: tuple[Shape, ...], types: tuple[str, ...] = ALL
+) -> Op:
     """What a masked store leaves alone keeps its bytes."""
 
     def build(kind: Kind, shape: Shape) -> Work:
@@ -36,7 +38,9 @@ def _stores(name: str, form: str, mask: str, where: Any, shapes: tuple[Shape, ..
             f"    tl.store(O + at, x, mask={every})\n"
         )
         stored = where(np.arange(values.size).reshape(values.shape))
-        return Work(source, ((values, kind),), (Result(kind, np.where(stored, values, before), initial=before),))
+        return Work(
+            source, ((values, kind),), (Result(kind, np.where(stored, values, before), initial=before),)
+        )
 
     return Op(name, SECTION, form, build, types, shapes)
 
@@ -77,7 +81,14 @@ def _hinted_store() -> Op:
         )
         return Work(source, ((values, kind),), (Result(kind, values),))
 
-    return Op("store_hints", SECTION, "tl.store(p, x, cache_modifier=..., eviction_policy=...)", build, ("i8", "fp16", "fp32"), STORE_HINTS)
+    return Op(
+        "store_hints",
+        SECTION,
+        "tl.store(p, x, cache_modifier=..., eviction_policy=...)",
+        build,
+        ("i8", "fp16", "fp32"),
+        STORE_HINTS,
+    )
 
 
 def _scatter() -> Op:
@@ -94,7 +105,14 @@ def _scatter() -> Op:
         expected[order.reshape(-1)] = values.reshape(-1)
         return Work(source, ((values, kind), (order, _i32())), (Result(kind, expected),))
 
-    return Op("scatter", SECTION, "tl.store(p + index, x)", build, ALL, (tile(1), tile(64), tile(17, 4), tile(2, 3, 8)))
+    return Op(
+        "scatter",
+        SECTION,
+        "tl.store(p + index, x)",
+        build,
+        ALL,
+        (tile(1), tile(64), tile(17, 4), tile(2, 3, 8)),
+    )
 
 
 def _i32() -> Kind:
@@ -116,7 +134,14 @@ def _every_pattern() -> Op:
         return Work(source, ((values, kind),), (Result(kind, values),))
 
     types = tuple(n for n in ALL if n in FP8 or n in ("i1", "i8", "u8", "i16", "u16", "fp16", "bf16"))
-    return Op("copy_every_value", SECTION, "tl.store(q, tl.load(p))", build, types, (Shape("every_value", (1 << 16,)),))
+    return Op(
+        "copy_every_value",
+        SECTION,
+        "tl.store(q, tl.load(p))",
+        build,
+        types,
+        (Shape("every_value", (1 << 16,)),),
+    )
 
 
 def _unread() -> Op:
@@ -133,7 +158,9 @@ def _unread() -> Op:
         )
         return Work(source, ((values, kind),), (Result(kind, values),))
 
-    return Op("masked_off", SECTION, "tl.load(nowhere, mask=False)", build, PLAIN, (tile(17), tile(60), tile(1)))
+    return Op(
+        "masked_off", SECTION, "tl.load(nowhere, mask=False)", build, PLAIN, (tile(17), tile(60), tile(1))
+    )
 
 
 OPS: tuple[Op, ...] = (

@@ -7,19 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.expression import Inputs, expression
+from triton_porting_kit.conformance.language.expression import Inputs, defaulted, expression
 from triton_porting_kit.conformance.language.shapes import ODD, Shape, tile
 from triton_porting_kit.conformance.language.table import EXACT, Op, Tolerance
 from triton_porting_kit.conformance.language.types import Array, Kind
 
 SECTION = "Random numbers"
 SEEDS = tuple(Shape(f"tile_64_seed{seed}", (64,), {"seed": seed}) for seed in (0, 1, 12345678901))
-SHAPES = (*SEEDS, Shape("tile_17x4", ODD.extents, {"seed": 5}), Shape("scalar", (20,), {"seed": 7}, scalar=True))
+SHAPES = (
+    *SEEDS,
+    Shape("tile_17x4", ODD.extents, {"seed": 5}),
+    Shape("scalar", (20,), {"seed": 7}, scalar=True),
+)
 ROUND = {32: (0xD2511F53, 0xCD9E8D57), 64: (0xD2E7470EE14C6C93, 0xCA5A826395121157)}
 KEY = {32: (0x9E3779B9, 0xBB67AE85), 64: (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)}
 
 
-def philox(seed: int, counter: tuple[int, int, int, int], bits: int = 32, rounds: int = 10) -> tuple[int, int, int, int]:
+def philox(
+    seed: int, counter: tuple[int, int, int, int], bits: int = 32, rounds: int = 10
+) -> tuple[int, int, int, int]:
     """Four words of a counter."""
     mask, (c0, c1, c2, c3) = (1 << bits) - 1, counter
     key = [seed & mask, seed >> 32 & mask if bits == 32 else 0]
@@ -60,12 +66,13 @@ def _numbers(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
 def _random(name: str, code: str, oracle: Callable[..., Any], results: tuple[str, ...], types: tuple[str, ...] = ("i32", "i64"),
     tolerance: Tolerance = EXACT, inputs: Inputs = _counters, **more: Any) -> Op:  # fmt: skip
     return expression(name, SECTION, code, oracle, types, results=results, inputs=inputs, refused=(), tolerance=tolerance,
-        **({"shapes": SHAPES} | more))  # fmt: skip
+        **defaulted(more, {"shapes": SHAPES}))  # fmt: skip
 
 
 FOUR = "r0, r1, r2, r3 = "
 NORMAL = Tolerance(
-    {"i32": 16, "i64": 16}, "two functions (1 each), a root and a product (1/2 each); near its zeros the sine's argument weighs more"
+    {"i32": 16, "i64": 16},
+    "two functions (1 each), a root and a product (1/2 each); near its zeros the sine's argument weighs more",
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.expression import Inputs, expression, small_numbers
+from triton_porting_kit.conformance.language.expression import defaulted, expression, small_numbers
 from triton_porting_kit.conformance.language.rounding import from_float64
 from triton_porting_kit.conformance.language.shapes import Shape, tile
 from triton_porting_kit.conformance.language.table import BITS, FLOAT, FP8, INTEGER, NUMBER, Op, Tolerance
@@ -33,7 +33,7 @@ def highest(kind: Kind) -> str:
 
 
 def _plain(*args: Any, **more: Any) -> Op:
-    return expression(*args, **({"inputs": small_numbers, "refused": (), "any_zero": True} | more))
+    return expression(*args, **defaulted(more, {"inputs": small_numbers, "refused": (), "any_zero": True}))
 
 
 def _large(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
@@ -46,7 +46,9 @@ def _large(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
 
 
 def _normal(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
-    return tuple(from_float64(np.random.default_rng(5).standard_normal(shape.extents), kind) for kind in kinds)
+    return tuple(
+        from_float64(np.random.default_rng(5).standard_normal(shape.extents), kind) for kind in kinds
+    )
 
 
 def _positive(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.expression import expression, small_numbers
+from triton_porting_kit.conformance.language.expression import defaulted, expression, small_numbers
 from triton_porting_kit.conformance.language.ops.reductions import LARGER, PRODUCT, _indexed, _large, _pair
 from triton_porting_kit.conformance.language.shapes import Shape, tile
 from triton_porting_kit.conformance.language.table import FLOAT, INTEGER, NUMBER, Op
@@ -64,12 +64,17 @@ def _running_pair(x: Array, y: Array, axis: int, reverse: bool) -> tuple[Array, 
     """The largest x so far, and the smallest y beside it."""
     x, y = (np.moveaxis(np.flip(v, axis) if reverse else v, axis, 0) for v in (x, y))
     found = [_pair(x[: k + 1], y[: k + 1], 0) for k in range(len(x))]
-    both = [np.moveaxis(np.array([pair[i] for pair in found], pair_type), 0, axis) for i, pair_type in enumerate((x.dtype, object))]
+    both = [
+        np.moveaxis(np.array([pair[i] for pair in found], pair_type), 0, axis)
+        for i, pair_type in enumerate((x.dtype, object))
+    ]
     return tuple(np.flip(v, axis) if reverse else v for v in both)  # type: ignore[return-value]
 
 
 def _plain(*args: Any, **more: Any) -> Op:
-    return expression(*args, **({"inputs": small_numbers, "refused": (), "any_zero": True, "shapes": SHAPES} | more))
+    return expression(
+        *args, **defaulted(more, {"inputs": small_numbers, "refused": (), "any_zero": True, "shapes": SHAPES})
+    )
 
 
 HALVES = {"fp16": "fp16", "bf16": "bf16"}

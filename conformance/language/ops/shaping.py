@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.expression import distinct, expression
+from triton_porting_kit.conformance.language.expression import defaulted, distinct, expression
 from triton_porting_kit.conformance.language.shapes import Shape, tile
 from triton_porting_kit.conformance.language.table import ALL, Op
 
@@ -17,7 +17,7 @@ EVERY_RANK = (tile(16), tile(4, 8), tile(2, 4, 8), tile(2, 1, 4, 2), tile(2, 2, 
 
 
 def _shape(*args: Any, **more: Any) -> Op:
-    return expression(*args, **({"inputs": distinct, "refused": ()} | more))
+    return expression(*args, **defaulted(more, {"inputs": distinct, "refused": ()}))
 
 
 def _permuted(*extents: int) -> tuple[Shape, ...]:
