@@ -234,6 +234,6 @@ def _numbered(order: Array, kind: Kind) -> Array:
     if kind.is_minifloat:
         finite = every_value(kind)
         finite = finite[np.isfinite(finite)]
-        return finite[order % finite.size]
+        return np.asarray(finite[order % finite.size])
     limit = {"i8": 128, "u8": 256, "bf16": 256, "fp16": 2048}.get(kind.name, 1 << 15)
     return np.asarray((order % limit).astype(kind.host))

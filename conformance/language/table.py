@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from triton_porting_kit.conformance.language.shapes import Shape
 from triton_porting_kit.conformance.language.types import KINDS, Kind
-from triton_porting_kit.conformance.language.work import Work
+from triton_porting_kit.conformance.language.work import Result, Work
 
 Release = tuple[int, int]
 
@@ -98,4 +100,18 @@ class Case:
         return f"{self.op.name}-{self.kind}"
 
     def work(self) -> Work:
+        """The kernel with its operands and results."""
         return self.op.build(self.kind, self.shape)
+
+    def refused_work(self) -> Work:
+        """The same for a type that the front end refuses: the kernel, with arguments that it would have."""
+        taken = KINDS[self.op.types[-1]]
+        work = self.op.build(taken, self.shape)
+
+        def own(kind: Kind) -> Kind:
+            return self.kind if kind is taken else kind
+
+        inputs = tuple((np.zeros(array.shape, own(kind).host), own(kind)) for array, kind in work.inputs)
+        results = tuple(Result(own(r.kind), np.zeros(r.values.shape, own(r.kind).host)) for r in work.results)
+        source = work.source.replace(taken.language, self.kind.language)
+        return Work(source, inputs, results, work.grid, work.options)

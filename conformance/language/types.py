@@ -166,7 +166,7 @@ def from_bits(patterns: Array, kind: Kind) -> Array:
     """The values of bit patterns in the `storage` type of `kind`."""
     if kind.name == "bf16":
         return (np.asarray(patterns, np.uint16).astype(np.uint32) << 16).view(np.float32)
-    return minifloat_values(kind)[patterns] if kind.is_minifloat else patterns
+    return np.asarray(minifloat_values(kind)[patterns]) if kind.is_minifloat else patterns
 
 
 def every_value(kind: Kind) -> Array:

@@ -42,10 +42,23 @@ def _values(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
 
 
 def _pairs_refused(target: str) -> tuple[str, ...]:
-    """The front end has no conversion between integers and the 8-bit floating-point types."""
+    """The front end has no conversion between integers and four of the 8-bit floating-point types."""
+    if target == "fp8e4b15":
+        return ()
     if target in FP8:
         return tuple(name for name in ALL if not KINDS[name].is_float)
-    return () if KINDS[target].is_float else FP8
+    return () if KINDS[target].is_float else FP8[:4]
+
+
+def _minifloat(x: Array, target: Kind) -> Array:
+    limit = 2 * target.largest
+    x = np.where(np.isfinite(x), np.clip(x, -limit, limit), x)
+    if target.name != "fp8e4b15":
+        return saturated(on_grid(x, target), target).astype(float)
+    down = on_grid(x, target, toward_zero=True)
+    # A number half-way between two goes away from zero: the next float64 is not half-way any more.
+    away = on_grid(np.nextafter(x, np.copysign(np.inf, x)), target)
+    return saturated(np.where(x == down, x, away), target).astype(float)
 
 
 def _to(target: Kind) -> Op:
@@ -55,7 +68,7 @@ def _to(target: Kind) -> Op:
         if target.bits == 1:
             return np.asarray((x != 0).astype(int))
         if target.is_minifloat:
-            return saturated(on_grid(x, target), target).astype(float)
+            return _minifloat(x.astype(float), target)
         if target.is_float:
             if kind.is_float:
                 return x
@@ -72,9 +85,8 @@ def _to(target: Kind) -> Op:
             with np.errstate(all="ignore"):
                 whole = np.trunc(x)
             return (whole >= target.lowest) & (whole < 2.0 ** (target.bits - target.is_signed))
-        if target.name == "fp8e4b15":  # without NaN; and which way a number half-way goes is open
-            steps = np.ldexp(x.astype(float), target.bias + target.precision - 2)
-            return ~np.isnan(x) & (np.abs(steps - np.trunc(steps)) != 0.5) & np.isfinite(x)
+        if target.name == "fp8e4b15":  # it has no NaN
+            return x == x
         return np.ones(x.shape, bool)
 
     return expression(
@@ -92,7 +104,7 @@ def _toward_zero(target: Kind) -> Op:
 
     return expression(
         f"to_{target}_rtz", SECTION, f'x.to({target.language}, fp_downcast_rounding="rtz")', exact,
-        ("fp32",), results=(target.name,), shapes=SHAPES[:3], inputs=_values, refused=("i32", target.name),
+        ("fp32",), results=(target.name,), shapes=SHAPES[:3], inputs=_values, refused=("i32",),
     )  # fmt: skip
 
 

@@ -65,4 +65,4 @@ REFUSED = list(language.refusals(compat.release())) if compat.release() == compa
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
 def test_front_end_refuses(case: Case) -> None:
     with pytest.raises(triton.compiler.errors.CompilationError):
-        running.launch(case.work(), running.active_device())
+        running.launch(case.refused_work(), running.active_device())
