@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops import functions, minifloats
+from triton_porting_kit.compiler.loops import functions, minifloats, shifts
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.program import Operation
 from triton_porting_kit.compiler.loops.tensors import FUNCTION_COST
@@ -72,6 +72,13 @@ def _integer_binary(name: str) -> Emit:
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
         a, b = values
         return [builder.binary(name, a, b)]
+
+    return emit
+
+
+def _shift(name: str) -> Emit:
+    def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
+        return [shifts.shift(builder, name, *values)]
 
     return emit
 
@@ -314,10 +321,11 @@ OPERATIONS: dict[str, Entry] = {
     **{
         f"arith.{n}": Entry(_integer_binary(f"arith.{n}"), 1)
         for n in (
-            "addi", "subi", "muli", "andi", "ori", "xori", "shli", "shrsi", "shrui",
+            "addi", "subi", "muli", "andi", "ori", "xori",
             "maxsi", "minsi", "maxui", "minui",
         )
     },
+    **{f"arith.{n}": Entry(_shift(f"arith.{n}"), 1) for n in ("shli", "shrsi", "shrui")},
     **{
         f"arith.{n}": Entry(_division(f"arith.{n}", signed=s), FUNCTION_COST)
         for n, s in (("divsi", True), ("remsi", True), ("divui", False), ("remui", False), ("ceildivsi", True),

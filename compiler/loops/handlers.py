@@ -10,9 +10,11 @@ from triton_porting_kit.compiler.loops import (
     control_flow,
     dots,
     host_calls,
+    maps,
     memory,
     microscaling,
     minifloats,
+    polls,
     rearrange,
     reductions,
     scans,
@@ -24,6 +26,7 @@ from triton_porting_kit.compiler.loops.lane_memory import zero
 from triton_porting_kit.compiler.loops.lowering import DEFERRED, Handler, Lowering
 from triton_porting_kit.compiler.loops.program import Def, Operation
 from triton_porting_kit.compiler.loops.tensors import (
+    Buffer,
     Elementwise,
     Range,
     Reindexed,
@@ -65,10 +68,13 @@ def _constant(lowering: Lowering, operation: Operation) -> None:
     attribute = operation.required("value")
     element = definition.type.element
     if definition.type.is_tensor:
-        if not attribute.is_splat:
-            raise operation.unsupported("a tensor constant whose elements differ", "build it with tl.arange")
         shape = definition.type.shape
         assert shape is not None
+        if not attribute.is_splat:
+            table = Buffer(shape, element, lowering.data.tensor(attribute, shape, element))
+            table.shared = True  # it is part of the object file
+            lowering.define(definition, table)
+            return
         literal = _scalar_literal(str(attribute))
         lowering.define(definition, Splat(shape, _scalar_constant(lowering, literal, element), element))
         return
@@ -240,6 +246,7 @@ _DEFERRED: dict[str, Handler] = {
     "tpk.range": _range,
     "tpk.load": memory.load,
     "tpk.gather": memory.gather,
+    "tpk.map": maps.map_elements,
     "tpk.join": rearrange.join,
     "tpk.split": rearrange.split,
     "tpk.unpack": microscaling.unpack,
@@ -262,6 +269,7 @@ HANDLERS: dict[str, Handler] = {
     "tpk.scatter": memory.scatter,
     "tpk.atomic_rmw": atomics.read_modify_write,
     "tpk.atomic_cas": atomics.compare_and_swap,
+    "tpk.atomic_poll": polls.poll,
     "tensor.concat": rearrange.concat,
     "tpk.gather_along": rearrange.gather_along,
     "tpk.histogram": rearrange.histogram,

@@ -117,8 +117,9 @@ def scatter(lowering: Lowering, operation: Operation) -> None:
 
 
 def getelementptr(lowering: Lowering, operation: Operation) -> None:
-    """Scalar pointer arithmetic: base and one i64 index."""
-    base, index = (lowering.scalar(operand) for operand in operation.operands)
+    """Scalar pointer arithmetic: base and one i64 index, which upstream passes may have made an attribute."""
+    base, *indices = (lowering.scalar(operand) for operand in operation.operands)
+    index = indices[0] if indices else lowering.builder.i64(operation.integers("rawConstantIndices")[0])
     element = str(operation.required("elem_type").value)
     pointer = lowering.builder.address(base, [index], element)
     lowering.scalars[operation.results[0]] = pointer

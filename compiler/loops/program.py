@@ -146,7 +146,7 @@ class _Reader:
     def append(self, handle: Any, block: Block) -> None:
         """Read an operation, or those of the function that it calls, to the end of `block`."""
         operation = self.operation(handle, block, len(block.operations))
-        if operation.name != "func.call":
+        if operation.name not in ("func.call", "tpk.call"):
             block.operations.append(operation)
             return
         name = handle.attributes["callee"].value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from triton_porting_kit.toolchain.mlir import ir
@@ -10,6 +11,7 @@ from triton_porting_kit.toolchain.mlir import ir
 from .diagnostics import fail
 from .elementwise import extern_elementwise, map_elementwise
 from .matmuls import dot
+from .regions import with_region
 from .rewriter import Rewriter
 from .scaled_dots import dot_scaled
 
@@ -22,11 +24,30 @@ def _renamed(name: str, *kept: str) -> Handler:
 
     def handler(rewriter: Rewriter, operation: Any) -> None:
         attributes = {key: operation.attributes[key] for key in kept if key in operation.attributes}
-        kinds = [result.type for result in operation.results]
-        created = rewriter.emitter.before(operation).op(name, list(operation.operands), kinds, attributes)
-        rewriter.replace(operation, *created.results)
+        _moved(rewriter, operation, name, attributes)
 
     return handler
+
+
+def _moved(rewriter: Rewriter, operation: Any, name: str, attributes: dict[str, Any]) -> None:
+    """The operation `name` with the same operands; where their elements are pointers, with their addresses."""
+    emitter, types = rewriter.emitter.before(operation), rewriter.types
+    operands = [rewriter.plain(value) for value in operation.operands]
+    infos = [types.info(result) for result in operation.results]
+    kinds = [
+        types.shaped(info.shape, types.i64) if info.is_pointer else result.type
+        for info, result in zip(infos, operation.results, strict=True)
+    ]
+    created = emitter.op(name, operands, kinds, attributes).results
+    rewriter.replace(
+        operation,
+        *(
+            emitter.value("llvm.inttoptr", [value], types.pointer)
+            if info.is_pointer and info.shape is None
+            else value
+            for info, value in zip(infos, created, strict=True)
+        ),
+    )
 
 
 def _make_range(rewriter: Rewriter, operation: Any) -> None:
@@ -44,32 +65,15 @@ def _splat(rewriter: Rewriter, operation: Any) -> None:
 
 def _unsplat(rewriter: Rewriter, operation: Any) -> None:
     emitter = rewriter.emitter.before(operation)
-    rewriter.replace(operation, emitter.extract(operation.operands[0]))
+    element = emitter.extract(rewriter.plain(operation.operands[0]))
+    if rewriter.types.info(operation.results[0]).is_pointer:
+        element = emitter.value("llvm.inttoptr", [element], rewriter.types.pointer)
+    rewriter.replace(operation, element)
 
 
 def _reshaped(rewriter: Rewriter, operation: Any) -> None:
     rewriter.emitter.before(operation)
     rewriter.replace(operation, rewriter.apply_shape(operation, operation.operands[0]))
-
-
-def _with_region(name: str, *kept: str) -> Handler:
-    """An operation whose combining region is taken over, with its terminator as tpk.yield."""
-
-    def handler(rewriter: Rewriter, operation: Any) -> None:
-        attributes = {key: operation.attributes[key] for key in kept if key in operation.attributes}
-        kinds = [result.type for result in operation.results]
-        created = rewriter.emitter.before(operation).op(
-            name, list(operation.operands), kinds, attributes, regions=1
-        )
-        block = operation.regions[0].blocks[0]
-        end = block.operations[len(block.operations) - 1]
-        emitter = rewriter.emitter.before(end)
-        emitter.op("tpk.yield", list(end.operands), [])
-        end.operation.erase()
-        block.append_to(created.regions[0])
-        rewriter.replace(operation, *created.results)
-
-    return handler
 
 
 def _clampf(rewriter: Rewriter, operation: Any) -> None:
@@ -120,10 +124,7 @@ def _bitcast(rewriter: Rewriter, operation: Any) -> None:
 
 
 def _cat(rewriter: Rewriter, operation: Any) -> None:
-    emitter = rewriter.emitter.before(operation)
-    kind = operation.results[0].type
-    result = emitter.value("tensor.concat", list(operation.operands), kind, {"dim": emitter.integer(0)})
-    rewriter.replace(operation, result)
+    _moved(rewriter, operation, "tensor.concat", {"dim": rewriter.emitter.integer(0)})
 
 
 def _int_to_ptr(rewriter: Rewriter, operation: Any) -> None:
@@ -141,7 +142,7 @@ def _ptr_to_int(rewriter: Rewriter, operation: Any) -> None:
 
 
 def _drop(rewriter: Rewriter, operation: Any) -> None:
-    """Hints, and barriers: a program is one thread."""
+    """Hints; barriers: a program is one thread; waits for the kernel before, which has ended: streams are in order."""
     rewriter.replace(operation)
 
 
@@ -184,8 +185,8 @@ HANDLERS: dict[str, Handler] = {
     "tt.trans": _reshaped,
     "tt.dot": dot,
     "tt.dot_scaled": dot_scaled,
-    "tt.reduce": _with_region("tpk.reduce", "axis"),
-    "tt.scan": _with_region("tpk.scan", "axis", "reverse"),
+    "tt.reduce": partial(with_region, name="tpk.reduce", kept=("axis",)),
+    "tt.scan": partial(with_region, name="tpk.scan", kept=("axis", "reverse")),
     "tt.clampf": _clampf,
     "tt.mulhiui": _mulhiui,
     "tt.precise_sqrt": _renamed("math.sqrt"),
@@ -206,5 +207,7 @@ HANDLERS: dict[str, Handler] = {
     "tt.print": _print,
     "ttg.barrier": _drop,
     "gpu.barrier": _drop,
+    "tt.grid_dependency_wait": _drop,
+    "tt.grid_dependency_launch_dependents": _drop,
     "llvm.intr.assume": _drop,
 }

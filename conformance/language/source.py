@@ -14,9 +14,12 @@ from triton.language.extra import libdevice
 
 
 @functools.cache
-def make_kernel(source: str) -> Any:
-    """The `@triton.jit` function that `source` defines: its undecorated one. A source is read once per process."""
-    return _define(source, {})
+def make_kernel(source: str, **functions: Any) -> Any:
+    """The `@triton.jit` function that `source` defines: its undecorated one. A source is read once per process.
+
+    `functions`: other `@triton.jit` functions, by the names by which it calls them.
+    """
+    return _define(source, functions)
 
 
 def make_batch(kernels: Mapping[str, Any], calls: str) -> Any:
