@@ -235,28 +235,38 @@ def functions() -> dict[str, Function]:
     return {row.name: row for row in _rows()}
 
 
-SYMBOL_PREFIX = "tpk."
-"""Of the symbols by which kernels compiled for the kit name the functions: ``tpk.erfinv``, for every overload."""
+def symbol(function: Function, overload: Overload) -> str:
+    """The symbol by which kernels compiled for the kit name an overload, as ``tpk.erfinv``."""
+    return f"tpk.{_name(function, overload)}"
+
+
+def _name(function: Function, overload: Overload) -> str:
+    """Integers have no sign in MLIR: functions on which it matters have another name for unsigned ones."""
+    both = {operand[0] for one in function.overloads for operand in one.operands[:1]}
+    return f"u{function.meaning}" if both == {"i", "u"} and overload.operands[0][0] == "u" else function.meaning
+
 
 _HIP_NAMES = {
     "pown": "pow", "i0": "cyl_bessel_i0", "i1": "cyl_bessel_i1", "popcount": "popc", "iabs": "abs", "fabs": "abs",
-    "fast_fdividef": "fast_dividef",
+    "fast_fdividef": "fast_dividef", "isfinite": "finitef",
 }  # fmt: skip
+_HIP_FORMS = (
+    "__ocml_{}_f16", "__ocml_{}_f32", "__ocml_{}_f64", "__ockl_{}_u32", "__ockl_{}_u64", "__triton_hip_{}",
+)  # fmt: skip
 
 
 @cache
-def symbols() -> dict[str, Function]:
-    """The functions by every symbol of theirs: the kit's, CUDA's (``__nv_erfinvf``) and AMD's (``__ocml_erf_f32``)."""
-    found = {f"{SYMBOL_PREFIX}{name}": row for name, row in functions().items()}
+def symbols() -> dict[str, str]:
+    """What every symbol means: the kit's, CUDA's (``__nv_erfinvf``), AMD's (``__ocml_erf_f32``), upstream's."""
+    found: dict[str, str] = {}
     for row in functions().values():
-        found.update({f"__nv_{overload.symbol}": row for overload in row.overloads})
-        for symbol in _HIP_FORMS:
-            found[symbol.format(row.name)] = row
+        for overload in row.overloads:
+            meaning = _name(row, overload)
+            found[symbol(row, overload)] = meaning
+            found[f"__nv_{overload.symbol}"] = meaning
+        if row.in_upstream:
+            found[row.meaning] = row.meaning
+        found.update({form.format(row.name): row.meaning for form in _HIP_FORMS})
     for hip, name in _HIP_NAMES.items():
-        for symbol in _HIP_FORMS:
-            found[symbol.format(hip)] = functions()[name]
-    found.update(__ocml_isfinite_f32=functions()["finitef"], __ocml_isfinite_f64=functions()["isfinited"])
+        found.update({form.format(hip): functions()[name].meaning for form in _HIP_FORMS})
     return found
-
-
-_HIP_FORMS = ("__ocml_{}_f32", "__ocml_{}_f64", "__ockl_{}_u32", "__ockl_{}_u64", "__triton_hip_{}")

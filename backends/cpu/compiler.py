@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 from triton.backends.compiler import GPUTarget
@@ -42,5 +43,10 @@ class CPUBackend(PipelineBackend):
         target = CpuTarget.of(options.cpu_triple, options.cpu_name, options.cpu_features)
         return cpu_pipeline(target, fuse_multiply_add=options.enable_fp_fusion)
 
+    def libdevice(self) -> ModuleType:
+        from triton_porting_kit.backends.cpu import libdevice
+
+        return libdevice
+
     def version(self) -> str:
-        return f"{__version__}-{source_digest('triton_porting_kit.compiler')}-{toolchain_versions()}"
+        return f"{__version__}-{source_digest('triton_porting_kit.compiler')}-{source_digest('triton_porting_kit.backends.cpu')}-{toolchain_versions()}"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import functions
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.module_data import ModuleData
 from triton_porting_kit.compiler.loops.program import Operation
 from triton_porting_kit.compiler.loops.tensors import FUNCTION_COST
 
@@ -22,6 +23,8 @@ class Mode:
 
     fuse_multiply_add: bool
     has_scalef: bool
+    data: ModuleData | None = None
+    """Where what is called is declared; functions that call need it."""
 
 
 Emit = Callable[[LoopBuilder, Mode, Operation, list[Value]], list[Value]]
@@ -236,9 +239,10 @@ def _negate(builder: LoopBuilder, mode: Mode, operation: Operation, values: list
     return [builder.pure(f"arith.negf {value.name} : {value.type}", value.type, (value,))]
 
 
-def _reciprocal_root(
+def reciprocal_root(
     builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]
 ) -> list[Value]:
+    """1 / sqrt(x)."""
     (wide,) = _wide_operands(builder, operation, values)
     root = builder.pure(f"math.sqrt {wide.name} : {wide.type}", wide.type, (wide,))
     result = builder.binary("arith.divf", builder.constant(1.0, wide.type), root)
@@ -290,6 +294,6 @@ OPERATIONS: dict[str, Entry] = {
     },
     "math.absf": Entry(_absolute, 1),
     "math.absi": Entry(lambda b, m, o, v: [b.pure(f"math.absi {v[0].name} : {v[0].type}", v[0].type, v)], 1),
-    "math.rsqrt": Entry(_reciprocal_root, FUNCTION_COST),
+    "math.rsqrt": Entry(reciprocal_root, FUNCTION_COST),
     "tpk.clampf": Entry(_clamp, 2),
 }  # fmt: skip

@@ -8,7 +8,8 @@ from typing import Any
 from triton_porting_kit.toolchain.mlir import ir
 
 from .diagnostics import fail
-from .elementwise import extern_elementwise, map_elementwise
+from .elementwise import map_elementwise
+from .libraries import extern_elementwise
 from .rewriter import Rewriter
 
 _PRECISION = {0: "tf32", 1: "tf32x3", 2: "ieee", 3: "bf16x3", 4: "bf16x6"}
