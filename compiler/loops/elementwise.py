@@ -57,20 +57,6 @@ def _float_unary(name: str) -> Emit:
     return emit
 
 
-def _function(function: Callable[[LoopBuilder, Value, bool], Value], fallback: str) -> Emit:
-    """A function with code of ours for f32 (and the 16-bit types through it); others go to the C library."""
-
-    def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
-        (wide,) = _wide_operands(builder, operation, values)
-        if wide.element == "f32":
-            result = function(builder, wide, mode.has_scalef)
-        else:
-            result = builder.pure(f"{fallback} {wide.name} : {wide.type}", wide.type, (wide,))
-        return [narrow(builder, result, _result_element(operation))]
-
-    return emit
-
-
 def _integer_binary(name: str) -> Emit:
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
         a, b = values
@@ -279,15 +265,7 @@ OPERATIONS: dict[str, Entry] = {
         f"arith.{n}": Entry(_cast(f"arith.{n}"), 1)
         for n in ("extf", "truncf", "extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi", "fptoui", "bitcast")
     },
-    "math.exp": Entry(_function(functions.exp, "math.exp"), FUNCTION_COST),
-    "math.exp2": Entry(_function(functions.exp2, "math.exp2"), FUNCTION_COST),
-    **{
-        f"math.{n}": Entry(_float_unary(f"math.{n}"), FUNCTION_COST)
-        for n in (
-            "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "tanh", "sinh", "cosh", "asin", "acos",
-            "atan", "erf", "cbrt", "asinh", "acosh", "atanh", "powf", "atan2", "sqrt",
-        )
-    },
+    "math.sqrt": Entry(_float_unary("math.sqrt"), FUNCTION_COST),
     **{
         f"math.{n}": Entry(_float_unary(f"math.{n}"), 1)
         for n in ("floor", "ceil", "round", "roundeven", "trunc", "copysign", "fma")

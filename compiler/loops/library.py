@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from triton_porting_kit.compiler.loops import bit_functions, elementwise
+from triton_porting_kit.compiler.loops import bit_functions, elementary, elementwise
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.elementwise import Emit, Entry, Mode, narrow, widen
 from triton_porting_kit.compiler.loops.expressions import Lanes
@@ -75,6 +75,47 @@ def call(builder: LoopBuilder, mode: Mode, routine: str, element: str, operands:
     return result
 
 
+def _single(function: Callable[..., Lanes], name: str, *, scalef: bool = False) -> Emit:
+    """A function written out for single precision; the host's routine in double precision."""
+    routine = _routine(name)
+
+    def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
+        operands = _wide(builder, operation, values)
+        if any(operand.element != "f32" for operand in operands):
+            return routine(builder, mode, operation, values)
+        lanes = [Lanes(builder, operand) for operand in operands]
+        result = function(*lanes, mode.has_scalef) if scalef else function(*lanes)
+        return [narrow(builder, result.value, operation.results[0].type.element)]
+
+    return emit
+
+
+def _circular(function: Callable[[Lanes], Lanes], name: str) -> Emit:
+    """Sine or cosine: large arguments, which are rare, are the host's."""
+    routine = _routine(name)
+
+    def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
+        (operand,) = _wide(builder, operation, values)
+        if operand.element != "f32":
+            return routine(builder, mode, operation, values)
+        x = Lanes(builder, operand)
+        result = function(x)
+        large = x.absolute() >= elementary.CIRCULAR_LIMIT
+        some = large.value
+        if large.value.is_vector:
+            text = f"vector.reduction <or>, {some.name} : {some.type} into i1"
+            some = builder.pure(text, "i1", (some,))
+
+        def exactly() -> list[Value]:
+            other = call(builder, mode, f"{_PREFIX}{name}_f32", "f32", [operand])
+            return [builder.select(large.value, other, result.value)]
+
+        (value,) = builder.if_else(some, exactly, lambda: [result.value])
+        return [narrow(builder, value, operation.results[0].type.element)]
+
+    return emit
+
+
 def _conversion(name: str) -> Emit:
     rounding, element, unsigned = bit_functions.CONVERSIONS[name]
     return _written(
@@ -92,7 +133,7 @@ _DIRECTED = (
     "ull2float", "ll2double", "ull2double",
 )  # fmt: skip
 _ROUTINES = (
-    "nextafter", "ldexp", "ilogb", "logb", "exp10", "sinpi", "cospi", "rcbrt", "fmod", "remainder", "fdim", "hypot",
+    "nextafter", "ldexp", "ilogb", "logb", "sinpi", "cospi", "rcbrt", "fmod", "remainder", "fdim", "hypot",
     "rhypot", "norm3d", "rnorm3d", "norm4d", "rnorm4d", "erfcx", "erfinv", "erfcinv", "normcdf", "normcdfinv",
     "tgamma", "lgamma", "j0", "j1", "y0", "y1", "jn", "yn", "cyl_bessel_i0", "cyl_bessel_i1",
 )  # fmt: skip
@@ -102,6 +143,7 @@ FUNCTIONS: dict[str, Emit] = {
     **{name: _conversion(name) for name in bit_functions.CONVERSIONS},
     **{f"{name}_{mode}": _routine(f"{name}_{mode}") for name in _DIRECTED for mode in ("rz", "rd", "ru")},
     **{name: _routine(name) for name in _ROUTINES},
+    "exp10": _single(elementary.exp10, "exp10", scalef=True),
     "rsqrt_rn": elementwise.reciprocal_root,
 }
 """What ``tpk.function`` becomes, by its name."""
@@ -120,14 +162,23 @@ def _function(
 
 
 _MATH_ROUTINES = (
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
-    "cosh", "tanh", "asinh", "acosh", "atanh", "cbrt", "erf", "erfc", "atan2",
+    "expm1", "log1p", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "cbrt", "erfc", "atan2",
 )  # fmt: skip
 
 OPERATIONS: dict[str, Entry] = {
     **elementwise.OPERATIONS,
     **{f"math.{name}": Entry(_routine(name), FUNCTION_COST) for name in _MATH_ROUTINES},
-    "math.powf": Entry(_routine("pow"), FUNCTION_COST),
+    **{
+        f"math.{name}": Entry(_single(getattr(elementary, name), name), FUNCTION_COST)
+        for name in ("log", "log2", "log10")
+    },
+    **{
+        f"math.{name}": Entry(_single(getattr(elementary, name), name, scalef=True), FUNCTION_COST)
+        for name in ("exp", "exp2", "tanh", "erf")
+    },
+    "math.sin": Entry(_circular(elementary.sin, "sin"), FUNCTION_COST),
+    "math.cos": Entry(_circular(elementary.cos, "cos"), FUNCTION_COST),
+    "math.powf": Entry(_single(elementary.pow, "pow"), FUNCTION_COST),
     "math.fpowi": Entry(_routine("powi"), FUNCTION_COST),
     "tpk.function": Entry(_function, FUNCTION_COST),
 }
