@@ -69,7 +69,9 @@ def _logarithm(x: Lanes, per_unit: float, per_octave: float) -> Lanes:
     e = exponent.cast("arith.sitofp", "f32")
     e = tiny.select(e - 23.0, e)
     square = f * f
-    rest = f * square * polynomial(f, _LOG)
+    # What rounding took from the square: without it log2 is a hair more than a unit off.
+    square_rest = f.fma(f, -square)
+    rest = square_rest.fma(-0.5, f * square * polynomial(f, _LOG))
     rest = square.fma(-0.5, rest)
     octave, octave_rest = _parts(per_octave, 16)
     unit, unit_rest = _parts(per_unit, 24)
@@ -116,12 +118,18 @@ def _circular(x: Lanes, quarters: int) -> Lanes:
     count = (wide * (2 / math.pi)).unary("math.roundeven")
     rest = (-count).fma(_HALF_PI_REST, (-count).fma(_HALF_PI, wide))
     r = rest.cast("arith.truncf", "f32")
+    r_rest = (rest - r.cast("arith.extf", "f64")).cast("arith.truncf", "f32")
     quadrant = count.cast("arith.fptosi", "i32")
     if quarters:
         quadrant = quadrant + quarters
     square = r * r
-    sine = (r * square).fma(polynomial(square, _SIN), r)
-    cosine = square.fma((square).fma(polynomial(square, _COS), -0.5), 1.0)
+    sine = (r * square).fma(polynomial(square, _SIN), square.fma(-0.5, 1.0) * r_rest) + r
+    # 1 - r^2/2 in two parts: what rounding takes from it, and from the square, belongs to the small terms.
+    half = square * 0.5
+    upper = 1.0 - half
+    lower = (1.0 - upper) - half
+    lower = r.fma(r, -square).fma(-0.5, r.fma(-r_rest, lower))
+    cosine = (square * square).fma(polynomial(square, _COS), lower) + upper
     value = (quadrant & 1).equals(0).select(sine, cosine)
     return (value.pattern() ^ ((quadrant & 2) << 30)).pattern()
 
@@ -179,7 +187,14 @@ def erf(x: Lanes, has_scalef: bool) -> Lanes:
     square = x * x
     small = x.fma(polynomial(square, _ERF), x)
     bounded = (size > 4.0).select(4.0, size)
-    large = 1.0 - exp(bounded * polynomial(bounded, _LOG_ERFC), has_scalef)
+    # The logarithm of erfc with what rounding takes from its last sum and product.
+    most = bounded * polynomial(bounded, _LOG_ERFC[:-1])
+    factor = most + _LOG_ERFC[-1]
+    factor_rest = (_LOG_ERFC[-1] - factor) + most
+    logarithm = bounded * factor
+    rest = bounded.fma(factor_rest, bounded.fma(factor, -logarithm))
+    complement = exp(logarithm, has_scalef)
+    large = 1.0 - complement.fma(rest, complement)
     return (size < 1.0).select(small, large.with_sign_of(x))
 
 
