@@ -199,7 +199,7 @@ def _elementary() -> Iterator[Function]:
         yield _real(name, theme, operands, ulp=two)
 
 
-_NEAR_ZEROS = "or 2^-23 of its size between two zeros (2^-52 in float64), whichever is more"
+_NEAR_ZEROS = "or 2⁻⁶⁰·√(2/πx), which counts near zeros in float64"
 
 
 def _special() -> Iterator[Function]:

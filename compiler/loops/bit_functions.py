@@ -149,6 +149,11 @@ def rcp_rn(x: Lanes) -> Lanes:
     return 1.0 / x
 
 
+def rsqrt_rn(x: Lanes) -> Lanes:
+    """Rounded correctly: no root of a float32 is so near to the middle of two that double precision errs."""
+    return (1.0 / x.cast("arith.extf", "f64").unary("math.sqrt")).cast("arith.truncf", "f32")
+
+
 _ROUNDING = {"rn": "math.roundeven", "rz": "math.trunc", "rd": "math.floor", "ru": "math.ceil"}
 
 

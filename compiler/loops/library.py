@@ -126,7 +126,7 @@ def _conversion(name: str) -> Emit:
 _BITS = (
     "clz", "popc", "ffs", "brev", "byte_perm", "mulhi", "umulhi", "mul24", "umul24", "sad", "usad", "hadd", "uhadd",
     "rhadd", "urhadd", "isnan", "isinf", "isfinite", "signbit", "saturatef", "hiloint2double", "double2loint",
-    "double2hiint", "rcp64h", "add_rn", "sub_rn", "mul_rn", "rcp_rn", "llrint", "llround",
+    "double2hiint", "rcp64h", "add_rn", "sub_rn", "mul_rn", "rcp_rn", "rsqrt_rn", "llrint", "llround",
 )  # fmt: skip
 _DIRECTED = (
     "add", "sub", "mul", "div", "rcp", "sqrt", "fma", "double2float", "int2float", "uint2float", "ll2float",
@@ -144,7 +144,6 @@ FUNCTIONS: dict[str, Emit] = {
     **{f"{name}_{mode}": _routine(f"{name}_{mode}") for name in _DIRECTED for mode in ("rz", "rd", "ru")},
     **{name: _routine(name) for name in _ROUTINES},
     "exp10": _single(elementary.exp10, "exp10", scalef=True),
-    "rsqrt_rn": elementwise.reciprocal_root,
 }
 """What ``tpk.function`` becomes, by its name."""
 

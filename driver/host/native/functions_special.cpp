@@ -156,7 +156,7 @@ void addSpecialFunctions(std::vector<Routine> &routines) {
   widened<[](auto x) { return erfinv(x); }>(routines, "erfinv");
   widened<[](auto x) { return erfcinv(x); }>(routines, "erfcinv");
   widened<[](auto x) { return normcdf(x); }>(routines, "normcdf");
-  widened<[](auto x) { return decltype(x)(-1 / rootOfHalf) * erfcinv(2 * x); }>(routines, "normcdfinv");
+  widened<[](auto x) { return 0 - decltype(x)(1 / rootOfHalf) * erfcinv(2 * x); }>(routines, "normcdfinv");
   widened<[](auto x) { return std::tgamma(x); }>(routines, "tgamma");
   widest<[](long double x) { return logGamma(x); }>(routines, "lgamma");
   widened<[](auto x) { return besselI0(x); }>(routines, "cyl_bessel_i0");

@@ -13,7 +13,7 @@ from mpmath import mp, mpf
 Array = np.ndarray[Any, Any]
 Exact = Callable[..., Any]
 
-mp.prec = 240  # erfc of 38 is 1 less 1e-629 parts: what subtracts does so with bits to spare
+mp.prec = 180
 
 
 def _log1p(x: Any) -> Any:
@@ -21,6 +21,8 @@ def _log1p(x: Any) -> Any:
 
 
 def _erfcx(x: Any) -> Any:
+    if x > 1e9:  # two terms of the asymptotic expansion are enough, and erfc would need billions of digits
+        return (1 - 1 / (2 * x * x)) / (x * mpmath.sqrt(mp.pi))
     return mpmath.exp(x * x) * mpmath.erfc(x)
 
 
@@ -136,6 +138,98 @@ EXACT: dict[str, Exact] = {
     "cyl_bessel_i1": lambda x: mpmath.besseli(1, x),
 }
 """Functions that are not exact, for finite operands in their domain."""
+
+
+# --- operands ------------------------------------------------------------------------------------
+
+Sampler = Callable[[np.random.Generator, int, bool], Array]
+"""Operands in float64 for a generator, a count, and whether they are for double precision."""
+
+
+def _between(single: tuple[float, float], double: tuple[float, float] | None = None) -> Sampler:
+    def draw(random: np.random.Generator, count: int, is_double: bool) -> Array:
+        return random.uniform(*(double or single) if is_double else single, count)
+
+    return draw
+
+
+def _magnitudes(lowest: float, highest: float | None = None, *, signed: bool = True) -> Sampler:
+    """Of every size from 2**lowest to 2**highest (by default nearly the largest number)."""
+
+    def draw(random: np.random.Generator, count: int, is_double: bool) -> Array:
+        top = (1000.0 if is_double else 126.0) if highest is None else highest
+        bottom = max(lowest, -1070.0 if is_double else -145.0)
+        values: Array = 2.0 ** random.uniform(bottom, top, count)
+        return values * random.choice([-1.0, 1.0], count) if signed else values
+
+    return draw
+
+
+def _mixed(*samplers: Sampler) -> Sampler:
+    def draw(random: np.random.Generator, count: int, is_double: bool) -> Array:
+        parts = [sampler(random, count // len(samplers) + 1, is_double) for sampler in samplers]
+        return np.concatenate(parts)[:count]
+
+    return draw
+
+
+def _moved(sampler: Sampler, center: float) -> Sampler:
+    return lambda random, count, is_double: center + sampler(random, count, is_double)
+
+
+_ALL = _mixed(_between((-10, 10)), _magnitudes(-1080))
+_POSITIVE = _mixed(_between((0.3, 3)), _magnitudes(-1080, signed=False))
+_UNIT = _mixed(_between((-1, 1)), _magnitudes(-80, 0), _moved(_magnitudes(-20, -1, signed=False), -1.0))
+_ANGLES = _mixed(_between((-100, 100)), _magnitudes(-40))
+_WAVES = _mixed(_between((-60, 60)), _magnitudes(-30, 11))
+_POSITIVE_WAVES = _mixed(_between((0.01, 60)), _magnitudes(-30, 11, signed=False))
+_FACTORS = _magnitudes(-100, 100)
+
+SAMPLES: dict[str, Sampler] = {
+    "exp": _between((-104, 89), (-746, 710)),
+    "exp2": _between((-150, 128.5), (-1075, 1024.5)),
+    "exp10": _between((-45.5, 38.7), (-324, 308.4)),
+    "expm1": _mixed(_between((-20, 89), (-40, 710)), _magnitudes(-60, 2)),
+    "log1p": _mixed(_between((-1, 3)), _magnitudes(-60, 0), _magnitudes(0, signed=False)),
+    "sin": _ANGLES,
+    "cos": _ANGLES,
+    "tan": _ANGLES,
+    "sinpi": _mixed(_between((-4, 4)), _magnitudes(-60, 50)),
+    "cospi": _mixed(_between((-4, 4)), _magnitudes(-60, 50)),
+    "sinh": _mixed(_between((-89.5, 89.5), (-711, 711)), _magnitudes(-60, 2)),
+    "cosh": _between((-89.5, 89.5), (-711, 711)),
+    "tanh": _mixed(_between((-10, 10), (-20, 20)), _magnitudes(-60, 3)),
+    "acosh": _mixed(_moved(_magnitudes(-20, 10, signed=False), 1.0), _magnitudes(0, signed=False)),
+    "pow": _FACTORS,
+    "erf": _mixed(_between((-4.5, 4.5), (-6, 6)), _magnitudes(-60, 1)),
+    "erfc": _between((-4, 10.1), (-6, 26.6)),
+    "erfcx": _mixed(_between((-9.3, 30), (-26.6, 30)), _magnitudes(-60, signed=False)),
+    "erfcinv": _mixed(_between((0, 2)), _magnitudes(-1080, 0, signed=False)),
+    "normcdf": _between((-14.2, 6), (-38.4, 9)),
+    "normcdfinv": _mixed(
+        _between((0, 1)), _magnitudes(-1080, -1, signed=False), _moved(_magnitudes(-20, -2), 0.5)
+    ),
+    "tgamma": _mixed(_between((-38, 35.1), (-171, 171.7)), _between((-5, 5))),
+    "lgamma": _mixed(_between((-40, 40)), _between((-3, 4)), _magnitudes(-60, 120, signed=False)),
+    "cyl_bessel_i0": _mixed(_between((-91, 91), (-713, 713)), _between((-40, 40))),
+    "cyl_bessel_i1": _mixed(_between((-91, 91), (-713, 713)), _between((-40, 40)), _magnitudes(-60, 0)),
+    **dict.fromkeys(("log", "log2", "log10", "sqrt", "rsqrt", "rsqrt_rn"), _POSITIVE),
+    **dict.fromkeys(("asin", "acos", "atanh", "erfinv"), _UNIT),
+    **dict.fromkeys(("j0", "j1", "jn"), _WAVES),
+    **dict.fromkeys(("y0", "y1", "yn"), _POSITIVE_WAVES),
+}
+"""Operands in the domain of a function, where its results are finite or overflow; others take any number."""
+
+
+def samples(name: str, count: int, kind: str, seed: int = 0) -> Array:
+    """Operands of a float type for the function `name`."""
+    random = np.random.default_rng([seed, *name.encode()])
+    with np.errstate(over="ignore"):
+        drawn = SAMPLES.get(name, _ALL)(random, count, kind == "fp64")
+    return drawn.astype(np.float64 if kind == "fp64" else np.float32)
+
+
+# --- distances -----------------------------------------------------------------------------------
 
 
 def unit(exact: Any, precision: int, lowest: int) -> Any:
