@@ -100,7 +100,9 @@ def _bits() -> Iterator[Function]:
 def _rounding() -> Iterator[Function]:
     theme = "rounding and parts of floats"
     for name in ("floor", "ceil", "trunc", "round"):
-        yield _real(name, theme, meaning=f"math.{name}", note="halves away from zero" if name == "round" else "")
+        yield _real(
+            name, theme, meaning=f"math.{name}", note="halves away from zero" if name == "round" else ""
+        )
     for name in ("rint", "nearbyint"):
         yield _real(name, theme, meaning="math.roundeven", note="halves to even")
     yield _row("llrint", theme, "llrintf(f)l llrint(d)l", note="as `float2ll_rn`, `double2ll_rn`")
@@ -109,7 +111,9 @@ def _rounding() -> Iterator[Function]:
     yield _real("nextafter", theme, 2)
     yield _row("ldexp", theme, "ldexpf(fi)f ldexp(di)d")
     yield _row("scalbn", theme, "scalbnf(fi)f scalbn(di)d", "ldexp")
-    yield _row("ilogb", theme, "ilogbf(f)i ilogb(d)i", note="lowest int32 for 0 and NaN, highest for infinity")
+    yield _row(
+        "ilogb", theme, "ilogbf(f)i ilogb(d)i", note="lowest int32 for 0 and NaN, highest for infinity"
+    )
     yield _real("logb", theme)
     yield _row("saturatef", theme, "saturatef(f)f", note="NaN becomes 0")
 
@@ -120,14 +124,26 @@ _MODES = ("rn", "rz", "rd", "ru")
 def _directed() -> Iterator[Function]:
     """Arithmetic rounded to nearest even, toward zero, down and up."""
     theme = "arithmetic with a rounding mode"
-    for name, operands in (("add", 2), ("sub", 2), ("mul", 2), ("div", 2), ("rcp", 1), ("sqrt", 1), ("fma", 3)):
+    for name, operands in (
+        ("add", 2),
+        ("sub", 2),
+        ("mul", 2),
+        ("div", 2),
+        ("rcp", 1),
+        ("sqrt", 1),
+        ("fma", 3),
+    ):
         for mode in _MODES:
             single, double = f"f{name}_{mode}", f"d{name}_{mode}"
             if name == "fma":
                 single, double = f"fmaf_{mode}", f"fma_{mode}"
-            meaning = {"div_rn": "arith.divf", "sqrt_rn": "math.sqrt", "fma_rn": "math.fma"}.get(f"{name}_{mode}", "")
+            meaning = {"div_rn": "arith.divf", "sqrt_rn": "math.sqrt", "fma_rn": "math.fma"}.get(
+                f"{name}_{mode}", ""
+            )
             signatures = f"{single}({'f' * operands})f {double}({'d' * operands})d"
-            note = "never fused with other operations" if mode == "rn" and name in ("add", "sub", "mul") else ""
+            note = (
+                "never fused with other operations" if mode == "rn" and name in ("add", "sub", "mul") else ""
+            )
             yield _row(f"{name}_{mode}", theme, signatures, meaning, note=note)
     yield _real("fma", theme, 3, "math.fma")
     yield _real("sqrt", theme, 1, "math.sqrt")
@@ -195,7 +211,14 @@ def _elementary() -> Iterator[Function]:
     yield _real("fmod", theme, 2)
     yield _real("remainder", theme, 2)
     yield _real("fdim", theme, 2)
-    for name, operands in (("hypot", 2), ("rhypot", 2), ("norm3d", 3), ("rnorm3d", 3), ("norm4d", 4), ("rnorm4d", 4)):
+    for name, operands in (
+        ("hypot", 2),
+        ("rhypot", 2),
+        ("norm3d", 3),
+        ("rnorm3d", 3),
+        ("norm4d", 4),
+        ("rnorm4d", 4),
+    ):
         yield _real(name, theme, operands, ulp=two)
 
 
@@ -243,7 +266,9 @@ def symbol(function: Function, overload: Overload) -> str:
 def _name(function: Function, overload: Overload) -> str:
     """Integers have no sign in MLIR: functions on which it matters have another name for unsigned ones."""
     both = {operand[0] for one in function.overloads for operand in one.operands[:1]}
-    return f"u{function.meaning}" if both == {"i", "u"} and overload.operands[0][0] == "u" else function.meaning
+    return (
+        f"u{function.meaning}" if both == {"i", "u"} and overload.operands[0][0] == "u" else function.meaning
+    )
 
 
 _HIP_NAMES = {

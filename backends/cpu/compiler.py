@@ -49,4 +49,5 @@ class CPUBackend(PipelineBackend):
         return libdevice
 
     def version(self) -> str:
-        return f"{__version__}-{source_digest('triton_porting_kit.compiler')}-{source_digest('triton_porting_kit.backends.cpu')}-{toolchain_versions()}"
+        digests = (source_digest(f"triton_porting_kit.{package}") for package in ("compiler", "backends.cpu"))
+        return "-".join((__version__, *digests, toolchain_versions()))

@@ -62,7 +62,7 @@ def _wanted(
 
     wider = tuple(map(general, names))
     for candidate in (wider, tuple(map(signed, wider))):
-        for operands in (candidate, candidate[:-1] + ("u" + candidate[-1],)):
+        for operands in (candidate, (*candidate[:-1], "u" + candidate[-1])):
             if operands in overloads:
                 return operands
     known = "; ".join(", ".join(operands) for operands in overloads)
@@ -72,4 +72,4 @@ def _wanted(
 for _row in libdevice.functions().values():
     globals()[_row.name] = _function(_row)
 
-__all__ = list(libdevice.functions())  # noqa: PLE0605
+__all__ = list(libdevice.functions())

@@ -167,7 +167,9 @@ def exp10(x: Lanes, has_scalef: bool) -> Lanes:
         rest = exponent.fma(-low, exponent.fma(-high, power))
         return exponent.value, (rest * math.log(10)).value
 
-    result = functions.exponential(builder, x.value, reduce, lowest=-45.2, highest=38.7, has_scalef=has_scalef)
+    result = functions.exponential(
+        builder, x.value, reduce, lowest=-45.2, highest=38.7, has_scalef=has_scalef
+    )
     return Lanes(builder, result)
 
 
@@ -228,7 +230,9 @@ def pow(x: Lanes, y: Lanes) -> Lanes:
     product = (product < -300.0).select(-300.0, product)
     shifted = product + _TO_INTEGER
     power = ((shifted.pattern() << 52) + _ONE).pattern()
-    result = (polynomial(product - (shifted - _TO_INTEGER), _POWER_OF_TWO) * power).cast("arith.truncf", "f32")
+    result = (polynomial(product - (shifted - _TO_INTEGER), _POWER_OF_TWO) * power).cast(
+        "arith.truncf", "f32"
+    )
     half = y * 0.5
     whole = y.unary("math.trunc").equals(y)
     odd = whole & half.unary("math.trunc").differs(half)

@@ -148,9 +148,7 @@ FUNCTIONS: dict[str, Emit] = {
 """What ``tpk.function`` becomes, by its name."""
 
 
-def _function(
-    builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]
-) -> list[Value]:
+def _function(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
     name = operation.string("name")
     emit = FUNCTIONS.get(name)
     if emit is None:

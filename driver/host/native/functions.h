@@ -23,8 +23,7 @@ void addSpecialFunctions(std::vector<Routine> &routines);
 void addDirectedArithmetic(std::vector<Routine> &routines);
 
 // The routine of a function of scalars.
-template <auto function, class R, class... A>
-void onLanes(int64_t count, R *result, const A *...operands) {
+template <auto function, class R, class... A> void onLanes(int64_t count, R *result, const A *...operands) {
   for (int64_t i = 0; i < count; ++i)
     result[i] = function(operands[i]...);
 }
@@ -36,8 +35,10 @@ void addRoutine(std::vector<Routine> &routines, const std::string &name) {
 
 // `function` of operands whose floats are taken to the type W, rounded to R: where W is wider, the error is
 // that of one rounding, or nearly so.
-template <auto function, class W, class R, class... A> inline constexpr auto in = [](A... operands) -> R {
-  return static_cast<R>(function(static_cast<std::conditional_t<std::is_floating_point_v<A>, W, A>>(operands)...));
+template <auto function, class W, class R, class... A>
+inline constexpr auto in = [](A... operands) -> R {
+  return static_cast<R>(
+      function(static_cast<std::conditional_t<std::is_floating_point_v<A>, W, A>>(operands)...));
 };
 
 } // namespace tpk

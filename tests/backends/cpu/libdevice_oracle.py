@@ -251,5 +251,9 @@ def distance(actual: float, exact: Any, kind: str) -> float:
     precision, lowest, highest = FORMATS[kind]
     limit = mpf(2) ** highest - mpf(2) ** (highest - precision - 1)
     if not math.isfinite(actual):
-        return 0.0 if abs(exact) >= limit * (1 - mpf(2) ** -precision) and (actual > 0) == (exact > 0) else math.inf
+        return (
+            0.0
+            if abs(exact) >= limit * (1 - mpf(2) ** -precision) and (actual > 0) == (exact > 0)
+            else math.inf
+        )
     return float(abs(mpf(actual) - exact) / unit(exact, precision, lowest))

@@ -43,7 +43,9 @@ def operands_of(name: str, overload: Overload, count: int) -> list[Array]:
         # Exponents for which most results are finite.
         random = np.random.default_rng(5)
         with np.errstate(divide="ignore"):
-            limit = (1000 if "fp64" in overload.operands else 140) / np.abs(np.log2(np.abs(columns[0]).astype(np.float64)))
+            limit = (1000 if "fp64" in overload.operands else 140) / np.abs(
+                np.log2(np.abs(columns[0]).astype(np.float64))
+            )
         exponent = random.uniform(-1, 1, count) * np.minimum(limit, 1e6)
         integral = overload.operands[1] == "int32"
         columns[1] = (np.rint(exponent) if integral else exponent).astype(NUMPY[overload.operands[1]])
@@ -163,11 +165,16 @@ def test_special_values(device: Any, kind: str) -> None:
     assert failures == []
 
 
-@pytest.mark.parametrize("name", ["erfinv", "tanh", "sin", "tgamma", "pow", "hypot", "isnan", "clz", "mulhi", "add_rd"])
+@pytest.mark.parametrize(
+    "name", ["erfinv", "tanh", "sin", "tgamma", "pow", "hypot", "isnan", "clz", "mulhi", "add_rd"]
+)
 def test_scalars_are_as_elements_of_tiles(device: Any, name: str) -> None:
     overload = ROWS[name].overloads[0]
     if overload.operands[0] == "int32":
-        columns = [np.random.default_rng(i).integers(-(2**31), 2**31, 64).astype(NUMPY[k]) for i, k in enumerate(overload.operands)]
+        columns = [
+            np.random.default_rng(i).integers(-(2**31), 2**31, 64).astype(NUMPY[k])
+            for i, k in enumerate(overload.operands)
+        ]
     else:
         columns = operands_of(name, overload, 64)
     call = f"libdevice.{name}({', '.join('abcd'[: len(columns)])})"

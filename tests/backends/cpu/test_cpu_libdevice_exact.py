@@ -33,7 +33,12 @@ def rounded(value: Fraction, kind: str, mode: str) -> float:
     exponent -= Fraction(2) ** exponent > magnitude
     unit = Fraction(2) ** max(exponent - precision + 1, lowest)
     whole, rest = divmod(magnitude, unit)
-    away = {"rz": False, "rd": value < 0, "ru": value > 0, "rn": rest * 2 > unit or (rest * 2 == unit and whole % 2 == 1)}
+    away = {
+        "rz": False,
+        "rd": value < 0,
+        "ru": value > 0,
+        "rn": rest * 2 > unit or (rest * 2 == unit and whole % 2 == 1),
+    }
     result = (whole + (away[mode] and rest > 0)) * unit
     if result >= Fraction(2) ** highest:
         largest = Fraction(2) ** highest - Fraction(2) ** (highest - precision)
@@ -97,7 +102,18 @@ def integers(kind: str, count: int, seed: int) -> Any:
     random = np.random.default_rng(seed)
     width, host = WIDTH[kind], np.dtype(NUMPY[kind])
     info = np.iinfo(host)
-    edges = [0, 1, 2, 255, info.max, info.max - 1, info.min, info.min + 1, 1 << (width - 2), 0x7654 & info.max]
+    edges = [
+        0,
+        1,
+        2,
+        255,
+        info.max,
+        info.max - 1,
+        info.min,
+        info.min + 1,
+        1 << (width - 2),
+        0x7654 & info.max,
+    ]
     rest = random.integers(info.min, info.max, count, dtype=host, endpoint=True)
     rest >>= random.integers(0, width - 1, count).astype(host)
     values = np.concatenate([np.array(edges, host), rest])[:count]
@@ -110,7 +126,24 @@ def floats(kind: str, count: int, seed: int, *, finite: bool = True) -> Any:
     precision, lowest, highest = FORMATS[kind]
     tiny = 2.0**lowest
     largest = (2.0 - 2.0 ** (1 - precision)) * 2.0 ** (highest - 1)
-    edges = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, -2.5, 3.0, tiny, -tiny, largest, -largest, 2.0**31, 2.0**63, -(2.0**31), 1e-3]
+    edges = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        1.5,
+        -2.5,
+        3.0,
+        tiny,
+        -tiny,
+        largest,
+        -largest,
+        2.0**31,
+        2.0**63,
+        -(2.0**31),
+        1e-3,
+    ]
     edges += [] if finite else [INF, -INF, math.nan]
     wide = 2.0 ** random.uniform(lowest, highest - 1, count // 3) * random.choice([-1, 1], count // 3)
     rest = np.concatenate([wide, random.standard_normal(count // 3), random.uniform(-1e6, 1e6, count)])
@@ -140,7 +173,9 @@ def check(device: Any, row: Function, overload: Overload, oracle: Callable[..., 
             assert result != result, f"{row.name}{operands} is {result}"
         else:
             assert result == expected, f"{row.name}{operands}"
-            assert math.copysign(1, result) == math.copysign(1, expected), f"{row.name}{operands}: sign of zero"
+            assert math.copysign(1, result) == math.copysign(1, expected), (
+                f"{row.name}{operands}: sign of zero"
+            )
 
 
 def overloads(*themes: str, names: tuple[str, ...] = ()) -> list[Any]:
@@ -193,7 +228,9 @@ def arithmetic(name: str, kind: str, mode: str) -> Callable[..., float]:
         # An exact sum of 0: -0 where both terms are, or of opposite terms when rounding down.
         left, right = {"add": (first, second), "sub": (first, -second)}.get(name, (0.0, 0.0))
         if name == "fma":
-            left = math.copysign(0.0 if not a * b else 1.0, math.copysign(1, first) * math.copysign(1, second))
+            left = math.copysign(
+                0.0 if not a * b else 1.0, math.copysign(1, first) * math.copysign(1, second)
+            )
             right = operands[2]
         if math.copysign(1, left) == math.copysign(1, right):
             return math.copysign(0.0, left)
@@ -229,7 +266,9 @@ def whole(value: float, mode: str) -> int:
 
 def to_integer(source: str, target: str, mode: str) -> Callable[[float], int]:
     width = 64 if "ll" in target else 32
-    low, high = (0, (1 << width) - 1) if target.startswith("u") else (-(1 << (width - 1)), (1 << (width - 1)) - 1)
+    low, high = (
+        (0, (1 << width) - 1) if target.startswith("u") else (-(1 << (width - 1)), (1 << (width - 1)) - 1)
+    )
 
     def oracle(value: float) -> int:
         if value != value:
@@ -244,9 +283,15 @@ def to_integer(source: str, target: str, mode: str) -> Callable[[float], int]:
 TO_INTEGER = [
     param
     for param in overloads("conversions")
-    if param.values[0].name.startswith(("float2", "double2")) and param.values[0].name[-3] == "_" and "float" not in param.values[0].name[6:]
+    if param.values[0].name.startswith(("float2", "double2"))
+    and param.values[0].name[-3] == "_"
+    and "float" not in param.values[0].name[6:]
 ]
-TO_FLOAT = [param for param in overloads("conversions") if "2float_" in param.values[0].name or "2double_" in param.values[0].name]
+TO_FLOAT = [
+    param
+    for param in overloads("conversions")
+    if "2float_" in param.values[0].name or "2double_" in param.values[0].name
+]
 
 
 @pytest.mark.parametrize(("row", "overload"), TO_INTEGER)
