@@ -18,6 +18,9 @@ from triton_porting_kit.compiler.loops.tensors import FUNCTION_COST
 
 _PREFIX = "tpk_math_"
 
+ROUTINES: set[str] = set()
+"""The host's routines that the tables below name, without prefix and suffix."""
+
 
 def _wide(builder: LoopBuilder, operation: Operation, values: list[Value]) -> list[Value]:
     elements = (operand.type.element for operand in operation.operands)
@@ -40,6 +43,7 @@ def _written(function: Callable[..., Lanes]) -> Emit:
 
 def _routine(name: str) -> Emit:
     """The host's routine of that name, for all lanes at a time."""
+    ROUTINES.add(name)
 
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
         element = operation.results[0].type.element
@@ -132,7 +136,7 @@ _DIRECTED = (
     "add", "sub", "mul", "div", "rcp", "sqrt", "fma", "double2float", "int2float", "uint2float", "ll2float",
     "ull2float", "ll2double", "ull2double",
 )  # fmt: skip
-_ROUTINES = (
+_HOST = (
     "nextafter", "ldexp", "ilogb", "logb", "sinpi", "cospi", "rcbrt", "fmod", "remainder", "fdim", "hypot",
     "rhypot", "norm3d", "rnorm3d", "norm4d", "rnorm4d", "erfcx", "erfinv", "erfcinv", "normcdf", "normcdfinv",
     "tgamma", "lgamma", "j0", "j1", "y0", "y1", "jn", "yn", "cyl_bessel_i0", "cyl_bessel_i1",
@@ -142,7 +146,7 @@ FUNCTIONS: dict[str, Emit] = {
     **{name: _written(getattr(bit_functions, name)) for name in _BITS},
     **{name: _conversion(name) for name in bit_functions.CONVERSIONS},
     **{f"{name}_{mode}": _routine(f"{name}_{mode}") for name in _DIRECTED for mode in ("rz", "rd", "ru")},
-    **{name: _routine(name) for name in _ROUTINES},
+    **{name: _routine(name) for name in _HOST},
     "exp10": _single(elementary.exp10, "exp10", scalef=True),
 }
 """What ``tpk.function`` becomes, by its name."""
@@ -158,13 +162,13 @@ def _function(builder: LoopBuilder, mode: Mode, operation: Operation, values: li
     return emit(builder, mode, operation, values)
 
 
-_MATH_ROUTINES = (
+_HOST_MATH = (
     "expm1", "log1p", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "cbrt", "erfc", "atan2",
 )  # fmt: skip
 
 OPERATIONS: dict[str, Entry] = {
     **elementwise.OPERATIONS,
-    **{f"math.{name}": Entry(_routine(name), FUNCTION_COST) for name in _MATH_ROUTINES},
+    **{f"math.{name}": Entry(_routine(name), FUNCTION_COST) for name in _HOST_MATH},
     **{
         f"math.{name}": Entry(_single(getattr(elementary, name), name), FUNCTION_COST)
         for name in ("log", "log2", "log10")
