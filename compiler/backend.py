@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from triton.backends.compiler import BaseBackend, GPUTarget
 
-from triton_porting_kit.compiler import integrity, record
+from triton_porting_kit.compiler import custom_types, integrity, record
 from triton_porting_kit.compiler.options import KernelOptions
 from triton_porting_kit.compiler.pipeline import Pipeline
 from triton_porting_kit.toolchain import compat
@@ -80,7 +80,10 @@ class PipelineBackend(BaseBackend):  # type: ignore[misc]
         """Triton's own dialects are loaded by Triton; the kit's need no context of Triton's."""
 
     def get_codegen_implementation(self, options: Any) -> dict[str, Any]:
-        return {"min_dot_size": self.minimum_dot_shape}
+        return {
+            "min_dot_size": self.minimum_dot_shape,
+            "convert_custom_types": custom_types.convert_float8e4b15,
+        }
 
     def get_module_map(self) -> dict[str, ModuleType]:
         module = self.libdevice()

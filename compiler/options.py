@@ -21,6 +21,8 @@ class KernelOptions:
     def __init__(self, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
         known = {**compat.option_defaults(), **defaults}
         values = known | {name: value for name, value in given.items() if name in known and value is not None}
+        if isinstance(values["extern_libs"], Mapping):
+            values["extern_libs"] = tuple(values["extern_libs"].items())  # as Triton's own backends have them
         self.__dict__.update(values)
         _check_counts(values)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 
-from triton_porting_kit.compiler import cpus
+from triton_porting_kit.compiler import cpus, permissions
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,11 @@ class CpuTarget:
         return "avx512bf16" in self.features
 
     @property
+    def multiplies_bf16_tiles(self) -> bool:
+        """AMX: products of 16 x 32 by 32 x 16 bf16, added to f32 in matrix registers."""
+        return {"amx-tile", "amx-bf16"} <= self.features
+
+    @property
     def feature_string(self) -> str:
         """For LLVM: ``+a,-b,...`` in a stable order."""
         marked = [(name, "+") for name in self.features] + [(name, "-") for name in self.absent]
@@ -84,13 +89,16 @@ class CpuTarget:
     def host() -> CpuTarget:
         """The CPU that this process runs on, without the features that ``TPK_CPU_WITHOUT`` names.
 
-        That variable holds beginnings of LLVM feature names, as in ``avx512,amx``.
+        That variable holds beginnings of LLVM feature names, as in ``avx512,amx``. AMX counts as absent where the
+        operating system does not let this process use it (see `permissions`).
         """
         from triton_porting_kit.toolchain import llvm  # not before a kernel is compiled
 
         without = tuple(filter(None, os.environ.get("TPK_CPU_WITHOUT", "").split(",")))
         known = llvm.host_features()
         features = frozenset(name for name, there in known.items() if there and not name.startswith(without))
+        if "amx-tile" in features and not permissions.matrix_registers():
+            features = frozenset(name for name in features if not name.startswith("amx-"))
         triple = llvm.host_triple()
         cpu = cpus.scheduling_cpu(triple, llvm.host_cpu(), features)
         return CpuTarget(triple, cpu, features, frozenset(known) - features)

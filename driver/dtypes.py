@@ -26,6 +26,8 @@ class Minifloat:
     """IEEE's special values; else the format is finite, with NaN at one pattern per sign or at -0."""
     negative_zero: bool = True
     """False: the pattern of -0 is the only NaN (the ``fnuz`` formats)."""
+    has_nan: bool = True
+    """False: every pattern is a number."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,14 @@ float8_e4m3fn = DType("float8_e4m3fn", np.dtype("uint8"), 10, Minifloat(4, 3, 7,
 float8_e4m3fnuz = DType("float8_e4m3fnuz", np.dtype("uint8"), 11, Minifloat(4, 3, 8, False, False))
 float8_e5m2 = DType("float8_e5m2", np.dtype("uint8"), 12, Minifloat(5, 2, 15, True))
 float8_e5m2fnuz = DType("float8_e5m2fnuz", np.dtype("uint8"), 13, Minifloat(5, 2, 16, False, False))
+# Triton's own, which DLPack has no code for: it travels as the unsigned integers with its bits.
+float8e4b15 = DType("float8e4b15", np.dtype("uint8"), 1, Minifloat(4, 3, 15, False, has_nan=False))
 
 ALL: dict[str, DType] = {
     dtype.name: dtype
     for dtype in (
         bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
-        float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz,
+        float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8e4b15,
     )
 }  # fmt: skip
 """Every element type by name."""
@@ -97,7 +101,7 @@ def as_dtype(value: Any) -> DType:
 def encode(values: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
     """Round float32 values to the nearest `dtype` (ties to even) and give its bit patterns.
 
-    What is too large becomes infinity where the format has one, else NaN.
+    What is too large becomes infinity where the format has one, else NaN where it has that, else the largest number.
     """
     if values.dtype != np.float32 or dtype.minifloat is None:
         raise DTypeError(f"encode takes float32 and a type that numpy lacks, not {values.dtype} and {dtype}")
@@ -118,7 +122,7 @@ def encode(values: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
     up = (magnitude - low > high - magnitude) | ((magnitude - low == high - magnitude) & (above % 2 == 0))
     index = np.where(up, above, above - 1)
     form = dtype.minifloat
-    quiet = 0x7F if form.negative_zero else 0x80
+    quiet = 0x7F if form.negative_zero else 0x80  # the largest number where there is no NaN
     overflow = top + 1 if form.infinities else quiet
     pattern = np.where(index > top, overflow, index)
     pattern = np.where(np.isnan(values), quiet, pattern).astype(np.uint8)
@@ -151,4 +155,5 @@ def decode(patterns: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]
             np.float32
         )
     nan = (bits & 0x7F) == 0x7F if form.negative_zero else bits == 0x80
+    nan &= form.has_nan
     return np.where(nan, np.float32(np.nan), values).astype(np.float32)

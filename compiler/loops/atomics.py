@@ -49,7 +49,7 @@ def read_modify_write(lowering: Lowering, operation: Operation) -> None:
         assert result is not None
         return result
 
-    _each(lowering, operation, base, offsets, [value], mask, perform)
+    each(lowering, operation, base, offsets, [value], mask, perform)
 
 
 def _add_in_loop(builder: LoopBuilder, pointer: Value, term: Value, element: str, ordering: str) -> Value:
@@ -109,10 +109,10 @@ def compare_and_swap(lowering: Lowering, operation: Operation) -> None:
         found, _ = _swap(builder, pointer, old, new, ordering)
         return builder.cast("arith.bitcast", found, element) if element != bits else found
 
-    _each(lowering, operation, base, offsets, [expected, desired], None, perform)
+    each(lowering, operation, base, offsets, [expected, desired], None, perform)
 
 
-def _each(
+def each(
     lowering: Lowering,
     operation: Operation,
     base: Def,
@@ -121,10 +121,11 @@ def _each(
     mask: Def | None,
     perform: Callable[[Value, list[Value]], Value],
 ) -> None:
+    """`perform` for every element that the mask has, given its address and the elements of `values`."""
     builder = lowering.builder
     result = operation.results[0]
     element = result.type.element
-    unit = "i8" if operation.attribute("byte_offsets") is not None else element
+    unit = "i8" if operation.attribute("byte_offsets") is not None else types.storage(values[0].type.element)
     tensors = [lowering.tensor(d) for d in (offsets, *values)] + ([lowering.tensor(mask)] if mask else [])
     # An atomic may change what a load reads: everything is read first.
     for tensor in tensors:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops import lane_memory
+from triton_porting_kit.compiler.loops import lane_memory, matrix_tiles
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.control_flow import reads_buffer
 from triton_porting_kit.compiler.loops.lowering import Lowering, closure
@@ -77,7 +77,8 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
 
 def _product_for(target: CpuTarget, a: Tensor, b: Tensor, work: str) -> Product:
     k, n = b.shape[-2:]
-    pairs = a.element == b.element == "bf16" and work == "f32" and k % 2 == 0 and n % Bfloat16Pairs.lanes == 0
+    exact = all(tensor.element in Bfloat16Pairs.elements for tensor in (a, b))
+    pairs = exact and work == "f32" and k % 2 == 0 and n % Bfloat16Pairs.lanes == 0
     return Bfloat16Pairs() if pairs and target.multiplies_bf16_pairs else Elements(work)
 
 
@@ -119,6 +120,9 @@ def _multiply(
     builder = lowering.builder
     *_, m, depth = a.shape
     n = b.shape[-1]
+    if isinstance(product, Bfloat16Pairs) and matrix_tiles.fits(lowering.target, m, n, 2 * depth):
+        matrix_tiles.multiply(builder, a, b, c, batch)
+        return
     zero = builder.i64(0)
     a_start, b_start, c_start = (
         builder.address(

@@ -10,13 +10,25 @@ BITS = {
     "i64": 64,
     "f16": 16,
     "bf16": 16,
+    "f8E4M3FN": 8,
+    "f8E5M2": 8,
+    "f8E4M3FNUZ": 8,
+    "f8E5M2FNUZ": 8,
+    "f8E8M0FNU": 8,
+    "f4E2M1FN": 8,
     "f32": 32,
     "f64": 64,
     "!llvm.ptr": 64,
 }
-"""Bits that one element takes in memory; a truth value takes a byte."""
+"""Bits that one element takes in memory; a truth value takes a byte, and so does a number of 4 bits."""
 
-NARROW_FLOATS = ("f16", "bf16")
+FLOAT8 = ("f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f8E5M2FNUZ")
+"""Floating-point types of 8 bits that kernels compute with."""
+
+MICROSCALING = ("f8E8M0FNU", "f4E2M1FN")
+"""Scales and elements of microscaling formats, which are only ever turned into wider numbers."""
+
+NARROW_FLOATS = ("f16", "bf16", *FLOAT8, *MICROSCALING)
 """Types whose arithmetic is done in f32 and rounded after each operation."""
 
 
@@ -28,10 +40,10 @@ def byte_size(element: str) -> int:
 def register(element: str) -> str:
     """The type that an element has in registers.
 
-    16-bit floats are held as the integers of their bits: where a CPU has no such type, LLVM makes floats of them
+    Narrow floats are held as the integers of their bits: where a CPU has no such type, LLVM makes floats of them
     and back, by way of library calls, or with instructions that flush denormals.
     """
-    return "i16" if element in NARROW_FLOATS else element
+    return f"i{BITS[element]}" if element in NARROW_FLOATS else element
 
 
 def storage(element: str) -> str:

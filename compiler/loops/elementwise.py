@@ -1,7 +1,7 @@
 """Element-wise operations on scalars and vectors alike: how each ``arith`` and ``math`` operation is emitted.
 
 `OPERATIONS` is the one table of them: name -> (emit, cost). All operands of a call have the same lanes.
-Arithmetic on f16 and bf16 is done in f32 and rounded after each operation, as on hardware without such units.
+Arithmetic on narrower floats is done in f32 and rounded after each operation, as on hardware without such units.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops import functions
+from triton_porting_kit.compiler.loops import functions, minifloats, shifts
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.module_data import ModuleData
 from triton_porting_kit.compiler.loops.program import Operation
@@ -61,6 +61,13 @@ def _integer_binary(name: str) -> Emit:
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
         a, b = values
         return [builder.binary(name, a, b)]
+
+    return emit
+
+
+def _shift(name: str) -> Emit:
+    def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
+        return [shifts.shift(builder, name, *values)]
 
     return emit
 
@@ -150,6 +157,8 @@ def convert(
     """The ``arith`` cast `name` of a value of element type `source` to `target`, rounded once."""
     if name == "arith.truncf":
         return _truncate(builder, value, source, target, toward_zero)
+    if name == "arith.extf" and target in types.NARROW_FLOATS:
+        return _extend(builder, value, source, target)
     if name in ("arith.sitofp", "arith.uitofp") and target in types.NARROW_FLOATS:
         return _from_integer(builder, name, value, source, target)
     if name != "arith.bitcast":
@@ -157,17 +166,49 @@ def convert(
     return builder.cast(name, value, vector_type(types.register(target), value.lanes))
 
 
-def _truncate(builder: LoopBuilder, value: Value, source: str, target: str, toward_zero: bool) -> Value:
+def _extend(builder: LoopBuilder, value: Value, source: str, target: str) -> Value:
+    """An 8-bit float to a 16-bit one, which has all of its numbers."""
+    value = widen(builder, value, source)
+    if target == "bf16":
+        return functions.upper_half(builder, value)
+    return narrow(builder, value, target)
+
+
+def _float_to_float(
+    builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]
+) -> list[Value]:
+    """To an 8-bit float as Triton converts, which has no infinities come out where it rounds to nearest."""
+    (value,) = values
+    source, toward_zero = operation.operands[0].type.element, operation.string("rounding") == "rtz"
+    target = _result_element(operation)
+    return [_truncate(builder, value, source, target, toward_zero, keep_infinity=toward_zero)]
+
+
+def _truncate(
+    builder: LoopBuilder,
+    value: Value,
+    source: str,
+    target: str,
+    toward_zero: bool,
+    *,
+    keep_infinity: bool = True,
+) -> Value:
     value = widen(builder, value, source)
     if value.element == "f64" and target in types.NARROW_FLOATS:
         # Through f32 without rounding twice: a last bit that is set says that something was cut off.
         value = functions.truncate_to_odd(builder, value)
-    if toward_zero:
-        nearest = narrow(builder, value, target)
-        return functions.step_back(builder, nearest, widen(builder, nearest, target), value)
+    if target in types.FLOAT8:
+        return minifloats.round_f32(
+            builder, value, target, toward_zero=toward_zero, keep_infinity=keep_infinity
+        )
     if target in types.NARROW_FLOATS:
-        return functions.NARROW[target].round(builder, value)
-    return builder.cast("arith.truncf", value, vector_type(target, value.lanes))
+        nearest = functions.NARROW[target].round(builder, value)
+    else:
+        nearest = builder.cast("arith.truncf", value, vector_type(target, value.lanes))
+    if not toward_zero:
+        return nearest
+    back = builder.cast("arith.extf", widen(builder, nearest, target), value.type)
+    return functions.step_back(builder, nearest, back, value)
 
 
 def _from_integer(builder: LoopBuilder, name: str, value: Value, source: str, target: str) -> Value:
@@ -182,12 +223,15 @@ def _from_integer(builder: LoopBuilder, name: str, value: Value, source: str, ta
 
 
 def widen(builder: LoopBuilder, value: Value, element: str) -> Value:
-    """f16 and bf16 as f32; everything else as it is."""
-    return functions.NARROW[element].widen(builder, value) if element in types.NARROW_FLOATS else value
+    """Narrow floats as f32; everything else as it is."""
+    if element not in types.NARROW_FLOATS:
+        return value
+    known = functions.NARROW.get(element)
+    return known.widen(builder, value) if known else minifloats.widen(builder, value, element)
 
 
 def narrow(builder: LoopBuilder, value: Value, element: str) -> Value:
-    """Round an f32 back to the 16-bit type that `widen` took; others pass through."""
+    """Round an f32 back to the narrow type that `widen` took; others pass through."""
     return _truncate(builder, value, "f32", element, False) if element in types.NARROW_FLOATS else value
 
 
@@ -213,16 +257,36 @@ def _clamp(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[
 
 def _absolute(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
     (value,) = values
-    if _result_element(operation) in types.NARROW_FLOATS:
-        return [builder.binary("arith.andi", value, builder.constant(0x7FFF, value.type))]
+    element = _result_element(operation)
+    if element in types.NARROW_FLOATS:
+        sign = 1 << (types.BITS[element] - 1)
+        magnitude = builder.binary("arith.andi", value, builder.constant(sign - 1, value.type))
+        return [_unless_nan(builder, element, value, magnitude)]
     return [builder.pure(f"math.absf {value.name} : {value.type}", value.type, (value,))]
 
 
 def _negate(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
     (value,) = values
-    if _result_element(operation) in types.NARROW_FLOATS:
-        return [builder.binary("arith.xori", value, builder.constant(0x8000, value.type))]
+    element = _result_element(operation)
+    if element in types.NARROW_FLOATS:
+        sign = builder.constant(1 << (types.BITS[element] - 1), value.type)
+        flipped = _unless_nan(builder, element, value, builder.binary("arith.xori", value, sign))
+        if element in _UNSIGNED_ZERO:
+            zero = builder.constant(0, value.type)
+            flipped = builder.select(builder.compare("eq", value, zero), zero, flipped)
+        return [flipped]
     return [builder.pure(f"arith.negf {value.name} : {value.type}", value.type, (value,))]
+
+
+_UNSIGNED_ZERO = tuple(name for name, form in minifloats.FORMATS.items() if not form.signed_zero)
+
+
+def _unless_nan(builder: LoopBuilder, element: str, value: Value, changed: Value) -> Value:
+    """`changed`, but `value` where it is the NaN of a type whose NaN has the pattern of -0."""
+    if element not in _UNSIGNED_ZERO:
+        return changed
+    nan = builder.constant(minifloats.FORMATS[element].sign, value.type)
+    return builder.select(builder.compare("eq", value, nan), value, changed)
 
 
 def reciprocal_root(
@@ -247,10 +311,11 @@ OPERATIONS: dict[str, Entry] = {
     **{
         f"arith.{n}": Entry(_integer_binary(f"arith.{n}"), 1)
         for n in (
-            "addi", "subi", "muli", "andi", "ori", "xori", "shli", "shrsi", "shrui",
+            "addi", "subi", "muli", "andi", "ori", "xori",
             "maxsi", "minsi", "maxui", "minui",
         )
     },
+    **{f"arith.{n}": Entry(_shift(f"arith.{n}"), 1) for n in ("shli", "shrsi", "shrui")},
     **{
         f"arith.{n}": Entry(_division(f"arith.{n}", signed=s), FUNCTION_COST)
         for n, s in (("divsi", True), ("remsi", True), ("divui", False), ("remui", False), ("ceildivsi", True),
@@ -270,6 +335,7 @@ OPERATIONS: dict[str, Entry] = {
         f"math.{n}": Entry(_float_unary(f"math.{n}"), 1)
         for n in ("floor", "ceil", "round", "roundeven", "trunc", "copysign", "fma")
     },
+    "tpk.fp_to_fp": Entry(_float_to_float, 2),
     "math.absf": Entry(_absolute, 1),
     "math.absi": Entry(lambda b, m, o, v: [b.pure(f"math.absi {v[0].name} : {v[0].type}", v[0].type, v)], 1),
     "math.rsqrt": Entry(reciprocal_root, FUNCTION_COST),

@@ -134,6 +134,14 @@ def round_to_bf16(builder: LoopBuilder, value: Value) -> Value:
     return builder.cast("arith.trunci", high, vector_type("i16", value.lanes))
 
 
+def upper_half(builder: LoopBuilder, value: Value) -> Value:
+    """The first 16 bits (i16) of f32: the bfloat16 of a number that bfloat16 has."""
+    integers = vector_type("i32", value.lanes)
+    bits = builder.cast("arith.bitcast", value, integers)
+    high = builder.binary("arith.shrui", bits, builder.constant(16, integers))
+    return builder.cast("arith.trunci", high, vector_type("i16", value.lanes))
+
+
 def f16_to_f32(builder: LoopBuilder, value: Value) -> Value:
     """The f32 of half-precision patterns (i16)."""
     single, integers = vector_type("f32", value.lanes), vector_type("i32", value.lanes)

@@ -10,7 +10,11 @@ from triton_porting_kit.compiler.loops import (
     control_flow,
     dots,
     host_calls,
+    maps,
     memory,
+    microscaling,
+    minifloats,
+    polls,
     rearrange,
     reductions,
     scans,
@@ -23,6 +27,7 @@ from triton_porting_kit.compiler.loops.library import OPERATIONS
 from triton_porting_kit.compiler.loops.lowering import DEFERRED, Handler, Lowering
 from triton_porting_kit.compiler.loops.program import Def, Operation
 from triton_porting_kit.compiler.loops.tensors import (
+    Buffer,
     Elementwise,
     Range,
     Reindexed,
@@ -64,10 +69,13 @@ def _constant(lowering: Lowering, operation: Operation) -> None:
     attribute = operation.required("value")
     element = definition.type.element
     if definition.type.is_tensor:
-        if not attribute.is_splat:
-            raise operation.unsupported("a tensor constant whose elements differ", "build it with tl.arange")
         shape = definition.type.shape
         assert shape is not None
+        if not attribute.is_splat:
+            table = Buffer(shape, element, lowering.data.tensor(attribute, shape, element))
+            table.shared = True  # it is part of the object file
+            lowering.define(definition, table)
+            return
         literal = _scalar_literal(str(attribute))
         lowering.define(definition, Splat(shape, _scalar_constant(lowering, literal, element), element))
         return
@@ -85,8 +93,7 @@ def _scalar_constant(lowering: Lowering, literal: str, element: str) -> Value:
     if literal in ("true", "false"):
         return lowering.builder.constant(int(literal == "true"), "i1")
     if element in types.NARROW_FLOATS:
-        to_bits = bf16_bits if element == "bf16" else f16_bits
-        bits = int(literal, 16) if literal.startswith("0x") else to_bits(float(literal))
+        bits = int(literal, 16) if literal.startswith("0x") else _narrow_bits(float(literal), element)
         return lowering.builder.constant(bits, types.register(element))
     if element.startswith(("i", "u")):
         return lowering.builder.constant(int(literal, 0), element)
@@ -102,6 +109,12 @@ def _float_from_bits(bits: int, element: str) -> float | None:
     raw, number = formats[element]
     value = struct.unpack(number, struct.pack(raw, bits))[0]
     return None if value != value else value
+
+
+def _narrow_bits(value: float, element: str) -> int:
+    if element == "bf16":
+        return bf16_bits(value)
+    return f16_bits(value) if element == "f16" else minifloats.FORMATS[element].pattern(value)
 
 
 def bf16_bits(value: float) -> int:
@@ -234,8 +247,11 @@ _DEFERRED: dict[str, Handler] = {
     "tpk.range": _range,
     "tpk.load": memory.load,
     "tpk.gather": memory.gather,
+    "tpk.map": maps.map_elements,
     "tpk.join": rearrange.join,
     "tpk.split": rearrange.split,
+    "tpk.unpack": microscaling.unpack,
+    "tpk.repeat": microscaling.repeat,
     "ub.poison": _poison,
 }
 
@@ -254,6 +270,7 @@ HANDLERS: dict[str, Handler] = {
     "tpk.scatter": memory.scatter,
     "tpk.atomic_rmw": atomics.read_modify_write,
     "tpk.atomic_cas": atomics.compare_and_swap,
+    "tpk.atomic_poll": polls.poll,
     "tensor.concat": rearrange.concat,
     "tpk.gather_along": rearrange.gather_along,
     "tpk.histogram": rearrange.histogram,

@@ -31,11 +31,14 @@ class LoopsResult:
     scratch_bytes: int
 
 
-def lower_to_loops(module: Any, target: CpuTarget, *, fuse_multiply_add: bool = True) -> LoopsResult:
+def lower_to_loops(
+    module: Any, target: CpuTarget, *, fuse_multiply_add: bool = True, threads: int = 1
+) -> LoopsResult:
     """Lower a structured module to loops.
 
     The function has the signature ``i32 NAME(ptr args, ptr scratch, i64 begin, i64 end, i32 gx, i32 gy, i32 gz)``
-    and runs the programs [begin, end) of the grid. Raises `CompilationError` for what it cannot lower.
+    and runs the programs [begin, end) of the grid. It says a scalar that is printed `threads` times, as that many
+    threads of a GPU would. Raises `CompilationError` for what it cannot lower.
     """
     program = read_program(module)
     builder = LoopBuilder(converts_f16=target.converts_f16)
@@ -50,6 +53,7 @@ def lower_to_loops(module: Any, target: CpuTarget, *, fuse_multiply_add: bool = 
     mode = Mode(fuse_multiply_add, target.has_scalef, data)
     lowering = Lowering(builder, target, mode, HANDLERS, scratch, data)
     lowering.program_counts = counts
+    lowering.threads = threads
     _read_arguments(builder, lowering, program, args)
     with builder.loop(begin, end, builder.i64(1), _first_program(builder, begin, counts)) as region:
         lowering.program_ids = region.arguments

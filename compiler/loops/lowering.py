@@ -23,6 +23,7 @@ from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.module_data import ModuleData
 from triton_porting_kit.compiler.loops.program import Block, Def, Operation, walk
+from triton_porting_kit.compiler.loops.scratch import Scratch
 from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor, joins
 from triton_porting_kit.compiler.loops.tiles import joined_shape, tile_loop
 from triton_porting_kit.compiler.target import CpuTarget
@@ -35,32 +36,13 @@ SILENT = frozenset(
 )
 """Operations whose lowering needs no remark in the artefact."""
 
-WRITES = frozenset({"tpk.store", "tpk.scatter", "tpk.atomic_rmw", "tpk.atomic_cas", "tpk.barrier"})
+WRITES = frozenset(
+    {"tpk.store", "tpk.scatter", "tpk.atomic_rmw", "tpk.atomic_cas", "tpk.atomic_poll", "tpk.barrier"}
+)
 
 
-class Scratch:
-    """Offsets in the per-thread scratch block, handed out like a stack."""
-
-    ALIGNMENT = 64
-
-    def __init__(self) -> None:
-        self._top = 0
-        self.high_water = 0
-
-    def take(self, size: int) -> int:
-        """The offset of `size` fresh bytes."""
-        offset = self._top
-        self._top += -(-size // self.ALIGNMENT) * self.ALIGNMENT
-        self.high_water = max(self.high_water, self._top)
-        return offset
-
-    @property
-    def mark(self) -> int:
-        return self._top
-
-    def release(self, mark: int) -> None:
-        """Everything taken since `mark` may be handed out again."""
-        self._top = mark
+RECLAIM = 1 << 20
+"""From so many bytes of scratch on that a block holds, what it does not need any more is used again."""
 
 
 class Lowering:
@@ -86,9 +68,13 @@ class Lowering:
         """By the name of a pointer: the kernel argument that it was computed from, where that is known."""
         self.program_ids: list[Value] = []
         self.program_counts: list[Value] = []
+        self.threads = 1
+        """As how many threads the program prints what is one value for all of them."""
         self._handlers = handlers
         self._scratch_base = scratch_base
         self._pending: list[Tensor] = []
+        self._alive: list[Def] = []
+        """The tensor values of the current block that may still be needed."""
         self._roots: dict[Def, frozenset[Operation]] = {}
         self._block: Block | None = None
 
@@ -100,13 +86,36 @@ class Lowering:
         What they take from scratch is free again afterwards.
         """
         outer, self._block = self._block, block
-        mark = self.scratch.mark
+        alive, self._alive = self._alive, []
+        mark, holes = self.scratch.mark, self.scratch.set_holes_aside()
         for operation in block.operations:
             self.operation(operation)
+            if self.scratch.mark - mark >= RECLAIM and operation is not block.operations[-1]:
+                self._reclaim(operation, mark)
         if finish is not None:
             finish()
-        self._block = outer
+        self._block, self._alive = outer, alive
         self.scratch.release(mark)
+        self.scratch.put_back(holes)
+
+    def _reclaim(self, operation: Operation, mark: int) -> None:
+        """Hand out again what scratch the current block has taken and will not read after `operation`."""
+        # What only operations before this one read is needed where it is part of a tensor that is needed.
+        self._alive = [d for d in self._alive if _last_user(d) > operation.position]
+        used: set[Value] = set()
+        seen: set[Tensor] = set()
+        stack = [self.tensors[definition] for definition in self._alive]
+        while stack:
+            tensor = stack.pop()
+            held = tensor.buffer or tensor
+            if isinstance(held, Buffer):
+                used.add(held.pointer)
+            elif tensor not in seen:
+                seen.add(tensor)
+                stack += tensor.operands
+        for offset in self.scratch.taken(mark):
+            if self._place(offset) not in used:
+                self.scratch.give_back(offset)
 
     def operation(self, operation: Operation) -> None:
         """Lower one operation."""
@@ -144,6 +153,8 @@ class Lowering:
         if isinstance(tensor, LoadTensor | Gather):
             self._pending.append(tensor)
         self.tensors[definition] = tensor
+        if definition.block is self._block:
+            self._alive.append(definition)
         if tensor.depth > 100:
             # Bounds the recursion of evaluation for long unrolled chains.
             self.materialise(tensor)
@@ -193,8 +204,10 @@ class Lowering:
         for size in shape:
             count *= size
         offset = self.scratch.take(count * types.byte_size(element))
-        pointer = self.builder.address(self._scratch_base, [self.builder.i64(offset)], "i8")
-        return Buffer(shape, element, pointer)
+        return Buffer(shape, element, self._place(offset))
+
+    def _place(self, offset: int) -> Value:
+        return self.builder.address(self._scratch_base, [self.builder.i64(offset)], "i8")
 
     def materialise(self, tensor: Tensor, operation: Operation | None = None) -> Buffer:
         """Compute every element of `tensor` into scratch here; later uses in this block read it there."""
@@ -344,6 +357,12 @@ class Lowering:
                         continue
                     if reads_memory(tensor) or cost(tensor, costs) >= EXPENSIVE:
                         self.materialise(tensor, operation)
+
+
+def _last_user(definition: Def) -> int:
+    """The position, in the block of the value, of the last operation that reads it or holds one that does."""
+    ancestors = (user.ancestor_in(definition.block) for user in definition.users)
+    return max((operation.position for operation in ancestors if operation is not None), default=-1)
 
 
 def _is_fence(operation: Operation) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import ordered
 from triton_porting_kit.compiler.loops.access import Access, Gather, Load, scatter_explicit
 from triton_porting_kit.compiler.loops.builder import Value
@@ -75,7 +76,8 @@ def _explicit(
     groups = operation.segments()
     base = lowering.scalar(groups[0][0])
     offsets = lowering.tensor(groups[1][0])
-    return base, offsets, groups, "i8" if operation.attribute("byte_offsets") is not None else element
+    unit = "i8" if operation.attribute("byte_offsets") is not None else types.storage(element)
+    return base, offsets, groups, unit
 
 
 def gather(lowering: Lowering, operation: Operation) -> None:
@@ -115,8 +117,9 @@ def scatter(lowering: Lowering, operation: Operation) -> None:
 
 
 def getelementptr(lowering: Lowering, operation: Operation) -> None:
-    """Scalar pointer arithmetic: base and one i64 index."""
-    base, index = (lowering.scalar(operand) for operand in operation.operands)
+    """Scalar pointer arithmetic: base and one i64 index, which upstream passes may have made an attribute."""
+    base, *indices = (lowering.scalar(operand) for operand in operation.operands)
+    index = indices[0] if indices else lowering.builder.i64(operation.integers("rawConstantIndices")[0])
     element = str(operation.required("elem_type").value)
     pointer = lowering.builder.address(base, [index], element)
     lowering.scalars[operation.results[0]] = pointer

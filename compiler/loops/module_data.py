@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 
@@ -30,16 +31,23 @@ class ModuleData:
             f"dense<{list(numbers)}> : tensor<{count}xi64>", f" : !llvm.array<{count} x i64>"
         )
 
+    def tensor(self, attribute: Any, shape: Sequence[int], element: str) -> Value:
+        """The address of the elements of a dense attribute, in row-major order."""
+        type = element
+        for size in reversed(shape):
+            type = f"array<{size} x {type}>"
+        return self._address(str(attribute), f" : !llvm.{type}")
+
     def _address(self, initial: str, type: str) -> Value:
         symbol = self._symbols.setdefault(f"({initial}){type}", f"tpk_data_{len(self._symbols)}")
         return self._builder.pure(f"llvm.mlir.addressof @{symbol} : !llvm.ptr", "!llvm.ptr", ())
 
-    def call(self, routine: str, arguments: Sequence[Value]) -> None:
-        """Call a routine of the host, which returns nothing, here."""
+    def call(self, routine: str, arguments: Sequence[Value], result: str | None = None) -> Value | None:
+        """Call a routine of the host here; its result, if it is given a type."""
         types = ", ".join(value.type for value in arguments)
-        self._declarations[routine] = types
+        self._declarations[routine] = f"({types})" + (f" -> {result}" if result else "")
         names = ", ".join(value.name for value in arguments)
-        self._builder.effect(f"llvm.call @{routine}({names}) : ({types}) -> ()")
+        return self._builder.effect(f"llvm.call @{routine}({names}) : ({types}) -> {result or '()'}", result)
 
     def lines(self) -> list[str]:
         """The definitions and declarations, as MLIR."""
@@ -47,4 +55,6 @@ class ModuleData:
             f"llvm.mlir.global internal constant @{symbol}{definition}"
             for definition, symbol in self._symbols.items()
         ]
-        return data + [f"llvm.func @{routine}({types})" for routine, types in self._declarations.items()]
+        return data + [
+            f"llvm.func @{routine}{signature}" for routine, signature in self._declarations.items()
+        ]

@@ -39,7 +39,7 @@ def load(lowering: Lowering, operation: Operation, tensor: Load | Gather) -> Non
             fill = evaluation.at(tensor.other, point)
 
         def read() -> list[Value]:
-            text = f"llvm.load volatile {pointer.name}{_suffix(operation, stored)} : !llvm.ptr -> {stored}"
+            text = f"llvm.load volatile {pointer.name}{suffix(operation, stored)} : !llvm.ptr -> {stored}"
             value = builder.effect(text, stored)
             assert value is not None
             return [value]
@@ -83,9 +83,9 @@ def store(
         mask = wanted(evaluation, point)
 
         def write() -> list[Value]:
-            suffix = _suffix(operation, element.type)
+            order = suffix(operation, element.type)
             builder.effect(
-                f"llvm.store volatile {element.name}, {pointer.name}{suffix} : {element.type}, !llvm.ptr"
+                f"llvm.store volatile {element.name}, {pointer.name}{order} : {element.type}, !llvm.ptr"
             )
             return []
 
@@ -97,7 +97,7 @@ def store(
     lowering.tile(operation, value.shape, inputs, body, lanes=1)
 
 
-def _suffix(operation: Operation, element: str) -> str:
+def suffix(operation: Operation, element: str) -> str:
     """The memory order, if the operation has one, and the alignment."""
     order = ORDERING.get(operation.string("sem"))
     atomic = f" atomic {order}" if order else ""

@@ -62,15 +62,17 @@ class Bfloat16Pairs(Product):
 
     unit = "i32"
     lanes = 16
+    elements = ("bf16", *types.FLOAT8)
+    """Types of which bf16 has every number."""
 
     def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
-        buffer = lowering.materialise(tensor.buffer or tensor, operation)
+        buffer = lowering.materialise(converted(tensor.buffer or tensor, "bf16"), operation)
         *outer, k = buffer.shape
         return Buffer((*outer, k // 2), self.unit, buffer.pointer)
 
     def pack_right(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
         builder = lowering.builder
-        tensor = tensor.buffer or tensor
+        tensor = converted(tensor.buffer or tensor, "bf16")
         *batch, k, n = tensor.shape
         packed = lowering.allocate((*batch, k // 2, n), self.unit)
         kept = lowering.plan(operation, tensor.shape, [tensor])

@@ -103,11 +103,15 @@ class Operation:
 
 @dataclass(eq=False, slots=True, repr=False)
 class Program:
-    """A kernel function of the structured form."""
+    """A kernel function of the structured form.
+
+    It holds the MLIR module, whose memory the handles of its operations lie in: keep it while you use them.
+    """
 
     name: str
     body: Block
     argument_attributes: list[dict[str, str]]
+    module: Any
 
 
 class _Reader:
@@ -142,7 +146,7 @@ class _Reader:
     def append(self, handle: Any, block: Block) -> None:
         """Read an operation, or those of the function that it calls, to the end of `block`."""
         operation = self.operation(handle, block, len(block.operations))
-        if operation.name != "func.call":
+        if operation.name not in ("func.call", "tpk.call"):
             block.operations.append(operation)
             return
         name = handle.attributes["callee"].value
@@ -177,7 +181,7 @@ class _Reader:
             if result.type.element not in types.BITS and result.type.element != "index":
                 raise op.unsupported(
                     f"the CPU backend does not compute with elements of type {result.type.element}",
-                    "load and store such elements as integers of their size, and compute in fp32, fp16 or bf16",
+                    "load and store such elements as integers of their size, and compute in a type of Triton's",
                 )
         for region in handle.regions:
             blocks = list(region.blocks)
@@ -220,7 +224,7 @@ def read_program(module: Any) -> Program:
             if "arg_attrs" in attributes:
                 for index, entry in enumerate(attributes["arg_attrs"]):
                     per_argument[index] = {item.name: str(item.attr) for item in entry}
-            return Program(name, reader.block(blocks[0], None), per_argument)
+            return Program(name, reader.block(blocks[0], None), per_argument, module)
     raise CompilationError("the structured module holds no function marked tpk.kernel")
 
 

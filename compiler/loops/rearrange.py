@@ -107,7 +107,9 @@ def gather_along(lowering: Lowering, operation: Operation) -> None:
     def body(evaluation: Evaluation, point: Point) -> None:
         lanes = point.width if point.axis >= 0 else 1
         along = builder.broadcast(evaluation.at(index, point), lanes)
-        offsets = builder.cast("arith.extsi", along, _like(along, "i64"))
+        # Narrow indices are taken as unsigned: Triton has no negative ones.
+        extend = "arith.extsi" if types.BITS[along.element] >= 32 else "arith.extui"
+        offsets = builder.cast(extend, along, _like(along, "i64"))
         offsets = builder.mul(offsets, builder.broadcast(builder.i64(held.strides[axis]), lanes))
         terms = [
             builder.mul(i, builder.i64(stride))

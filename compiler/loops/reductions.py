@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
-from triton_porting_kit.compiler.loops.combine import combine
+from triton_porting_kit.compiler.loops.combine import combine, takes_vectors
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.lowering import Lowering, cost
 from triton_porting_kit.compiler.loops.program import Block, Operation
@@ -112,8 +112,9 @@ class _Reducer:
         self._evaluation = evaluation
         # Lanes lie along the reduced dimension where that is the contiguous one, else along a kept dimension.
         self._across = innermost_axis(shape) == axis
-        self._width = chunk(self._size, lowering.target.lanes) if self._across else 1
-        self.kept_lanes = 1 if self._across else lowering.target.lanes
+        lanes = lowering.target.lanes if takes_vectors(region) else 1
+        self._width = chunk(self._size, lanes) if self._across else 1
+        self.kept_lanes = 1 if self._across else lanes
 
     def at(self, kept: Point) -> list[Value]:
         """The results at a point of the kept dimensions."""

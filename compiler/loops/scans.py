@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triton_porting_kit.compiler.loops.builder import Value
-from triton_porting_kit.compiler.loops.combine import combine
+from triton_porting_kit.compiler.loops.combine import combine, takes_vectors
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.program import Operation
@@ -23,7 +23,8 @@ def scan(lowering: Lowering, operation: Operation) -> None:
     kept = lowering.plan(operation, shape, inputs)
     around = joined_around(shape, axis, lambda dimension: joins(inputs, dimension))
     results = [lowering.allocate(shape, tensor.element) for tensor in inputs]
-    lanes = 1 if innermost_axis(shape) == axis else lowering.target.lanes
+    across = innermost_axis(shape) != axis and takes_vectors(region)
+    lanes = lowering.target.lanes if across else 1
 
     def emit(unmasked: frozenset[object]) -> list[Value]:
         evaluation = Evaluation(builder, unmasked, kept)

@@ -10,7 +10,7 @@ from triton_porting_kit.toolchain.mlir import ir
 
 def structure_branches(module: Any) -> None:
     """Turn the control flow between blocks of the module's functions, if there is any, into scf.if."""
-    if all(len(function.regions[0].blocks) == 1 for function in module.body.operations):
+    if not _has_branches(module.operation):
         return
     mlir.run_passes(module, "builtin.module(func.func(lift-cf-to-scf))")
     switches: list[Any] = []
@@ -23,6 +23,18 @@ def structure_branches(module: Any) -> None:
     module.operation.walk(collect)
     for switch in switches:
         _switch_to_ifs(switch)
+
+
+def _has_branches(operation: Any) -> bool:
+    found = False
+
+    def look(inner: Any) -> Any:
+        nonlocal found
+        found = found or any(len(region.blocks) > 1 for region in inner.regions)
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    operation.walk(look)
+    return found
 
 
 def _switch_to_ifs(switch: Any) -> None:

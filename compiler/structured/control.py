@@ -8,7 +8,6 @@ from typing import Any
 from triton_porting_kit.toolchain.mlir import ir
 
 from .carried import Carried
-from .diagnostics import fail
 from .rewriter import Rewriter
 
 POINTER_OPS = frozenset(
@@ -82,18 +81,11 @@ def _rematerialize(rewriter: Rewriter, target: Any) -> None:
 
 
 def branch(rewriter: Rewriter, operation: Any) -> None:
-    """cf.br, cf.cond_br: pass scalar pointers to blocks as !llvm.ptr."""
+    """cf.br, cf.cond_br: pass pointers to blocks as what `plain` makes of them."""
     rewriter.emitter.before(operation)
     for number, value in enumerate(operation.operands):
-        info = rewriter.types.info(value)
-        if info.is_pointer:
-            if info.shape is not None:
-                fail(operation, "a tensor of pointers passes an early return", _BEFORE_RETURN)
-            pointer = rewriter.scalar_pointer(value)
-            rewriter.edits.append(partial(_set_operand, operation, number, pointer))
-
-
-_BEFORE_RETURN = "compute the pointers after the return, from offsets"
+        if rewriter.types.info(value).is_pointer:
+            rewriter.edits.append(partial(_set_operand, operation, number, rewriter.plain(value)))
 
 
 def function_return(rewriter: Rewriter, operation: Any) -> None:
@@ -104,34 +96,29 @@ def function_return(rewriter: Rewriter, operation: Any) -> None:
 
 
 def call(rewriter: Rewriter, operation: Any) -> None:
-    """tt.call of a function that is not inlined -> func.call; pointers are passed as base pointers."""
+    """tt.call of a function that is not inlined -> func.call; pointers are passed as what `plain` makes of them.
+
+    In the region of an operation that upstream does not know, which might hold symbols of its own: tpk.call.
+    """
     emitter = rewriter.emitter.before(operation)
-    types = rewriter.types
-    if operation.operation.parent.name in ("tt.reduce", "tt.scan", "tpk.reduce", "tpk.scan"):
-        fail(
-            operation, "the function that a reduction or scan combines with is not straight-line code", _WHERE
-        )
     operands = _arguments(rewriter, operation)
-    for result in operation.results:
-        if types.info(result).is_pointer and types.info(result).shape is not None:
-            fail(operation, "a function that is not inlined returns a tensor of pointers", _INLINE)
-    kinds = [types.pointer if types.info(r).is_pointer else r.type for r in operation.results]
-    created = emitter.op("func.call", operands, kinds, {"callee": operation.attributes["callee"]})
+    kinds = [rewriter.types.plain(result.type) for result in operation.results]
+    name = "tpk.call" if _in_function_of_elements(operation) else "func.call"
+    created = emitter.op(name, operands, kinds, {"callee": operation.attributes["callee"]})
     rewriter.replace(operation, *created.results)
 
 
-_WHERE = "write it with tl.where instead of conditions and loops, and without noinline=True"
-_INLINE = "remove noinline=True from that function, or pass the base pointer and the offsets"
+def _in_function_of_elements(operation: Any) -> bool:
+    holder = operation.operation.parent
+    while holder is not None:
+        if holder.name.startswith(("tt.", "tpk.")):
+            return bool(holder.name != "tt.func")
+        holder = holder.parent
+    return False
 
 
 def _arguments(rewriter: Rewriter, operation: Any) -> list[Any]:
-    found = []
-    for value in operation.operands:
-        info = rewriter.types.info(value)
-        if info.is_pointer and info.shape is not None:
-            fail(operation, "a tensor of pointers crosses a function that is not inlined", _INLINE)
-        found.append(rewriter.scalar_pointer(value) if info.is_pointer else value)
-    return found
+    return [rewriter.plain(value) for value in operation.operands]
 
 
 def function(rewriter: Rewriter, operation: Any) -> None:
@@ -144,19 +131,19 @@ def function(rewriter: Rewriter, operation: Any) -> None:
     for number, argument in enumerate(block.arguments):
         info = types.info(argument)
         known: dict[str, Any] = {}
+        kind = rewriter.types.plain(argument.type)
         if info.is_pointer:
-            if info.shape is not None:
-                fail(operation, "a function that is not inlined takes a tensor of pointers", _INLINE)
             assert info.pointee is not None
-            known["tpk.pointee"] = ir.TypeAttr.get(types.element(info.pointee))
-            rewriter.edits.append(partial(argument.set_type, types.pointer))
+            if info.shape is None:
+                known["tpk.pointee"] = ir.TypeAttr.get(types.element(info.pointee))
+            rewriter.edits.append(partial(argument.set_type, kind))
         if number < len(facts) and "tt.divisibility" in facts[number]:
             known["tpk.divisibility"] = facts[number]["tt.divisibility"]
-        inputs.append(types.pointer if info.is_pointer else argument.type)
+        inputs.append(kind)
         arg_attrs.append(ir.DictAttr.get(known))
     public = "sym_visibility" in attributes and ir.StringAttr(attributes["sym_visibility"]).value == "public"
     results = [
-        _result_type(rewriter, t)
+        rewriter.types.plain(t)
         for t in ir.FunctionType(ir.TypeAttr(attributes["function_type"]).value).results
     ]
     created = ir.Operation.create(
@@ -175,11 +162,7 @@ def function(rewriter: Rewriter, operation: Any) -> None:
     for body in list(operation.regions[0].blocks)[1:]:
         for argument in body.arguments:
             if types.info(argument).is_pointer:
-                rewriter.edits.append(partial(argument.set_type, types.pointer))
+                rewriter.edits.append(partial(argument.set_type, rewriter.types.plain(argument.type)))
     for body in list(operation.regions[0].blocks):
         body.append_to(created.regions[0])
     rewriter.dead.append(operation)
-
-
-def _result_type(rewriter: Rewriter, kind: Any) -> Any:
-    return rewriter.types.pointer if str(kind).startswith("!tt.ptr") else kind

@@ -7,11 +7,12 @@ from typing import Any
 from triton_porting_kit.toolchain.mlir import ir
 
 from .diagnostics import fail
+from .regions import with_region
 from .rewriter import Rewriter
 
 
 def map_elementwise(rewriter: Rewriter, operation: Any) -> None:
-    """tt.map_elementwise of straight-line code: its operations on whole tensors."""
+    """tt.map_elementwise of straight-line code: its operations on whole tensors; of other code: tpk.map."""
     blocks = list(operation.regions[0].blocks)
     pack = ir.IntegerAttr(operation.attributes["pack"]).value
     shape = rewriter.types.info(operation.results[0]).shape
@@ -20,11 +21,8 @@ def map_elementwise(rewriter: Rewriter, operation: Any) -> None:
         op.operation.name.startswith(("arith.", "math.")) and not len(op.regions) for op in body[:-1]
     )
     if len(blocks) != 1 or pack != 1 or not simple or shape is None:
-        fail(
-            operation,
-            "tl.map_elementwise of a function with control flow or of packed elements",
-            "write the function with tl.where on whole tensors and call it without tl.map_elementwise",
-        )
+        with_region(rewriter, operation, "tpk.map", ("pack",))
+        return
     emitter = rewriter.emitter.before(operation)
     mapped = dict(zip(blocks[0].arguments, operation.operands, strict=True))
     for op in body[:-1]:

@@ -85,7 +85,7 @@ def _import_operation(rewriter: Rewriter, operation: Any) -> None:
     if name.endswith(".return") and name != "tt.return":
         return  # of a combining region, which is taken over as a whole
     handler = _HANDLERS.get(name)
-    if name in ("tt.reduce", "tt.scan"):
+    if name in ("tt.reduce", "tt.scan", "tt.map_elementwise"):
         _import_region(rewriter, operation.regions[0])
     results = operation.results
     if name in control.POINTER_OPS and rewriter.types.info(results[0]).is_pointer:

@@ -81,24 +81,14 @@ def atomic_store(rewriter: Rewriter, operation: Any) -> None:
 
 
 def atomic_poll(rewriter: Rewriter, operation: Any) -> None:
-    """tt.atomic_poll -> a loop that loads until it finds the expected value."""
+    """tt.atomic_poll -> tpk.atomic_poll"""
     emitter = rewriter.emitter.before(operation)
-    if len(operation.operands) != 2:
-        fail(operation, "tl.atomic_poll with a time limit", "poll without timeout_ns")
-    pointer, expected = operation.operands
-    loop = emitter.op("scf.while", [], [], regions=2)
-    before, after = (region.blocks.append() for region in loop.regions)
-    emitter.at = ir.InsertionPoint(before)
-    attributes: dict[str, Any] = {"volatile": ir.UnitAttr.get()}
+    pointer, *values = operation.operands
+    base, offsets, attributes = _addresses(rewriter, pointer)
     _ordering(operation, attributes)
-    found = _access(rewriter, "load", pointer, None, None, [expected.type], attributes).results[0]
-    predicate = {"predicate": emitter.integer(1)}
-    emitter.op(
-        "scf.condition", [emitter.value("arith.cmpi", [found, expected], rewriter.types.i1, predicate)], []
-    )
-    emitter.at = ir.InsertionPoint(after)
-    emitter.op("scf.yield", [], [])
-    rewriter.replace(operation, emitter.constant(1, rewriter.types.i1))
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, 1, len(values) - 1])
+    kind = operation.results[0].type
+    rewriter.replace(operation, emitter.value("tpk.atomic_poll", [base, offsets, *values], kind, attributes))
 
 
 def atomic_rmw(rewriter: Rewriter, operation: Any) -> None:

@@ -162,6 +162,13 @@ class Rewriter:
         assert pointer.index is not None
         return self.emitter.pointer(pointer.base, pointer.index.offset, pointer.element_bytes)
 
+    def plain(self, value: Any) -> Any:
+        """A pointer as !llvm.ptr, a tensor of pointers as i64 addresses; other values as they are."""
+        info = self.types.info(value)
+        if not info.is_pointer:
+            return value
+        return self.scalar_pointer(value) if info.shape is None else self.addresses(value)
+
     # --- shapes ----------------------------------------------------------------------------------
 
     def apply_shape(self, operation: Any, tensor: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from triton_porting_kit.toolchain.mlir import ir
@@ -10,9 +11,11 @@ from triton_porting_kit.toolchain.mlir import ir
 from .diagnostics import fail
 from .elementwise import map_elementwise
 from .libraries import extern_elementwise
+from .matmuls import dot
+from .regions import with_region
 from .rewriter import Rewriter
+from .scaled_dots import dot_scaled
 
-_PRECISION = {0: "tf32", 1: "tf32x3", 2: "ieee", 3: "bf16x3", 4: "bf16x6"}
 _TOWARD_ZERO = 3  # of upstream's rounding modes
 Handler = Callable[[Rewriter, Any], None]
 
@@ -22,11 +25,30 @@ def _renamed(name: str, *kept: str) -> Handler:
 
     def handler(rewriter: Rewriter, operation: Any) -> None:
         attributes = {key: operation.attributes[key] for key in kept if key in operation.attributes}
-        kinds = [result.type for result in operation.results]
-        created = rewriter.emitter.before(operation).op(name, list(operation.operands), kinds, attributes)
-        rewriter.replace(operation, *created.results)
+        _moved(rewriter, operation, name, attributes)
 
     return handler
+
+
+def _moved(rewriter: Rewriter, operation: Any, name: str, attributes: dict[str, Any]) -> None:
+    """The operation `name` with the same operands; where their elements are pointers, with their addresses."""
+    emitter, types = rewriter.emitter.before(operation), rewriter.types
+    operands = [rewriter.plain(value) for value in operation.operands]
+    infos = [types.info(result) for result in operation.results]
+    kinds = [
+        types.shaped(info.shape, types.i64) if info.is_pointer else result.type
+        for info, result in zip(infos, operation.results, strict=True)
+    ]
+    created = emitter.op(name, operands, kinds, attributes).results
+    rewriter.replace(
+        operation,
+        *(
+            emitter.value("llvm.inttoptr", [value], types.pointer)
+            if info.is_pointer and info.shape is None
+            else value
+            for info, value in zip(infos, created, strict=True)
+        ),
+    )
 
 
 def _make_range(rewriter: Rewriter, operation: Any) -> None:
@@ -44,64 +66,15 @@ def _splat(rewriter: Rewriter, operation: Any) -> None:
 
 def _unsplat(rewriter: Rewriter, operation: Any) -> None:
     emitter = rewriter.emitter.before(operation)
-    rewriter.replace(operation, emitter.extract(operation.operands[0]))
+    element = emitter.extract(rewriter.plain(operation.operands[0]))
+    if rewriter.types.info(operation.results[0]).is_pointer:
+        element = emitter.value("llvm.inttoptr", [element], rewriter.types.pointer)
+    rewriter.replace(operation, element)
 
 
 def _reshaped(rewriter: Rewriter, operation: Any) -> None:
     rewriter.emitter.before(operation)
     rewriter.replace(operation, rewriter.apply_shape(operation, operation.operands[0]))
-
-
-def _dot(rewriter: Rewriter, operation: Any) -> None:
-    emitter = rewriter.emitter.before(operation)
-    a, b, c = operation.operands
-    shape = rewriter.types.info(c).shape
-    assert shape is not None
-    precision = _PRECISION[ir.IntegerAttr(operation.attributes["inputPrecision"]).value]
-    attributes = {
-        "tpk.input_precision": ir.StringAttr.get(precision),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([2, 1]),
-    }
-    name = "linalg.matmul" if len(shape) == 2 else "linalg.batch_matmul"
-    created = emitter.op(name, [a, b, c], [c.type], attributes, regions=1)
-    _multiply_add(rewriter, created, [v.type.element_type for v in (a, b, c)])
-    rewriter.replace(operation, created.results[0])
-
-
-def _multiply_add(rewriter: Rewriter, operation: Any, kinds: list[Any]) -> None:
-    """The region of a matmul: `c + a * b` in the type of c."""
-    emitter = rewriter.emitter
-    block = operation.regions[0].blocks.append(*kinds, arg_locs=[emitter.location] * 3)
-    emitter.at = ir.InsertionPoint(block)
-    a, b, c = block.arguments
-    floating = str(kinds[2])[0] != "i"
-    wide = [
-        v if v.type == c.type else emitter.value("arith.extf" if floating else "arith.extsi", [v], c.type)
-        for v in (a, b)
-    ]
-    product = emitter.value("arith.mulf" if floating else "arith.muli", wide, c.type)
-    total = emitter.value("arith.addf" if floating else "arith.addi", [c, product], c.type)
-    emitter.op("linalg.yield", [total], [])
-
-
-def _with_region(name: str, *kept: str) -> Handler:
-    """An operation whose combining region is taken over, with its terminator as tpk.yield."""
-
-    def handler(rewriter: Rewriter, operation: Any) -> None:
-        attributes = {key: operation.attributes[key] for key in kept if key in operation.attributes}
-        kinds = [result.type for result in operation.results]
-        created = rewriter.emitter.before(operation).op(
-            name, list(operation.operands), kinds, attributes, regions=1
-        )
-        block = operation.regions[0].blocks[0]
-        end = block.operations[len(block.operations) - 1]
-        emitter = rewriter.emitter.before(end)
-        emitter.op("tpk.yield", list(end.operands), [])
-        end.operation.erase()
-        block.append_to(created.regions[0])
-        rewriter.replace(operation, *created.results)
-
-    return handler
 
 
 def _clampf(rewriter: Rewriter, operation: Any) -> None:
@@ -130,7 +103,14 @@ def _fp_to_fp(rewriter: Rewriter, operation: Any) -> None:
     before, after = types.info(source), types.info(operation.results[0])
     kind = operation.results[0].type
     attributes = {}
-    if "rounding" in operation.attributes and ir.IntegerAttr(operation.attributes["rounding"]).value == 0:
+    given = "rounding" in operation.attributes
+    toward_zero = given and ir.IntegerAttr(operation.attributes["rounding"]).value == 0
+    if after.bits == 8:
+        # Upstream's conversions to these types do not saturate, and there is none between two of them.
+        attributes["rounding"] = ir.StringAttr.get("rtz" if toward_zero else "rtne")
+        rewriter.replace(operation, emitter.value("tpk.fp_to_fp", [source], kind, attributes))
+        return
+    if toward_zero:
         attributes["roundingmode"] = ir.IntegerAttr.get(types.i32, _TOWARD_ZERO)
     if before.bits == after.bits:
         source = emitter.value("arith.extf", [source], types.shaped(before.shape, types.parse("f32")))
@@ -145,10 +125,7 @@ def _bitcast(rewriter: Rewriter, operation: Any) -> None:
 
 
 def _cat(rewriter: Rewriter, operation: Any) -> None:
-    emitter = rewriter.emitter.before(operation)
-    kind = operation.results[0].type
-    result = emitter.value("tensor.concat", list(operation.operands), kind, {"dim": emitter.integer(0)})
-    rewriter.replace(operation, result)
+    _moved(rewriter, operation, "tensor.concat", {"dim": rewriter.emitter.integer(0)})
 
 
 def _int_to_ptr(rewriter: Rewriter, operation: Any) -> None:
@@ -166,7 +143,7 @@ def _ptr_to_int(rewriter: Rewriter, operation: Any) -> None:
 
 
 def _drop(rewriter: Rewriter, operation: Any) -> None:
-    """Hints, and barriers: a program is one thread."""
+    """Hints; barriers: a program is one thread; waits for the kernel before, which has ended: streams are in order."""
     rewriter.replace(operation)
 
 
@@ -195,7 +172,6 @@ _DEFAULT_REMEDY = "express this part of the kernel with other operations of trit
 _REMEDIES = {
     "tt.elementwise_inline_asm": "inline assembly is for one chip only: write it in triton.language, "
     "under a constexpr that says which backend compiles",
-    "tt.dot_scaled": "scale the operands in the kernel and use tl.dot",
 }
 
 HANDLERS: dict[str, Handler] = {
@@ -208,9 +184,10 @@ HANDLERS: dict[str, Handler] = {
     "tt.broadcast": _reshaped,
     "tt.reshape": _reshaped,
     "tt.trans": _reshaped,
-    "tt.dot": _dot,
-    "tt.reduce": _with_region("tpk.reduce", "axis"),
-    "tt.scan": _with_region("tpk.scan", "axis", "reverse"),
+    "tt.dot": dot,
+    "tt.dot_scaled": dot_scaled,
+    "tt.reduce": partial(with_region, name="tpk.reduce", kept=("axis",)),
+    "tt.scan": partial(with_region, name="tpk.scan", kept=("axis", "reverse")),
     "tt.clampf": _clampf,
     "tt.mulhiui": _mulhiui,
     "tt.precise_sqrt": _renamed("math.sqrt"),
@@ -231,5 +208,7 @@ HANDLERS: dict[str, Handler] = {
     "tt.print": _print,
     "ttg.barrier": _drop,
     "gpu.barrier": _drop,
+    "tt.grid_dependency_wait": _drop,
+    "tt.grid_dependency_launch_dependents": _drop,
     "llvm.intr.assume": _drop,
 }

@@ -83,11 +83,21 @@ class Types:
 
     def info(self, value: Any) -> TypeInfo:
         """Of an SSA value's type."""
-        kind = value.type
+        return self.info_of_type(value.type)
+
+    def info_of_type(self, kind: Any) -> TypeInfo:
+        """Of a type."""
         found = self._infos.get(kind)
         if found is None:
             found = self._infos[kind] = _parse(str(kind))
         return found
+
+    def plain(self, kind: Any) -> Any:
+        """`kind` with pointers as !llvm.ptr, tensors of pointers as i64 addresses (see `Rewriter.plain`)."""
+        info = self.info_of_type(kind)
+        if not info.is_pointer:
+            return kind
+        return self.pointer if info.shape is None else self.tensor(info.shape, self.i64)
 
     def parse(self, text: str) -> Any:
         """A type by its text."""

@@ -8,7 +8,7 @@ from triton_porting_kit.toolchain import compat
 
 
 def optimize(module: Any, *, unroll: bool = True) -> None:
-    """Clean up a Triton module in place: inlined, simplified, tensor descriptors turned into pointers.
+    """Clean up a Triton module in place: inlined, simplified, descriptors and block pointers turned into pointers.
 
     `unroll` obeys the kernel's `loop_unroll_factor` hints.
     """
@@ -16,6 +16,7 @@ def optimize(module: Any, *, unroll: bool = True) -> None:
         module,
         [
             "common.inliner",
+            "ttir.rewrite_tensor_pointer",
             "ttir.rewrite_tensor_descriptor_to_pointer",
             "common.canonicalizer",
             "ttir.combine",

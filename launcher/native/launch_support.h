@@ -143,13 +143,17 @@ template <class T> bool to_integer(PyObject *value, const Parameter &parameter, 
   return true;
 }
 
-/// A bool, or an int that is 0 or 1.
+/// The truth of an int, or of what has __index__: a kernel may say tl.int1 of what its caller counts.
 inline bool to_bool(PyObject *value, const Parameter &parameter, std::uint8_t *out) {
   if (value == Py_True || value == Py_False) {
     *out = value == Py_True;
     return true;
   }
-  return to_integer(value, parameter, out) && (*out <= 1 || refuse_value(value, parameter));
+  Ref index(PyLong_Check(value) ? Py_NewRef(value) : PyNumber_Index(value));
+  if (!index)
+    return refuse_value(value, parameter);
+  *out = PyObject_IsTrue(index.get()) > 0;
+  return true;
 }
 
 /// An address as an int, None for NULL, or an object whose data_ptr() returns the address.

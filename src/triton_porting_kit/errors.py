@@ -95,8 +95,11 @@ class LauncherBuildError(PortingKitError):
 # --- driver --------------------------------------------------------------------------------------
 
 
-class DeviceError(PortingKitError):
-    """A device hook failed. The message says which call, which device and which argument."""
+class DeviceError(PortingKitError, RuntimeError):
+    """A device hook failed. The message says which call, which device and which argument.
+
+    A `RuntimeError`, as the errors of GPU runtimes are to Python: what catches those catches these.
+    """
 
 
 class DTypeError(PortingKitError, TypeError):

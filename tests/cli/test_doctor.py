@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 from cli_helpers import Tpk
 
+from triton_porting_kit.cli import checks
+from triton_porting_kit.toolchain import compat
+
 
 def doctor(**environment: str) -> tuple[int, dict[str, dict[str, Any]]]:
     """Exit status and findings by name, of a process of its own."""
@@ -91,3 +94,13 @@ def test_thread_count_that_is_none() -> None:
 def test_no_compiler_is_only_a_note() -> None:
     status, findings = doctor(CXX="/nowhere/c++")
     assert (status, findings["C++ compiler"]["status"]) == (0, "note")
+
+
+def test_old_releases_cannot_choose_beside_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_DEFAULT_BACKEND", "cpu")
+    for reads, status in ((True, checks.Status.OK), (False, checks.Status.PROBLEM)):
+        monkeypatch.setattr(compat, "reads_default_backend", lambda reads=reads: reads)
+        finding = checks.active_backend(["cpu", "nvidia"], "amd, cpu, nvidia")
+        assert finding.status is status
+    assert "cpu and nvidia are active" in finding.detail
+    assert "CUDA_VISIBLE_DEVICES=" in finding.remedy

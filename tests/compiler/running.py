@@ -90,12 +90,15 @@ NUMBERS = INTEGERS + FLOATS
 
 
 @functools.cache
-def make_kernel(source: str) -> Any:
-    """The `@triton.jit` function that `source` defines; a source is compiled once per process."""
+def make_kernel(source: str, **functions: Any) -> Any:
+    """The `@triton.jit` function that `source` defines; a source is compiled once per process.
+
+    `functions`: other `@triton.jit` functions, by the names by which it calls them.
+    """
     name = source.partition("def ")[2].partition("(")[0]
     file = f"<kernel {name} {hash(source):x}>"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
-    namespace: dict[str, Any] = {"tl": tl, "triton": triton, "__name__": "kernels_of_tests"}
+    namespace: dict[str, Any] = {"tl": tl, "triton": triton, "__name__": "kernels_of_tests", **functions}
     exec(compile(source, file, "exec"), namespace)
     return triton.jit(namespace[name])
 

@@ -105,16 +105,6 @@ def branching(a, b):
     return b
 
 
-@triton.jit(noinline=True)
-def apart(a, b):
-    return a + b
-
-
-@triton.jit
-def combining_kernel(X):
-    tl.store(X, tl.reduce(tl.load(X + tl.arange(0, 8)), 0, apart))
-
-
 @triton.jit
 def assembly_kernel(X):
     i = tl.arange(0, 8)
@@ -125,7 +115,6 @@ def assembly_kernel(X):
 
 REFUSED = [
     (eighth_kernel, {}, "arith.truncf", "float8e5", "integers of their size"),
-    (combining_kernel, {}, "tt.call", "tl.reduce", "tl.where"),
     (assembly_kernel, {}, "tt.elementwise_inline_asm", "inline_asm_elementwise", "triton.language"),
 ]
 

@@ -243,6 +243,14 @@ def test_pointers(strategy: Strategy) -> None:
     assert launched(strategy, types, args) == struct.pack("<4Q", 0, 2**64 - 1, 0, 2**63)
 
 
+def test_any_int_has_a_truth(strategy: Strategy) -> None:
+    types = {"a": "i1", "b": "u1", "c": "i1", "d": "u1"}
+    args = (3, 0, -1, 2**70)
+    block = launched(strategy, types, args)
+    assert block[:4] == b"\1\0\1\1"
+    assert block == ArgLayout.from_signature(Signature.from_types(types)).pack(args)
+
+
 def test_number_like_objects(strategy: Strategy) -> None:
     class Index:
         def __index__(self) -> int:
@@ -373,8 +381,8 @@ REFUSED = [
     ("u16", -1, "argument 'a' (u16): -1 does not fit; the type holds 0 to 65535"),
     ("u64", 2**64, "argument 'a' (u64): 18446744073709551616 does not fit"),
     ("i64", -(10**5000), "argument 'a' (i64): an int of 16610 bits does not fit"),
-    ("u1", 2, "argument 'a' (u1): 2 does not fit; the type holds 0 to 1"),
-    ("i1", -1, "argument 'a' (i1): -1 does not fit"),
+    ("u1", 1.0, "argument 'a' (u1): expected an int, got float 1.0"),
+    ("i1", None, "argument 'a' (i1): expected an int, got None"),
     ("i32", 1.0, "argument 'a' (i32): expected an int, got float 1.0"),
     ("i32", None, "argument 'a' (i32): expected an int, got None"),
     ("i32", "1", "argument 'a' (i32): expected an int, got str '1'"),

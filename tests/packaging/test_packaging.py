@@ -48,8 +48,12 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def pip(*arguments: str | Path, python: Path | None = None) -> None:
+    """Run pip for `python`, with this environment's CMake and Ninja: the builds share a folder."""
     target = ["--python", python] if python else []
-    run([sys.executable, "-m", "pip", "-q", *target, *arguments], PIP_DISABLE_PIP_VERSION_CHECK="1")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    run(
+        [sys.executable, "-m", "pip", "-q", *target, *arguments], PIP_DISABLE_PIP_VERSION_CHECK="1", PATH=path
+    )
 
 
 @pytest.fixture(scope="session")

@@ -193,6 +193,7 @@ PYBIND11_MODULE(_host, module, py::mod_gil_not_used()) {
   module.def("pool_width", [] { return tpk::Pool::instance().width(); });
   py::dict services;
   services["tpk_host_fail"] = reinterpret_cast<uint64_t>(&tpk_host_fail);
+  services["tpk_host_nanoseconds"] = reinterpret_cast<uint64_t>(&tpk_host_nanoseconds);
   services["tpk_host_print"] = reinterpret_cast<uint64_t>(&tpk_host_print);
   module.attr("services") = services;
   std::vector<tpk::Routine> routines;

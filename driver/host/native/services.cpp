@@ -1,6 +1,7 @@
 #include "services.h"
 #include "status.h"
 
+#include <chrono>
 #include <csetjmp>
 #include <cstdlib>
 
@@ -28,7 +29,7 @@ std::string Assertion::describe() const {
   }
   if (!index.empty())
     where += tpk::text(", element (", index, ")");
-  return tpk::text("an assertion failed in ", where, ": ", text);
+  return tpk::text("a device-side assertion failed in ", where, ": ", text);
 }
 
 const Assertion *callAsserting(KernelEntry entry, const void *args, void *scratch, int64_t begin, int64_t end,
@@ -51,4 +52,9 @@ void tpk_host_fail(const char *text, int32_t x, int32_t y, int32_t z, int64_t el
     std::abort();
   trap.assertion = {text, {x, y, z}, element, shape};
   std::longjmp(trap.exit, 1);
+}
+
+int64_t tpk_host_nanoseconds() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }

@@ -31,6 +31,9 @@ const Assertion *callAsserting(KernelEntry entry, const void *args, void *scratc
 extern "C" [[noreturn]] void tpk_host_fail(const char *text, int32_t x, int32_t y, int32_t z, int64_t element,
                                            const int64_t *shape);
 
+// Nanoseconds of a clock that only runs forward.
+extern "C" int64_t tpk_host_nanoseconds();
+
 // Writes a line to standard output for each of the elements at `data`, which are of the type `type` ("i1",
 // "i8" to "i64", "u8" to "u64", "f16", "bf16", "f32", "f64", "ptr") and lie in row-major order. `shape` is
 // the rank, then the sizes. Without a type: one line with the prefix.

@@ -217,10 +217,13 @@ def backends() -> Iterator[Finding]:
         )
     else:
         yield Finding("backends", Status.OK, f"{known} are registered")
-    yield _active(active, known)
+    yield active_backend(active, known)
 
 
-def _active(active: list[str], known: str) -> Finding:
+def active_backend(active: list[str], known: str) -> Finding:
+    """Which backend Triton uses, of those whose drivers say they are `active` and those it has found."""
+    from triton_porting_kit.toolchain import compat
+
     selected = os.environ.get("TRITON_DEFAULT_BACKEND", "")
     remedy = f"set TRITON_DEFAULT_BACKEND to one of {known}"
     if selected:
@@ -234,6 +237,15 @@ def _active(active: list[str], known: str) -> Finding:
                 Status.PROBLEM,
                 f"{selected} was asked for by TRITON_DEFAULT_BACKEND, but finds no device",
                 "unset TRITON_DEFAULT_BACKEND, or make the device available",
+            )
+        if len(active) > 1 and not compat.reads_default_backend():
+            return Finding(
+                "active backend",
+                Status.PROBLEM,
+                f"this release of Triton does not read TRITON_DEFAULT_BACKEND, and {' and '.join(active)} are active",
+                "hide the GPUs (CUDA_VISIBLE_DEVICES= or HIP_VISIBLE_DEVICES=), choose in Python with "
+                f'triton.runtime.driver.set_active(triton.backends.backends["{selected}"].driver()), or install '
+                "Triton 3.7 or later",
             )
         return Finding("active backend", Status.OK, f"{selected}, because TRITON_DEFAULT_BACKEND says so")
     if len(active) != 1:

@@ -23,12 +23,12 @@ _DESCRIPTOR = re.compile(rf"tensordesc<({'|'.join(ELEMENTS)})\[\d+(,\d+)*\]>")
 class Specialization:
     """What a kernel is compiled for, in the form that Triton's front end takes.
 
-    `signature`: type by argument name, in order, ``constexpr`` for constants. `constants`: their values.
-    `attributes`: hints by position.
+    `signature`: type by argument name, in order, ``constexpr`` for constants; a tuple of types for a tuple.
+    `constants`: their values, by name, or by position within tuples. `attributes`: hints by position.
     """
 
-    signature: Mapping[str, str]
-    constants: Mapping[str, Any]
+    signature: Mapping[str, Any]
+    constants: Mapping[Any, Any]
     attributes: Mapping[tuple[int, ...], Any]
 
 
@@ -85,28 +85,27 @@ def specialize(
     """Put together types and constants for `kernel`. Raises `UserError` naming what lacks or does not fit."""
     names: list[str] = list(kernel.arg_names)
     types = _types(names, signature)
-    values = {name: literal(text, module) for name, text in pairs(constants, "the constant").items()}
+    values: dict[Any, Any] = {
+        name: literal(text, module) for name, text in pairs(constants, "the constant").items()
+    }
     unknown = [name for name in (*types, *values) if name not in names]
     if unknown:
         raise UserError(f"{kernel.__name__} has no argument {unknown[0]!r}; it has {', '.join(names)}")
 
     attributes: dict[tuple[int, ...], Any] = {}
-    checked: dict[str, str] = {}
+    checked: dict[str, Any] = {}
     for position, name in enumerate(names):
         if name in values:
             checked[name] = "constexpr"
         elif name in types:
-            type_, hint = _check(name, types[name])
-            if type_ is None:
-                values[name], checked[name] = literal(types[name], module), "constexpr"
-                continue
-            if kernel.params[position].is_constexpr:
+            found = _Types(module)
+            checked[name] = found.read(name, types[name], (position,))
+            if checked[name] != "constexpr" and kernel.params[position].is_constexpr:
                 raise UserError(
                     f"{name} is a constexpr: give its value, not its type (--constants {name}=VALUE)"
                 )
-            checked[name] = type_
-            if hint:
-                attributes[(position,)] = HINTS[hint]
+            values.update({path if path[1:] else name: value for path, value in found.values.items()})
+            attributes.update(found.hints)
         elif kernel.params[position].has_default:
             values[name], checked[name] = kernel.params[position].default, "constexpr"
     missing = [name for name in names if name not in checked]
@@ -128,6 +127,28 @@ def _types(names: Sequence[str], signature: str) -> dict[str, str]:
     return types
 
 
+class _Types:
+    """Reads the type of one argument; for those within tuples, `values` and `hints` go by position."""
+
+    def __init__(self, module: ModuleType | None) -> None:
+        self._module = module
+        self.values: dict[tuple[int, ...], Any] = {}
+        self.hints: dict[tuple[int, ...], Any] = {}
+
+    def read(self, name: str, text: str, path: tuple[int, ...]) -> Any:
+        """A type, ``constexpr`` for a value, or a tuple of them."""
+        if text.startswith("(") and text.endswith(")"):
+            items = split(text[1:-1])
+            return tuple(self.read(f"{name}[{i}]", item, (*path, i)) for i, item in enumerate(items))
+        type_, hint = _check(name, text)
+        if type_ is None:
+            self.values[path] = literal(text, self._module)
+            return "constexpr"
+        if hint:
+            self.hints[path] = HINTS[hint]
+        return type_
+
+
 def _check(name: str, text: str) -> tuple[str | None, str]:
     """The type and the hint of an argument; no type where `text` is a value."""
     if re.fullmatch(r"[-\d.].*|None|True|False", text):
@@ -137,7 +158,7 @@ def _check(name: str, text: str) -> tuple[str | None, str]:
     if not (type_ in SCALARS or _POINTER.fullmatch(type_) or _DESCRIPTOR.fullmatch(type_)):
         raise UserError(
             f"argument {name} has the unknown type {text!r}; there are {', '.join(SCALARS)}, pointers (*fp32; "
-            f"also to {', '.join(ELEMENTS[len(SCALARS) :])}) and tensordesc<fp16[64,64]>"
+            f"also to {', '.join(ELEMENTS[len(SCALARS) :])}), tensordesc<fp16[64,64]> and tuples of them (i32, *fp32)"
         )
     if hint and hint not in HINTS:
         raise UserError(f"argument {name} has the unknown hint {hint!r}; the only one is 16 (*fp32:16)")

@@ -130,16 +130,23 @@ def run_passes(module: Any, names: Iterable[str]) -> None:
     """Run Triton passes on a Triton module in place.
 
     A pass is named by its group and name in libtriton, as ``common.cse`` or ``ttir.combine``.
-    Raises `ToolchainError` for one that this release does not have.
+    Raises `ToolchainError` for one that this release does not have, unless it removed with the pass what the pass
+    was for.
     """
     manager = triton_ir.pass_manager(module.context)
     for name in names:
         group, _, short = name.partition(".")
         add = getattr(getattr(triton_passes, group, None), f"add_{short}", None)
+        if add is None and name in _OBSOLETE_PASSES:
+            continue
         if add is None:
             raise ToolchainError(f"this Triton release has no pass {name}")
         add(manager)
     _run(manager, module)
+
+
+_OBSOLETE_PASSES = frozenset({"ttir.rewrite_tensor_pointer"})
+"""Passes that Triton dropped because nothing is left for them: since 3.8 block pointers never reach its IR."""
 
 
 def _run(manager: Any, module: Any) -> None:
@@ -165,7 +172,8 @@ def option_defaults() -> Mapping[str, Any]:
             has_default = field.default is not dataclasses.MISSING
             defaults[field.name] = field.default if has_default else None
     # Computed by those backends after construction.
-    return defaults | {"extern_libs": (), "debug": False, "num_warps": 4, "num_ctas": 1}
+    computed = {"extern_libs": (), "debug": False, "num_warps": 4, "num_ctas": 1}
+    return defaults | computed | {"max_num_imprecise_acc_default": 0}
 
 
 @_internal
@@ -199,14 +207,15 @@ def unsupported_language(backend: str) -> CompilationError:
 @_internal
 def front_end_module(
     kernel: Any,
-    signature: Mapping[str, str],
-    constants: Mapping[str, Any],
+    signature: Mapping[str, Any],
+    constants: Mapping[Any, Any],
     attributes: Mapping[tuple[int, ...], Any],
     backend: Any,
     options: Any,
 ) -> Any:
     """The Triton module of a kernel, before any pass, from types by argument name (``constexpr`` for constants).
 
+    Constants go by name, or by position, as a tuple, within an argument that is a tuple.
     Raises Triton's own ``CompilationError``.
     """
     from triton.compiler import ASTSource

@@ -109,6 +109,13 @@ def double_elements(x, out, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def convert_elements(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + i, mask=i < n)
+    tl.store(out + i, value.to(out.dtype.element_ty), mask=i < n)
+
+
+@triton.jit
 def copy_strided(x, out, rows, columns, row_stride, column_stride, BLOCK: tl.constexpr):
     """out, contiguous, = x with any strides"""
     row = tl.program_id(0)

@@ -63,6 +63,14 @@ def test_scalars_of_several_types(array: Array, capfd: Capture, launcher: str) -
     ]
 
 
+@pytest.mark.parametrize("warps", [1, 4])
+def test_scalars_are_printed_by_each_warp(array: Array, capfd: Capture, warps: int) -> None:
+    kernels.print_scalars[(1,)](-3, 200, array([0.0]), num_warps=warps)
+    shown = lines(capfd)
+    assert len(shown) == 3 * warps
+    assert shown[:warps] == ["pid (0, 0, 0) idx () values: (operand 0) -3"] * warps
+
+
 def test_pointers(array: Array, capfd: Capture) -> None:
     x = array([0.0] * 4)
     kernels.print_pointers[(1,)](x)

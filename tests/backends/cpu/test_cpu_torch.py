@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cpu_kernels import copy_strided, double_elements
+from cpu_kernels import convert_elements, copy_strided, double_elements
 from triton.runtime.jit import reinterpret
 
 torch: Any = pytest.importorskip("torch")
@@ -30,6 +30,19 @@ def test_element_types_and_offsets(name: str, offset: int) -> None:
     assert torch.equal(out[offset : offset + 70], expected)
     assert (out[offset + 70 :] == 1).all()
     assert (out[:offset] == 1).all()
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"])
+def test_8_bit_floats(name: str) -> None:
+    """Values that the type has go to fp32 and back."""
+    x = torch.arange(256, dtype=torch.uint8).view(getattr(torch, name))
+    wide, back = torch.empty(256), torch.empty_like(x)
+    convert_elements[(1,)](x, wide, 256, BLOCK=256)
+    convert_elements[(1,)](wide, back, 256, BLOCK=256)
+    assert torch.equal(wide.nan_to_num(-1.0), x.float().nan_to_num(-1.0))
+    finite = wide.isfinite()
+    assert torch.equal(back.view(torch.uint8)[finite], x.view(torch.uint8)[finite])
+    assert back.float()[wide.isnan()].isnan().all()
 
 
 @pytest.mark.parametrize(
