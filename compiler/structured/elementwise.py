@@ -6,7 +6,6 @@ from typing import Any
 
 from triton_porting_kit.toolchain.mlir import ir
 
-from .diagnostics import fail
 from .regions import with_region
 from .rewriter import Rewriter
 
