@@ -21,8 +21,9 @@ from triton_porting_kit.compiler.loops import (
 )
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
-from triton_porting_kit.compiler.loops.elementwise import OPERATIONS, Entry
+from triton_porting_kit.compiler.loops.elementwise import Entry
 from triton_porting_kit.compiler.loops.lane_memory import zero
+from triton_porting_kit.compiler.loops.library import OPERATIONS
 from triton_porting_kit.compiler.loops.lowering import DEFERRED, Handler, Lowering
 from triton_porting_kit.compiler.loops.program import Def, Operation
 from triton_porting_kit.compiler.loops.tensors import (

@@ -12,6 +12,7 @@ from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.handlers import HANDLERS
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.module_data import ModuleData
 from triton_porting_kit.compiler.loops.program import Program, read_program
 from triton_porting_kit.compiler.target import CpuTarget
 
@@ -49,8 +50,9 @@ def lower_to_loops(
             ("%grid_x", "i32"), ("%grid_y", "i32"), ("%grid_z", "i32"),
         )
     )  # fmt: skip
-    mode = Mode(fuse_multiply_add, target.has_scalef)
-    lowering = Lowering(builder, target, mode, HANDLERS, scratch)
+    data = ModuleData(builder)
+    mode = Mode(fuse_multiply_add, target.has_scalef, data)
+    lowering = Lowering(builder, target, mode, HANDLERS, scratch, data)
     lowering.program_counts = counts
     lowering.threads = threads
     _read_arguments(builder, lowering, program, args)

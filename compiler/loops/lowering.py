@@ -55,12 +55,13 @@ class Lowering:
         mode: Mode,
         handlers: dict[str, Handler],
         scratch_base: Value,
+        data: ModuleData,
     ) -> None:
         self.builder = builder
         self.target = target
         self.mode = mode
         self.scratch = Scratch()
-        self.data = ModuleData(builder)
+        self.data = data
         self.scalars: dict[Def, Value] = {}
         self.tensors: dict[Def, Tensor] = {}
         self.origins: dict[str, Value] = {}
