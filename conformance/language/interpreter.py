@@ -61,7 +61,9 @@ def interpret(work: Work) -> str:
     """What is wrong about the results of a case; empty if nothing is."""
     memories = [HostMemory(array, kind) for array, kind in work.inputs]
     for result in work.results:
-        initial = np.zeros(np.shape(result.values), result.kind.host) if result.initial is None else result.initial
+        initial = (
+            np.zeros(np.shape(result.values), result.kind.host) if result.initial is None else result.initial
+        )
         memories.append(HostMemory(initial, result.kind))
     make_kernel(work.source)[(work.grid,)](*memories, **work.options)
     found = memories[len(work.inputs) :]
@@ -94,4 +96,7 @@ def installed_release() -> Release:
 
 if __name__ == "__main__":
     sections = sys.argv[1:]
-    json.dump(outcomes(c for c in cases(installed_release()) if not sections or c.op.section in sections), sys.stdout)
+    json.dump(
+        outcomes(c for c in cases(installed_release()) if not sections or c.op.section in sections),
+        sys.stdout,
+    )
