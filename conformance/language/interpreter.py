@@ -1,7 +1,7 @@
 """Cases in Triton's own interpreter: ``python -m triton_porting_kit.conformance.language.interpreter SECTION...``.
 
-Triton interprets kernels in a process that starts with ``TRITON_INTERPRET=1``. Printed is one JSON object: by case, what
-is wrong about its result, or an empty string.
+Triton interprets kernels in a process that starts with ``TRITON_INTERPRET=1``. Printed is one JSON object: by case,
+what is wrong about its result, or an empty string.
 """
 
 from __future__ import annotations
