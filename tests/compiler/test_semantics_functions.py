@@ -91,13 +91,6 @@ def asserting_kernel(X):
 
 
 @triton.jit
-def eighth_kernel(X):
-    i = tl.arange(0, 8)
-    x = tl.load(X + i)
-    tl.store(X + i, x.to(tl.float8e5).to(tl.float32))
-
-
-@triton.jit
 def branching(a, b):
     if a > 0:
         tl.debug_barrier()
@@ -114,7 +107,6 @@ def assembly_kernel(X):
 
 
 REFUSED = [
-    (eighth_kernel, {}, "arith.truncf", "float8e5", "integers of their size"),
     (assembly_kernel, {}, "tt.elementwise_inline_asm", "inline_asm_elementwise", "triton.language"),
 ]
 
