@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 from triton.backends.compiler import GPUTarget
@@ -47,5 +48,11 @@ class CPUBackend(PipelineBackend):
             target, fuse_multiply_add=options.enable_fp_fusion, threads=options.num_warps * options.warp_size
         )
 
+    def libdevice(self) -> ModuleType:
+        from triton_porting_kit.backends.cpu import libdevice
+
+        return libdevice
+
     def version(self) -> str:
-        return f"{__version__}-{source_digest('triton_porting_kit.compiler')}-{toolchain_versions()}"
+        digests = (source_digest(f"triton_porting_kit.{package}") for package in ("compiler", "backends.cpu"))
+        return "-".join((__version__, *digests, toolchain_versions()))
