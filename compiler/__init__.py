@@ -1,5 +1,6 @@
 """Lowering Triton IR: from TTIR, through the structured form and loops, to object code."""
 
+from triton_porting_kit.compiler import libdevice
 from triton_porting_kit.compiler.backend import PipelineBackend
 from triton_porting_kit.compiler.cpu import cpu_pipeline
 from triton_porting_kit.compiler.integrity import CorruptCacheWarning
@@ -16,6 +17,7 @@ __all__ = [
     "PipelineBackend",
     "Stage",
     "cpu_pipeline",
+    "libdevice",
     "source_digest",
     "toolchain_versions",
 ]

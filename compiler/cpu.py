@@ -13,11 +13,12 @@ from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.toolchain import compat
 
 
-def cpu_pipeline(target: CpuTarget, *, fuse_multiply_add: bool = True) -> Pipeline:
+def cpu_pipeline(target: CpuTarget, *, fuse_multiply_add: bool = True, threads: int = 1) -> Pipeline:
     """``ttir`` → ``structured`` → ``loops`` → ``llir`` → ``obj`` for `target`.
 
     The object follows the kernel ABI of docs/architecture.md. The metadata gains the fields that Triton
     reads of every kernel (``name``, ``shared``, ...) and ``scratch_bytes``, what each thread must offer.
+    `threads` is how often a kernel prints a scalar: once for each thread of a program.
     """
 
     def run_ttir(module: Any, metadata: Metadata) -> Any:
@@ -38,7 +39,7 @@ def cpu_pipeline(target: CpuTarget, *, fuse_multiply_add: bool = True) -> Pipeli
         from triton_porting_kit.compiler.loops import lower_to_loops
 
         module = mlir_module(source, "loops")
-        result = lower_to_loops(module, target, fuse_multiply_add=fuse_multiply_add)
+        result = lower_to_loops(module, target, fuse_multiply_add=fuse_multiply_add, threads=threads)
         metadata.update(name=result.name, scratch_bytes=result.scratch_bytes, shared=0)
         return result.text
 

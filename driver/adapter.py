@@ -17,6 +17,7 @@ from triton_porting_kit.driver.array import DeviceArray
 from triton_porting_kit.driver.benchmark import Benchmarker
 from triton_porting_kit.driver.device import DEFAULT_STREAM, Device
 from triton_porting_kit.driver.interface import DeviceInterface
+from triton_porting_kit.driver.shared_caches import share_caches
 from triton_porting_kit.errors import InvalidArgument, SignatureError
 
 _CPP_TYPES = {
@@ -52,6 +53,7 @@ class TritonDriver(DriverBase):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
+        share_caches()
         self.utils = DriverUtils(self)
         self._current = _Current()
 

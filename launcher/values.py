@@ -33,7 +33,8 @@ def encode(name: str, type_name: str, value: Any) -> bytes:
     """The bytes of `value` as a parameter of type `type_name`; little endian, as long as the type.
 
     Pointers are ints, None (NULL) or objects with ``data_ptr()``. Floats round to nearest even, beyond
-    the range to infinity; a NaN stays one, with its sign and what fits of its payload.
+    the range to infinity; a NaN stays one, with its sign and what fits of its payload. A truth value is that of
+    any int, as a kernel may call an int ``tl.int1``.
     Raises `SignatureError`, naming the parameter, for a value of the wrong type or out of range.
     """
     scalar = scalar_type(type_name, name)
@@ -47,6 +48,8 @@ def encode(name: str, type_name: str, value: Any) -> bytes:
         integer = _address(name, type_name, value)
     else:
         integer = _integer(name, type_name, value, "an int")
+        if scalar.kind == Kind.BOOL:
+            integer = int(integer != 0)
     if not scalar.minimum <= integer <= scalar.maximum:
         raise SignatureError(
             f"argument '{name}' ({type_name}): {_digits(integer)} does not fit; the type holds "
@@ -148,9 +151,9 @@ def descriptor_fields(name: str, type_name: str, count: int, value: Any) -> list
     return [base, *shape, *strides, *flags[: count - 1 - 4 * rank], *shape, *strides]
 
 
-def check_count(names: str, expected: int, given: int) -> None:
-    """Raise `SignatureError` unless `expected` arguments, called `names`, were `given`."""
-    if expected != given:
+def check_count(names: str, expected: int, required: int, given: int) -> None:
+    """Raise `SignatureError` unless `expected` arguments, called `names`, or the `required` first were `given`."""
+    if not required <= given <= expected:
         raise SignatureError(f"the kernel takes {expected} arguments ({names}), got {given}")
 
 

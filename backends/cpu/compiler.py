@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 from triton.backends.compiler import GPUTarget
@@ -33,6 +34,7 @@ class CPUBackend(PipelineBackend):
             "cpu_triple": host.triple,
             "cpu_name": host.cpu,
             "cpu_features": host.feature_string,
+            "num_warps": 1,  # a program is one thread
             "supported_fp8_dtypes": ("fp8e4nv", "fp8e5", "fp8e4b15", "fp8e4b8", "fp8e5b16"),
             "deprecated_fp8_dot_operand_dtypes": (),
             "default_dot_input_precision": "ieee",
@@ -41,7 +43,16 @@ class CPUBackend(PipelineBackend):
 
     def pipeline(self, options: Any) -> Pipeline:
         target = CpuTarget.of(options.cpu_triple, options.cpu_name, options.cpu_features)
-        return cpu_pipeline(target, fuse_multiply_add=options.enable_fp_fusion)
+        # A warp of a CPU is one thread.
+        return cpu_pipeline(
+            target, fuse_multiply_add=options.enable_fp_fusion, threads=options.num_warps * options.warp_size
+        )
+
+    def libdevice(self) -> ModuleType:
+        from triton_porting_kit.backends.cpu import libdevice
+
+        return libdevice
 
     def version(self) -> str:
-        return f"{__version__}-{source_digest('triton_porting_kit.compiler')}-{toolchain_versions()}"
+        digests = (source_digest(f"triton_porting_kit.{package}") for package in ("compiler", "backends.cpu"))
+        return "-".join((__version__, *digests, toolchain_versions()))

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from triton_porting_kit.compiler.loops.builder import Value
-from triton_porting_kit.compiler.loops.elementwise import OPERATIONS
 from triton_porting_kit.compiler.loops.host_calls import fail_unless
+from triton_porting_kit.compiler.loops.library import OPERATIONS
 
 if TYPE_CHECKING:
     from triton_porting_kit.compiler.loops.lowering import Lowering

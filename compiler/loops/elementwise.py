@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import functions, minifloats, shifts
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.module_data import ModuleData
 from triton_porting_kit.compiler.loops.program import Operation
 from triton_porting_kit.compiler.loops.tensors import FUNCTION_COST
 
@@ -22,6 +23,8 @@ class Mode:
 
     fuse_multiply_add: bool
     has_scalef: bool
+    data: ModuleData | None = None
+    """Where what is called is declared; functions that call need it."""
 
 
 Emit = Callable[[LoopBuilder, Mode, Operation, list[Value]], list[Value]]
@@ -50,20 +53,6 @@ def _float_unary(name: str) -> Emit:
         type = wide[0].type
         text = f"{name} {', '.join(value.name for value in wide)} : {type}"
         return [narrow(builder, builder.pure(text, type, wide), _result_element(operation))]
-
-    return emit
-
-
-def _function(function: Callable[[LoopBuilder, Value, bool], Value], fallback: str) -> Emit:
-    """A function with code of ours for f32 (and the 16-bit types through it); others go to the C library."""
-
-    def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
-        (wide,) = _wide_operands(builder, operation, values)
-        if wide.element == "f32":
-            result = function(builder, wide, mode.has_scalef)
-        else:
-            result = builder.pure(f"{fallback} {wide.name} : {wide.type}", wide.type, (wide,))
-        return [narrow(builder, result, _result_element(operation))]
 
     return emit
 
@@ -300,9 +289,10 @@ def _unless_nan(builder: LoopBuilder, element: str, value: Value, changed: Value
     return builder.select(builder.compare("eq", value, nan), value, changed)
 
 
-def _reciprocal_root(
+def reciprocal_root(
     builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]
 ) -> list[Value]:
+    """1 / sqrt(x)."""
     (wide,) = _wide_operands(builder, operation, values)
     root = builder.pure(f"math.sqrt {wide.name} : {wide.type}", wide.type, (wide,))
     result = builder.binary("arith.divf", builder.constant(1.0, wide.type), root)
@@ -340,15 +330,7 @@ OPERATIONS: dict[str, Entry] = {
         f"arith.{n}": Entry(_cast(f"arith.{n}"), 1)
         for n in ("extf", "truncf", "extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi", "fptoui", "bitcast")
     },
-    "math.exp": Entry(_function(functions.exp, "math.exp"), FUNCTION_COST),
-    "math.exp2": Entry(_function(functions.exp2, "math.exp2"), FUNCTION_COST),
-    **{
-        f"math.{n}": Entry(_float_unary(f"math.{n}"), FUNCTION_COST)
-        for n in (
-            "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "tanh", "sinh", "cosh", "asin", "acos",
-            "atan", "erf", "cbrt", "asinh", "acosh", "atanh", "powf", "atan2", "sqrt",
-        )
-    },
+    "math.sqrt": Entry(_float_unary("math.sqrt"), FUNCTION_COST),
     **{
         f"math.{n}": Entry(_float_unary(f"math.{n}"), 1)
         for n in ("floor", "ceil", "round", "roundeven", "trunc", "copysign", "fma")
@@ -356,6 +338,6 @@ OPERATIONS: dict[str, Entry] = {
     "tpk.fp_to_fp": Entry(_float_to_float, 2),
     "math.absf": Entry(_absolute, 1),
     "math.absi": Entry(lambda b, m, o, v: [b.pure(f"math.absi {v[0].name} : {v[0].type}", v[0].type, v)], 1),
-    "math.rsqrt": Entry(_reciprocal_root, FUNCTION_COST),
+    "math.rsqrt": Entry(reciprocal_root, FUNCTION_COST),
     "tpk.clampf": Entry(_clamp, 2),
 }  # fmt: skip

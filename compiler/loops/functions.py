@@ -43,7 +43,7 @@ def exp(builder: LoopBuilder, x: Value, has_scalef: bool) -> Value:
         r = _fma(builder, exponent, builder.constant(-_LN2_HIGH, x.type), x)
         return exponent, _fma(builder, exponent, builder.constant(-_LN2_LOW, x.type), r)
 
-    return _exponential(builder, x, reduce, lowest=-103.98, highest=89.0, has_scalef=has_scalef)
+    return exponential(builder, x, reduce, lowest=-103.98, highest=89.0, has_scalef=has_scalef)
 
 
 def exp2(builder: LoopBuilder, x: Value, has_scalef: bool) -> Value:
@@ -54,14 +54,14 @@ def exp2(builder: LoopBuilder, x: Value, has_scalef: bool) -> Value:
         rest = builder.binary("arith.subf", x, exponent)
         return exponent, builder.binary("arith.mulf", rest, builder.constant(math.log(2), x.type))
 
-    return _exponential(builder, x, reduce, lowest=-150.0, highest=128.0, has_scalef=has_scalef)
+    return exponential(builder, x, reduce, lowest=-150.0, highest=128.0, has_scalef=has_scalef)
 
 
 def _round(builder: LoopBuilder, x: Value) -> Value:
     return builder.pure(f"math.roundeven {x.name} : {x.type}", x.type, (x,))
 
 
-def _exponential(
+def exponential(
     builder: LoopBuilder,
     x: Value,
     reduce: Callable[[Value], tuple[Value, Value]],
@@ -70,6 +70,10 @@ def _exponential(
     highest: float,
     has_scalef: bool,
 ) -> Value:
+    """b**x: `reduce` gives of x the whole n and the r of b**x = 2**n e**r, with |r| <= log(2)/2.
+
+    0 below `lowest`; from `highest` on, the result at `highest`, which is infinite.
+    """
     type = x.type
     # Lanes far below go through the arithmetic as 0: scaling down to a denormal is slow on many CPUs, and
     # masked lanes of a softmax hold -infinity.

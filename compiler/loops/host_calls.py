@@ -65,7 +65,7 @@ def _description(operation: Operation) -> str:
 
 
 def show(lowering: Lowering, operation: Operation) -> None:
-    """tpk.print: operand after operand, each with all its elements."""
+    """tpk.print: operand after operand, each with all its elements; what is one value, by each thread."""
     data, builder = lowering.data, lowering.builder
     signed, pointers = operation.integers("isSigned"), operation.integers("pointers")
     hexadecimal = builder.constant(int(str(operation.attribute("hex")) == "true"), "i32")
@@ -74,13 +74,12 @@ def show(lowering: Lowering, operation: Operation) -> None:
         prefix = f" {prefix}"
     nothing = builder.pure("llvm.mlir.zero : !llvm.ptr", "!llvm.ptr", ())
     if not operation.operands:
-        call = [data.text(prefix), nothing, hexadecimal, nothing, nothing]
-        data.call(PRINT, [*call, *lowering.program_ids])
+        _print(lowering, [data.text(prefix), nothing, hexadecimal, nothing, nothing], lowering.threads)
     for index, definition in enumerate(operation.operands):
         tensor = lowering.tensor(definition)
-        if tensor.element in types.FLOAT8 and hexadecimal.constant == 0:
+        if tensor.element in types.FLOAT8:
             tensor = converted(tensor, "f32")
-        type = "u8" if tensor.element in types.FLOAT8 else tensor.element
+        type = tensor.element
         if index < len(pointers) and pointers[index]:
             type = "ptr"
         elif type.startswith("i") and type != "i1" and not signed[index]:
@@ -89,4 +88,14 @@ def show(lowering: Lowering, operation: Operation) -> None:
         text, name = data.text(prefix + number), data.text(type)
         shape = data.table([len(tensor.shape), *tensor.shape])
         elements = lowering.materialise(tensor, operation).pointer
-        data.call(PRINT, [text, name, hexadecimal, shape, elements, *lowering.program_ids])
+        _print(lowering, [text, name, hexadecimal, shape, elements], 1 if tensor.shape else lowering.threads)
+
+
+def _print(lowering: Lowering, what: list[Value], times: int) -> None:
+    builder = lowering.builder
+    call = [*what, *lowering.program_ids]
+    if times == 1:
+        lowering.data.call(PRINT, call)
+        return
+    with builder.loop(builder.i64(0), builder.i64(times), builder.i64(1)):
+        lowering.data.call(PRINT, call)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from triton_porting_kit.compiler import loop_hints
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.handlers import HANDLERS
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.module_data import ModuleData
 from triton_porting_kit.compiler.loops.program import Program, read_program
 from triton_porting_kit.compiler.target import CpuTarget
 
@@ -30,11 +32,14 @@ class LoopsResult:
     scratch_bytes: int
 
 
-def lower_to_loops(module: Any, target: CpuTarget, *, fuse_multiply_add: bool = True) -> LoopsResult:
+def lower_to_loops(
+    module: Any, target: CpuTarget, *, fuse_multiply_add: bool = True, threads: int = 1
+) -> LoopsResult:
     """Lower a structured module to loops.
 
     The function has the signature ``i32 NAME(ptr args, ptr scratch, i64 begin, i64 end, i32 gx, i32 gy, i32 gz)``
-    and runs the programs [begin, end) of the grid. Raises `CompilationError` for what it cannot lower.
+    and runs the programs [begin, end) of the grid. It says a scalar that is printed `threads` times, as that many
+    threads of a GPU would. Raises `CompilationError` for what it cannot lower.
     """
     program = read_program(module)
     builder = LoopBuilder(converts_f16=target.converts_f16)
@@ -45,9 +50,11 @@ def lower_to_loops(module: Any, target: CpuTarget, *, fuse_multiply_add: bool = 
             ("%grid_x", "i32"), ("%grid_y", "i32"), ("%grid_z", "i32"),
         )
     )  # fmt: skip
-    mode = Mode(fuse_multiply_add, target.has_scalef)
-    lowering = Lowering(builder, target, mode, HANDLERS, scratch)
+    data = ModuleData(builder)
+    mode = Mode(fuse_multiply_add, target.has_scalef, data)
+    lowering = Lowering(builder, target, mode, HANDLERS, scratch, data)
     lowering.program_counts = counts
+    lowering.threads = threads
     _read_arguments(builder, lowering, program, args)
     with builder.loop(begin, end, builder.i64(1), _first_program(builder, begin, counts)) as region:
         lowering.program_ids = region.arguments
@@ -55,7 +62,13 @@ def lower_to_loops(module: Any, target: CpuTarget, *, fuse_multiply_add: bool = 
         region.yields = _next_program(builder, region.arguments, counts)
     status = builder.constant(0, "i32")
     builder.line(f"llvm.return {status.name} : i32")
-    text = _module_text(program.name, builder.text(), lowering.data.lines(), lowering.scratch.high_water)
+    text = _module_text(
+        program.name,
+        builder.text(),
+        lowering.data.lines(),
+        lowering.scratch.high_water,
+        has_loop_hints=lowering.has_loop_hints,
+    )
     return LoopsResult(text, program.name, lowering.scratch.high_water)
 
 
@@ -95,9 +108,11 @@ def _next_program(builder: LoopBuilder, ids: list[Value], counts: list[Value]) -
     return following
 
 
-def _module_text(name: str, body: list[str], data: list[str], scratch_bytes: int) -> str:
+def _module_text(
+    name: str, body: list[str], data: list[str], scratch_bytes: int, *, has_loop_hints: bool
+) -> str:
     lines = [
-        "module {",
+        f"module attributes {{{loop_hints.FLAG}}} {{" if has_loop_hints else "module {",
         f"  llvm.mlir.global external constant @{name}{SCRATCH_SYMBOL_SUFFIX}({scratch_bytes} : i64) : i64",
         f"  llvm.mlir.global external constant @{ABI_VERSION_SYMBOL}({ABI_VERSION} : i32) : i32",
         *(f"  {line}" for line in data),

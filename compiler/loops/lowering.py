@@ -55,18 +55,23 @@ class Lowering:
         mode: Mode,
         handlers: dict[str, Handler],
         scratch_base: Value,
+        data: ModuleData,
     ) -> None:
         self.builder = builder
         self.target = target
         self.mode = mode
         self.scratch = Scratch()
-        self.data = ModuleData(builder)
+        self.data = data
         self.scalars: dict[Def, Value] = {}
         self.tensors: dict[Def, Tensor] = {}
         self.origins: dict[str, Value] = {}
         """By the name of a pointer: the kernel argument that it was computed from, where that is known."""
         self.program_ids: list[Value] = []
         self.program_counts: list[Value] = []
+        self.has_loop_hints = False
+        """Whether a loop of the kernel carries hints for LLVM (see `compiler.loop_hints`)."""
+        self.threads = 1
+        """As how many threads the program prints what is one value for all of them."""
         self._handlers = handlers
         self._scratch_base = scratch_base
         self._pending: list[Tensor] = []

@@ -1,80 +1,13 @@
-"""Functions given by name (libdevice) and by region (tl.map_elementwise), as operations on whole tensors."""
+"""Functions given by region (tl.map_elementwise), as operations on whole tensors."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from triton_porting_kit.toolchain.mlir import ir
 
-from .diagnostics import fail
 from .regions import with_region
 from .rewriter import Rewriter
-
-_SYMBOL = re.compile(r"(?:__nv_(?:fast_)?|__ocml_|math\.)(\w+?)(?:_f(?:16|32|64))?$")
-_SAME_NAME = frozenset(
-    [
-        "acos",
-        "acosh",
-        "asin",
-        "asinh",
-        "atan",
-        "atan2",
-        "atanh",
-        "cbrt",
-        "ceil",
-        "copysign",
-        "cos",
-        "cosh",
-        "erf",
-        "erfc",
-        "exp",
-        "exp2",
-        "expm1",
-        "floor",
-        "fma",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "round",
-        "roundeven",
-        "rsqrt",
-        "sin",
-        "sinh",
-        "sqrt",
-        "tan",
-        "tanh",
-        "trunc",
-    ]
-)
-_RENAMED = {"fabs": "absf", "pow": "powf", "rint": "roundeven", "nearbyint": "roundeven"}
-
-
-def extern_elementwise(rewriter: Rewriter, operation: Any) -> None:
-    """tt.extern_elementwise of a function that upstream's math dialect has."""
-    symbol = ir.StringAttr(operation.attributes["symbol"]).value
-    match = _SYMBOL.match(symbol)
-    name = _math_name(match[1]) if match else None
-    if name is None:
-        fail(
-            operation,
-            f"the library function {symbol} is not known",
-            "use a function of triton.language, or one of libdevice that computes a function of C's <math.h>",
-        )
-    emitter = rewriter.emitter.before(operation)
-    result = emitter.value(f"math.{name}", list(operation.operands), operation.results[0].type)
-    rewriter.replace(operation, result)
-
-
-def _math_name(name: str) -> str | None:
-    # CUDA's single-precision functions end in f, which some names end in anyway.
-    for candidate in (name, name.removesuffix("f")):
-        if candidate in _SAME_NAME:
-            return candidate
-        if candidate in _RENAMED:
-            return _RENAMED[candidate]
-    return None
 
 
 def map_elementwise(rewriter: Rewriter, operation: Any) -> None:

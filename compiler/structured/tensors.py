@@ -9,7 +9,8 @@ from typing import Any
 from triton_porting_kit.toolchain.mlir import ir
 
 from .diagnostics import fail
-from .elementwise import extern_elementwise, map_elementwise
+from .elementwise import map_elementwise
+from .libraries import extern_elementwise
 from .matmuls import dot
 from .regions import with_region
 from .rewriter import Rewriter

@@ -3,6 +3,7 @@ from typing import Any
 
 launch_entry: int
 services: dict[str, int]
+functions: dict[str, int]
 
 def pool_width() -> int: ...
 

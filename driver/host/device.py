@@ -153,7 +153,7 @@ class HostDevice(Device):
             missing = set(exports) - defined_symbols(binary)
             if missing:
                 raise InvalidModule(f"it does not define {', '.join(sorted(missing))}")
-            code = LinkedObject(binary, exports, _host.services)
+            code = LinkedObject(binary, exports, _imports(binary))
             version = ctypes.c_int32.from_address(code.addresses[_VERSION_SYMBOL]).value
             if version != ABI_VERSION:
                 raise InvalidModule(f"it was made for kernel ABI {version}, this device runs {ABI_VERSION}")
@@ -212,6 +212,14 @@ class HostDevice(Device):
             self._native.reset()
             self._modules.clear()
             self._retired.clear()
+
+
+def _imports(binary: bytes) -> dict[str, int]:
+    """The host's routines that an object may call. Those of mathematics are many, and most kernels call none."""
+    if b"tpk_math_" not in binary:
+        return _host.services
+    called = {name: address for name, address in _host.functions.items() if name.encode() in binary}
+    return {**_host.services, **called}
 
 
 _open_devices: weakref.WeakSet[HostDevice] = weakref.WeakSet()

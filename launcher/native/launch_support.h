@@ -143,13 +143,17 @@ template <class T> bool to_integer(PyObject *value, const Parameter &parameter, 
   return true;
 }
 
-/// A bool, or an int that is 0 or 1.
+/// The truth of an int, or of what has __index__: a kernel may say tl.int1 of what its caller counts.
 inline bool to_bool(PyObject *value, const Parameter &parameter, std::uint8_t *out) {
   if (value == Py_True || value == Py_False) {
     *out = value == Py_True;
     return true;
   }
-  return to_integer(value, parameter, out) && (*out <= 1 || refuse_value(value, parameter));
+  Ref index(PyLong_Check(value) ? Py_NewRef(value) : PyNumber_Index(value));
+  if (!index)
+    return refuse_value(value, parameter);
+  *out = PyObject_IsTrue(index.get()) > 0;
+  return true;
 }
 
 /// An address as an int, None for NULL, or an object whose data_ptr() returns the address.
@@ -379,8 +383,10 @@ inline bool call_entry(const Entry &entry, std::uint64_t stream, std::uint64_t f
 }
 
 /// What a kernel takes: the names of its arguments and of its hidden arguments, each joined by ", ".
+/// The arguments after the first `required_count` are constexprs, which a launch may leave out.
 struct Kernel {
   Py_ssize_t argument_count;
+  Py_ssize_t required_count;
   const char *argument_names;
   Py_ssize_t hidden_count;
   const char *const *hidden;
@@ -421,8 +427,10 @@ PyObject *launch(const Entry &entry, const Kernel &kernel, PyObject *const *args
   if (!to_grid(args, grid) || !to_handle(args[kStream], "stream", &stream) ||
       !to_handle(args[kFunction], "function", &function))
     return nullptr;
-  if (count - kLeadingCount != kernel.argument_count) {
-    refuse("check_count", "(snn)", kernel.argument_names, kernel.argument_count, count - kLeadingCount);
+  const Py_ssize_t given = count - kLeadingCount;
+  if (given < kernel.required_count || given > kernel.argument_count) {
+    refuse("check_count", "(snnn)", kernel.argument_names, kernel.argument_count, kernel.required_count,
+           given);
     return nullptr;
   }
   std::vector<PyObject *> hidden(static_cast<std::size_t>(kernel.hidden_count));

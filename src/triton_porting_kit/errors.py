@@ -63,6 +63,14 @@ class CompilationError(PortingKitError):
         super().__init__(text)
 
 
+class OptionError(CompilationError, AssertionError):
+    """A compile option has a value that makes no sense.
+
+    Triton's own backends state their options' limits with assertions: who tries configurations out and
+    catches `AssertionError` catches this too.
+    """
+
+
 def _source_line(location: SourceLocation) -> str:
     import linecache
 
@@ -95,8 +103,11 @@ class LauncherBuildError(PortingKitError):
 # --- driver --------------------------------------------------------------------------------------
 
 
-class DeviceError(PortingKitError):
-    """A device hook failed. The message says which call, which device and which argument."""
+class DeviceError(PortingKitError, RuntimeError):
+    """A device hook failed. The message says which call, which device and which argument.
+
+    A `RuntimeError`, as the errors of GPU runtimes are to Python: what catches those catches these.
+    """
 
 
 class DTypeError(PortingKitError, TypeError):

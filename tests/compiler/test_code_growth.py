@@ -79,6 +79,27 @@ def sort(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
 
 
 @triton.jit
+def float8_round_trip(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    x = tl.load(X + at).to(tl.float8e4nv).to(tl.float8e5).to(tl.float32)
+    tl.store(O + at, x)
+
+
+@triton.jit
+def scaled_matmul(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
+    m, k, c, g = tl.arange(0, M), tl.arange(0, 64), tl.arange(0, N), tl.arange(0, 2)
+    left, right = X.to(tl.pointer_type(tl.uint8)), Y.to(tl.pointer_type(tl.uint8))
+    acc = tl.zeros((M, N), tl.float32)
+    for start in range(0, n, 64):
+        x = tl.load(left + m[:, None] * n + (start + k)[None, :])
+        y = tl.load(right + (start // 2 + tl.arange(0, 32))[:, None] * N + c[None, :])
+        sx = tl.load(left + m[:, None] * n + (start // 32 + g)[None, :])
+        sy = tl.load(right + c[:, None] * n + (start // 32 + g)[None, :])
+        acc = tl.dot_scaled(x, sx, "e4m3", y, sy, "e2m1", acc)
+    tl.store(O + m[:, None] * N + c[None, :], acc)
+
+
+@triton.jit
 def columns_scan(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
     at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
     tl.store(O + at, tl.cumsum(tl.load(X + at), 0, reverse=True))
@@ -144,6 +165,8 @@ KERNELS = [
     layer_norm,
     transposed_copy,
     scan,
+    float8_round_trip,
+    scaled_matmul,
     columns_scan,
     sort,
     permuted,

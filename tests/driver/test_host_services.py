@@ -29,7 +29,7 @@ def test_failure_ends_the_kernel_and_says_where(device: HostDevice, element: int
     with pytest.raises(AssertionFailed) as caught:
         device.launch(function, (100,), 0, failing(42, element))
     assert str(caught.value) == (
-        "host CPU: launch: kernel 'assert': an assertion failed in program (42, 1, 2), "
+        "host CPU: launch: kernel 'assert': a device-side assertion failed in program (42, 1, 2), "
         f"element ({index}): said"
     )
     assert isinstance(caught.value, LaunchError)

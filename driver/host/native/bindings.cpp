@@ -1,5 +1,6 @@
 // The Python face: converts and checks arguments, lets go of the interpreter's lock, and raises typed errors.
 #include "buffers.h"
+#include "functions.h"
 #include "host.h"
 
 #include <pybind11/pybind11.h>
@@ -195,5 +196,13 @@ PYBIND11_MODULE(_host, module, py::mod_gil_not_used()) {
   services["tpk_host_nanoseconds"] = reinterpret_cast<uint64_t>(&tpk_host_nanoseconds);
   services["tpk_host_print"] = reinterpret_cast<uint64_t>(&tpk_host_print);
   module.attr("services") = services;
+  std::vector<tpk::Routine> routines;
+  tpk::addElementaryFunctions(routines);
+  tpk::addSpecialFunctions(routines);
+  tpk::addDirectedArithmetic(routines);
+  py::dict functions;
+  for (const auto &[name, address] : routines)
+    functions[py::str(name)] = address;
+  module.attr("functions") = functions;
   module.attr("launch_entry") = reinterpret_cast<uint64_t>(&tpk_host_launch);
 }

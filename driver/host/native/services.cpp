@@ -29,7 +29,7 @@ std::string Assertion::describe() const {
   }
   if (!index.empty())
     where += tpk::text(", element (", index, ")");
-  return tpk::text("an assertion failed in ", where, ": ", text);
+  return tpk::text("a device-side assertion failed in ", where, ": ", text);
 }
 
 const Assertion *callAsserting(KernelEntry entry, const void *args, void *scratch, int64_t begin, int64_t end,

@@ -24,10 +24,11 @@ def test_message_through_every_launcher(array: Array, launcher: str) -> None:
         kernels.checked_copy[(4,)](x, out, 37, BLOCK=16, debug=True)
     expected = f"{kernels.__file__}:{kernels.line('copy')}, in checked_copy: too large"
     assert str(caught.value) == (
-        "host CPU: launch: kernel 'checked_copy': an assertion failed in program (2, 0, 0), element (5): "
+        "host CPU: launch: kernel 'checked_copy': a device-side assertion failed in program (2, 0, 0), element (5): "
         + expected
     )
     assert isinstance(caught.value, LaunchError)
+    assert isinstance(caught.value, RuntimeError)  # as a failing assertion on a GPU is to Python
     kernels.checked_copy[(4,)](x, out, 64, BLOCK=16, debug=True)
     np.testing.assert_array_equal(out.numpy(), values)
 

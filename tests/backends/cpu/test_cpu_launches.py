@@ -15,6 +15,7 @@ import triton
 from cpu_kernels import add_constant
 from cpu_scripts import Script
 from triton import knobs
+from triton.runtime import driver
 
 from triton_porting_kit.errors import LaunchError
 from triton_porting_kit.toolchain import compat
@@ -263,3 +264,13 @@ print("done")
     assert script(source, before=REFUSE_PROGRAMS).strip() == "done"
     result = script.run("import subprocess; subprocess.run(['/bin/true'])", before=REFUSE_PROGRAMS)
     assert result.returncode == 42
+
+
+def test_kernels_are_found_under_any_name_of_the_device(array: Array) -> None:
+    x = array([0.0] * 40)
+    function = triton.jit(add_constant.fn)
+    by_torch = function.device_caches["cpu"][0]  # what torch.cpu.current_device() says
+    kernels = [function[(2,)](x, 37, AMOUNT=1, BLOCK=size) for size in (32, 64)]
+    assert list(by_torch.values()) == kernels
+    for name in (0, driver.active.get_current_device()):
+        assert function.device_caches[name][0] is by_torch

@@ -34,12 +34,12 @@ class Recorder:
     Here, the routine for failures returns: every assertion of the kernel is seen.
     """
 
-    def __init__(self, body: str) -> None:
+    def __init__(self, body: str, threads: int = 1) -> None:
         text = (
             "module { func.func public @k(%p: !llvm.ptr {tpk.pointee = i32}) attributes {tpk.kernel} {\n"
             f"%zero = arith.constant 0 : i64 %one = arith.constant 1 : i64 {body}\n return }} }}"
         )
-        self.result = lower_to_loops(mlir.parse_module(text), host())
+        self.result = lower_to_loops(mlir.parse_module(text), host(), threads=threads)
         self.failures: list[Any] = []
         self.prints: list[Any] = []
 
@@ -168,3 +168,19 @@ def test_bfloat_goes_as_its_bits() -> None:
     )
     recorder.run(np.array([0x3F80, 0xBF80], np.uint16))
     assert recorder.prints == [(" x: ", "bf16", 0, [2], [0x3F80, 0xBF80], (0, 0, 0))]
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_every_thread_prints_what_is_one_value(threads: int) -> None:
+    body = (
+        '"tpk.print"() {hex = false, isSigned = array<i32>, pointers = array<i32>, prefix = "here"} : () -> ()\n'
+        '"tpk.print"(%one) {hex = false, isSigned = array<i32: 1>, pointers = array<i32: 0>, prefix = "one"} '
+        ": (i64) -> ()\n"
+        + load(2)
+        + '"tpk.print"(%x) {hex = false, isSigned = array<i32: 1>, pointers = array<i32: 0>, prefix = "tile"} '
+        ": (tensor<2xi32>) -> ()"
+    )
+    recorder = Recorder(body, threads=threads)
+    recorder.run(np.array([5, 6], np.int32))
+    shown = [(prefix.strip(), values) for prefix, _, _, _, values, _ in recorder.prints]
+    assert shown == [("here", None)] * threads + [("one", [1])] * threads + [("tile", [5, 6])]
