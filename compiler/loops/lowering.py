@@ -21,6 +21,7 @@ from triton_porting_kit.compiler.loops.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.graph import closure, cost, reads_memory
 from triton_porting_kit.compiler.loops.module_data import ModuleData
 from triton_porting_kit.compiler.loops.program import Block, Def, Operation, walk
 from triton_porting_kit.compiler.loops.scratch import Scratch
@@ -383,34 +384,6 @@ def _is_fence(operation: Operation) -> bool:
 def _remark(operation: Operation) -> str:
     place = operation.location
     return operation.name if place is None else f"{operation.name}, {PurePath(place.file).name}:{place.line}"
-
-
-def closure(inputs: Iterable[Tensor]) -> list[Tensor]:
-    """The tensors that evaluating `inputs` evaluates, each once; what is in scratch hides what it is made of."""
-    found: dict[Tensor, None] = {}
-    stack = list(inputs)
-    while stack:
-        tensor = stack.pop()
-        if tensor in found or tensor.buffer is not None:
-            continue
-        found[tensor] = None
-        stack += tensor.operands
-    return list(found)
-
-
-def reads_memory(tensor: Tensor) -> bool:
-    """Whether evaluating the tensor reads the user's memory."""
-    return any(isinstance(t, LoadTensor | Gather) for t in closure([tensor]))
-
-
-def cost(tensor: Tensor, known: dict[Tensor, int]) -> int:
-    """What evaluating one element takes now, roughly, in simple operations."""
-    if tensor.buffer is not None or isinstance(tensor, Buffer):
-        return 1
-    value = known.get(tensor)
-    if value is None:
-        value = known[tensor] = tensor.own_cost + sum(cost(operand, known) for operand in tensor.operands)
-    return value
 
 
 DEFERRED: set[str] = set()

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.access import Access, Gather, Load
 from triton_porting_kit.compiler.loops.builder import Value
-from triton_porting_kit.compiler.loops.lowering import Lowering, closure
+from triton_porting_kit.compiler.loops.graph import closure
+from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.program import Operation
 from triton_porting_kit.compiler.loops.tensors import Tensor
 

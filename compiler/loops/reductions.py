@@ -9,7 +9,8 @@ from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.combine import combine, takes_vectors
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.lowering import Lowering, cost
+from triton_porting_kit.compiler.loops.graph import cost
+from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.program import Block, Operation
 from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Point, Tensor, joins
 from triton_porting_kit.compiler.loops.tiles import chunk, innermost_axis, joined_around, tile_loop

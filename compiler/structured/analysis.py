@@ -13,6 +13,7 @@ from typing import Any
 from triton_porting_kit.toolchain.mlir import ir
 
 from .affine import Affine, Pointer
+from .depth import Depth, made_of
 from .poly import ONE, ZERO, Poly
 from .types import Types
 
@@ -28,6 +29,7 @@ class Analysis:
         self.memo: dict[Any, Any] = {}
         self.scalars: list[tuple[Any, bool]] = []
         """Each scalar that polynomials name by its position: its SSA value, and if it is zero-extended."""
+        self._depth = Depth()
         self._scalar_ids: dict[tuple[Any, bool], int] = {}
         self.decide: Callable[[Any], None] = lambda operation: None
         """Fills the memo for the results and block arguments of a carrier operation."""
@@ -48,14 +50,34 @@ class Analysis:
         if value in self.memo:
             return self.memo[value]  # type: ignore[no-any-return]
         info = self.types.info(value)
-        if info.is_index:
+        if not info.is_index:
+            self.memo[value] = None
+            return None
+        with self._depth.deeper() as far:
+            if far:
+                self._look_at_operands(value)
             if info.shape is not None:
                 self._decide_carrier(value)
             if value not in self.memo:
                 self.memo[value] = self._affine(value)
-        else:
-            self.memo[value] = None
         return self.memo[value]  # type: ignore[no-any-return]
+
+    def _look_at_operands(self, value: Any) -> None:
+        for inner in made_of(value, self._operands, self.memo):
+            if self.types.info(inner).is_pointer:
+                self.pointer(inner)
+            else:
+                self.affine(inner)
+
+    def _operands(self, value: Any) -> list[Any]:
+        """What the form of a value follows from."""
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            return []
+        if owner.operation.name in ("tt.addptr", "tt.bitcast") or owner.operation.name in _INTEGER_RULES:
+            infos = ((operand, self.types.info(operand)) for operand in owner.operands)
+            return [operand for operand, info in infos if info.is_pointer or info.is_index]
+        return []
 
     def _affine(self, value: Any) -> Affine | None:
         shape = self.types.info(value).shape
@@ -105,10 +127,13 @@ class Analysis:
         """The pointer form of a scalar or tensor of pointers."""
         found = self.memo.get(value)
         if found is None:
-            self._decide_carrier(value)
-            found = self.memo.get(value)
-        if found is None:
-            found = self.memo[value] = self._pointer(value)
+            with self._depth.deeper() as far:
+                if far:
+                    self._look_at_operands(value)
+                self._decide_carrier(value)
+                found = self.memo.get(value)
+                if found is None:
+                    found = self.memo[value] = self._pointer(value)
         assert isinstance(found, Pointer)
         return found
 

@@ -9,6 +9,7 @@ from triton_porting_kit.toolchain.mlir import ir
 
 from .affine import Affine, Shape
 from .analysis import Analysis
+from .depth import Depth, made_of
 from .emit import Emitter
 from .poly import ONE, ZERO, Poly
 
@@ -50,11 +51,15 @@ class MaskAnalysis:
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
         self._memo: dict[Any, Mask] = {}
+        self._depth = Depth()
 
     def mask(self, value: Any) -> Mask:
         found = self._memo.get(value)
         if found is None:
-            found = self._memo[value] = self._split(value)
+            with self._depth.deeper() as far:
+                for inner in made_of(value, _parts, self._memo) if far else ():
+                    self.mask(inner)
+                found = self._memo[value] = self._split(value)
         return found
 
     def _split(self, value: Any) -> Mask:
@@ -134,6 +139,16 @@ def _add_comparison(mask: Mask, left: Affine, right: Affine, kind: str) -> bool:
         return False
     mask.bounds.append(Bound(dimension, step > 0, -offset if step > 0 else offset, abs(step)))
     return True
+
+
+def _parts(value: Any) -> list[Any]:
+    """The masks that a mask is made of."""
+    owner = value.owner
+    whole = isinstance(owner, ir.Block) or owner.operation.name not in _COMPOUND
+    return [] if whole else list(owner.operands)
+
+
+_COMPOUND = ("arith.andi", "tt.broadcast", "tt.expand_dims")
 
 
 def _is_opaque(mask: Mask) -> bool:

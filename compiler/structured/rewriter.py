@@ -14,10 +14,13 @@ from triton_porting_kit.toolchain.mlir import ir
 from .affine import Affine, Pointer
 from .analysis import Analysis
 from .carried import CarriedValues
+from .depth import Depth, made_of
 from .emit import Emitter
 from .masks import MaskAnalysis, Rest
 from .poly import ZERO, Poly
 from .types import Types
+
+_POINTER_MOVES = ("tt.addptr", "tt.bitcast", "tt.broadcast", "tt.expand_dims", "tt.trans", "tt.reshape")
 
 
 class Rewriter:
@@ -32,6 +35,7 @@ class Rewriter:
         self.replaced: list[tuple[Any, Any, Any]] = []
         self.dead: list[Any] = []
         self.edits: list[Callable[[], None]] = []
+        self._depth = Depth()
         self._offsets: dict[Any, tuple[Any, Poly, Any]] = {}
 
     def replace(self, operation: Any, *values: Any) -> None:
@@ -61,8 +65,21 @@ class Rewriter:
         """
         found = self._offsets.get(value)
         if found is None:
-            found = self._offsets[value] = self._make_offsets(value)
+            with self._depth.deeper() as far:
+                for inner in made_of(value, self._sources, self._offsets) if far else ():
+                    self.offsets(inner)
+                found = self._offsets[value] = self._make_offsets(value)
         return found
+
+    def _sources(self, value: Any) -> list[Any]:
+        """The tensor of pointers that `offsets` of one asks for."""
+        owner = value.owner
+        if isinstance(owner, ir.Block) or owner.operation.name not in _POINTER_MOVES:
+            return []
+        if self.analysis.pointer(value).index is not None:
+            return []
+        source = owner.operands[0]
+        return [source] if self.types.info(source).shape is not None else []
 
     def _make_offsets(self, value: Any) -> tuple[Any, Poly, Any]:
         pointer = self.analysis.pointer(value)

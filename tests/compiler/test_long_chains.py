@@ -48,3 +48,45 @@ def test_long_chain(name: str) -> None:
     for _ in range(count):
         x, y = reference(x, y)
     np.testing.assert_allclose(get(out), x, rtol=1e-5, atol=1e-7)
+
+
+#: Set-up, step and end of chains in addresses and masks, with what is stored where, in NumPy (I: 0, 1, ..., 63).
+I = np.arange(64)
+ADDRESSES: dict[str, tuple[str, str, str, Array]] = {
+    "integers": ("x = i", "x = (x * 3 + j) % 64", "tl.store(O + i, x)", np.empty(0)),
+    "narrow_integers": ("x = i.to(tl.int16)", "x = x * 3 + j", "tl.store(O + i, x)", np.empty(0)),
+    "affine_offsets": ("x = i", "x = x + n * j", "tl.store(O + (x - n * 179700), i)", I),
+    "explicit_offsets": (
+        "p = X + i", "p = p + ((i * i + j) % 2 * n - 3 * (j % 2))", "tl.store(O + i, tl.load(p))", I,
+    ),
+    "masks": ("m = i < 64", "m = m & (i < 64 + n * j)", "tl.store(O + i, i, mask=m)", I),
+    "choices": ("x = i", "x = tl.where(x > j, x - 1, x + 1)", "tl.store(O + i, x)", np.empty(0)),
+}  # fmt: skip
+STEPS = 600
+
+
+def reference(name: str) -> Array:
+    x = I.copy()
+    for j in range(STEPS):
+        if name == "integers":
+            x = np.fmod(x * 3 + j, 64)
+        elif name == "narrow_integers":
+            x = (x * 3 + j).astype(np.int16).astype(np.int64)
+        elif name == "choices":
+            x = np.where(x > j, x - 1, x + 1)
+    return x
+
+
+@pytest.mark.parametrize("name", ADDRESSES)
+def test_long_chain_in_an_address(name: str) -> None:
+    start, step, end, expected = ADDRESSES[name]
+    source = f"""def addresses(X, O, n, COUNT: tl.constexpr):
+    i = tl.arange(0, 64)
+    {start}
+    for j in tl.static_range(COUNT):
+        {step}
+    {end}
+"""
+    out = empty(64, "i32")
+    from_deep_down(lambda: make_kernel(source)[(1,)](put(I, "i32"), out, 3, COUNT=STEPS) and None, 150)
+    np.testing.assert_array_equal(get(out), expected if expected.size else reference(name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -225,3 +226,25 @@ def test_atomic_store_poll_and_load() -> None:
     flags, data, out = (empty(1, "i32", 0) for _ in range(3))
     atomic_load_kernel[(2,)](flags, data, out)
     assert get(out).tolist() == [42]
+
+
+@triton.jit
+def polled_tile_kernel(P, E, O, T, limit):
+    i = tl.arange(0, 16)
+    tl.store(O + i, tl.atomic_poll(P + i, tl.load(E + i), sem="relaxed"))
+    tl.store(T + i, tl.atomic_poll(P + i, tl.load(E + i) + i % 2, timeout_ns=limit))
+    tl.store(T + 16, tl.atomic_poll(P, tl.load(E), timeout_ns=limit))
+    tl.store(T + 17, tl.atomic_poll(P, tl.load(E) + 1, timeout_ns=limit))
+
+
+@pytest.mark.skipif(compat.release() < (3, 9), reason="Triton has tl.atomic_poll and its like since 3.9")
+@pytest.mark.parametrize("kind", ["i16", "u16", "i32", "u32", "i64", "u64"])
+def test_polls_of_tiles_and_of_limited_time(kind: str) -> None:
+    values = np.arange(16) * 7
+    found, in_time = empty(16, "i1"), empty(18, "i1")
+    start = time.perf_counter_ns()
+    polled_tile_kernel[(1,)](put(values, kind), put(values, kind), found, in_time, 100_000)
+    # Both polls that fail take their time.
+    assert time.perf_counter_ns() - start >= 2 * 100_000
+    assert get(found).all()
+    assert get(in_time).tolist() == [i % 2 == 0 for i in range(16)] + [True, False]

@@ -9,7 +9,6 @@ import pytest
 import sample_loops
 from native_functions import loops_of
 
-from triton_porting_kit.compiler.loops.lowering import Scratch
 from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import mlir
 
@@ -54,17 +53,6 @@ def test_transposed_load_goes_through_no_scratch_of_its_own() -> None:
 def test_accumulator_stays_in_its_place() -> None:
     """One buffer for the carried accumulator, one for the product's packed operand."""
     assert lowered(sample_loops.product, B=32).scratch_bytes == 2 * 4 * 32 * 32
-
-
-def test_scratch_is_handed_out_like_a_stack() -> None:
-    scratch = Scratch()
-    assert scratch.take(10) == 0
-    mark = scratch.mark
-    assert scratch.take(64) == 64
-    assert scratch.take(1) == 128
-    scratch.release(mark)
-    assert scratch.take(4) == 64
-    assert scratch.high_water == 192
 
 
 def test_element_wise_chain_is_one_loop_in_each_version() -> None:

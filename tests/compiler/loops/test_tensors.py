@@ -7,7 +7,7 @@ import pytest
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.control_flow import reads_buffer
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.lowering import closure, cost, reads_memory
+from triton_porting_kit.compiler.loops.graph import closure, cost, reads_memory
 from triton_porting_kit.compiler.loops.rearrange import Half, Joined
 from triton_porting_kit.compiler.loops.tensors import (
     Buffer,

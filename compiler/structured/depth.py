@@ -1,0 +1,38 @@
+"""Keeping recursion shallow where a kernel's unrolled loops make chains of thousands of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+LIMIT = 50
+"""Beyond this depth, what a value is made of is looked at before the value."""
+
+
+class Depth:
+    """How deep a recursion over what values are made of is."""
+
+    def __init__(self) -> None:
+        self._now = 0
+
+    @contextmanager
+    def deeper(self) -> Iterator[bool]:
+        """One step deeper; whether that is beyond the limit."""
+        self._now += 1
+        try:
+            yield self._now > LIMIT
+        finally:
+            self._now -= 1
+
+
+def made_of(value: Any, operands: Callable[[Any], Iterable[Any]], known: Container[Any]) -> list[Any]:
+    """What `value` is made of and is not known yet, the first of a chain first; without `value` itself."""
+    found: dict[Any, None] = {}
+    pending = list(operands(value))
+    while pending:
+        current = pending.pop()
+        if current not in found and current not in known:
+            found[current] = None
+            pending += operands(current)
+    return list(reversed(found))
