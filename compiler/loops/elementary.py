@@ -243,13 +243,9 @@ def pow(x: Lanes, y: Lanes) -> Lanes:
     product = wide.equals(1.0).select(0.0, product)
     product = (product > 300.0).select(300.0, product)
     product = (product < -300.0).select(-300.0, product)
-    shifted = product + _TO_INTEGER
-    power = ((shifted.pattern() << 52) + _ONE).pattern()
-    result = (polynomial(product - (shifted - _TO_INTEGER), _POWER_OF_TWO) * power).cast(
-        "arith.truncf", "f32"
-    )
-    half = y * 0.5
-    whole = y.unary("math.trunc").equals(y)
+    result = _power_of_two(product).cast("arith.truncf", "f32")
+    half = exponent * 0.5
+    whole = exponent.unary("math.trunc").equals(exponent)
     odd = whole & half.unary("math.trunc").differs(half)
     result = odd.select(result.with_sign_of(x), result)
     invalid = (x < 0.0) & (size < INFINITY) & ~whole
