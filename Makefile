@@ -21,7 +21,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
   $(sort $(shell find $(ROOMS) -type f -not -name '*.pyc' -not -name '*.so'))
 NATIVE := $(filter %.cpp %.h,$(SOURCES))
 
-.PHONY: help demo test test-releases test-all lint check format bench install clean
+.PHONY: help demo test test-releases test-all docs lint check format bench install clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -45,6 +45,9 @@ test-releases: $(RELEASES:%=.venv-releases/%/.installed) ## the main tests on ol
 test-all: test ## the tests, then the demo and the quick benchmark
 	$(BIN)/tpk demo
 	$(BIN)/python -m benchmarks.run --quick --out $(VENV)/results.json
+
+docs: $(VENV)/.installed ## write docs/support.md from the table of operations
+	$(BIN)/python -m triton_porting_kit.conformance.language.support docs/support.md
 
 lint: $(VENV)/.test-tools $(VENV)/.installed ## ruff, clang-format and mypy, changing nothing
 	$(BIN)/ruff check .

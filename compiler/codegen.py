@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from triton_porting_kit.compiler.loop_hints import annotate_branches
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import llvm, mlir
@@ -18,6 +19,7 @@ def lower_to_llvm_ir(module: Any) -> str:
     """LLVM IR text of a loops module, which is changed in place."""
     try:
         mlir.run_passes(module, _PIPELINE)
+        annotate_branches(module)
         return mlir.to_llvm_ir(module)
     except mlir.ir.MLIRError as error:
         raise CompilationError(

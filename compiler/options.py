@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from triton_porting_kit.errors import CompilationError
+from triton_porting_kit.errors import OptionError
 from triton_porting_kit.toolchain import compat
 
 
@@ -15,7 +15,7 @@ class KernelOptions:
 
     Every option that any of Triton's own backends knows is there with a default, because the front end reads
     them (more of them with each release); what is given and known to nobody is refused by Triton itself.
-    Raises `CompilationError` for counts that make no sense.
+    Raises `OptionError` for counts that make no sense.
     """
 
     def __init__(self, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
@@ -39,8 +39,10 @@ def _check_counts(values: Mapping[str, Any]) -> None:
     for name, least in (("num_warps", 1), ("num_ctas", 1), ("num_stages", 0)):
         value = values[name]
         if not isinstance(value, int) or value < least:
-            raise CompilationError(
+            raise OptionError(
                 f"{name} is {value!r}", remedy=f"give a whole number that is not less than {least}"
             )
     if values["num_warps"] & (values["num_warps"] - 1):
-        raise CompilationError(f"num_warps is {values['num_warps']}", remedy="give a power of 2")
+        raise OptionError(
+            f"num_warps is {values['num_warps']}: it must be a power of 2", remedy="give a power of 2"
+        )

@@ -7,7 +7,6 @@ from typing import Any
 
 from triton_porting_kit.launcher.layout import ArgLayout
 from triton_porting_kit.launcher.values import (
-    check_count,
     check_grid,
     check_handle,
     check_hidden,
@@ -33,8 +32,7 @@ class PythonLauncher:
         x, y, z, stream, function, _, launch_metadata, enter_hook, exit_hook, *args = call
         grid = check_grid(x, y, z)
         stream, function = check_handle("stream", stream), check_handle("function", function)
-        arguments = self.layout.signature.arguments
-        check_count(", ".join(argument.name for argument in arguments), len(arguments), len(args))
+        self.layout.signature.check_count(len(args))
         check_hidden(", ".join(slot.name for slot in self.layout.hidden), list(hidden))
 
         if enter_hook is not None:

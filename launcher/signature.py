@@ -110,15 +110,31 @@ class Signature:
             tuple(_argument(str(name), type_, (i,), constants) for i, (name, type_) in enumerate(items))
         )
 
+    @property
+    def required(self) -> int:
+        """How many arguments a launch must give: the constexprs after the last other one may be left out.
+
+        Triton itself passes all; who calls a compiled kernel directly often has not got them any more.
+        """
+        count = len(self.arguments)
+        while count and self.arguments[count - 1].type == CONSTEXPR:
+            count -= 1
+        return count
+
+    def check_count(self, given: int) -> None:
+        """Raise `SignatureError` if a launch cannot have `given` arguments."""
+        names = ", ".join(argument.name for argument in self.arguments)
+        check_count(names, len(self.arguments), self.required, given)
+
     def flatten(self, args: Sequence[Any]) -> list[Any]:
         """The values of `parameters`, in order, out of the arguments of one launch (constexprs included).
 
         Raises `SignatureError` for a wrong number of arguments or tuple members, and for something that
         is not a tensor descriptor where one belongs. The values themselves are not looked at.
         """
-        check_count(", ".join(argument.name for argument in self.arguments), len(self.arguments), len(args))
+        self.check_count(len(args))
         values: list[Any] = []
-        _flatten(self.arguments, args, values)
+        _flatten(self.arguments[: len(args)], args, values)
         return values
 
     def to_dict(self) -> dict[str, Any]:

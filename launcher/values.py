@@ -151,9 +151,9 @@ def descriptor_fields(name: str, type_name: str, count: int, value: Any) -> list
     return [base, *shape, *strides, *flags[: count - 1 - 4 * rank], *shape, *strides]
 
 
-def check_count(names: str, expected: int, given: int) -> None:
-    """Raise `SignatureError` unless `expected` arguments, called `names`, were `given`."""
-    if expected != given:
+def check_count(names: str, expected: int, required: int, given: int) -> None:
+    """Raise `SignatureError` unless `expected` arguments, called `names`, or the `required` first were `given`."""
+    if not required <= given <= expected:
         raise SignatureError(f"the kernel takes {expected} arguments ({names}), got {given}")
 
 

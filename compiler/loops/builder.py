@@ -248,9 +248,12 @@ class LoopBuilder:
 
     @contextmanager
     def loop(
-        self, start: Value, stop: Value, step: Value, carried: Sequence[Value] = ()
+        self, start: Value, stop: Value, step: Value, carried: Sequence[Value] = (), *, attributes: str = ""
     ) -> Iterator[LoopRegion]:
-        """``scf.for``. Set ``region.yields`` inside when values are carried; ``region.results`` holds them after."""
+        """``scf.for``. Set ``region.yields`` inside when values are carried; ``region.results`` holds them after.
+
+        `attributes` is the text of an attribute dictionary, or empty.
+        """
         self.open()
         induction = self.fresh(start.type)
         arguments = [self.fresh(value.type) for value in carried]
@@ -264,7 +267,7 @@ class LoopBuilder:
             pairs = ", ".join(f"{a.name} = {v.name}" for a, v in zip(arguments, carried, strict=True))
             header += f" iter_args({pairs}) -> ({', '.join(v.type for v in carried)})"
         header += f" : {start.type} {{"
-        region.results = self.region_operation(header, [value.type for value in carried], lines)
+        region.results = self.region_operation(header, [value.type for value in carried], lines, attributes)
 
     def if_else(self, condition: Value, then: Branch, otherwise: Branch | None = None) -> list[Value]:
         """``scf.if``: the callables emit the branches and return the values they yield."""
@@ -287,8 +290,10 @@ class LoopBuilder:
             header += f" -> ({', '.join(value.type for value in values)})"
         return self.region_operation(header + " {", [value.type for value in values], lines)
 
-    def region_operation(self, header: str, types: list[str], body: list[str]) -> list[Value]:
-        """Write an operation that holds `body`, and return its results."""
+    def region_operation(
+        self, header: str, types: list[str], body: list[str], attributes: str = ""
+    ) -> list[Value]:
+        """Write an operation that holds `body`, with `attributes` behind it, and return its results."""
         results = [self.fresh(type) for type in types]
         if len(results) == 1:
             header = f"{results[0].name} = {header}"
@@ -299,7 +304,7 @@ class LoopBuilder:
             results = [Value(f"{name}#{i}", v.type, v.level) for i, v in enumerate(results)]
         self.line(header)
         self._regions[-1].lines += body
-        self.line("}")
+        self.line(f"}} {attributes}" if attributes else "}")
         return results
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from triton_porting_kit.compiler import loop_hints
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.program import Block, Def, Operation
@@ -40,6 +41,15 @@ def _bind(
             lowering.scalars[definition] = next(remaining)
 
 
+def _hints(lowering: Lowering, operation: Operation) -> str:
+    """What the kernel asks of LLVM for this loop, as an attribute dictionary; empty for nothing."""
+    annotation = operation.attribute(loop_hints.ANNOTATION)
+    if annotation is None:
+        return ""
+    lowering.has_loop_hints = True
+    return f"{{{loop_hints.ANNOTATION} = {annotation}}}"
+
+
 def for_loop(lowering: Lowering, operation: Operation) -> None:
     """scf.for."""
     start, stop, step = (lowering.scalar(operand) for operand in operation.operands[:3])
@@ -49,7 +59,8 @@ def for_loop(lowering: Lowering, operation: Operation) -> None:
     buffers = _buffers(lowering, operation.results)
     for index, buffer in buffers.items():
         lowering.fill(operation, buffer, lowering.tensor(initial[index]))
-    with lowering.builder.loop(start, stop, step, _scalars(lowering, initial)) as region:
+    hints = _hints(lowering, operation)
+    with lowering.builder.loop(start, stop, step, _scalars(lowering, initial), attributes=hints) as region:
         lowering.builder.forget_reads()
         lowering.scalars[body.arguments[0]] = region.induction
         _bind(lowering, body.arguments[1:], buffers, region.arguments)
@@ -184,6 +195,7 @@ def while_loop(lowering: Lowering, operation: Operation) -> None:
         f"scf.while ({pairs}) : {signature} {{" if pairs else f"scf.while : {signature} {{",
         [value.type for value in passed],
         lines,
+        f"attributes {hints}" if (hints := _hints(lowering, operation)) else "",
     )
     builder.forget_reads()
     _bind(lowering, operation.results, forwarded, results)

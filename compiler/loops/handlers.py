@@ -207,13 +207,25 @@ def _extract(lowering: Lowering, operation: Operation) -> None:
 
 
 def _poison(lowering: Lowering, operation: Operation) -> None:
-    """Undefined values are zero: any value would do, and this one is the same every time."""
+    """Undefined values are zero: any value would do, and this one is the same every time.
+
+    A scalar that is only stored stays undefined for LLVM, which need not store it then.
+    """
     definition = operation.results[0]
-    value = _zero_of(lowering, definition)
     if definition.type.shape is None:
+        if all(_only_stores(user, definition) for user in definition.users):
+            kind = types.register(definition.type.element)
+            value = lowering.builder.pure(f"llvm.mlir.poison : {kind}", kind, ())
+        else:
+            value = _zero_of(lowering, definition)
         lowering.scalars[definition] = value
     else:
+        value = _zero_of(lowering, definition)
         lowering.define(definition, Splat(definition.type.shape, value, definition.type.element))
+
+
+def _only_stores(user: Operation, definition: Def) -> bool:
+    return user.name == "tpk.store" and user.operands.index(definition) == len(user.operands) - 1
 
 
 def _zero_of(lowering: Lowering, definition: Def) -> Value:

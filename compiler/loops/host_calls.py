@@ -77,9 +77,9 @@ def show(lowering: Lowering, operation: Operation) -> None:
         _print(lowering, [data.text(prefix), nothing, hexadecimal, nothing, nothing], lowering.threads)
     for index, definition in enumerate(operation.operands):
         tensor = lowering.tensor(definition)
-        if tensor.element in types.FLOAT8 and hexadecimal.constant == 0:
+        if tensor.element in types.FLOAT8:
             tensor = converted(tensor, "f32")
-        type = "u8" if tensor.element in types.FLOAT8 else tensor.element
+        type = tensor.element
         if index < len(pointers) and pointers[index]:
             type = "ptr"
         elif type.startswith("i") and type != "i1" and not signed[index]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from triton_porting_kit.compiler import loop_hints
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
@@ -61,7 +62,13 @@ def lower_to_loops(
         region.yields = _next_program(builder, region.arguments, counts)
     status = builder.constant(0, "i32")
     builder.line(f"llvm.return {status.name} : i32")
-    text = _module_text(program.name, builder.text(), lowering.data.lines(), lowering.scratch.high_water)
+    text = _module_text(
+        program.name,
+        builder.text(),
+        lowering.data.lines(),
+        lowering.scratch.high_water,
+        has_loop_hints=lowering.has_loop_hints,
+    )
     return LoopsResult(text, program.name, lowering.scratch.high_water)
 
 
@@ -101,9 +108,11 @@ def _next_program(builder: LoopBuilder, ids: list[Value], counts: list[Value]) -
     return following
 
 
-def _module_text(name: str, body: list[str], data: list[str], scratch_bytes: int) -> str:
+def _module_text(
+    name: str, body: list[str], data: list[str], scratch_bytes: int, *, has_loop_hints: bool
+) -> str:
     lines = [
-        "module {",
+        f"module attributes {{{loop_hints.FLAG}}} {{" if has_loop_hints else "module {",
         f"  llvm.mlir.global external constant @{name}{SCRATCH_SYMBOL_SUFFIX}({scratch_bytes} : i64) : i64",
         f"  llvm.mlir.global external constant @{ABI_VERSION_SYMBOL}({ABI_VERSION} : i32) : i32",
         *(f"  {line}" for line in data),

@@ -68,6 +68,8 @@ class Lowering:
         """By the name of a pointer: the kernel argument that it was computed from, where that is known."""
         self.program_ids: list[Value] = []
         self.program_counts: list[Value] = []
+        self.has_loop_hints = False
+        """Whether a loop of the kernel carries hints for LLVM (see `compiler.loop_hints`)."""
         self.threads = 1
         """As how many threads the program prints what is one value for all of them."""
         self._handlers = handlers
@@ -163,20 +165,28 @@ class Lowering:
 
     def roots(self, definition: Def) -> frozenset[Operation]:
         """The operations, in the block that defines the value, in whose loops it will be evaluated."""
-        known = self._roots.get(definition)
-        if known is None:
-            block = definition.block
+        pending = [] if definition in self._roots else [definition]
+        while pending:
+            current = pending[-1]
             found: set[Operation] = set()
-            for user in definition.users:
-                ancestor = user.ancestor_in(block)
+            unknown: list[Def] = []
+            for user in current.users:
+                ancestor = user.ancestor_in(current.block)
                 assert ancestor is not None
-                if ancestor is user and user.name in DEFERRED:
-                    for result in user.results:
-                        found |= self.roots(result)
-                else:
+                if ancestor is not user or user.name not in DEFERRED:
                     found.add(ancestor)
-            known = self._roots[definition] = frozenset(found)
-        return known
+                    continue
+                for result in user.results:
+                    known = self._roots.get(result)
+                    if known is None:
+                        unknown.append(result)
+                    else:
+                        found |= known
+            if unknown:
+                pending += unknown  # and come back to this one
+            else:
+                self._roots[pending.pop()] = frozenset(found)
+        return self._roots[definition]
 
     def needed_after(self, tensor: Tensor, operation: Operation) -> bool:
         """Whether an operation after this one, in the same block, will evaluate the tensor."""

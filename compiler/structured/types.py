@@ -11,7 +11,8 @@ from triton_porting_kit.toolchain.mlir import ir
 from .affine import Shape
 
 _TENSOR = re.compile(r"tensor<((?:\d+x)*)(.+)>$")
-_POINTER = re.compile(r"!tt\.ptr<(.+?)(?:, *\d+)?>$")
+# An address space is a number, or since Triton 3.9 a name: all are the same memory here.
+_POINTER = re.compile(r'!tt\.ptr<(.+?)(?:, *(?:\d+|"\w+"))?>$')
 _WIDTH = re.compile(r"(?:[su]?i|bf|f|tf)(\d+)")
 
 

@@ -140,8 +140,8 @@ def _kernel(layout: ArgLayout) -> list[str]:
         *text.string_constant("kArgumentNames", ", ".join(a.name for a in arguments)),
         *text.string_constant("kHiddenNames", ", ".join(names)),
         *(text.string_array("kHiddenArguments", names) if names else []),
-        f"constexpr tpk::Kernel kKernel = {{{len(arguments)}, kArgumentNames, {len(names)}, {hidden}, "
-        "kHiddenNames};",
+        f"constexpr tpk::Kernel kKernel = {{{len(arguments)}, {layout.signature.required}, kArgumentNames, "
+        f"{len(names)}, {hidden}, kHiddenNames}};",
     ]
 
 

@@ -383,8 +383,10 @@ inline bool call_entry(const Entry &entry, std::uint64_t stream, std::uint64_t f
 }
 
 /// What a kernel takes: the names of its arguments and of its hidden arguments, each joined by ", ".
+/// The arguments after the first `required_count` are constexprs, which a launch may leave out.
 struct Kernel {
   Py_ssize_t argument_count;
+  Py_ssize_t required_count;
   const char *argument_names;
   Py_ssize_t hidden_count;
   const char *const *hidden;
@@ -425,8 +427,10 @@ PyObject *launch(const Entry &entry, const Kernel &kernel, PyObject *const *args
   if (!to_grid(args, grid) || !to_handle(args[kStream], "stream", &stream) ||
       !to_handle(args[kFunction], "function", &function))
     return nullptr;
-  if (count - kLeadingCount != kernel.argument_count) {
-    refuse("check_count", "(snn)", kernel.argument_names, kernel.argument_count, count - kLeadingCount);
+  const Py_ssize_t given = count - kLeadingCount;
+  if (given < kernel.required_count || given > kernel.argument_count) {
+    refuse("check_count", "(snnn)", kernel.argument_names, kernel.argument_count, kernel.required_count,
+           given);
     return nullptr;
   }
   std::vector<PyObject *> hidden(static_cast<std::size_t>(kernel.hidden_count));

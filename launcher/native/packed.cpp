@@ -99,6 +99,10 @@ bool pack_slots(const std::vector<Slot> &slots, PyObject *const *values, unsigne
 bool pack_arguments(const std::vector<Node> &nodes, PyObject *const *values, tpk::KeepAlive &keep,
                     unsigned char *block) {
   for (const Node &node : nodes) {
+    if (node.op == Node::Op::Constexpr) { // may be missing at the end: not even looked at
+      ++values;
+      continue;
+    }
     PyObject *value = *values++;
     switch (node.op) {
     case Node::Op::Constexpr:
@@ -205,9 +209,12 @@ PyObject *bind(PyObject *, PyObject *args) {
     return nullptr;
   for (const Slot &slot : plan->hidden)
     plan->hidden_list.push_back(slot.name.c_str());
-  plan->kernel = {static_cast<Py_ssize_t>(plan->arguments.size()), plan->argument_names.c_str(),
-                  static_cast<Py_ssize_t>(plan->hidden.size()), plan->hidden_list.data(),
-                  plan->hidden_names.c_str()};
+  std::size_t required = plan->arguments.size();
+  while (required && plan->arguments[required - 1].op == Node::Op::Constexpr)
+    --required;
+  plan->kernel = {static_cast<Py_ssize_t>(plan->arguments.size()), static_cast<Py_ssize_t>(required),
+                  plan->argument_names.c_str(), static_cast<Py_ssize_t>(plan->hidden.size()),
+                  plan->hidden_list.data(), plan->hidden_names.c_str()};
   tpk::Ref capsule(PyCapsule_New(plan.get(), kPlanCapsule, [](PyObject *self) {
     delete static_cast<Plan *>(PyCapsule_GetPointer(self, kPlanCapsule));
   }));

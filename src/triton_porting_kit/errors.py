@@ -63,6 +63,14 @@ class CompilationError(PortingKitError):
         super().__init__(text)
 
 
+class OptionError(CompilationError, AssertionError):
+    """A compile option has a value that makes no sense.
+
+    Triton's own backends state their options' limits with assertions: who tries configurations out and
+    catches `AssertionError` catches this too.
+    """
+
+
 def _source_line(location: SourceLocation) -> str:
     import linecache
 

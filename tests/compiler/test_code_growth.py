@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import struct
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import triton
 import triton.language as tl
 from running import empty
+from triton.language import TRITON_MAX_TENSOR_NUMEL
 
 MACHINE_CODE = 2.0
 """A tile of 128x256 elements may take this many times the machine code of one of 32x32, and ..."""
@@ -97,6 +99,65 @@ def scaled_matmul(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
     tl.store(O + m[:, None] * N + c[None, :], acc)
 
 
+@triton.jit
+def columns_scan(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(O + at, tl.cumsum(tl.load(X + at), 0, reverse=True))
+
+
+@triton.jit
+def permuted(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, M * N)
+    x = tl.reshape(tl.load(X + i), (4, M // 4, 2, N // 8, 4))
+    tl.store(O + i, tl.reshape(tl.permute(x, (4, 2, 0, 3, 1)), (M * N,)))
+
+
+@triton.jit
+def joined(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
+    a, b = tl.split(tl.reshape(tl.load(X + tl.arange(0, M * N)), (M * N // 2, 2)))
+    tl.store(O + tl.arange(0, 2 * M * N), tl.interleave(tl.interleave(b, a), tl.cat(a, b, can_reorder=True)))
+
+
+@triton.jit
+def flipped(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
+    # Rows of 32 in both tiles: the front end unrolls over the bits of an index.
+    at = tl.arange(0, M * N // 32)[:, None] * 32 + tl.arange(0, 32)[None, :]
+    tl.store(O + at, tl.flip(tl.load(X + at), 1))
+
+
+@triton.jit
+def largest(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, M * N // 32)[:, None] * 32 + tl.arange(0, 32)[None, :]
+    to = tl.arange(0, M * N // 32)[:, None] * 8 + tl.arange(0, 8)[None, :]
+    tl.store(O + to, tl.topk(tl.load(X + at), 8, 1))
+
+
+@triton.jit
+def picked(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(O + at, tl.gather(tl.load(X + at), (at * 7) % M, 0))
+
+
+@triton.jit
+def counted(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
+    x = tl.load(X + tl.arange(0, M * N)).to(tl.int32)
+    tl.store(O + tl.arange(0, 32), tl.histogram(x, 32, mask=x < n))
+    tl.atomic_add(O + x % 32, 1.0)
+
+
+@triton.jit
+def steps(x, y):
+    while x > y:
+        x = x / 2
+    return x
+
+
+@triton.jit
+def mapped(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(O + at, tl.map_elementwise(steps, tl.load(X + at), tl.load(Y + at)))
+
+
 KERNELS = [
     vector_add,
     softmax,
@@ -104,9 +165,17 @@ KERNELS = [
     layer_norm,
     transposed_copy,
     scan,
-    sort,
     float8_round_trip,
     scaled_matmul,
+    columns_scan,
+    sort,
+    permuted,
+    joined,
+    flipped,
+    largest,
+    picked,
+    counted,
+    mapped,
 ]
 
 
@@ -140,3 +209,28 @@ def test_machine_code_does_not_grow_with_the_tile(kernel: Any) -> None:
 def test_loops_do_not_grow_with_the_tile(kernel: Any) -> None:
     small, large = sizes(kernel, 32, 32)[1], sizes(kernel, 128, 256)[1]
     assert 0 < large <= LINES * small
+
+
+@triton.jit
+def sorted_whole(X, Y, O, n, M: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, M * N)
+    tl.store(O + i, tl.flip(tl.sort(tl.load(X + i)), 0))
+
+
+SCRATCH = 6
+"""The largest tile that Triton allows may take this many times its size of scratch."""
+
+
+@pytest.mark.parametrize(
+    "kernel", [joined, permuted, mapped, sorted_whole], ids=lambda kernel: kernel.__name__
+)
+def test_largest_tile(kernel: Any) -> None:
+    rows, columns = 1024, TRITON_MAX_TENSOR_NUMEL // 1024
+    if kernel is joined:
+        columns //= 2
+    array = empty(1, "fp32")
+    compiled = kernel.warmup(array, array, array, 200, M=rows, N=columns, grid=(1,))
+    symbol = re.search(r"__scratch_bytes\((\d+) : i64\)", compiled.asm["loops"])
+    assert symbol is not None
+    assert int(symbol[1]) <= SCRATCH * 4 * TRITON_MAX_TENSOR_NUMEL
+    assert compiled.asm["loops"].count("\n") < 20_000

@@ -117,7 +117,7 @@ def test_sums_wrap_like_the_accumulator() -> None:
     source = (
         "def wrapped(A, B, C, O):\n"
         + "".join(f"    {x.lower()} = tl.load({x} + {load_of((16, 16))})\n" for x in "ABC")
-        + f"    tl.store(O + {load_of((16, 16))}, tl.dot(a, b, acc=c))\n"
+        + f"    tl.store(O + {load_of((16, 16))}, tl.dot(a, b, acc=c, out_dtype=tl.int32))\n"
     )
     a = np.full((16, 16), 100, np.int8)
     c = np.full((16, 16), 2**31 - 5, np.int32)

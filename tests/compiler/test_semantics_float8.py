@@ -18,8 +18,11 @@ from test_semantics_shapes import load_of
 from triton_porting_kit.driver import DeviceArray
 from triton_porting_kit.toolchain import compat
 
+RELEASE = compat.release()
 #: Those that MLIR has. Triton's front end makes no arithmetic of the other one, which it calls i8.
 ARITHMETIC = [form for form in FLOAT8 if form.name != "fp8e4b15"]
+#: Those whose constants Triton's front end makes.
+CONSTANTS = FLOAT8 if RELEASE >= (3, 9) else ARITHMETIC if RELEASE >= (3, 7) else []
 FILL = 0xA5
 
 
@@ -55,7 +58,7 @@ class Op:
 
 def _negative(x: Array, y: Array) -> Array:
     # Releases of Triton before 3.8 subtract from 0, which is another thing for 0 itself.
-    return -x if compat.release() >= (3, 8) else 0.0 - x
+    return -x if RELEASE >= (3, 8) else 0.0 - x
 
 
 def _where_less(x: Array, y: Array) -> Array:
@@ -83,6 +86,7 @@ OPS = [
     Op("clamp", "tl.clamp(x, -1.5, 2.0, propagate_nan=tl.PropagateNan.ALL)", _clamp),
     Op("fma", "tl.fma(x, y, x)", lambda x, y: x * y + x),
 ]
+OPS = [op for op in OPS if CONSTANTS or "1." not in op.expression]
 
 
 def pairs() -> tuple[Array, Array]:
@@ -144,7 +148,8 @@ def test_wider_results() -> None:
     a, b = decode(x, form), decode(y, form)
     coarse = decode(encode(b, FORMATS["fp8e5"]), FORMATS["fp8e5"])
     with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(quotients.numpy(), (a.astype(np.float32) / b.astype(np.float32)))
+        if RELEASE >= (3, 9):  # before, a quotient is of the operands' type
+            np.testing.assert_array_equal(quotients.numpy(), (a.astype(np.float32) / b.astype(np.float32)))
         np.testing.assert_array_equal(sums.numpy(), (a + coarse).astype(np.float16))
 
 
@@ -160,11 +165,11 @@ MOVES: dict[str, tuple[str, tuple[int, ...], Callable[[Array], Array]]] = {
     "join": ("tl.join(x, x)", (8, 16, 2), lambda x: np.stack([x, x], -1)),
     "split": ("tl.split(tl.reshape(x, (8, 8, 2)))[1]", (8, 8), lambda x: x[:, 1::2]),
     "interleave": ("tl.interleave(x, x)", (8, 32), lambda x: np.repeat(x, 2, 1)),
-    "flip": ("tl.flip(x)", (8, 16), lambda x: x[:, ::-1]),
+    "flip": ("tl.flip(x, 1)", (8, 16), lambda x: x[:, ::-1]),
     "gather": ("tl.gather(x, (tl.arange(0, 8)[:, None] + tl.arange(0, 16)[None, :]) % 8, 0)", (8, 16),
                lambda x: np.take_along_axis(x, np.add.outer(np.arange(8), np.arange(16)) % 8, 0)),
     "bitcast": ("x.to(tl.uint8, bitcast=True).to(x.dtype, bitcast=True)", (8, 16), lambda x: x),
-    "where": ("tl.where(tl.arange(0, 8)[:, None] < 3, x, tl.flip(x))", (8, 16),
+    "where": ("tl.where(tl.arange(0, 8)[:, None] < 3, x, tl.flip(x, 1))", (8, 16),
               lambda x: np.where(np.arange(8)[:, None] < 3, x, x[:, ::-1])),
     "zeros": ("tl.zeros_like(x)", (8, 16), np.zeros_like),
     "column": ("tl.load(X + tl.arange(0, 8) * 16)", (8,), lambda x: x[:, 0]),
@@ -241,7 +246,7 @@ def test_tiles_are_carried_round_loops(form: Format) -> None:
     np.testing.assert_array_equal(get(out), encode(total, form))
 
 
-@pytest.mark.parametrize("form", FLOAT8, ids=str)
+@pytest.mark.parametrize("form", CONSTANTS, ids=str)
 @pytest.mark.parametrize("value", [0.0, 1.0, -1.5, 0.3, 1e-9, 1.74])
 def test_constants(value: float, form: Format) -> None:
     out = blank(32, form)

@@ -464,6 +464,18 @@ def test_refused_values_inside_tuples_and_descriptors(
     assert len(device.launches) == 1
 
 
+def test_constexprs_at_the_end_may_be_left_out(strategy: Strategy, device: RecordingDevice) -> None:
+    types = {"x": "*fp32", "A": "constexpr", "n": "i32", "B": "constexpr", "C": "constexpr"}
+    launcher = strategy.make(device, types)
+    for rest in ((), (3,), (3, 4)):
+        call(launcher, 64, 2, 7, *rest)
+    assert len({launch.block for launch in device.launches}) == 1
+    with pytest.raises(SignatureError, match=r"takes 5 arguments \(x, A, n, B, C\), got 2"):
+        call(launcher, 64, 7)
+    with pytest.raises(SignatureError, match="got 6"):
+        call(launcher, 64, 2, 7, 3, 4, 5)
+
+
 def test_argument_count(strategy: Strategy, device: RecordingDevice) -> None:
     launcher = strategy.make(device, {"x": "*fp32", "n": "i32"})
     with pytest.raises(SignatureError, match=r"takes 2 arguments \(x, n\), got 1"):

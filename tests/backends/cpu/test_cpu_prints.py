@@ -53,6 +53,14 @@ def test_floats(array: Array, capfd: Capture, kind: str) -> None:
     np.testing.assert_array_equal(shown, values)
 
 
+@pytest.mark.parametrize("kind", ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"])
+def test_8_bit_floats(array: Array, capfd: Capture, kind: str) -> None:
+    values = np.array([1.5, 0.0, -6.0, 2.0**-9], np.float32)
+    kernels.print_values[(1,)](array(values, kind), BLOCK=4, HEX=False)
+    texts = [f"{value:f}" for value in values]
+    assert lines(capfd) == [f"pid (0, 0, 0) idx ({i}) x: {text}" for i, text in enumerate(texts)]
+
+
 def test_scalars_of_several_types(array: Array, capfd: Capture, launcher: str) -> None:
     x = array([0.0])
     kernels.print_scalars[(1,)](-3, 200, x)

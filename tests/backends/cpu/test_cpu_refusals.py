@@ -91,8 +91,12 @@ copy[(1,)](array([1.0]), array([2.0]))
 )
 def test_options_that_make_no_sense(options: dict[str, Any], array: Array) -> None:
     (name,) = options
-    with pytest.raises(CompilationError, match=name):
+    with pytest.raises(CompilationError, match=name) as caught:
         add_constant[(1,)](array([0.0] * 8), 8, AMOUNT=1, BLOCK=8, **options)
+    # As Triton's own backends raise it.
+    assert isinstance(caught.value, AssertionError)
+    with pytest.raises(AssertionError, match="must be a power of 2" if options == {"num_warps": 3} else name):
+        add_constant.warmup(array([0.0] * 8), 8, AMOUNT=1, BLOCK=8, grid=(1,), **options)
 
 
 @pytest.mark.parametrize(

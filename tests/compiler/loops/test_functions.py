@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from native_functions import Array, element_function
-from running import KINDS, bf16_values, ulp_distance
+from running import KINDS, ulp_distance
 
 from triton_porting_kit.compiler.loops import functions
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
+from triton_porting_kit.conformance.language.types import from_bits
 
 FP32 = KINDS["fp32"]
 # Prime, so that every exponent meets many fractions.
@@ -69,7 +70,7 @@ def test_rounding_to_bfloat16(lanes: int) -> None:
 def test_every_bfloat16_widens_and_comes_back(lanes: int) -> None:
     patterns = np.arange(1 << 16, dtype=np.uint16)
     wide = element_function(functions.bf16_to_f32, "i16", "f32", lanes=lanes)(patterns, np.float32)
-    np.testing.assert_array_equal(wide.view(np.uint32), bf16_values(patterns).view(np.uint32))
+    np.testing.assert_array_equal(wide.view(np.uint32), from_bits(patterns, KINDS["bf16"]).view(np.uint32))
     back = element_function(functions.round_to_bf16, "f32", "i16", lanes=lanes)(wide, np.uint16)
     quiet = np.where(np.isnan(wide), patterns | 0x40, patterns)
     np.testing.assert_array_equal(back, quiet)

@@ -1,0 +1,239 @@
+"""Operations that are an expression of loaded operands: their kernels, and their results by an oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from triton_porting_kit.conformance.language.rounding import from_float64, wrapped
+from triton_porting_kit.conformance.language.shapes import ELEMENTWISE, Shape, block_of
+from triton_porting_kit.conformance.language.table import ALL, EXACT, Op, Release, Tolerance
+from triton_porting_kit.conformance.language.types import KINDS, Array, Kind, every_value
+from triton_porting_kit.conformance.language.values import pairs, samples, small
+from triton_porting_kit.conformance.language.work import Result, Work
+
+Inputs = Callable[[tuple[Kind, ...], Shape], tuple[Array, ...]]
+Oracle = Callable[..., Any]
+NAMES = "xyzw"
+"""What a kernel calls its operands."""
+
+
+def expression(
+    name: str,
+    section: str,
+    code: str,
+    oracle: Oracle,
+    types: tuple[str, ...],
+    *,
+    operands: tuple[str, ...] = ("T",),
+    results: tuple[str, ...] = ("T",),
+    shapes: tuple[Shape, ...] = ELEMENTWISE,
+    inputs: Inputs | None = None,
+    defined: Oracle | None = None,
+    form: str = "",
+    refused: tuple[str, ...] | None = None,
+    tolerance: Tolerance = EXACT,
+    any_zero: bool = False,
+    other: str | Callable[[Kind], str] = "",
+    helpers: str = "",
+    widen: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
+    since: Release = (0, 0),
+    until: Release = (99, 0),
+    note: str = "",
+    only: Mapping[str, tuple[str, ...]] | None = None,
+) -> Op:
+    """An operation that is an expression of x, y, z, or lines that compute r (r0, r1, ...) of them.
+
+    `code` may name ``{T}``, the type under test, and the parameters of the shape. `operands` and `results` are types:
+    names, or ``T``; a result may be ``sum``, the type that Triton sums in. `widen` maps types to those that results
+    called ``wide`` have. `oracle` gets the operands (integers as arrays of Python's, others as float64), the shape's
+    parameters and, if it takes `kind`, the type; it gives exact results, which are rounded here. `defined` gets the
+    same and says where there is a result. `other` is what masked-off elements of the operands are.
+    """
+    code = code if "\n" in code or "=" in _without_calls(code) else f"r = {code}"
+
+    def build(kind: Kind, shape: Shape) -> Work:
+        kinds = tuple(_kind(operand, kind, widen) for operand in operands)
+        arrays = (inputs or edge_values)(kinds, shape)
+        extra = dict(shape.params) | ({"kind": kind} if _takes_kind(oracle) else {})
+        with np.errstate(all="ignore"):
+            wide = [_wide(array, k, tolerance.of(kind)) for array, k in zip(arrays, kinds, strict=True)]
+            found = oracle(*wide, **extra)
+            exact = found if isinstance(found, tuple) else (found,)
+            extra = dict(shape.params) | ({"kind": kind} if defined and _takes_kind(defined) else {})
+            where = None if defined is None else np.asarray(defined(*wide, **extra), bool)
+        outcomes = tuple(
+            _result(np.asarray(values), _kind(result, kind, widen), where, tolerance.of(kind), any_zero)
+            for values, result in zip(exact, results, strict=True)
+        )
+        fields = dict(shape.params) | {"T": kind.language}
+        filler = other(kind) if callable(other) else other
+        inner = [a.shape for a in arrays], [r.values.shape for r in outcomes]
+        source = helpers + kernel_source(name, code.format(**fields), *inner, shape, filler)
+        return Work(source, tuple(zip(arrays, kinds, strict=True)), outcomes, options=options or {})
+
+    kept = tuple(refused) if refused is not None else tuple(t for t in ALL if t not in types)
+    return Op(
+        name,
+        section,
+        form or code.removeprefix("r = "),
+        build,
+        types,
+        shapes,
+        kept,
+        tolerance,
+        since,
+        until,
+        note,
+        only or {},
+    )
+
+
+def defaulted(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by name, with those of a section where an entry has none."""
+    return {**defaults, **given}
+
+
+def _without_calls(code: str) -> str:
+    """Code without what is in brackets, and without comparisons: what is left has ``=`` if it assigns."""
+    text, depth = "", 0
+    for character in code:
+        depth += (character in "([") - (character in ")]")
+        text += character if not depth else ""
+    for comparison in ("==", "!=", "<=", ">="):
+        text = text.replace(comparison, "")
+    return text
+
+
+def _takes_kind(function: Oracle) -> bool:
+    return "kind" in getattr(getattr(function, "__code__", None), "co_varnames", ())
+
+
+def _kind(name: str, kind: Kind, widen: Mapping[str, str] | None) -> Kind:
+    if name == "T":
+        return kind
+    if name == "wide":
+        return KINDS[(widen or {}).get(kind.name, kind.name)]
+    if name == "sum":
+        narrow = kind.bits < 32 and not kind.is_float
+        return KINDS["i32" if kind.is_signed else "u32"] if narrow else kind
+    return KINDS[name]
+
+
+def _wide(array: Array, kind: Kind, ulp: float) -> Array:
+    if not kind.is_float:
+        return array.astype(int).astype(object) if kind.bits == 1 else array.astype(object)
+    return array.astype(np.longdouble if kind.name == "fp64" and ulp else np.float64)
+
+
+def _result(values: Array, kind: Kind, defined: Array | None, ulp: float, any_zero: bool) -> Result:
+    if ulp and kind.is_float:
+        return Result(kind, values, defined, ulp=ulp)
+    if not kind.is_float:
+        if defined is not None:
+            values = np.where(defined, values, 0)
+        return Result(kind, wrapped(values, kind), defined)
+    return Result(kind, from_float64(values.astype(np.float64), kind), defined, any_zero=any_zero)
+
+
+# --- source --------------------------------------------------------------------------------------
+
+
+def kernel_source(
+    name: str,
+    code: str,
+    inputs: list[tuple[int, ...]],
+    results: list[tuple[int, ...]],
+    shape: Shape,
+    other: str = "",
+) -> str:
+    """The kernel that loads operands, runs `code` and stores what it computed."""
+    arguments = [f"X{k}" for k in range(len(inputs))] + [f"O{k}" for k in range(len(results))]
+    lines = [f"def kernel_{name}({', '.join(arguments)}):"]
+    outputs = ["r"] if len(results) == 1 else [f"r{k}" for k in range(len(results))]
+    body = [line for line in code.split("\n") if line.strip()]
+    if shape.scalar:
+        lines.append(f"    for i in range({shape.count}):")
+        lines += [f"        {NAMES[k]} = tl.load(X{k} + i)" for k in range(len(inputs))]
+        lines += [f"        {line}" for line in body]
+        lines += [f"        tl.store(O{k} + i, {output})" for k, output in enumerate(outputs)]
+        return "\n".join(lines) + "\n"
+    if shape.extents == (1 << 16,):  # more than one tile should hold
+        lines.append(f"    for start in range(0, {shape.count}, 1024):")
+        lines.append("        at = start + tl.arange(0, 1024)")
+        lines += [f"        {NAMES[k]} = tl.load(X{k} + at)" for k in range(len(inputs))]
+        lines += [f"        {line}" for line in body]
+        lines += [f"        tl.store(O{k} + at, {output})" for k, output in enumerate(outputs)]
+        return "\n".join(lines) + "\n"
+    for k, extents in enumerate(inputs):
+        offsets, mask = addresses(extents)
+        filled = f", other={other}" if mask and other else ""
+        lines.append(f"    {NAMES[k]} = tl.load(X{k} + {offsets}{', mask=' + mask if mask else ''}{filled})")
+    lines += [f"    {line}" for line in body]
+    for k, (output, extents) in enumerate(zip(outputs, results, strict=True)):
+        offsets, mask = addresses(extents)
+        lines.append(f"    tl.store(O{k} + {offsets}, {output}{', mask=' + mask if mask else ''})")
+    return "\n".join(lines) + "\n"
+
+
+def addresses(extents: tuple[int, ...]) -> tuple[str, str]:
+    """Row-major offsets of a tile, and the mask of the extents; empty where the tile is all of them."""
+    offsets, masks, stride = [], [], 1
+    for d in reversed(range(len(extents))):
+        size = block_of(extents)[d]
+        index = ", ".join(":" if i == d else "None" for i in range(len(extents)))
+        along = f"tl.arange(0, {size})" + (f"[{index}]" if len(extents) > 1 else "")
+        offsets.append(along if stride == 1 else f"{along} * {stride}")
+        if size != extents[d]:
+            masks.append(f"({along} < {extents[d]})")
+        stride *= extents[d]
+    if len(masks) < len(extents) and masks and len(extents) > 1:  # a mask of the whole shape
+        full = ", ".join(map(str, block_of(extents)))
+        return " + ".join(offsets) or "0", f"tl.broadcast_to({' & '.join(masks)}, ({full},))"
+    return " + ".join(offsets) or "0", " & ".join(masks)
+
+
+# --- operands ------------------------------------------------------------------------------------
+
+
+def edge_values(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
+    """Edge values of the types: every value, pairs of 18, or as many as the shape has."""
+    count = shape.count
+    if shape.name == "every_value":
+        return tuple(np.resize(every_value(kind), count) for kind in kinds)
+    if len(kinds) == 1:
+        return (samples(kinds[0], count).reshape(shape.extents),)
+    random = np.random.default_rng(count)
+    if len(kinds) == 2 and count == 324:
+        x, y = pairs(np.arange(18))
+        picked = [x, y]
+    else:
+        picked = [random.integers(0, 18, count) for _ in kinds]
+    return tuple(
+        samples(kind, 18)[index].reshape(shape.extents) for kind, index in zip(kinds, picked, strict=True)
+    )
+
+
+def small_numbers(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
+    """Small numbers, whose sums and products are exact."""
+    return tuple(small(shape.extents, kind, seed) for seed, kind in enumerate(kinds))
+
+
+def distinct(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
+    """Numbers that tell elements apart as far as the type can."""
+    order = np.random.default_rng(1).permutation(shape.count).reshape(shape.extents)
+    return tuple(_numbered(order + 7 * k, kind) for k, kind in enumerate(kinds))
+
+
+def _numbered(order: Array, kind: Kind) -> Array:
+    if kind.bits == 1:
+        return np.asarray(order % 3 == 0)
+    if kind.is_minifloat:
+        finite = every_value(kind)
+        finite = finite[np.isfinite(finite)]
+        return np.asarray(finite[order % finite.size])
+    limit = {"i8": 128, "u8": 256, "bf16": 256, "fp16": 2048}.get(kind.name, 1 << 15)
+    return np.asarray((order % limit).astype(kind.host))

@@ -1,0 +1,1 @@
+"""The table's entries, a module for each section."""

@@ -1,0 +1,102 @@
+"""Exact rounding to an element type, and distances in units of the last place: what oracles are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from triton_porting_kit.conformance.language.types import Array, Kind, every_value
+
+
+def round_exact(value: int | float | Fraction, kind: Kind) -> float:
+    """`value` rounded once, to nearest even, to a floating-point type of IEEE's kind."""
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf")) or value == 0):
+        return value
+    exact = Fraction(value)
+    if exact == 0:
+        return 0.0
+    magnitude = abs(exact)
+    power = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    power -= Fraction(2) ** power > magnitude
+    unit = Fraction(2) ** (max(power, kind.lowest_exponent) - kind.precision + 1)
+    quotient, rest = divmod(magnitude, unit)
+    if rest * 2 > unit or (rest * 2 == unit and quotient % 2):
+        quotient += 1
+    result = quotient * unit
+    if result >= Fraction(2) ** (kind.exponent + 1):
+        rounded_float = float("inf")
+    else:
+        rounded_float = float(result)
+    return -rounded_float if exact < 0 else rounded_float
+
+
+def rounded(values: Iterable[Any], kind: Kind) -> Array:
+    """Exact values (Python or NumPy numbers) rounded once to `kind`, in its host type."""
+    numbers = [v.item() if isinstance(v, np.generic) else v for v in values]
+    return np.array([round_exact(v, kind) for v in numbers], dtype=np.float64).astype(kind.host)
+
+
+def on_grid(values: Array, kind: Kind, toward_zero: bool = False) -> Array:
+    """float64 values rounded to the precision of `kind`, to nearest even or toward zero, with no end of range."""
+    _, power = np.frexp(values)
+    unit = np.ldexp(1.0, np.maximum(power - 1, kind.lowest_exponent) - kind.precision + 1)
+    with np.errstate(all="ignore"):
+        steps = values / unit  # exact: a power of two, and nothing that float64 could not hold
+        return np.where(np.isfinite(values), (np.trunc if toward_zero else np.rint)(steps) * unit, values)
+
+
+def from_float64(values: Array, kind: Kind) -> Array:
+    """float64 results rounded to `kind` (exactly: one more rounding of the float64's own error at most).
+
+    What is too large becomes infinity, and in an 8-bit type its largest number; infinity stays.
+    """
+    values = np.asarray(values, np.float64)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        if kind.is_minifloat:
+            near = on_grid(values, kind)
+            kept = np.isinf(values) | (np.abs(near) <= np.nanmax(np.abs(every_value(kind))))
+            return np.where(kept, near, saturated(near, kind)).astype(kind.host)
+        if kind.name == "bf16":
+            near = on_grid(values, kind)
+            return np.where(np.abs(near) > kind.largest, np.copysign(np.inf, near), near).astype(kind.host)
+        return values.astype(kind.host)
+
+
+def saturated(values: Array, kind: Kind) -> Array:
+    """Numbers on the grid of an 8-bit floating-point type, as Triton's conversions to it leave them.
+
+    What is too large, infinity included, becomes the largest number; only where a type has one NaN, infinity does.
+    """
+    values = np.where(kind.only_nan & np.isinf(values), np.nan, values)
+    values = np.where(np.isnan(values), values, np.clip(values, -kind.largest, kind.largest))
+    return np.where(kind.only_nan & (values == 0), 0.0, values).astype(kind.host)
+
+
+def wrap(value: int, kind: Kind) -> int:
+    """An integer modulo the size of an integer type."""
+    value &= (1 << kind.bits) - 1
+    return value - (1 << kind.bits) if kind.is_signed and value >> (kind.bits - 1) else value
+
+
+def wrapped(values: Array, kind: Kind) -> Array:
+    """Exact integers (an array of Python's) modulo the size of an integer type, in its host type."""
+    flat = [wrap(int(value), kind) for value in np.asarray(values, object).ravel()]
+    return np.array(flat, kind.host).reshape(np.shape(values))
+
+
+def ulp_distance(actual: Array, exact: Array, kind: Kind) -> Array:
+    """How far `actual` is from float64 `exact`, in units of the last place of `kind` at `exact`.
+
+    Equal infinities and two NaNs are at distance 0, other meetings of them at infinity.
+    """
+    actual, exact = np.asarray(actual, np.float64), np.asarray(exact, np.float64)
+    with np.errstate(all="ignore"):
+        overflowed = np.where(np.abs(exact) > kind.largest, np.copysign(np.inf, exact), exact)
+        _, power = np.frexp(exact)
+        unit = np.ldexp(1.0, np.maximum(power - 1, kind.lowest_exponent) - kind.precision + 1)
+        distance = np.abs(actual - exact) / unit
+    same = (actual == overflowed) | (np.isnan(actual) & np.isnan(exact))
+    return np.where(same, 0.0, np.where(np.isfinite(distance), distance, np.inf))

@@ -1,0 +1,87 @@
+"""``python -m triton_porting_kit.conformance.language.support`` writes docs/support.md from the table of operations."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from itertools import groupby
+from pathlib import Path
+
+from triton_porting_kit.conformance.language import OPS, Op
+from triton_porting_kit.conformance.language.missing import is_missing
+from triton_porting_kit.conformance.language.table import ALL
+from triton_porting_kit.conformance.language.types import KINDS
+
+HEAD = """# What of Triton's language runs
+
+Written by `make docs` from the table of operations in `conformance/language/`, whose every case the tests run on the
+CPU backend. A number says on how many shapes (ranks from 0 to 5, dimensions of 1, odd masks) an operation is tried with
+a type. `no` is what Triton's own front end refuses, which is tried too; `missing` what the CPU backend refuses; an
+empty field means nothing to the operation. Every result is compared with float64, longer numbers or exact integers; a
+tolerance in units in the last place (ulp) stands beside operations that are not exact. Without one a result is exact,
+or rounded once.
+
+"""
+
+
+def document(ops: Iterable[Op] = OPS) -> str:
+    """The whole document."""
+    text = [HEAD]
+    for section, entries in groupby(ops, key=lambda op: op.section):
+        text.append(_section(section, list(entries)))
+    return "".join(text)
+
+
+def _section(name: str, ops: list[Op]) -> str:
+    columns = [kind for kind in ALL if any(kind in op.types or kind in op.refused for op in ops)]
+    head = ["operation", *columns, "within", "notes"]
+    rows = [head, ["---"] * len(head)]
+    notes: list[str] = []
+    for op in ops:
+        cells = [_cell(op, kind) for kind in columns]
+        within = _within(op)
+        remarks = []
+        for remark in (_releases(op), op.note, within and f"{within}: {op.tolerance.reason}."):
+            if remark:
+                if remark not in notes:
+                    notes.append(remark)
+                number = notes.index(remark) + 1
+                remarks.append(f"[{number}](#{_anchor(name, number)})")
+        form = op.form.replace("|", "\\|").replace("\n", "; ")
+        rows.append([f"{op.name} `{form}`", *cells, within, " ".join(remarks)])
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    listed = [f'<a id="{_anchor(name, k)}"></a>{k}. {note}' for k, note in enumerate(notes, 1)]
+    return f"## {name}\n\n" + "\n".join(lines) + "\n\n" + "".join(f"{line}\n\n" for line in listed)
+
+
+def _anchor(section: str, number: int) -> str:
+    return f"{section.lower().replace(' ', '-')}-{number}"
+
+
+def _cell(op: Op, kind: str) -> str:
+    if kind in op.refused:
+        return "no"
+    cases = [case for case in op.cases() if case.kind is KINDS[kind]]
+    done = [case for case in cases if not is_missing(case)]
+    return str(len(done)) if done else "missing" if cases else ""
+
+
+def _within(op: Op) -> str:
+    bounds = {op.tolerance.of(KINDS[kind]) for kind in op.types}
+    if bounds == {0}:
+        return ""
+    return "/".join(f"{bound:.4g}" for bound in sorted(bounds)) + " ulp"
+
+
+def _releases(op: Op) -> str:
+    since = f"Since Triton {op.since[0]}.{op.since[1]}." if op.since > (3, 6) else ""
+    until = f"Until Triton {op.until[0]}.{op.until[1]}." if op.until < (99, 0) else ""
+    return f"{since} {until}".strip()
+
+
+def main(path: str = "docs/support.md") -> None:
+    Path(path).write_text(document(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,117 @@
+"""The entries of the table: operations, and the cases that they make with types and shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from triton_porting_kit.conformance.language.shapes import Shape
+from triton_porting_kit.conformance.language.types import KINDS, Kind
+from triton_porting_kit.conformance.language.work import Result, Work
+
+Release = tuple[int, int]
+
+ALL = tuple(KINDS)
+"""Every type."""
+SIGNED = ("i8", "i16", "i32", "i64")
+UNSIGNED = ("u8", "u16", "u32", "u64")
+INTEGER = SIGNED + UNSIGNED
+BITS = ("i1", *INTEGER)
+FP8 = ("fp8e4nv", "fp8e5", "fp8e4b8", "fp8e5b16", "fp8e4b15")
+WIDE = ("fp32", "fp64")
+FLOAT = ("fp16", "bf16", *WIDE)
+NUMBER = INTEGER + FLOAT
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far a result may be from the exact one, in units of the last place of its type, and why that far."""
+
+    ulp: float | Mapping[str, float]
+    """For every type, or by the type's name."""
+    reason: str
+
+    def of(self, kind: Kind) -> float:
+        return self.ulp if isinstance(self.ulp, (int, float)) else self.ulp.get(kind.name, 0.0)
+
+
+EXACT = Tolerance(0, "exact, or rounded once")
+
+
+@dataclass(frozen=True)
+class Op:
+    """An operation of the language, and how it is tried.
+
+    Types that are neither in `types` nor in `refused` mean nothing to the operation.
+    """
+
+    name: str
+    section: str
+    form: str
+    """How a kernel writes it."""
+    build: Callable[[Kind, Shape], Work]
+    """The kernel, its operands and what comes out. Raises ValueError where a shape means nothing to a type."""
+    types: tuple[str, ...]
+    shapes: tuple[Shape, ...]
+    refused: tuple[str, ...] = ()
+    """Types that Triton's front end refuses."""
+    tolerance: Tolerance = EXACT
+    since: Release = (0, 0)
+    """The first release of Triton that has it."""
+    until: Release = (99, 0)
+    """The last release of Triton that has it."""
+    note: str = ""
+    """What is worth knowing about the result, for docs/support.md."""
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Types by the name of a shape that is for these only."""
+
+    def in_release(self, release: Release) -> bool:
+        return self.since <= release <= self.until
+
+    def cases(self) -> Iterator[Case]:
+        for name in self.types:
+            for shape in self.shapes:
+                if name in self.only.get(shape.name, self.types):
+                    yield Case(self, KINDS[name], shape)
+
+    def refusals(self) -> Iterator[Case]:
+        """One case for each type that the front end refuses."""
+        for name in self.refused:
+            yield Case(self, KINDS[name], self.shapes[0])
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operation on a type and a shape."""
+
+    op: Op
+    kind: Kind
+    shape: Shape
+
+    @property
+    def id(self) -> str:
+        return f"{self.op.name}-{self.kind}-{self.shape}"
+
+    @property
+    def batch(self) -> str:
+        """Cases with the same batch are compiled together."""
+        return f"{self.op.name}-{self.kind}"
+
+    def work(self) -> Work:
+        """The kernel with its operands and results."""
+        return self.op.build(self.kind, self.shape)
+
+    def refused_work(self) -> Work:
+        """The same for a type that the front end refuses: the kernel, with arguments that it would have."""
+        taken = KINDS[self.op.types[-1]]
+        work = self.op.build(taken, self.shape)
+
+        def own(kind: Kind) -> Kind:
+            return self.kind if kind is taken else kind
+
+        inputs = tuple((np.zeros(array.shape, own(kind).host), own(kind)) for array, kind in work.inputs)
+        results = tuple(Result(own(r.kind), np.zeros(r.values.shape, own(r.kind).host)) for r in work.results)
+        source = work.source.replace(taken.language, self.kind.language)
+        return Work(source, inputs, results, work.grid, work.options)

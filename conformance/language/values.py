@@ -1,0 +1,56 @@
+"""Values worth trying."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triton_porting_kit.conformance.language.rounding import from_float64
+from triton_porting_kit.conformance.language.types import Array, Kind, every_value
+
+
+def samples(kind: Kind, count: int = 16, seed: int = 0) -> Array:
+    """Edge values of a type and random ones, `count` in all."""
+    random = np.random.default_rng(seed)
+    if kind.bits == 1:
+        return random.integers(0, 2, count).astype(bool)
+    if kind.is_integer:
+        whole = [0, 1, 2, 7, kind.highest, kind.highest - 1, kind.lowest, kind.lowest + 1]
+        whole += [-1, -2, -7] if kind.is_signed else [3, 100]
+        rest = random.integers(kind.lowest, kind.highest, count, dtype=kind.host, endpoint=True)
+        return np.concatenate([np.array(whole, kind.host), rest])[:count]
+    if kind.is_minifloat:
+        special = every_value(kind)[[0, 0x80, 0x7F, 0xFF, 0x7C, 1, 0x81, 0x7E, 0xFB, 8, 4, 0x38, 0x3C, 0xBC]]
+        return np.concatenate([special, random.choice(every_value(kind), count)])[:count]
+    tiny = 2.0 ** (2 - kind.exponent - kind.precision)
+    edges = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        tiny,
+        -tiny,
+        kind.largest,
+        -kind.largest,
+        2.5,
+        -7.0,
+    ]
+    rest = random.standard_normal(max(count, len(edges))) * 4.0
+    return from_float64(np.concatenate([edges, rest])[:count], kind)
+
+
+def pairs(values: Array) -> tuple[Array, Array]:
+    """Every value against every other."""
+    left, right = np.meshgrid(values, values, indexing="ij")
+    return left.ravel(), right.ravel()
+
+
+def small(shape: tuple[int, ...], kind: Kind, seed: int = 0) -> Array:
+    """Numbers whose sums and products every type holds exactly, with ties."""
+    random = np.random.default_rng(seed)
+    low, high = (-2, 3) if kind.is_float or kind.is_signed else (0, 3)
+    if kind.is_float and kind.largest < 2:
+        low, high = -1, 2
+    return random.integers(low, 2 if kind.bits == 1 else high, shape).astype(kind.host)

@@ -1,0 +1,68 @@
+"""Every case of the table of operations on the CPU backend, and what the front end refuses.
+
+Cases of one operation on one type are compiled together (and each by itself should that fail), but reported one by
+one. `sample` marks a part of the table that shows every section.
+"""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from collections.abc import Iterable
+
+import pytest
+import triton
+
+from triton_porting_kit.conformance import language
+from triton_porting_kit.conformance.language import Case, running
+from triton_porting_kit.conformance.language.missing import is_missing
+from triton_porting_kit.toolchain import compat
+
+pytestmark = pytest.mark.table
+
+CASES = list(language.cases(compat.release()))
+BATCHES: dict[str, list[Case]] = {}
+for _case in CASES:
+    BATCHES.setdefault(_case.batch, []).append(_case)
+
+SAMPLE = 8
+"""One batch of so many is in the sample."""
+
+
+def parameters(cases: Iterable[Case]) -> list[object]:
+    """The cases, of which a batch stays in one process."""
+    found = []
+    for case in cases:
+        marks = [pytest.mark.xdist_group(case.batch)]
+        if zlib.crc32(case.batch.encode()) % SAMPLE == 0:
+            marks.append(pytest.mark.sample)
+        found.append(pytest.param(case, id=case.id, marks=marks))
+    return found
+
+
+@functools.cache
+def outcomes(batch: str) -> dict[str, Exception | None]:
+    return running.run(BATCHES[batch])
+
+
+@pytest.mark.parametrize("case", parameters(case for case in CASES if not is_missing(case)))
+def test_operation(case: Case) -> None:
+    error = outcomes(case.batch)[case.id]
+    if error is not None:
+        raise error
+
+
+@pytest.mark.parametrize("case", parameters(case for case in CASES if is_missing(case)))
+def test_missing_operation_is_refused(case: Case) -> None:
+    """What is listed as missing is: as soon as it works, the list is to be shortened."""
+    assert isinstance(outcomes(case.batch)[case.id], Exception)
+
+
+# Older front ends refuse less, and other things.
+REFUSED = list(language.refusals(compat.release())) if compat.release() == compat.TRIED[-1] else []
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
+def test_front_end_refuses(case: Case) -> None:
+    with pytest.raises(triton.compiler.errors.CompilationError):
+        running.launch(case.refused_work(), running.active_device())
