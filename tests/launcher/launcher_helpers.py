@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import types
+from collections import namedtuple
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,28 @@ LAUNCH_ENTRY = ctypes.CFUNCTYPE(
     ctypes.c_void_p,
     ctypes.c_uint64,
 )
+
+
+class Buffer:
+    """Something with an address."""
+
+    def __init__(self, address: Any) -> None:
+        self.address = address
+
+    def data_ptr(self) -> Any:
+        return self.address
+
+
+@dataclass
+class Descriptor:
+    base: Any
+    shape: Any
+    strides: Any
+    padding: str = "zero"
+    round_f32_to_tf32: bool = False
+
+
+Config = namedtuple("Config", ["scale", "shift"])
 
 
 @dataclass
