@@ -118,9 +118,10 @@ OPS: tuple[Op, ...] = (
     ),
     expression("cdiv", SECTION, "tl.cdiv(x, y)", _each(lambda x, y: quotient(x + y - 1, y), 2), ("i32", "i64", "u32"),
         operands=TWO, refused=FLOAT, defined=lambda x, y, kind: (y > 0) & (x >= 0) & (x + y <= kind.highest)),
+    expression("fdiv", SECTION, "tl.fdiv(x, y)", lambda x, y: x / y, WIDE, operands=TWO, refused=()),
     expression(
-        "fdiv", SECTION, "tl.fdiv(x, y)", lambda x, y: x / y, FLOAT, operands=TWO, results=("wide",),
-        widen=HALVES_TO_SINGLE, refused=(),
+        "fdiv_half", SECTION, "tl.fdiv(x, y)", lambda x, y: x / y, ("fp16", "bf16"), operands=TWO, results=("fp32",),
+        refused=(), since=(3, 9), note="Types of less than 32 bits are divided as fp32.",
     ),
     expression("fdiv_ieee", SECTION, "tl.fdiv(x, y, ieee_rounding=True)", lambda x, y: x / y, ("fp32",), operands=TWO, refused=()),
     expression("div_rn", SECTION, "tl.div_rn(x, y)", lambda x, y: x / y, ("fp32",), operands=TWO),

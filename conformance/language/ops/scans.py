@@ -77,14 +77,15 @@ def _plain(*args: Any, **more: Any) -> Op:
     )
 
 
-HALVES = {"fp16": "fp16", "bf16": "bf16"}
+WORDS = ("i32", "i64", "u32", "u64", *FLOAT)
 OPS: tuple[Op, ...] = (
     _plain("cumsum", SECTION, "tl.cumsum(x, {axis}, reverse={reverse})", along(np.cumsum), (*NUMBER, "i1"), results=("sum",),
         note="Integers of less than 32 bits are summed as 32."),
     _plain("cumsum_wraps", SECTION, "tl.cumsum(x, {axis}, reverse={reverse}, dtype=x.dtype)", along(np.cumsum), INTEGER,
         inputs=_large),
-    _plain("cumprod", SECTION, "tl.cumprod(x, {axis}, reverse={reverse})", along(np.cumprod), NUMBER, results=("sum",),
-        inputs=_signs),
+    _plain("cumprod", SECTION, "tl.cumprod(x, {axis}, reverse={reverse})", along(np.cumprod), WORDS, inputs=_signs),
+    _plain("cumprod_narrow", SECTION, "tl.cumprod(x, {axis}, reverse={reverse})", along(np.cumprod), ("i8", "i16", "u8", "u16"),
+        results=("sum",), inputs=_signs, since=(3, 9), note="Integers of less than 32 bits are multiplied as 32."),
     _plain("scan_product", SECTION, "tl.associative_scan(x, {axis}, combine, reverse={reverse})", along(np.cumprod), INTEGER,
         inputs=_large, helpers=PRODUCT),
     _plain("scan_maximum", SECTION, "tl.associative_scan(x, {axis}, combine, reverse={reverse})",
