@@ -8,7 +8,7 @@ RELEASES ?= 3.6.0 3.7.1 3.8.0
 RELEASE_TESTS ?= tests/kernels/test_device_arrays.py tests/toolchain tests/launcher/test_signature.py \
   tests/backends/cpu/test_cpu_arguments.py tests/backends/cpu/test_cpu_launches.py \
   tests/backends/cpu/test_cpu_cache.py tests/compiler/structured/test_expected.py \
-  tests/compiler/test_semantics_shapes.py tests/compiler/test_semantics_block_pointers.py
+  tests/compiler/test_semantics_shapes.py tests/compiler/test_semantics_block_pointers.py tests/conformance
 # Processes that run tests, as pytest-xdist is told it.
 JOBS ?= auto
 PYTEST_ARGS ?=
@@ -38,11 +38,13 @@ test: lint ## install with test tools, check the code, run every test
 test-releases: $(RELEASES:%=.venv-releases/%/.installed) ## the main tests on older releases of Triton, without torch
 	@failed=; for release in $(RELEASES); do \
 	  echo "Triton $$release"; \
-	  .venv-releases/$$release/bin/python -m pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS) $(RELEASE_TESTS) || \
+	  .venv-releases/$$release/bin/python -m pytest -n $(JOBS) --dist loadgroup -m "not slow and (sample or not table)" \
+	    $(PYTEST_ARGS) $(RELEASE_TESTS) || \
 	    failed="$$failed $$release"; \
 	done; test -z "$$failed" || { echo "failed on Triton$$failed"; exit 1; }
 
-test-all: test ## the tests, then the demo and the quick benchmark
+test-all: test ## the tests, the slow ones too, then the demo and the quick benchmark
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m slow $(PYTEST_ARGS)
 	$(BIN)/tpk demo
 	$(BIN)/python -m benchmarks.run --quick --out $(VENV)/results.json
 

@@ -37,6 +37,10 @@ _LOG_ERFC = (
     -1.3545144611271098e-05, 0.00034623005194589496, -0.0037389027420431376, 0.023968813940882683,
     -0.1064804345369339, -0.6350017189979553, -1.1286859512329102,
 )  # fmt: skip
+# exp(x) = 1 + x + x^2 p(x) on |x| <= 0.36.
+_EXPM1 = (
+    0.00019942675135098398, 0.0013936178293079138, 0.008333209902048111, 0.041666459292173386, 0.1666666716337204, 0.5,
+)  # fmt: skip
 # log2(m) = s p(s^2), s = (m - 1)/(m + 1), and 2^x on |x| <= 1/2: in double precision, within 2^-45 and 2^-34.
 _LOG2_ATANH = (
     0.28310105034461086, 0.31989243436153897, 0.4122095544082256, 0.5770779396096877, 0.9617966941219199,
@@ -217,10 +221,21 @@ def _log2_of_double(x: Lanes) -> Lanes:
     return s.fma(polynomial(s * s, _LOG2_ATANH), exponent)
 
 
+def _power_of_two(x: Lanes) -> Lanes:
+    """2**x of doubles, within 2^-34 of its size, for -1000 <= x <= 1000."""
+    shifted = x + _TO_INTEGER
+    power = ((shifted.pattern() << 52) + _ONE).pattern()
+    return polynomial(x - (shifted - _TO_INTEGER), _POWER_OF_TWO) * power
+
+
 def pow(x: Lanes, y: Lanes) -> Lanes:
-    """x**y as 2**(y log2|x|), computed in double precision; special cases as in Annex F of C."""
+    """x**y as 2**(y log2|x|), computed in double precision; special cases as in Annex F of C.
+
+    `y` may also be int32.
+    """
     size = x.absolute()
-    wide, exponent = size.cast("arith.extf", "f64"), y.cast("arith.extf", "f64")
+    wide = size.cast("arith.extf", "f64")
+    exponent = y.cast("arith.extf" if y.is_float else "arith.sitofp", "f64")
     logarithm = _log2_of_double(wide)
     logarithm = wide.equals(0.0).select(-INFINITY, logarithm)
     logarithm = (wide < INFINITY).select(logarithm, wide)
@@ -228,15 +243,33 @@ def pow(x: Lanes, y: Lanes) -> Lanes:
     product = wide.equals(1.0).select(0.0, product)
     product = (product > 300.0).select(300.0, product)
     product = (product < -300.0).select(-300.0, product)
-    shifted = product + _TO_INTEGER
-    power = ((shifted.pattern() << 52) + _ONE).pattern()
-    result = (polynomial(product - (shifted - _TO_INTEGER), _POWER_OF_TWO) * power).cast(
-        "arith.truncf", "f32"
-    )
-    half = y * 0.5
-    whole = y.unary("math.trunc").equals(y)
+    result = _power_of_two(product).cast("arith.truncf", "f32")
+    half = exponent * 0.5
+    whole = exponent.unary("math.trunc").equals(exponent)
     odd = whole & half.unary("math.trunc").differs(half)
     result = odd.select(result.with_sign_of(x), result)
     invalid = (x < 0.0) & (size < INFINITY) & ~whole
     result = invalid.select(x.constant(_NAN), result)
-    return (x.equals(1.0) | y.equals(0.0)).select(1.0, result)
+    return (x.equals(1.0) | exponent.equals(0.0)).select(1.0, result)
+
+
+def log1p(x: Lanes) -> Lanes:
+    """log(1 + x): the sum in double precision, which is exact enough but for the smallest x."""
+    one_more = x.cast("arith.extf", "f64") + 1.0
+    logarithm = (_log2_of_double(one_more) * math.log(2)).cast("arith.truncf", "f32")
+    result = (x.absolute() < 2.0**-12).select((x * x).fma(x.fma(1 / 3, -0.5), x), logarithm)
+    result = x.equals(-1.0).select(-INFINITY, result)
+    result = (x < -1.0).select(x.constant(_NAN), result)
+    # The zeros, infinity and NaN.
+    return (x.equals(0.0) | ~(x < INFINITY)).select(x, result)
+
+
+def expm1(x: Lanes) -> Lanes:
+    """exp(x) - 1, in double precision but for small x."""
+    # A NaN passes both.
+    bounded = (x > 100.0).select(100.0, x)
+    bounded = (bounded < -50.0).select(-50.0, bounded)
+    power = _power_of_two(bounded.cast("arith.extf", "f64") * math.log2(math.e))
+    small = (x * x).fma(polynomial(x, _EXPM1), x)
+    result = (x.absolute() < 0.35).select(small, (power - 1.0).cast("arith.truncf", "f32"))
+    return (x.absolute() < 2.0**-30).select(x, result)

@@ -85,7 +85,7 @@ def _single(function: Callable[..., Lanes], name: str, *, scalef: bool = False) 
 
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
         operands = _wide(builder, operation, values)
-        if any(operand.element != "f32" for operand in operands):
+        if operands[0].element != "f32":
             return routine(builder, mode, operation, values)
         lanes = [Lanes(builder, operand) for operand in operands]
         result = function(*lanes, mode.has_scalef) if scalef else function(*lanes)
@@ -163,7 +163,7 @@ def _function(builder: LoopBuilder, mode: Mode, operation: Operation, values: li
 
 
 _HOST_MATH = (
-    "expm1", "log1p", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "cbrt", "erfc", "atan2",
+    "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "cbrt", "erfc", "atan2",
 )  # fmt: skip
 
 OPERATIONS: dict[str, Entry] = {
@@ -171,7 +171,7 @@ OPERATIONS: dict[str, Entry] = {
     **{f"math.{name}": Entry(_routine(name), FUNCTION_COST) for name in _HOST_MATH},
     **{
         f"math.{name}": Entry(_single(getattr(elementary, name), name), FUNCTION_COST)
-        for name in ("log", "log2", "log10")
+        for name in ("log", "log2", "log10", "log1p", "expm1")
     },
     **{
         f"math.{name}": Entry(_single(getattr(elementary, name), name, scalef=True), FUNCTION_COST)
@@ -180,6 +180,6 @@ OPERATIONS: dict[str, Entry] = {
     "math.sin": Entry(_circular(elementary.sin, "sin"), FUNCTION_COST),
     "math.cos": Entry(_circular(elementary.cos, "cos"), FUNCTION_COST),
     "math.powf": Entry(_single(elementary.pow, "pow"), FUNCTION_COST),
-    "math.fpowi": Entry(_routine("powi"), FUNCTION_COST),
+    "math.fpowi": Entry(_single(elementary.pow, "powi"), FUNCTION_COST),
     "tpk.function": Entry(_function, FUNCTION_COST),
 }

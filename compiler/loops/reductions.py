@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 
 from triton_porting_kit.compiler.loops import element_types as types
+from triton_porting_kit.compiler.loops.accumulation import Accumulation
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
-from triton_porting_kit.compiler.loops.combine import combine, takes_vectors
+from triton_porting_kit.compiler.loops.combine import takes_vectors
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.graph import cost
 from triton_porting_kit.compiler.loops.lowering import Lowering
@@ -104,9 +105,9 @@ class _Reducer:
         axis: int,
         evaluation: Evaluation,
     ) -> None:
-        self._lowering = lowering
         self._builder: LoopBuilder = lowering.builder
         self._region = region
+        self._accumulation = Accumulation(lowering, region)
         self._inputs = inputs
         self._axis = axis
         self._size = shape[axis]
@@ -141,13 +142,14 @@ class _Reducer:
                 arguments = _regroup(region.arguments, len(self._inputs))
                 for i, held in enumerate(arguments):
                     index = builder.add(region.induction, builder.i64(i * self._width))
-                    region.yields += self._combine(held, self._load(kept, index))
+                    region.yields += self._accumulation.combine(held, self._load(kept, index))
             groups = _regroup(region.results, len(self._inputs))
         while len(groups) > 1:
             half = (len(groups) + 1) // 2
-            merged = [self._combine(a, b) for a, b in zip(groups, groups[half:], strict=False)]
+            merged = [self._accumulation.combine(a, b) for a, b in zip(groups, groups[half:], strict=False)]
             groups = merged + groups[len(merged) : half]
-        return self._across_lanes(groups[0]) if self._width > 1 else groups[0]
+        held = self._across_lanes(groups[0]) if self._width > 1 else groups[0]
+        return self._accumulation.release(held)
 
     def _accumulators(self) -> int:
         """The dearer one element is, the fewer combinations it takes to keep the CPU busy."""
@@ -162,7 +164,7 @@ class _Reducer:
         first = self._region.operations[0]
         if len(self._region.operations) != 2 or set(first.operands) != set(self._region.arguments):
             return None
-        element = first.operands[0].type.element
+        element = self._accumulation.held_element(first.operands[0].type.element)
         literal = identity(first.name, element)
         return None if literal is None else self._builder.constant(literal, element)
 
@@ -174,10 +176,8 @@ class _Reducer:
             axis = kept.axis if kept.axis < self._axis else kept.axis + 1
             point = Point(indices, axis if kept.axis >= 0 else -1, kept.width)
         lanes = point.width
-        return [self._builder.broadcast(self._evaluation.at(t, point), lanes) for t in self._inputs]
-
-    def _combine(self, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
-        return combine(self._lowering, self._region, a, b)
+        elements = [self._builder.broadcast(self._evaluation.at(t, point), lanes) for t in self._inputs]
+        return self._accumulation.hold(elements)
 
     def _across_lanes(self, values: list[Value]) -> list[Value]:
         lanes = self._width
@@ -185,7 +185,7 @@ class _Reducer:
             lanes //= 2
             low = [_part(self._builder, value, 0, lanes) for value in values]
             high = [_part(self._builder, value, lanes, lanes) for value in values]
-            values = self._combine(low, high)
+            values = self._accumulation.combine(low, high)
         return values
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from triton_porting_kit.compiler.loops.accumulation import Accumulation
 from triton_porting_kit.compiler.loops.builder import Value
-from triton_porting_kit.compiler.loops.combine import combine, takes_vectors
+from triton_porting_kit.compiler.loops.combine import takes_vectors
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.program import Operation
@@ -20,6 +21,7 @@ def scan(lowering: Lowering, operation: Operation) -> None:
     reverse = bool(operation.integer("reverse", 0))
     size = shape[axis]
     region = operation.regions[0]
+    accumulation = Accumulation(lowering, region)
     kept = lowering.plan(operation, shape, inputs)
     around = joined_around(shape, axis, lambda dimension: joins(inputs, dimension))
     results = [lowering.allocate(shape, tensor.element) for tensor in inputs]
@@ -38,10 +40,11 @@ def scan(lowering: Lowering, operation: Operation) -> None:
                 return Point(indices, kept_axis if kept_point.axis >= 0 else -1, kept_point.width)
 
             def load(point: Point) -> list[Value]:
-                return [builder.broadcast(evaluation.at(tensor, point), point.width) for tensor in inputs]
+                elements = [builder.broadcast(evaluation.at(t, point), point.width) for t in inputs]
+                return accumulation.hold(elements)
 
             def keep(point: Point, values: list[Value]) -> None:
-                for buffer, value in zip(results, values, strict=True):
+                for buffer, value in zip(results, accumulation.release(values), strict=True):
                     buffer.write(builder, point, value)
 
             first = at(builder.i64(0))
@@ -51,7 +54,7 @@ def scan(lowering: Lowering, operation: Operation) -> None:
                 return
             with builder.loop(builder.i64(1), builder.i64(size), builder.i64(1), running) as loop:
                 point = at(loop.induction)
-                loop.yields = combine(lowering, region, loop.arguments, load(point))
+                loop.yields = accumulation.combine(loop.arguments, load(point))
                 keep(point, loop.yields)
 
         tile_loop(builder, around, lanes, line)

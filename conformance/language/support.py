@@ -8,7 +8,6 @@ from itertools import groupby
 from pathlib import Path
 
 from triton_porting_kit.conformance.language import OPS, Op
-from triton_porting_kit.conformance.language.missing import is_missing
 from triton_porting_kit.conformance.language.table import ALL
 from triton_porting_kit.conformance.language.types import KINDS
 
@@ -16,10 +15,9 @@ HEAD = """# What of Triton's language runs
 
 Written by `make docs` from the table of operations in `conformance/language/`, whose every case the tests run on the
 CPU backend. A number says on how many shapes (ranks from 0 to 5, dimensions of 1, odd masks) an operation is tried with
-a type. `no` is what Triton's own front end refuses, which is tried too; `missing` what the CPU backend refuses; an
-empty field means nothing to the operation. Every result is compared with float64, longer numbers or exact integers; a
-tolerance in units in the last place (ulp) stands beside operations that are not exact. Without one a result is exact,
-or rounded once.
+a type. `no` is what Triton's own front end refuses, which is tried too; an empty field means nothing to the
+operation. Every result is compared with float64, longer numbers or exact integers; a tolerance in units in the last
+place (ulp) stands beside operations that are not exact. Without one a result is exact, or rounded once.
 
 """
 
@@ -61,9 +59,7 @@ def _anchor(section: str, number: int) -> str:
 def _cell(op: Op, kind: str) -> str:
     if kind in op.refused:
         return "no"
-    cases = [case for case in op.cases() if case.kind is KINDS[kind]]
-    done = [case for case in cases if not is_missing(case)]
-    return str(len(done)) if done else "missing" if cases else ""
+    return str(sum(case.kind is KINDS[kind] for case in op.cases()) or "")
 
 
 def _within(op: Op) -> str:

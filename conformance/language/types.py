@@ -144,7 +144,7 @@ def minifloat_values(kind: Kind) -> Array:
         values[0x80] = np.nan
     elif kind.name == "fp8e4nv":
         values[[0x7F, 0xFF]] = np.nan  # fp8e4b15 has none
-    return values.astype(np.float32)
+    return np.asarray(values.astype(np.float32))
 
 
 def to_bits(values: Array, kind: Kind) -> Array:

@@ -212,9 +212,12 @@ PyObject *bind(PyObject *, PyObject *args) {
   std::size_t required = plan->arguments.size();
   while (required && plan->arguments[required - 1].op == Node::Op::Constexpr)
     --required;
-  plan->kernel = {static_cast<Py_ssize_t>(plan->arguments.size()), static_cast<Py_ssize_t>(required),
-                  plan->argument_names.c_str(), static_cast<Py_ssize_t>(plan->hidden.size()),
-                  plan->hidden_list.data(), plan->hidden_names.c_str()};
+  plan->kernel = {static_cast<Py_ssize_t>(plan->arguments.size()),
+                  static_cast<Py_ssize_t>(required),
+                  plan->argument_names.c_str(),
+                  static_cast<Py_ssize_t>(plan->hidden.size()),
+                  plan->hidden_list.data(),
+                  plan->hidden_names.c_str()};
   tpk::Ref capsule(PyCapsule_New(plan.get(), kPlanCapsule, [](PyObject *self) {
     delete static_cast<Plan *>(PyCapsule_GetPointer(self, kPlanCapsule));
   }));

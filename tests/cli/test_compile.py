@@ -58,6 +58,14 @@ def test_signature_by_name_and_by_value(tpk: Tpk, kernels: Path) -> None:
     assert tpk("compile", f"{kernels}:add_kernel", "-s", by_name).output == in_order.output
 
 
+@pytest.mark.parametrize("kind", ["fp8e4nv", "fp8e5", "fp8e4b8", "fp8e5b16"])
+def test_8_bit_floats_in_signatures(tpk: Tpk, kernels: Path, kind: str) -> None:
+    done = tpk(
+        "compile", f"{kernels}:add_kernel", "-s", f"{', '.join([f'*{kind}'] * 3)}, i32, 64", "--emit", "asm"
+    )
+    assert done.status == 0
+
+
 def test_constants_may_be_names_of_the_file(tpk: Tpk, kernels: Path) -> None:
     done = tpk("compile", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=SIZE,F=twice")
     assert (done.status, "tensor<64xf32>" in done.output) == (0, True)

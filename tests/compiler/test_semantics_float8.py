@@ -343,3 +343,50 @@ def test_front_end_refuses_the_rest(expression: str) -> None:
     )
     with pytest.raises(triton.CompilationError):
         kernel[(1,)](blank(16, form))
+
+
+@triton.jit
+def branches_kernel(X, O, n):
+    i = tl.arange(0, 32)
+    tile, one = tl.load(X + i), tl.load(X)
+    if n > 2:
+        tile = tl.flip(tile, 0)
+        one = tl.load(X + n)
+    k = n
+    while k > 0:
+        one = tl.load(X + k)
+        tile = tl.where(i < k, tile, one)
+        k -= 3
+    tl.store(O + i, tile)
+    tl.store(O + 32, one)
+
+
+@pytest.mark.parametrize("form", FLOAT8, ids=str)
+@pytest.mark.parametrize("n", [0, 2, 9])
+def test_branches_and_loops_yield_them(n: int, form: Format) -> None:
+    x = np.random.default_rng(6).permutation(256)[:32].astype(np.uint8)
+    tile, one = (x[::-1], x[n]) if n > 2 else (x, x[0])
+    for k in range(n, 0, -3):
+        one = x[k]
+        tile = np.where(np.arange(32) < k, tile, one)
+    out = blank(33, form)
+    branches_kernel[(1,)](put(x, form), out, n)
+    np.testing.assert_array_equal(get(out), np.append(tile, one))
+
+
+@triton.jit
+def scattered_kernel(X, P, O, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + i)
+    tl.store(O + tl.load(P + i), x, mask=i % 2 == 0)
+
+
+@pytest.mark.parametrize("form", FLOAT8, ids=str)
+def test_scattered_stores(form: Format) -> None:
+    random = np.random.default_rng(7)
+    x, places = random.integers(0, 256, 64, np.uint8), random.permutation(64).astype(np.int32)
+    out = blank(64, form)
+    scattered_kernel[(1,)](put(x, form), DeviceArray.from_numpy(places, device()), out, B=64)
+    expected = np.full(64, FILL, np.uint8)
+    expected[places[::2]] = x[::2]
+    np.testing.assert_array_equal(get(out), expected)

@@ -70,7 +70,7 @@ def both(x, y):
 
 """
 DEFAULT = """@triton.jit
-def scaled(x, factor: tl.constexpr = 3, *, shift=1):
+def scaled(x, factor: tl.constexpr = 3, shift=1):
     return x * factor + shift
 
 """
@@ -117,6 +117,7 @@ OPS: tuple[Op, ...] = (
     _control("call", "double(double(x))", lambda x: x * 4, FEW, helpers=DOUBLE),
     _control("call_for_two", "r0, r1 = both(x, y)", lambda x, y: (x + y, x * y), FEW, operands=("T", "T"), results=("T", "T"), helpers=BOTH),
     _control("call_with_defaults", "scaled(x, shift=2)", lambda x: x * 3 + 2, FEW, helpers=DEFAULT),
+    _control("call_keyword_only", "scaled(x, shift=2)", lambda x: x * 3 + 2, FEW, helpers=DEFAULT.replace("shift", "*, shift", 1), since=(3, 9)),
     _control("call_noinline", _lines("outer(X0 + 0, 0)", "r = x"), lambda x: x, ("i32", "fp32"), helpers=NEVER_INLINED, form="@triton.jit(noinline=True)"),
     _control("tuple", _lines("t = (x, x + 1, 3)", "r = t[0] * t[2] + t[1]"), lambda x: x * 4 + 1, FEW, form="(x, y)[0]"),
     _control("program_id", "x + tl.program_id(0) + tl.program_id(1) + tl.program_id(2) + tl.num_programs(0) + tl.num_programs(1) + tl.num_programs(2)",

@@ -20,6 +20,7 @@ SECTION = "libdevice"
 SHAPES = (Shape("scalar", (120,), scalar=True), tile(1000), ODD)
 TWO = Tolerance(2.0, "what the kit promises of libdevice")
 FOUR = Tolerance(4.0, "what the kit promises of powers and of gamma functions")
+GAMMA = Tolerance({"fp32": 4.0, "fp64": 12.0}, "4, and in fp64 as many as 8 more for the oracle, Python's")
 WITH_ORACLE = Tolerance({"fp32": 2.0, "fp64": 3.0}, "2, and in fp64 one more for the oracle, the C library's")
 
 
@@ -27,8 +28,10 @@ def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
     def one(v: Any) -> float:
         try:
             return function(float(v))
-        except (ValueError, OverflowError):
-            return math.nan if not math.isinf(v) else math.inf
+        except OverflowError:
+            return math.inf
+        except ValueError:
+            return math.nan
 
     return lambda x: np.array([one(v) for v in x.ravel()]).reshape(x.shape)
 
@@ -103,7 +106,7 @@ OPS: tuple[Op, ...] = (
     _lib("rcbrt", lambda x: 1 / np.cbrt(x)), _lib("rsqrt", lambda x: 1 / np.sqrt(x)),
     _lib("erf", _each(math.erf), WITH_ORACLE), _lib("erfc", _each(math.erfc), WITH_ORACLE, defined=lambda x: x < 9),
     _lib("tgamma", _each(math.gamma), FOUR, defined=lambda x: (x > 0) & (x < 30)),
-    _lib("lgamma", _each(math.lgamma), FOUR, defined=lambda x: (x > 3) & (x < 1e30)),
+    _lib("lgamma", _each(math.lgamma), GAMMA, defined=lambda x: (x > 3) & (x < 1e30)),
     _lib("atan2", np.arctan2, TWO, count=2), _lib("hypot", np.hypot, TWO, count=2),
     _lib("pow", np.power, FOUR, count=2),
     _lib("fdim", lambda x, y: np.where(x > y, x - y, np.where(x <= y, 0.0, np.nan)), EXACT, count=2),

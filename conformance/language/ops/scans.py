@@ -89,7 +89,7 @@ OPS: tuple[Op, ...] = (
         inputs=_large, helpers=PRODUCT),
     _plain("scan_maximum", SECTION, "tl.associative_scan(x, {axis}, combine, reverse={reverse})",
         along(lambda x, axis: np.maximum.accumulate(x, axis)), (*NUMBER,),
-        helpers=PRODUCT.replace("a * b", "tl.maximum(a, b)")),
+        helpers=PRODUCT.replace("a * b", "tl.where(a > b, a, b)")),
     _plain("scan_of_two", SECTION, "r0, r1 = tl.associative_scan((x, y), {axis}, combine, reverse={reverse})", _recurrence,
         INTEGER, operands=("T", "T"), results=("T", "T"), helpers=LINES, note="Operands keep their order."),
     _plain("scan_of_two_types", SECTION, "r0, r1 = tl.associative_scan((x, y), {axis}, combine, reverse={reverse})",

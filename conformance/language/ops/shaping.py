@@ -9,7 +9,7 @@ import numpy as np
 
 from triton_porting_kit.conformance.language.expression import defaulted, distinct, expression
 from triton_porting_kit.conformance.language.shapes import Shape, tile
-from triton_porting_kit.conformance.language.table import ALL, Op
+from triton_porting_kit.conformance.language.table import ALL, FP8, Op
 
 SECTION = "Shapes"
 TWO = ("T", "T")
@@ -56,6 +56,8 @@ AXES = tuple(
     for axis in range(len(extents) + 1)
 )
 
+FILLED = tuple(Shape(_x(to), (1,), {"to": to}) for to in ((16,), (4, 8), (2, 2, 4), (2, 2, 2, 1, 2)))
+
 OPS: tuple[Op, ...] = (
     _shape("expand_dims", SECTION, "tl.expand_dims(x, {axis})", lambda x, axis: np.expand_dims(x, axis), ALL, shapes=AXES),
     _shape("unsqueeze", SECTION, "tl.unsqueeze(x, 0)", lambda x: x[None], ("i32", "fp16"), shapes=EVERY_RANK[:4], since=(3, 9)),
@@ -87,10 +89,10 @@ OPS: tuple[Op, ...] = (
     _shape("flip", SECTION, "tl.flip(x, {dim})", lambda x, dim: np.flip(x, dim), tuple(t for t in ALL if t != "i1"),
         shapes=(tile(2, dim=0), tile(32, dim=0), tile(8, 16, dim=0), tile(8, 16, dim=1), tile(2, 4, 8, dim=1))),
     _shape("flip_last", SECTION, "tl.flip(x)", lambda x: np.flip(x, -1), ("i32", "fp32"), shapes=EVERY_RANK[:3], since=(3, 9)),
-    _shape("full", SECTION, "tl.full({to}, 3, {T})", lambda x, to: np.full(to, 3, x.dtype), tuple(t for t in ALL if t not in ("i1", "fp8e4b15")),
-        shapes=tuple(Shape(_x(to), (1,), {"to": to}) for to in ((16,), (4, 8), (2, 2, 4), (2, 2, 2, 1, 2)))),
+    _shape("full", SECTION, "tl.full({to}, 3, {T})", lambda x, to: np.full(to, 3, x.dtype), tuple(t for t in ALL if t not in ("i1", *FP8)), shapes=FILLED),
+    _shape("full_fp8", SECTION, "tl.full({to}, 1.5, {T})", lambda x, to: np.full(to, 1.5), FP8, shapes=FILLED, since=(3, 7)),
     _shape("zeros", SECTION, "tl.zeros({to}, {T})", lambda x, to: np.full(to, 0, x.dtype), tuple(t for t in ALL if t != "fp8e4b15"),
-        shapes=tuple(Shape(_x(to), (1,), {"to": to}) for to in ((16,), (4, 8)))),
+        shapes=FILLED[:2]),
     _shape("zeros_like", SECTION, "tl.zeros_like(x)", lambda x: np.zeros_like(x), tuple(t for t in ALL if t != "fp8e4b15"), shapes=EVERY_RANK),
     _shape("arange", SECTION, "tl.arange({first}, {first} + 64)", lambda x, first: np.arange(first, first + 64).astype(object), ("i32",),
         shapes=tuple(Shape(f"from{first}", (1,), {"first": first}) for first in (0, 5, 64))),

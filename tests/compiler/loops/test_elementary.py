@@ -29,12 +29,14 @@ def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
 FUNCTIONS: dict[str, tuple[Callable[[Array], Any], tuple[float, float], float]] = {
     "log": (np.log, (0.25, 4), 0.83),
     "log2": (np.log2, (0.25, 4), 0.95),
-    "log10": (np.log10, (0.25, 4), 0.93),
+    "log10": (np.log10, (0.25, 4), 0.98),
+    "log1p": (np.log1p, (-1, 4), 0.51),
     "sin": (np.sin, (-60, 60), 0.72),
-    "cos": (np.cos, (-60, 60), 0.71),
+    "cos": (np.cos, (-60, 60), 0.72),
     "tanh": (_each(math.tanh), (-10, 10), 1.34),
     "erf": (_each(math.erf), (-4.5, 4.5), 1.0),
-    "exp10": (lambda x: 10.0**x, (-45, 38.5), 1.19),
+    "exp10": (lambda x: 10.0**x, (-45, 38.5), 1.23),
+    "expm1": (np.expm1, (-20, 89), 0.7),
 }
 WAYS = [(16, True), (8, False), (1, False)]
 

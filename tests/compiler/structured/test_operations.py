@@ -71,6 +71,30 @@ def test_dot_is_matmul_with_its_precision() -> None:
     assert re.search(r"linalg.matmul .*tensor<32x32xi8>.* -> tensor<32x32xi32>", text)
 
 
+def test_operands_of_a_product_may_differ() -> None:
+    types = {"x": "*fp8e4nv", "y": "*fp8e5", "out": "*fp32"}
+    text = structured(dot_kernel, types, B=32, PRECISION="ieee")
+    assert re.search(r"linalg.matmul .*tensor<32x32xf8E4M3FN>, tensor<32x32xf8E5M2>\) outs", text)
+
+
+@triton.jit
+def scaled_dot_kernel(x, sx, y, out):
+    i, k, g = tl.arange(0, 16), tl.arange(0, 64), tl.arange(0, 2)
+    a = tl.load(x + i[:, None] * 32 + tl.arange(0, 32)[None, :])
+    scales = tl.load(sx + i[:, None] * 2 + g[None, :])
+    b = tl.load(y + k[:, None] * 16 + i[None, :])
+    tl.store(out + i[:, None] * 16 + i[None, :], tl.dot_scaled(a, scales, "e2m1", b, None, "bf16"))
+
+
+def test_scaled_dot_is_matmul_of_scaled_elements() -> None:
+    text = structured(scaled_dot_kernel, {"x": "*u8", "sx": "*u8", "y": "*bf16", "out": "*fp32"})
+    assert attributes_of(text, "tpk.unpack") == ["dim = 1 : i64"]
+    assert attributes_of(text, "tpk.repeat") == ["dim = 1 : i64, times = 32 : i64"]
+    for kind in ("tensor<16x64xf4E2M1FN>", "tensor<16x2xf8E8M0FNU>", "tensor<64x16xbf16>"):
+        assert f": {kind} to tensor" in text
+    assert re.search(r"linalg.matmul .*tensor<16x64xf32>, tensor<64x16xf32>\) outs", text)
+
+
 @triton.jit
 def batched_dot_kernel(x, out, B: tl.constexpr):
     i = tl.arange(0, B)

@@ -15,7 +15,6 @@ import triton
 
 from triton_porting_kit.conformance import language
 from triton_porting_kit.conformance.language import Case, running
-from triton_porting_kit.conformance.language.missing import is_missing
 from triton_porting_kit.toolchain import compat
 
 pytestmark = pytest.mark.table
@@ -45,17 +44,11 @@ def outcomes(batch: str) -> dict[str, Exception | None]:
     return running.run(BATCHES[batch])
 
 
-@pytest.mark.parametrize("case", parameters(case for case in CASES if not is_missing(case)))
+@pytest.mark.parametrize("case", parameters(CASES))
 def test_operation(case: Case) -> None:
     error = outcomes(case.batch)[case.id]
     if error is not None:
         raise error
-
-
-@pytest.mark.parametrize("case", parameters(case for case in CASES if is_missing(case)))
-def test_missing_operation_is_refused(case: Case) -> None:
-    """What is listed as missing is: as soon as it works, the list is to be shortened."""
-    assert isinstance(outcomes(case.batch)[case.id], Exception)
 
 
 # Older front ends refuse less, and other things.
