@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,35 @@ def test_8_bit_floats_in_signatures(tpk: Tpk, kernels: Path, kind: str) -> None:
 def test_constants_may_be_names_of_the_file(tpk: Tpk, kernels: Path) -> None:
     done = tpk("compile", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=SIZE,F=twice")
     assert (done.status, "tensor<64xf32>" in done.output) == (0, True)
+
+
+TUPLES = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def tuple_kernel(T, n):
+    x = tl.load(T[0]) * T[1][0]
+    if T[1][1] is None:
+        x += T[1][2]
+    tl.store(T[0] + n, x)
+"""
+
+
+def test_tuples_in_the_signature(tpk: Tpk, tmp_path: Path) -> None:
+    (tmp_path / "tuples.py").write_text(TUPLES)
+    call = ["compile", f"{tmp_path / 'tuples.py'}:tuple_kernel", "--emit", "structured", "-s"]
+    done = tpk(*call, "(*i32:16, (i32, None, 5)), i32")
+    assert (done.status, done.errors) == (0, "")
+    # One pointer, known to be aligned, and two integers: what is a value became a constant.
+    assert done.output.count("tpk.pointee") == 1
+    assert done.output.count("tpk.divisibility = 16") == 1
+    assert re.search(r"%arg1: i32.*%arg2: i32", done.output)
+    assert "%arg3" not in done.output
+    assert "arith.constant 5 : i32" in done.output
+    wrong = tpk(*call, "(*i32, (int, None, 5)), i32")
+    assert wrong.status == 2
+    assert "argument T[1][0] has the unknown type 'int'" in wrong.errors
 
 
 def test_autotuned_kernels_are_unwrapped(tpk: Tpk, kernels: Path) -> None:

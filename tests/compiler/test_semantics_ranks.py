@@ -143,3 +143,8 @@ def test_join_split_and_reshape(shape: tuple[int, ...]) -> None:
             x,
             np.stack([x, x]),
         )
+
+
+def test_scratch_is_used_again_within_a_large_tile() -> None:
+    x = np.random.default_rng(8).integers(-(2**31), 2**31, 1 << 15).astype(np.int32)
+    run("r = tl.sort(tl.flip(x, 0)) + tl.sort(x, descending=True)", x, np.sort(x) + np.sort(x)[::-1])
