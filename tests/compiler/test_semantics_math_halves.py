@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from running import KINDS, Array, bf16_values, empty, get, make_kernel, put, ulp_distance
+from running import KINDS, Array, empty, get, make_kernel, put, ulp_distance
+
+from triton_porting_kit.conformance.language.types import from_bits
 
 
 def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
@@ -56,7 +58,7 @@ def source() -> str:
 @pytest.mark.parametrize("kind", ["fp16", "bf16"])
 def test_every_half(kind: str) -> None:
     patterns = np.arange(1 << 16, dtype=np.uint16)
-    x = patterns.view(np.float16) if kind == "fp16" else bf16_values(patterns)
+    x = patterns.view(np.float16) if kind == "fp16" else from_bits(patterns, KINDS[kind])
     out = empty((len(FUNCTIONS), x.size), kind)
     make_kernel(source())[(64,)](put(x, kind), out, B=1024)
     wide = x.astype(np.float64)
