@@ -84,6 +84,19 @@ def test_backends_use_public_names_only() -> None:
         assert public, f"{name} imports {item or 'the module'} from {target}, which is not public"
 
 
+def test_the_language_table_needs_little() -> None:
+    for name, target, item in IMPORTS:
+        if name.startswith("triton_porting_kit.conformance.language"):
+            top = target.partition(".")[0]
+            assert top in (*sys.stdlib_module_names, "numpy", "triton", "triton_porting_kit"), (
+                f"{name} imports {target}"
+            )
+            if top == "triton_porting_kit" and room(f"{target}.{item}") != "conformance":
+                public = importlib.import_module("triton_porting_kit.driver").__all__
+                assert target == "triton_porting_kit.driver", f"{name} imports {item} from {target}"
+                assert item in public, f"{name} imports {item} from {target}"
+
+
 def test_only_the_toolchain_imports_bindings() -> None:
     for name, target, item in IMPORTS:
         if room(name) != "toolchain":
