@@ -22,3 +22,9 @@ def test_entries_are_told_apart() -> None:
         assert set(op.types) | set(op.refused) <= set(ALL)
         assert not set(op.types) & set(op.refused), op.name
         assert op.types or op.refused, op.name
+
+
+def test_sample_shows_every_section() -> None:
+    from test_language_table import CASES, in_sample
+
+    assert {case.op.section for case in CASES if in_sample(case)} == {op.section for op in OPS}

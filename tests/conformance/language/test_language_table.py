@@ -28,12 +28,16 @@ SAMPLE = 8
 """One batch of so many is in the sample."""
 
 
+def in_sample(case: Case) -> bool:
+    return zlib.crc32(case.batch.encode()) % SAMPLE == 0
+
+
 def parameters(cases: Iterable[Case]) -> list[object]:
     """The cases, of which a batch stays in one process."""
     found = []
     for case in cases:
         marks = [pytest.mark.xdist_group(case.batch)]
-        if zlib.crc32(case.batch.encode()) % SAMPLE == 0:
+        if in_sample(case):
             marks.append(pytest.mark.sample)
         found.append(pytest.param(case, id=case.id, marks=marks))
     return found
