@@ -6,12 +6,13 @@ from typing import Any
 
 from triton_porting_kit.toolchain.mlir import ir
 
-from .regions import with_region
+from .regions import refuse_pointers, with_region
 from .rewriter import Rewriter
 
 
 def map_elementwise(rewriter: Rewriter, operation: Any) -> None:
     """tt.map_elementwise of straight-line code: its operations on whole tensors; of other code: tpk.map."""
+    refuse_pointers(rewriter, operation)
     blocks = list(operation.regions[0].blocks)
     pack = ir.IntegerAttr(operation.attributes["pack"]).value
     shape = rewriter.types.info(operation.results[0]).shape
@@ -39,4 +40,4 @@ def map_elementwise(rewriter: Rewriter, operation: Any) -> None:
             attributes,
         )
         mapped.update(zip(op.results, created.results, strict=True))
-    rewriter.replace(operation, *[mapped[v] for v in body[-1].operands])
+    rewriter.replace(operation, *[mapped.get(v) or emitter.splat(v, shape) for v in body[-1].operands])

@@ -12,12 +12,7 @@ from .rewriter import Rewriter
 def with_region(rewriter: Rewriter, operation: Any, name: str, kept: Sequence[str]) -> None:
     """The operation `name` with the region's blocks, whose return becomes tpk.yield, and the attributes `kept`."""
     attributes = {key: operation.attributes[key] for key in kept if key in operation.attributes}
-    if any(rewriter.types.info(value).is_pointer for value in operation.operands):
-        fail(
-            operation,
-            "a function of pointers, element by element",
-            "give it integers: `pointer.to(tl.int64)`",
-        )
+    refuse_pointers(rewriter, operation)
     kinds = [result.type for result in operation.results]
     created = rewriter.emitter.before(operation).op(
         name, list(operation.operands), kinds, attributes, regions=1
@@ -29,3 +24,13 @@ def with_region(rewriter: Rewriter, operation: Any, name: str, kept: Sequence[st
             end.operation.erase()
         block.append_to(created.regions[0])
     rewriter.replace(operation, *created.results)
+
+
+def refuse_pointers(rewriter: Rewriter, operation: Any) -> None:
+    """Raise `CompilationError` for an operation whose region would compute with pointers."""
+    if any(rewriter.types.info(value).is_pointer for value in (*operation.operands, *operation.results)):
+        fail(
+            operation,
+            "a function of pointers, element by element",
+            "give it integers: `pointer.to(tl.int64)`",
+        )

@@ -15,6 +15,7 @@ from .affine import Affine, Pointer
 from .analysis import Analysis
 from .carried import CarriedValues
 from .depth import Depth, made_of
+from .diagnostics import fail
 from .emit import Emitter
 from .masks import MaskAnalysis, Rest
 from .poly import ZERO, Poly
@@ -54,6 +55,13 @@ class Rewriter:
             else:
                 old.replace_all_uses_except(new, reader)
         for operation in reversed(self.dead):
+            for result in operation.results:
+                for use in result.uses:  # to erase what is used would end the process
+                    fail(
+                        use.owner,
+                        f"`{use.owner.name}` cannot take what `{operation.operation.name}` gives",
+                        "express this part of the kernel with other operations of triton.language",
+                    )
             operation.operation.erase()
 
     # --- pointers --------------------------------------------------------------------------------

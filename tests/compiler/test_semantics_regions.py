@@ -173,6 +173,42 @@ def test_results_of_several_types_read_before_a_store(function: Any) -> None:
         assert_same(get(out), values)
 
 
+@triton.jit
+def same(x, y):
+    return x
+
+
+@triton.jit
+def constant_results(x, y):
+    return x * 0 + 3, x + y
+
+
+def test_results_that_are_constants() -> None:
+    source = """def constants(X, Y, O, P):
+    i = tl.arange(0, 64)
+    a, b = tl.map_elementwise(function, tl.load(X + i), tl.load(Y + i))
+    tl.store(O + i, a)
+    tl.store(P + i, b)
+"""
+    first, second = empty(64, "i32"), empty(64, "i32")
+    make_kernel(source, function=constant_results)[(1,)](put(X, "i32"), put(Y, "i32"), first, second)
+    assert_same(get(first), np.full(64, 3))
+    assert_same(get(second), X + Y)
+
+
+@pytest.mark.parametrize(
+    "call", ["tl.map_elementwise(function, X + i, X + i)", "tl.reduce(X + i, 0, function)"]
+)
+def test_functions_of_pointers_are_refused(call: str) -> None:
+    source = f"""def pointed(X):
+    i = tl.arange(0, 64)
+    tl.store(X + i, tl.load({call}))
+"""
+    with pytest.raises(CompilationError, match="a function of pointers") as caught:
+        make_kernel(source, function=same)[(1,)](put(X, "i32"))
+    assert "tl.int64" in str(caught.value.remedy)
+
+
 # --- combining -------------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ from triton.language.extra import libdevice
 from ttir_source import ttir_text
 
 from triton_porting_kit.compiler.structured import import_ttir
+from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import compat
 
 FLOATS = {"x": "*fp32", "out": "*fp32", "n": "i32"}
@@ -429,3 +430,13 @@ def test_pointers_in_memory_are_integers() -> None:
 def test_asserts_keep_their_message() -> None:
     text = from_text('"tt.assert"(%c) <{message = "odd"}> : (i1) -> ()', "i1", "%c: i1")
     assert '"tpk.assert"(%arg0) {message = "odd"}' in text
+
+
+def test_an_operation_that_does_not_take_pointers_is_refused() -> None:
+    with pytest.raises(CompilationError, match=r"`other\.use` cannot take what `tt\.splat` gives"):
+        from_text(
+            """%s = "tt.splat"(%p) : (!tt.ptr<i32>) -> tensor<8x!tt.ptr<i32>>
+            "other.use"(%s) : (tensor<8x!tt.ptr<i32>>) -> ()""",
+            "!tt.ptr<i32>",
+            "%p: !tt.ptr<i32>",
+        )
