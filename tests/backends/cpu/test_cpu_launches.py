@@ -67,14 +67,15 @@ def test_jit_hooks(array: Array, monkeypatch: pytest.MonkeyPatch) -> None:
     x, seen = array([0.0] * 8), []
 
     def before(**info: Any) -> bool:
-        seen.append(("before", info["fn"].name, info["compile"]["num_warps"]))
+        options = info["compile"]
+        seen.append(("before", info["fn"].name, options["num_warps"], options["extern_libs"]))
         return False
 
     monkeypatch.setattr(knobs.runtime, "jit_cache_hook", before)
     monkeypatch.setattr(knobs.runtime, "jit_post_compile_hook", lambda **info: seen.append("after"))
     for _ in range(2):
-        add_constant[(1,)](x, 8, AMOUNT=1, BLOCK=8)
-    assert seen == [("before", "add_constant", 1), "after"]
+        add_constant[(1,)](x, 8, AMOUNT=1, BLOCK=8, num_warps=2, extern_libs={"m": "/m.bc"})
+    assert seen == [("before", "add_constant", 2, (("m", "/m.bc"),)), "after"]
     monkeypatch.setattr(knobs.runtime, "jit_cache_hook", lambda **info: True)  # do not compile
     add_constant[(1,)](x, 8, AMOUNT=2, BLOCK=8)
     assert (x.numpy() == 2).all()
