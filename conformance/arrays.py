@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.types import KINDS, Array, Kind, from_bits, to_bits
 from triton_porting_kit.conformance.memory import MemoryAccess
+from triton_porting_kit.conformance.types import KINDS, Array, Kind, from_bits, to_bits
 
 GUARD = 128
 """Bytes in front of and behind every array; a multiple of the alignment that kernels are specialised for."""

@@ -13,9 +13,9 @@ import numpy as np
 from triton_porting_kit.conformance.arrays import GuardedArray, OutOfBounds
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.comparison import Comparison
-from triton_porting_kit.conformance.language.types import KINDS, Array, Kind
 from triton_porting_kit.conformance.memory import MemoryAccess
 from triton_porting_kit.conformance.stages import OUT_OF_BOUNDS, of_exception
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
 
 class Failed(Exception):

@@ -11,8 +11,8 @@ from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.context import Context
 from triton_porting_kit.conformance.language import cases, running
 from triton_porting_kit.conformance.language.table import Case
-from triton_porting_kit.conformance.language.types import KINDS
 from triton_porting_kit.conformance.language.work import Work
+from triton_porting_kit.conformance.types import KINDS
 from triton_porting_kit.toolchain import compat
 
 FEATURES_OF = {

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.rounding import from_float64, wrapped
 from triton_porting_kit.conformance.language.shapes import ELEMENTWISE, Shape, block_of
 from triton_porting_kit.conformance.language.table import ALL, EXACT, Op, Release, Tolerance
-from triton_porting_kit.conformance.language.types import KINDS, Array, Kind, every_value
 from triton_porting_kit.conformance.language.values import pairs, samples, small
 from triton_porting_kit.conformance.language.work import Result, Work
+from triton_porting_kit.conformance.rounding import from_float64, wrapped
+from triton_porting_kit.conformance.types import KINDS, Array, Kind, every_value
 
 Inputs = Callable[[tuple[Kind, ...], Shape], tuple[Array, ...]]
 Oracle = Callable[..., Any]

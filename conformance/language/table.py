@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from triton_porting_kit.conformance.language.shapes import Shape
-from triton_porting_kit.conformance.language.types import KINDS, Kind
 from triton_porting_kit.conformance.language.work import Result, Work
+from triton_porting_kit.conformance.types import KINDS, Kind
 
 Release = tuple[int, int]
 

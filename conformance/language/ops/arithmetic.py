@@ -19,7 +19,7 @@ from triton_porting_kit.conformance.language.table import (
     Op,
     Tolerance,
 )
-from triton_porting_kit.conformance.language.types import Array, Kind
+from triton_porting_kit.conformance.types import Array, Kind
 
 SECTION = "Arithmetic"
 TWO = ("T", "T")

@@ -9,7 +9,7 @@ import numpy as np
 from triton_porting_kit.conformance.language.expression import defaulted, distinct, expression
 from triton_porting_kit.conformance.language.shapes import Shape, tile
 from triton_porting_kit.conformance.language.table import NUMBER, Op
-from triton_porting_kit.conformance.language.types import Array
+from triton_porting_kit.conformance.types import Array
 
 SECTION = "Control flow and functions"
 TILES = (tile(64), tile(17), tile(4, 8))

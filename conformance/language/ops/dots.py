@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from triton_porting_kit.conformance.language.expression import addresses
-from triton_porting_kit.conformance.language.rounding import from_float64
 from triton_porting_kit.conformance.language.shapes import Shape
 from triton_porting_kit.conformance.language.table import FLOAT, FP8, INTEGER, Op, Tolerance
-from triton_porting_kit.conformance.language.types import KINDS, Array, Kind
 from triton_porting_kit.conformance.language.values import samples
 from triton_porting_kit.conformance.language.work import Result, Work
+from triton_porting_kit.conformance.rounding import from_float64
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
 SECTION = "Matrix products"
 TYPES = ("i8", *FLOAT, *FP8)

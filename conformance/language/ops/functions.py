@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from triton_porting_kit.conformance.language.expression import defaulted, expression
-from triton_porting_kit.conformance.language.rounding import from_float64
 from triton_porting_kit.conformance.language.shapes import DEEP, ODD, Shape, tile
 from triton_porting_kit.conformance.language.table import EXACT, WIDE, Op, Tolerance
-from triton_porting_kit.conformance.language.types import Array, Kind
 from triton_porting_kit.conformance.language.values import samples
+from triton_porting_kit.conformance.rounding import from_float64
+from triton_porting_kit.conformance.types import Array, Kind
 
 SECTION = "Functions"
 SHAPES = (Shape("scalar", (300,), scalar=True), tile(1000), ODD, DEEP)

@@ -10,11 +10,11 @@ import numpy as np
 
 from triton_porting_kit.conformance.language.expression import defaulted, expression
 from triton_porting_kit.conformance.language.ops.functions import arguments
-from triton_porting_kit.conformance.language.rounding import from_float64
 from triton_porting_kit.conformance.language.shapes import ODD, Shape, tile
 from triton_porting_kit.conformance.language.table import EXACT, WIDE, Op, Tolerance
-from triton_porting_kit.conformance.language.types import Array, Kind
 from triton_porting_kit.conformance.language.values import samples
+from triton_porting_kit.conformance.rounding import from_float64
+from triton_porting_kit.conformance.types import Array, Kind
 
 SECTION = "libdevice"
 SHAPES = (Shape("scalar", (120,), scalar=True), tile(1000), ODD)

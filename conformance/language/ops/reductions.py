@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from triton_porting_kit.conformance.language.expression import defaulted, expression, small_numbers
-from triton_porting_kit.conformance.language.rounding import from_float64
 from triton_porting_kit.conformance.language.shapes import Shape, tile
 from triton_porting_kit.conformance.language.table import BITS, FLOAT, FP8, INTEGER, NUMBER, Op, Tolerance
-from triton_porting_kit.conformance.language.types import Array, Kind
+from triton_porting_kit.conformance.rounding import from_float64
+from triton_porting_kit.conformance.types import Array, Kind
 
 SECTION = "Reductions"
 FULL = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.types import Array, Kind, every_value
+from triton_porting_kit.conformance.types import Array, Kind, every_value
 
 
 def round_exact(value: int | float | Fraction, kind: Kind) -> float:
