@@ -48,7 +48,6 @@ class Capabilities:
 
 
 FEATURES = {
-    "denormals": "denormal operands and results of mathematical functions",
     "dot": "tl.dot",
     "dot_scaled": "tl.dot_scaled",
     "descriptors": "tensor descriptors",

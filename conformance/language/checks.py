@@ -10,7 +10,6 @@ from triton_porting_kit.conformance.arrays import GuardedArray
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.context import Context
 from triton_porting_kit.conformance.language import cases, running
-from triton_porting_kit.conformance.language.shapes import DENORMALS
 from triton_porting_kit.conformance.language.table import Case
 from triton_porting_kit.conformance.language.work import Work
 from triton_porting_kit.conformance.types import KINDS
@@ -57,8 +56,6 @@ def needs(case: Case) -> frozenset[str]:
         found.add(f"feature:{FEATURES_OF[module]}")
     if module == "atomics":
         found.add(f"atomic:{case.kind}")
-    if case.shape == DENORMALS:
-        found.add("feature:denormals")
     found |= {f"type:{name}" for name in case.op.name.split("_")[1:] if name in KINDS}
     return frozenset(found)
 

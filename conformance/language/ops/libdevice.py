@@ -55,8 +55,9 @@ def _lib(
 ) -> Op:
     call = ", ".join("xyz"[:count])
     form = f"libdevice.{name}({call})"
+    shapes = SHAPES if "inputs" not in more else SHAPES[:-1]
     return expression(f"libdevice_{name}", SECTION, form, oracle, types, operands=("T",) * count, tolerance=tolerance,
-        **defaulted(more, {"shapes": SHAPES, "inputs": arguments if count == 1 else _several, "refused": ()}), may_flush="inputs" not in more)  # fmt: skip
+        **defaulted(more, {"shapes": shapes, "inputs": arguments if count == 1 else _several, "refused": ()}), may_flush="inputs" not in more)  # fmt: skip
 
 
 def _several(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
