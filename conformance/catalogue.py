@@ -11,7 +11,7 @@ from triton_porting_kit.errors import PortingKitError
 
 MODULES: dict[str, tuple[str, ...]] = {
     "registration": (),
-    "runtime": (),
+    "runtime": ("runtime.memory", "runtime.copies"),
     "language": ("language.checks",),
     "kernels": (),
     "stress": (),
