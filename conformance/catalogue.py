@@ -11,7 +11,12 @@ from triton_porting_kit.errors import PortingKitError
 
 MODULES: dict[str, tuple[str, ...]] = {
     "registration": (),
-    "runtime": ("runtime.memory", "runtime.copies"),
+    "runtime": (
+        "runtime.memory",
+        "runtime.copies",
+        "runtime.streams",
+        "runtime.events",
+    ),
     "language": ("language.checks",),
     "kernels": (),
     "stress": (),
