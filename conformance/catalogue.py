@@ -16,6 +16,8 @@ MODULES: dict[str, tuple[str, ...]] = {
         "runtime.copies",
         "runtime.streams",
         "runtime.events",
+        "runtime.modules",
+        "runtime.device",
     ),
     "language": ("language.checks",),
     "kernels": (),
