@@ -88,7 +88,9 @@ def parse(text: str) -> Iterator[Entry]:
             continue
         match = _LINE.fullmatch(line)
         if match is None:
-            raise MandatoryListError(f"line {number} of a mandatory list is no name of a check: {line!r:.100}")
+            raise MandatoryListError(
+                f"line {number} of a mandatory list is no name of a check: {line!r:.100}"
+            )
         tags = re.findall(r"\[([^\]]+)\]", match["tags"])
         for tail in (match["tails"] or "").split(","):
             yield _tagged(match["head"] + tail, tags, number)
