@@ -95,7 +95,7 @@ def document(level: str, entries: Iterable[Entry]) -> str:
     for (head, tags), group in groupby(entries, key=lambda e: (_head(e.name), e.tags)):
         tails = [entry.name.removeprefix(head) for entry in group]
         if len(tails) > 1 and head.endswith("-"):
-            names = ["%s{%s}" % (head, ",".join(tails))]
+            names = [head + "{" + ",".join(tails) + "}"]
         else:
             names = [head + tail for tail in tails]
         lines += [name + "".join(f" [{tag}]" for tag in tags) for name in names]

@@ -79,7 +79,7 @@ def validate(data: Any, what: str) -> None:
 
     try:
         _validator()(data)
-    except fastjsonschema.JsonSchemaException as error:
+    except fastjsonschema.JsonSchemaValueException as error:
         raise ReportError(f"{what} does not keep to the schema: {error.message:.300}") from error
 
 
