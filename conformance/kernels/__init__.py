@@ -7,5 +7,8 @@ in float64 or exact integers. `FAMILIES` are the modules whose checks make up th
 FAMILIES: tuple[str, ...] = (
     "elementwise",
     "softmax",
+    "normalisation",
+    "matmul",
+    "batched",
 )
 """Modules of this package."""
