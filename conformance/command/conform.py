@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import shlex
 import signal
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,7 +36,9 @@ from triton_porting_kit.conformance.execution.settings import Settings
 from triton_porting_kit.conformance.execution.shards import Shard
 from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.conformance.record import Record
-from triton_porting_kit.conformance.status import BAD, Status
+from triton_porting_kit.conformance.report.build import write_reports
+from triton_porting_kit.conformance.report.model import GOOD
+from triton_porting_kit.conformance.status import Status
 
 INTERRUPTED = 130
 
@@ -175,22 +175,18 @@ class _Conform:
     def _conclude(self, complete: bool) -> int:
         """Write the report and say what came out; the exit status of a run that was not interrupted."""
         records = list(records_in(self._folder).values())
-        counts = Counter(record.status for record in records)
-        report = _report(self._folder)
+        report = write_reports(self._folder, self._folder)
         summary.show_failures(self._console, records, self._rerun())
-        if report is not None:
-            summary.show_levels(self._console, [level for level in report.levels if level.run])
-            self._console.print(f"verdict: {report.verdict}", highlight=False)
-        else:
-            summary.show_counts(self._console, counts)
+        summary.show_levels(self._console, report)
         if not complete:
             self._console.print("the run is not complete; go on with it: add --resume", highlight=False)
         summary.show_place(self._console, self._folder)
-        if any(counts[status] for status in BAD) or not complete or not records:
+        if report.bad or not complete or not records:
             return 1
-        if self._request.strict and counts[Status.UNEXPECTED_PASS]:
+        if self._request.strict and report.counts.get(Status.UNEXPECTED_PASS):
             return 1
-        return int(report is not None and report.whole and not str(report.verdict).startswith("pass"))
+        # What was left out by --select or --shard is no failure.
+        return int(report.whole and report.verdict not in GOOD)
 
     def _rerun(self) -> list[str]:
         request = self._request
@@ -204,14 +200,6 @@ class _Conform:
             if value:
                 command += [option, str(value)]
         return [shlex.quote(word) for word in command]
-
-
-def _report(folder: Path) -> Any:
-    try:
-        build = importlib.import_module("triton_porting_kit.conformance.report.build")
-    except ModuleNotFoundError:
-        return None
-    return build.write_reports(folder, folder)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,7 +12,8 @@ from rich.table import Table
 
 from triton_porting_kit.conformance.command.progress import STYLES, counted
 from triton_porting_kit.conformance.record import Record
-from triton_porting_kit.conformance.status import BAD, Status
+from triton_porting_kit.conformance.report.model import Report
+from triton_porting_kit.conformance.status import BAD, Status, Verdict
 
 _GROUPS = 20
 _WIDTH = 300
@@ -43,18 +43,27 @@ def show_failures(console: Console, records: Iterable[Record], rerun: Sequence[s
         console.print(f"... and {len(ordered) - _GROUPS} other kinds of failure: the report has them all")
 
 
-def show_levels(console: Console, levels: Iterable[Any]) -> None:
-    """The verdicts, as `triton_porting_kit.conformance.report` computes them."""
+def show_levels(console: Console, report: Report) -> None:
+    """What each level comes to, and the run."""
     table = Table("level", "verdict", "checks", "missing", box=None, pad_edge=False)
-    for level in levels:
-        missing = f"{len(level.missing)} of {level.mandatory} mandatory" if level.missing else ""
-        table.add_row(level.level, str(level.verdict), counted(Counter(level.counts)), missing)
+    for level in report.levels:
+        if level.run or (level.asked and level.mandatory):
+            missing = f"{len(level.missing)} of {level.mandatory} mandatory" if level.missing else ""
+            table.add_row(
+                level.level,
+                _styled(level.verdict),
+                counted(Counter(level.counts)) if level.run else "",
+                missing,
+            )
     console.print(table)
+    console.print(f"verdict: {_styled(report.verdict)}", highlight=False)
 
 
-def show_counts(console: Console, counts: Counter[Status]) -> None:
-    """How many checks ended in what."""
-    console.print(counted(counts), highlight=False)
+def _styled(verdict: Verdict) -> str:
+    style = {Verdict.PASS: "green", Verdict.CONDITIONAL: "green", Verdict.FAIL: "bold red"}.get(
+        verdict, "yellow"
+    )
+    return f"[{style}]{verdict}[/]"
 
 
 def show_place(console: Console, folder: Path) -> None:
