@@ -200,7 +200,7 @@ class Runner:
             description = None
         chosen = self._choice
         plan = make_plan(self._settings, chosen.levels, chosen.selections, chosen.shard, description)
-        if description is not None:
+        if self._supervisor.profile.entries:
             self._supervisor.profile.verify_patterns(load_checks(self._settings, list(LEVELS)))
         return list(plan.checks)
 

@@ -97,7 +97,7 @@ class _Conform:
     def plan(self, found: Probe) -> Plan:
         """What is to be tried."""
         choice = self._choice
-        if found.failure is None:
+        if found.profile.entries:
             found.profile.verify_patterns(load_checks(self._settings, list(LEVELS)))
         return make_plan(
             self._settings, choice.levels, choice.selections, choice.shard, found.description or None

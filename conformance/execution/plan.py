@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,10 @@ class Plan:
 
 def load_checks(settings: Settings, levels: Sequence[str]) -> list[Check]:
     """All checks of some levels."""
+    # The level `stress` makes as many programs as are asked for, when it is looked at.
+    os.environ["TPK_STRESS_SEED"] = str(settings.seed)
+    if settings.stress:
+        os.environ["TPK_STRESS_COUNT"] = str(settings.stress)
     module = importlib.import_module(settings.catalogue)
     return list(module.checks(levels))
 
