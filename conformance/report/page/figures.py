@@ -32,7 +32,7 @@ def parts(performance: Mapping[str, Any] | None) -> list[Part]:
                 for row in value
             ]
             heads = [_title(c) for c in columns] + [
-                f"speed of {c.removeprefix('seconds_')}'s" for c in compared
+                f"times {c.removeprefix('seconds_')}'s speed" for c in compared
             ]
             found.append(Part(title, columns=heads, rows=rows))
         elif isinstance(value, Mapping):
@@ -45,7 +45,7 @@ def parts(performance: Mapping[str, Any] | None) -> list[Part]:
 def figure(name: str, value: Any) -> str:
     """A figure for people, with the unit that its name tells."""
     if value is None:
-        return "–"
+        return "-"
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
     if "bytes_per_second" in name:
@@ -65,9 +65,9 @@ def seconds(value: float) -> str:
 
 def _speed(row: Mapping[str, Any], other: str) -> str:
     ours, theirs = row.get("seconds_ours"), row.get(other)
-    return f"{theirs / ours:.2f} ×" if ours and theirs else "–"
+    return f"{theirs / ours:.2f}" if ours and theirs else "-"
 
 
 def _title(key: str) -> str:
-    text = key.removeprefix("seconds_").replace("_", " ")
+    text = key.removeprefix("seconds_").removesuffix("_bytes_per_second").removesuffix("_seconds").replace("_", " ")
     return text[:1].upper() + text[1:]

@@ -30,7 +30,7 @@ def rows(report: Report) -> dict[str, Any]:
             reason = record.listing.reason if record.listing else ""
             message = f"{record.stage}: " if record.stage else ""
             message += first_line(record)[:_LENGTH] if status is not Status.UNEXPECTED_PASS else ""
-            message += f" – {reason}" if reason else ""
+            message += f" ({reason})" if reason else ""
         made.append(
             [
                 record.name,

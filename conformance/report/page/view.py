@@ -41,6 +41,7 @@ def view(report: Report) -> dict[str, Any]:
     return {
         "run": report.run,
         "verdict": str(report.verdict),
+        "scope": _scope(report),
         "lead": lead(report),
         "warnings": warnings(report),
         "levels": [_level(result) for result in report.levels],
@@ -74,6 +75,17 @@ def lead(report: Report) -> str:
     return text
 
 
+def _scope(report: Report) -> str:
+    """What the verdict is about, where that is not everything."""
+    if len(report.asked) == len(LEVELS):
+        return ""
+    return (
+        f"level {report.asked[0]} only"
+        if len(report.asked) == 1
+        else f"levels {', '.join(report.asked)} only"
+    )
+
+
 def warnings(report: Report) -> list[str]:
     """What a reader must know before believing the verdict."""
     options, run = report.options, report.run
@@ -100,9 +112,7 @@ def warnings(report: Report) -> list[str]:
                 f"Level {result.level}: {_checks(len(result.missing))} that are mandatory are missing from the run."
             )
     if unexpected := report.counts.get(Status.UNEXPECTED_PASS):
-        found.append(
-            f"{_checks(unexpected)} pass although the profile lists them: it has to be brought up to date."
-        )
+        found.append(f"The profile is out of date: it lists {_checks(unexpected)} that pass all the same.")
     if report.damaged:
         found.append(
             f"{report.damaged} lines of the run's records could not be read; their checks have no result."
@@ -128,7 +138,7 @@ def facts(report: Report) -> list[tuple[str, list[tuple[str, str]]]]:
         ("Backend", [("name", run["backend"]), ("driver", run.get("driver")), ("target", run.get("target"))]),
         ("Device", list(run["device"].items())),
         ("Software", kit),
-        ("Run", [*times, ("seed", run["seed"]), *options]),
+        ("Run", [*times, ("seed", run["seed"]), ("profile", run["profile"].get("source")), *options]),
     ]
     return [(title, _shown(items)) for title, items in found]
 
