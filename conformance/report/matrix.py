@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from triton_porting_kit.conformance.language.types import KINDS
 from triton_porting_kit.conformance.status import BAD, Status
+from triton_porting_kit.conformance.types import KINDS
 
 
 class Mark(StrEnum):

@@ -69,5 +69,10 @@ def _speed(row: Mapping[str, Any], other: str) -> str:
 
 
 def _title(key: str) -> str:
-    text = key.removeprefix("seconds_").removesuffix("_bytes_per_second").removesuffix("_seconds").replace("_", " ")
+    text = (
+        key.removeprefix("seconds_")
+        .removesuffix("_bytes_per_second")
+        .removesuffix("_seconds")
+        .replace("_", " ")
+    )
     return text[:1].upper() + text[1:]

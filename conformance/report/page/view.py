@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from triton_porting_kit.conformance.language.types import KINDS
 from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report.evidence import Exhibit, exhibit, rerun
@@ -16,6 +15,7 @@ from triton_porting_kit.conformance.report.matrix import Mark, matrix
 from triton_porting_kit.conformance.report.model import LevelResult, Report
 from triton_porting_kit.conformance.report.page.figures import parts, seconds
 from triton_porting_kit.conformance.status import Status, Verdict
+from triton_porting_kit.conformance.types import KINDS
 
 GROUPS = 60
 """Kinds of failures that are shown."""
@@ -100,6 +100,10 @@ def warnings(report: Report) -> list[str]:
     if options.get("shard"):
         number, count = options["shard"]
         found.append(f"This is shard {number} of {count}; `tpk report merge` joins them.")
+    if parts := run.get("merged_from"):
+        shards = [part["shard"][0] for part in parts if part.get("shard")]
+        text = f" of shards {', '.join(map(str, shards))}" if shards else ""
+        found.append(f"Joined from {len(parts)} runs{text}.")
     if options.get("select"):
         chosen = options["select"]
         chosen = chosen if isinstance(chosen, str) else ", ".join(chosen)
