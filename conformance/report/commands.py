@@ -13,6 +13,7 @@ from triton_porting_kit.conformance.report.failures import groups
 from triton_porting_kit.conformance.report.folder import RUN, read_run
 from triton_porting_kit.conformance.report.merge import merge
 from triton_porting_kit.conformance.report.model import Report
+from triton_porting_kit.conformance.report.text import plain
 from triton_porting_kit.conformance.report.verify import disagreements
 from triton_porting_kit.conformance.status import Verdict
 
@@ -84,7 +85,7 @@ def run_show(path: Path) -> int:
     for group in groups(report.records)[:SHOWN]:
         count = f" ({len(group.records)} checks)" if len(group.records) > 1 else ""
         stage = f"{group.stage}: " if group.stage else ""
-        print(f"\n{group.status}: {group.records[0].name}{count}\n  {stage}{group.message}")
+        print(f"\n{group.status}: {group.records[0].name}{count}\n  {plain(stage + group.message)}")
     return 0 if report.verdict in (Verdict.PASS, Verdict.CONDITIONAL) else 1
 
 
@@ -100,6 +101,6 @@ def _print_verdicts(report: Report) -> None:
 
 def _print_some(lines: Sequence[str]) -> None:
     for line in lines[:SHOWN]:
-        print(f"  {line}")
+        print(f"  {plain(line)}")
     if len(lines) > SHOWN:
         print(f"  and {len(lines) - SHOWN} more")

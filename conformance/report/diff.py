@@ -11,6 +11,19 @@ from triton_porting_kit.conformance.report.model import Report
 from triton_porting_kit.conformance.report.order import badness
 from triton_porting_kit.conformance.status import BAD, Status
 
+_FACTS = (
+    "suite_version",
+    "kit_version",
+    "commit",
+    "triton_version",
+    "toolchain",
+    "backend",
+    "target",
+    "device",
+    "profile",
+    "seed",
+    "options",
+)
 _RANKS = {status: 5 if status in BAD else badness(status) for status in Status}
 _RANKS[Status.UNEXPECTED_PASS] = 0
 """Statuses of one rank are neither better nor worse than each other."""
@@ -37,7 +50,8 @@ class Change:
         return _RANKS[self.new] > _RANKS[self.old]
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.old or 'none'} -> {self.new or 'none'}{' ' * 2 + self.message if self.message else ''}"
+        text = f"{self.name}: {self.old or 'none'} -> {self.new or 'none'}"
+        return f"{text}  {self.message}" if self.message else text
 
 
 @dataclass(frozen=True)
@@ -95,15 +109,4 @@ def _verdicts(old: Report, new: Report) -> list[tuple[str, str, str]]:
 
 
 def _facts(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    keys = (
-        "suite_version",
-        "kit_version",
-        "commit",
-        "triton_version",
-        "toolchain",
-        "backend",
-        "target",
-        "device",
-    )
-    keys += ("profile", "seed", "options")
-    return [(key, old.get(key), new.get(key)) for key in keys if old.get(key) != new.get(key)]
+    return [(key, old.get(key), new.get(key)) for key in _FACTS if old.get(key) != new.get(key)]
