@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import triton_porting_kit
+from triton_porting_kit.cli import report
 from triton_porting_kit.cli.errors import UserError
 
 app = typer.Typer(
@@ -19,6 +20,8 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(report.app)
+app.command()(report.verify)
 
 
 def _version(wanted: bool) -> None:
