@@ -10,5 +10,7 @@ FAMILIES: tuple[str, ...] = (
     "normalisation",
     "matmul",
     "batched",
+    "attention",
+    "losses",
 )
 """Modules of this package."""
