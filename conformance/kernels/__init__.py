@@ -12,5 +12,9 @@ FAMILIES: tuple[str, ...] = (
     "batched",
     "attention",
     "losses",
+    "rotary",
+    "convolution",
+    "scans",
+    "sorting",
 )
 """Modules of this package."""
