@@ -16,5 +16,9 @@ FAMILIES: tuple[str, ...] = (
     "convolution",
     "scans",
     "sorting",
+    "persistent",
+    "triangular",
+    "quantised",
+    "movement",
 )
 """Modules of this package."""
