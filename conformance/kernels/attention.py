@@ -218,10 +218,9 @@ def _plus(found: Expected, more: Array) -> Expected:
 def forward_expected(kind: str, causal: bool, q: Array, k: Array, v: Array) -> tuple[Expected, Expected]:
     """Output and logarithms."""
     p, lse = _weights(q, k, causal)
-    size, dim = 1 + _size_of_scores(q, k), q.shape[2]
-    scale = (p @ np.abs(v)) * size
-    out = expect("out", p @ v, kind, "attention", scale, dim)
-    return _plus(out, _rounded(kind, p, v)), expect("lse", lse, "fp32", "attention", np.abs(lse) + size, dim)
+    size, terms = 1 + _size_of_scores(q, k), sum(q.shape[1:])
+    out = expect("out", p @ v, kind, "attention", (p @ np.abs(v)) * size, terms)
+    return _plus(out, _rounded(kind, p, v)), expect("lse", lse, "fp32", "attention", np.abs(lse) + size, terms)
 
 
 def backward_expected(kind: str, causal: bool, *values: Array) -> tuple[Expected, ...]:
@@ -236,7 +235,7 @@ def backward_expected(kind: str, causal: bool, *values: Array) -> tuple[Expected
     turned, weights = ds.swapaxes(1, 2), p.swapaxes(1, 2)
     size = 1 + _size_of_scores(q, k) + float(np.abs(lse).max())
     rough = p * factor * (np.abs(dout) @ np.abs(v).swapaxes(1, 2) + (np.abs(out * dout)).sum(axis=2, keepdims=True))
-    terms = max(n, dim)
+    terms = n + dim
     return (
         _plus(expect("dq", ds @ k, kind, "attention", rough @ np.abs(k) * size, terms), _rounded(kind, ds, k)),
         _plus(
