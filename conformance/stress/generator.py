@@ -10,8 +10,9 @@ import numpy as np
 
 from triton_porting_kit.conformance.stress.draws import Draws
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
-from triton_porting_kit.conformance.stress.operations.base import EVERY, INTEGERS, NUMBERS, SHAPES
+from triton_porting_kit.conformance.stress.operations.base import EVERY, INTEGERS, SHAPES, need
 from triton_porting_kit.conformance.stress.operations.memory import flavour, strides
+from triton_porting_kit.conformance.stress.operations.reducing import ACCUMULATORS
 from triton_porting_kit.conformance.stress.oracle import (
     Environment,
     Run,
@@ -43,6 +44,13 @@ from triton_porting_kit.conformance.stress.typing import (
 )
 
 GRIDS = (((1,), 3.0), ((2,), 1.0), ((3,), 1.0), ((5,), 1.0), ((2, 2), 1.0), ((3, 2), 1.0), ((2, 1, 3), 1.0))
+VOCABULARIES = (
+    (("i1", "i32", "fp32"), 2.0),
+    (("i1", "i8", "i32", "fp16", "fp32"), 1.0),
+    (("i1", "i8", "i16", "i32", "i64", "fp16", "bf16", "fp32"), 1.0),
+    (EVERY, 6.0),
+)
+"""Types of programs: chips that lack some are to have programs too."""
 WEIGHTS = tuple((operation, operation.weight) for operation in OPERATIONS.values())
 MOST_STORES = 6
 
@@ -75,6 +83,7 @@ class Builder:
     """Of each program of the grid."""
     shapes: tuple[tuple[int, ...], ...] = SHAPES
     kinds: tuple[str, ...] = EVERY
+    vocabulary: tuple[str, ...] = EVERY
     depth: int = 0
     body: list[Statement] = field(default_factory=list)
 
@@ -104,6 +113,7 @@ class Builder:
         environments = [{**e} for e in self.environments]
         try:
             check_statement(statement, types, every)
+            need(all(t.kind_name in self.vocabulary for t in every.values()))
             outputs = outputs_of(Program((statement,), self.grid), {**self.types, **every})
             with np.errstate(all="ignore"):
                 for number, environment in enumerate(environments):
@@ -164,6 +174,7 @@ class Builder:
             [{**e} for e in self.environments],
             self.shapes,
             self.kinds,
+            self.vocabulary,
             self.depth + 1,
         )
 
@@ -267,7 +278,7 @@ class Builder:
     def dot(self) -> None:
         """Two matrices and their product; products of what is there already are rare."""
         draws = self.draws
-        kind = draws.choose(("i8", "fp16", "bf16", "fp32"))
+        kind = draws.choose([k for k in ACCUMULATORS if k in self.vocabulary])
         m, n, k = (draws.choose((16, 32)) for _ in range(3))
         k = 32 if kind == "i8" else k
         batch = (2,) if draws.chance(0.2) else ()
@@ -291,7 +302,8 @@ def generate(seed: int) -> Program:
     program = Program((), draws.weighted(GRIDS), draws.choose((1, 2, 4, 4, 8)), seed)
     builder = Builder(draws, program, _Shared(), {}, [{} for _ in range(program.programs)])
     builder.shapes = tuple(draws.choose(SHAPES) for _ in range(draws.between(1, 3)))
-    builder.kinds = tuple(draws.choose(NUMBERS) for _ in range(draws.between(2, 4)))
+    builder.vocabulary = draws.weighted(VOCABULARIES)
+    builder.kinds = tuple(draws.choose(builder.vocabulary[1:]) for _ in range(draws.between(2, 4)))
     for _ in range(draws.between(2, 4)):
         args, attrs = OPERATIONS["load"].propose(builder) or ((), {})
         builder.let("load", *args, **attrs)

@@ -96,6 +96,11 @@ class Run:
 
     def _loop(self, loop: Loop, values: Environment) -> None:
         carried = {c.param: values[c.initial] for c in loop.carried}
+        for c in loop.carried:
+            if c.next != c.param and c.next in carried and _equal(carried[c.next], carried[c.param]):
+                # Triton's simplification of loops, up to 3.9 at least and for every backend, takes a value that
+                # starts as another does, and follows it, for one that never changes.
+                raise IllConditioned("a carried value that follows another which starts as it does")
         for index in counts(loop, values):
             inner = {**values, **carried, loop.index: as_number("i32", np.asarray(index))}
             self.body(loop.body, inner)
@@ -122,6 +127,10 @@ class Run:
                 "and": old & new, "or": old | new, "xor": old ^ new,
             }[atomic.kind]  # fmt: skip
             output.values[where] = wrap(combined, datum.kind)
+
+
+def _equal(a: Datum, b: Datum) -> bool:
+    return a.kind == b.kind and np.array_equal(a.value, b.value)
 
 
 def counts(loop: Loop, values: Environment) -> list[int]:

@@ -67,6 +67,8 @@ class Scope(Protocol):
     """Of tiles that the program is mostly made of."""
     kinds: Sequence[str]
     """Types that the program is mostly made of."""
+    vocabulary: Sequence[str]
+    """All types that it may have."""
 
     @property
     def grid(self) -> tuple[int, ...]: ...
@@ -198,7 +200,7 @@ def partner(scope: Scope, types: Sequence[Type], kind: str, same_shape: bool = F
 
 def some_kind(scope: Scope) -> str:
     """Mostly one of the program's types."""
-    return scope.draws.choose(scope.kinds if scope.draws.chance(0.75) else EVERY)
+    return scope.draws.choose(scope.kinds if scope.draws.chance(0.75) else scope.vocabulary)
 
 
 def some_shape(scope: Scope) -> tuple[int, ...]:

@@ -129,7 +129,7 @@ def _bound(form: str, value: Callable[[Array], Array], steepest: float, ulp: flo
         units = ulp + more.get("grows", 0.0) * np.abs(x.value)
         return settle(x.kind, value(x.value), x.errors * steepest + floor, False, units)
 
-    return _each(form.partition("(")[0], form, WIDE, compute, count=1, weight=0.15)
+    return _each(form.partition("(")[0], form, WIDE, compute, count=1, weight=0.3)
 
 
 _ERF = np.vectorize(math.erf, otypes=[float])
@@ -185,7 +185,8 @@ def _propose_cast(scope: Scope) -> Proposal | None:
     if value is None:
         return None
     own = scope.type_of(value).kind_name
-    kind = scope.draws.choose([k for k in (scope.kinds if scope.draws.chance(0.5) else NUMBERS) if k not in (own, "i1")] or NUMBERS)
+    some = scope.kinds if scope.draws.chance(0.5) else scope.vocabulary
+    kind = scope.draws.choose([k for k in some if k not in (own, "i1")] or ["i32"])
     if own in FLOATS and kind in INTEGERS and not scope.is_exact(value):
         return None
     return (value,), {"to": kind}
@@ -274,9 +275,9 @@ def _mix(a: Datum, b: Datum) -> Datum:
 
 
 OPERATIONS: tuple[Operation, ...] = (
-    _each("+", "{0} + {1}", NUMBERS, _either(np.add, numbers.add), weight=2),
-    _each("-", "{0} - {1}", NUMBERS, _either(np.subtract, lambda a, b: numbers.add(a, b, -1.0)), weight=2),
-    _each("*", "{0} * {1}", NUMBERS, _either(np.multiply, numbers.multiply), weight=2),
+    _each("+", "{0} + {1}", NUMBERS, _either(np.add, numbers.add), weight=3),
+    _each("-", "{0} - {1}", NUMBERS, _either(np.subtract, lambda a, b: numbers.add(a, b, -1.0)), weight=3),
+    _each("*", "{0} * {1}", NUMBERS, _either(np.multiply, numbers.multiply), weight=3),
     _each("/", "{0} / (tl.abs({1}) + 1)", FLOATS, lambda a, b: numbers.divide(a, numbers.add(_absolute(b), numbers.as_number(b.kind.name, np.ones(()))), 2.5), casts=True),
     _each("tl.div_rn", "tl.div_rn({0}, tl.abs({1}) + 1)", ("fp32",), lambda a, b: numbers.divide(a, numbers.add(_absolute(b), numbers.as_number("fp32", np.ones(()))), 0.5), same_shape=True, weight=0.3),
     Operation("//", elementwise(INTEGERS), _division("//"), lambda data, attrs, place: _integers(_quotient)(*data), operands(2, INTEGERS)),
@@ -301,9 +302,9 @@ OPERATIONS: tuple[Operation, ...] = (
         ("<", np.less), ("<=", np.less_equal), (">", np.greater), (">=", np.greater_equal), ("==", np.equal),
         ("!=", np.not_equal))),
     *FUNCTIONS,
-    Operation("tl.where", _where_types, template("tl.where({0}, {1}, {2})"), _choose, _propose_where, weight=2),
-    Operation("cast", lambda types, attrs: (types[0].with_kind(attrs["to"]),), template("{0}.to({kind})"), _cast, _propose_cast, weight=3,
-        tags=lambda types, attrs: (f"cast {types[0].kind_name} to {attrs['to']}",)),
+    Operation("tl.where", _where_types, template("tl.where({0}, {1}, {2})"), _choose, _propose_where, weight=3),
+    Operation("cast", lambda types, attrs: (types[0].with_kind(attrs["to"]),), template("{0}.to({kind})"), _cast, _propose_cast, weight=5,
+        tags=lambda types, attrs: (f"cast from {types[0].kind_name}", f"cast to {attrs['to']}")),
     Operation("bitcast", _bitcast_types, _bitcast_text, _bitcast, _propose_bitcast),
     Operation("literal", _literal_types, template("{0} {symbol} {literal}"), _literal, _propose_literal,
         tags=lambda types, attrs: (f"literal {attrs['symbol']}",)),

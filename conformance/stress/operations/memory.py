@@ -216,7 +216,7 @@ def _gather_tags(types: Types, attrs: Attrs) -> Sequence[str]:
 
 
 def _propose_argument(scope: Scope) -> Proposal:
-    kind = scope.draws.choose(("i32", "i64", "fp32"))
+    kind = scope.draws.choose([k for k in ("i32", "i64", "fp32") if k in scope.vocabulary])
     number: int | float = scope.draws.between(-16, 16)
     if kind == "i64":
         number = scope.draws.between(1, 1 << 20) << 20
