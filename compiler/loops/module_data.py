@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 
 
