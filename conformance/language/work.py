@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.rounding import ulp_distance
-from triton_porting_kit.conformance.language.types import Array, Kind
+from triton_porting_kit.conformance.comparison import Comparison, of_wrong
+from triton_porting_kit.conformance.rounding import ulp_distance
+from triton_porting_kit.conformance.types import Array, Kind
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class Result:
     """Where there is a result to compare; elsewhere anything may be."""
     initial: Array | None = None
     """The elements before the launch; by default a pattern that is unlikely to be right."""
-    ulp: float = 0.0
-    """Units in the last place of `kind` that the result may be off."""
+    ulp: float | Array = 0.0
+    """Units in the last place of `kind` that the result may be off; one number, or one per element."""
     allowed: Array | None = None
     """Absolute error that is allowed, per element."""
     accept: Callable[[Array], Array] | None = None
@@ -35,25 +36,27 @@ class Result:
     any_zero: bool = False
     """Whether a zero may have either sign."""
 
-    def mismatch(self, actual: Array) -> str:
-        """Empty where `actual` is right, else a sentence about the first element that is not."""
+    def compare(self, actual: Array) -> Comparison:
+        """How what was found compares with what should be there."""
         if self.accept is not None:
-            wrong = ~np.asarray(self.accept(actual))
-        elif self.ulp:
+            expected, wrong, rule = None, ~np.asarray(self.accept(actual)), "a property that is checked"
+        elif np.any(self.ulp):
+            expected, rule = self.values, f"within {float(np.max(self.ulp)):g} ulp"
             wrong = ulp_distance(actual, self.values, self.kind) > self.ulp
         elif self.allowed is not None:
+            expected, rule = self.values, f"within {float(np.max(self.allowed)):.3g}"
             wrong = ~(np.abs(actual.astype(np.float64) - self.values) <= self.allowed)
         else:
-            wrong = _different(actual, np.asarray(self.values).astype(actual.dtype), self.any_zero)
+            expected, rule = np.asarray(self.values).astype(actual.dtype), "identical"
+            wrong = _different(actual, expected, self.any_zero)
         if self.defined is not None:
             wrong = wrong & self.defined
-        wrong = np.broadcast_to(wrong, actual.shape)
-        if not wrong.any():
-            return ""
-        index = tuple(int(i) for i in np.argwhere(wrong)[0])
-        where = ", ".join(map(str, index))
-        expected = "" if self.accept is not None else f", not {self.values[index]!r}"
-        return f"{int(wrong.sum())} of {wrong.size} differ; element [{where}] is {actual[index]!r}{expected}"
+        kind = self.kind if np.any(self.ulp) or self.allowed is not None else None
+        return of_wrong(wrong, actual, expected, rule, kind=kind, considered=self.defined)
+
+    def mismatch(self, actual: Array) -> str:
+        """Empty where `actual` is right, else a sentence about the first element that is not."""
+        return self.compare(actual).message
 
 
 def _different(actual: Array, expected: Array, any_zero: bool) -> Array:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conformance_helpers import memory
 
 from triton_porting_kit.conformance.language import running
-from triton_porting_kit.conformance.language.rounding import from_float64, on_grid, ulp_distance
 from triton_porting_kit.conformance.language.shapes import tile
 from triton_porting_kit.conformance.language.table import Case, Op
-from triton_porting_kit.conformance.language.types import (
+from triton_porting_kit.conformance.language.work import Result, Work
+from triton_porting_kit.conformance.rounding import from_float64, on_grid, ulp_distance
+from triton_porting_kit.conformance.types import (
     KINDS,
     MINIFLOATS,
     Kind,
@@ -17,7 +19,6 @@ from triton_porting_kit.conformance.language.types import (
     from_bits,
     to_bits,
 )
-from triton_porting_kit.conformance.language.work import Result, Work
 from triton_porting_kit.driver.dtypes import as_dtype, decode
 
 I32 = KINDS["i32"]
@@ -32,7 +33,7 @@ def work(place: str = "O + i", more: int = 0) -> Work:
 
 
 def test_right_result_passes() -> None:
-    running.launch(work(), running.active_device())
+    running.launch(work(), memory())
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_right_result_passes() -> None:
 )
 def test_wrong_kernel_is_caught(wrong: Work, message: str) -> None:
     with pytest.raises(running.WrongResult, match=message):
-        running.launch(wrong, running.active_device())
+        running.launch(wrong, memory())
 
 
 def test_cases_of_a_batch_are_told_apart() -> None:
@@ -59,7 +60,7 @@ def test_cases_of_a_batch_are_told_apart() -> None:
     shapes = tuple(type(tile(16))(name, (16,)) for name in works)
     op = Op("three", "Section", "x", build, ("i32",), shapes)
     for names in (("right", "wrong"), ("right", "wrong", "broken")):
-        found = running.run(Case(op, I32, shape) for shape in shapes if shape.name in names)
+        found = running.run((Case(op, I32, shape) for shape in shapes if shape.name in names), memory())
         assert found["three-i32-right"] is None
         assert isinstance(found["three-i32-wrong"], running.WrongResult)
     assert "nothing" in str(found["three-i32-broken"])

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import pytest
 import triton
+from conformance_helpers import memory
 
 from triton_porting_kit.conformance import language
 from triton_porting_kit.conformance.language import Case, running
@@ -45,7 +46,7 @@ def parameters(cases: Iterable[Case]) -> list[object]:
 
 @functools.cache
 def outcomes(batch: str) -> dict[str, Exception | None]:
-    return running.run(BATCHES[batch])
+    return running.run(BATCHES[batch], memory())
 
 
 @pytest.mark.parametrize("case", parameters(CASES))
@@ -60,4 +61,4 @@ if compat.release() == compat.TRIED[-1]:  # older front ends refuse less, and ot
     @pytest.mark.parametrize("case", language.refusals(compat.TRIED[-1]), ids=lambda case: case.id)
     def test_front_end_refuses(case: Case) -> None:
         with pytest.raises(triton.compiler.errors.CompilationError):
-            running.launch(case.refused_work(), running.active_device())
+            running.launch(case.refused_work(), memory())

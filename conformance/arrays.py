@@ -1,0 +1,98 @@
+"""`GuardedArray`: an argument of kernels, between guard zones that no kernel may touch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from triton_porting_kit.conformance.memory import MemoryAccess
+from triton_porting_kit.conformance.types import KINDS, Array, Kind, from_bits, to_bits
+
+GUARD = 128
+"""Bytes in front of and behind every array; a multiple of the alignment that kernels are specialised for."""
+FILL = 0xA5
+"""What guard zones, and arrays without content, are filled with."""
+
+KIND_OF = {kind.device: kind for kind in KINDS.values()}
+"""Element types by the names that devices and torch have for them: ``float32``, ``bool``, …"""
+
+
+class WrongResult(AssertionError):
+    """A kernel ran, and memory is not what it should be."""
+
+
+class OutOfBounds(WrongResult):
+    """A kernel wrote where it has nothing to write."""
+
+
+class GuardedArray:
+    """A contiguous array in device memory. Triton takes it as an argument; so do the kit's own kernels."""
+
+    def __init__(self, memory: MemoryAccess, kind: Kind, shape: Sequence[int]) -> None:
+        """Every byte is `FILL` (in an ``i1``, 1) at first."""
+        self.device, self.kind, self.shape = memory, kind, tuple(shape)
+        self.dtype = kind.device
+        size = math.prod(self.shape) * kind.storage.itemsize
+        self._content = np.full(size, FILL if kind.bits > 1 else 1, np.uint8)
+        self._block = memory.allocate(size + 2 * GUARD)
+        self._upload()
+
+    @classmethod
+    def empty(cls, shape: Sequence[int], dtype: str, device: MemoryAccess) -> GuardedArray:
+        """Without content, of a type by its plain name."""
+        return cls(device, KIND_OF[dtype], shape)
+
+    @classmethod
+    def of(cls, memory: MemoryAccess, kind: Kind, values: Array) -> GuardedArray:
+        """With `values` of the type."""
+        array = cls(memory, kind, np.shape(values))
+        array.write(values)
+        return array
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """In elements."""
+        return tuple(math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
+
+    def stride(self, axis: int | None = None) -> Any:
+        """In elements; of one axis, or all."""
+        return self.strides if axis is None else self.strides[axis]
+
+    def data_ptr(self) -> int:
+        return self._block.address + GUARD
+
+    def write(self, values: Array) -> None:
+        """Set all elements."""
+        self._content = np.ascontiguousarray(to_bits(values, self.kind)).reshape(-1).view(np.uint8)
+        self._upload()
+
+    def is_unchanged(self) -> bool:
+        """Whether every byte is as the host wrote it."""
+        return np.array_equal(self._block.read()[GUARD:-GUARD], self._content)
+
+    def read(self) -> Array:
+        """The elements. Raises `OutOfBounds` where a guard zone changed."""
+        raw = self._block.read()
+        self._check_guards(raw)
+        content = raw[GUARD:-GUARD]
+        if self.kind.bits == 1 and (content > 1).any():
+            raise WrongResult("a stored i1 is neither 0 nor 1")
+        return from_bits(content.copy().view(self.kind.storage), self.kind).reshape(self.shape)
+
+    def check_guards(self) -> None:
+        """Raises `OutOfBounds` where a guard zone changed."""
+        self._check_guards(self._block.read())
+
+    def _check_guards(self, raw: Array) -> None:
+        fences = np.concatenate([raw[:GUARD], raw[-GUARD:]])
+        if (fences != FILL).any():
+            at = int(np.flatnonzero(fences != FILL)[0])
+            place = f"{GUARD - at} bytes before" if at < GUARD else f"{at - GUARD} bytes behind the end of"
+            raise OutOfBounds(f"something was written {place} an array of {self.kind} {self.shape}")
+
+    def _upload(self) -> None:
+        fence = np.full(GUARD, FILL, np.uint8)
+        self._block.write(np.concatenate([fence, self._content, fence]))

@@ -1,0 +1,35 @@
+"""All checks of the suite, level by level."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+
+from triton_porting_kit.conformance.check import Check
+from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.errors import PortingKitError
+
+MODULES: dict[str, tuple[str, ...]] = {
+    "registration": (),
+    "runtime": (),
+    "language": ("language.checks",),
+    "kernels": (),
+    "stress": (),
+}
+"""By level, the modules (of this package) whose `CHECKS` it consists of."""
+
+
+class CatalogueError(PortingKitError):
+    """Two checks have one name: a defect of the suite."""
+
+
+def checks(levels: Sequence[str] = tuple(LEVELS)) -> Iterator[Check]:
+    """The checks of some levels, in order, for the release of Triton that is installed."""
+    seen: set[str] = set()
+    for level in levels:
+        for module in MODULES[level]:
+            for check in importlib.import_module(f"{__package__}.{module}").CHECKS:
+                if check.name in seen:
+                    raise CatalogueError(f"there are two checks named {check.name}")
+                seen.add(check.name)
+                yield check

@@ -1,0 +1,103 @@
+"""A driver that launches nothing: kernels are compiled for a target whose device is not here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from triton.backends.compiler import GPUTarget
+from triton.backends.driver import DriverBase
+from triton.runtime import driver as runtime_driver
+
+from triton_porting_kit.errors import PortingKitError
+
+
+class TargetError(PortingKitError):
+    """A target is not ``BACKEND:ARCH:WARP``."""
+
+
+def parse_target(text: str) -> GPUTarget:
+    """``hip:gfx942:64`` as Triton's target. An architecture of digits is a number, as CUDA's are."""
+    parts = text.split(":")
+    if len(parts) != 3 or not all(parts) or not parts[2].isdigit():
+        raise TargetError(
+            f"target {text!r} is not BACKEND:ARCH:WARP, for example hip:gfx942:64 or cuda:90:32"
+        )
+    name, arch, warp = parts
+    return GPUTarget(name, int(arch) if arch.isdigit() else arch, int(warp))
+
+
+@dataclass(frozen=True)
+class Binary:
+    """What the compiler made of a kernel."""
+
+    name: str
+    content: bytes
+
+
+class _Utils:
+    """What Triton asks a driver's module loader, answered without a device. A function's handle is an index."""
+
+    def __init__(self) -> None:
+        self.binaries: list[Binary] = []
+
+    def load_binary(
+        self, name: str, kernel: bytes, shared: int, device: int
+    ) -> tuple[int, int, int, int, int]:
+        self.binaries.append(Binary(name, kernel))
+        return 1, len(self.binaries) - 1, 0, 0, 1 << 20
+
+    def unload_module(self, module: int) -> None:
+        pass
+
+    def get_device_properties(self, device: int) -> dict[str, Any]:
+        return {"max_shared_mem": 1 << 30, "multiprocessor_count": 1, "warpSize": 32, "max_num_regs": 1 << 16}
+
+
+class CompileOnlyDriver(DriverBase):  # type: ignore[misc]
+    """Stands in for the driver of a target. `launched` holds the binary of each launch since it was emptied."""
+
+    def __init__(self, target: GPUTarget) -> None:
+        self._target = target
+        self.utils = _Utils()
+        self.launched: list[Binary] = []
+
+    @classmethod
+    def install(cls, target: GPUTarget) -> CompileOnlyDriver:
+        """Make one the active driver of this process."""
+        made = cls(target)
+        runtime_driver.set_active(made)
+        return made
+
+    @classmethod
+    def is_active(cls) -> bool:
+        return False  # never found by registration
+
+    def launcher_cls(self, source: Any, metadata: Any) -> Any:
+        """A launcher that only notes which binary it would have launched."""
+
+        def launch(gx: int, gy: int, gz: int, stream: int, function: int, *args: Any) -> None:
+            self.launched.append(self.utils.binaries[function])
+
+        return launch
+
+    def get_current_target(self) -> GPUTarget:
+        return self._target
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        pass
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        return 0
+
+    def get_active_torch_device(self) -> Any:
+        raise NotImplementedError("kernels are compiled only")
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        return ty
+
+    def get_benchmarker(self) -> Any:
+        return lambda call, **options: (call(), 0.0)[1]

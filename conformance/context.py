@@ -1,0 +1,157 @@
+"""`Context`: what the body of a check works with, and where it leaves its evidence."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from triton_porting_kit.conformance.arrays import GuardedArray, OutOfBounds
+from triton_porting_kit.conformance.check import Check
+from triton_porting_kit.conformance.comparison import Comparison
+from triton_porting_kit.conformance.memory import MemoryAccess
+from triton_porting_kit.conformance.stages import OUT_OF_BOUNDS, of_exception
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
+
+
+class Failed(Exception):
+    """Raised by a context once the evidence says that the check has failed; its body should let it pass."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """What all checks of a worker share."""
+
+    backend: str
+    """Name of the backend's entry point."""
+    memory: MemoryAccess
+    seed: int = 0
+    capabilities: Any = None
+    """The profile's `Capabilities`; None where nothing is declared."""
+    scratch: str = ""
+    """A private folder for files that checks make."""
+
+    def seed_of(self, check: Check) -> int:
+        """The check's own seed: the same whatever else is run."""
+        return zlib.crc32(f"{self.seed}:{check.name}".encode())
+
+
+@dataclass
+class Context:
+    """One run of one check."""
+
+    session: Session
+    check: Check
+    evidence: list[dict[str, Any]] = field(default_factory=list)
+    _arrays: list[GuardedArray] = field(default_factory=list)
+
+    # --- what there is -------------------------------------------------------------------------------
+
+    @property
+    def memory(self) -> MemoryAccess:
+        return self.session.memory
+
+    @property
+    def device(self) -> Any:
+        """The kit's `Device`, for checks that declare `kit_device`."""
+        return self.session.memory.kit_device
+
+    @property
+    def runs(self) -> bool:
+        """Whether kernels run; else they are compiled, and nothing is compared."""
+        return self.session.memory.runs
+
+    @property
+    def seed(self) -> int:
+        return self.session.seed_of(self.check)
+
+    @cached_property
+    def random(self) -> np.random.Generator:
+        """The source of all that is random in the check."""
+        return np.random.default_rng(self.seed)
+
+    @property
+    def driver(self) -> Any:
+        """Triton's active driver."""
+        from triton.runtime import driver
+
+        return driver.active
+
+    # --- arrays --------------------------------------------------------------------------------------
+
+    def array(self, values: Array, kind: Kind | str) -> GuardedArray:
+        """An array on the device with values of a type (or its name, as in `KINDS`). Its guard zones are looked at
+        when the check is over."""
+        return self._keep(GuardedArray.of(self.memory, _kind(kind), values))
+
+    def empty(self, shape: Sequence[int], kind: Kind | str) -> GuardedArray:
+        """An array on the device that is filled with a pattern that is unlikely to be right."""
+        return self._keep(GuardedArray(self.memory, _kind(kind), shape))
+
+    def _keep(self, array: GuardedArray) -> GuardedArray:
+        self._arrays.append(array)
+        return array
+
+    def read(self, array: GuardedArray) -> Array:
+        """The elements of an array, after all work in flight."""
+        self.memory.synchronize()
+        return array.read()
+
+    # --- evidence ------------------------------------------------------------------------------------
+
+    def compare(self, what: str, comparison: Comparison) -> None:
+        """Record a comparison. Raises `Failed` if an element is wrong. Nothing where kernels do not run."""
+        if self.runs:
+            self._record(comparison.evidence(what), not comparison.differ)
+
+    def expect(self, condition: bool, what: str, message: str = "", *, stage: str = "wrong result") -> None:
+        """Record that something holds, or not, and what was found instead. Raises `Failed` if not."""
+        item: dict[str, Any] = {"kind": "expectation", "what": what, "holds": bool(condition)}
+        if not condition:
+            item |= {"message": message, "stage": stage}
+        self._record(item, bool(condition))
+
+    def refuses(
+        self, what: str, call: Callable[[], Any], types: type[BaseException] | tuple[type[BaseException], ...]
+    ) -> BaseException | None:
+        """Expect `call()` to raise one of `types`; returns the exception."""
+        wanted = types if isinstance(types, tuple) else (types,)
+        names = " or ".join(kind.__name__ for kind in wanted)
+        try:
+            result = call()
+        except wanted as error:
+            self.expect(True, f"{what} raises {names}")
+            return error
+        except Exception as error:
+            found = f"{type(error).__name__}: {error}"
+            self.expect(
+                False, f"{what} raises {names}", f"it raised {found[:500]}", stage=of_exception(error)
+            )
+        else:
+            self.expect(False, f"{what} raises {names}", f"it returned {result!r:.200}")
+        return None
+
+    def _record(self, item: dict[str, Any], holds: bool) -> None:
+        self.evidence.append(item)
+        if not holds:
+            raise Failed(item.get("message") or item["what"])
+
+    def check_guards(self) -> None:
+        """Look at the guard zones of all arrays of the check."""
+        if not self.runs:
+            return
+        for array in self._arrays:
+            try:
+                array.check_guards()
+            except OutOfBounds as error:
+                self.expect(False, "nothing is written outside of arrays", str(error), stage=OUT_OF_BOUNDS)
+        if self._arrays:
+            self.expect(True, f"the guard zones of {len(self._arrays)} arrays are untouched")
+
+
+def _kind(kind: Kind | str) -> Kind:
+    return KINDS[kind] if isinstance(kind, str) else kind

@@ -1,0 +1,79 @@
+"""The level `language`: every case of the table of operations is a check."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from triton_porting_kit.conformance.arrays import GuardedArray
+from triton_porting_kit.conformance.check import Check
+from triton_porting_kit.conformance.context import Context
+from triton_porting_kit.conformance.language import cases, running
+from triton_porting_kit.conformance.language.shapes import DENORMALS
+from triton_porting_kit.conformance.language.table import Case
+from triton_porting_kit.conformance.language.work import Work
+from triton_porting_kit.conformance.types import KINDS
+from triton_porting_kit.toolchain import compat
+
+FEATURES_OF = {
+    "atomics": "atomics",
+    "dots": "dot",
+    "scaled": "dot_scaled",
+    "descriptors": "descriptors",
+    "libdevice": "libdevice",
+}
+"""What a chip needs for all operations of a module of the table."""
+
+
+@dataclass(frozen=True)
+class CaseBody:
+    """The body of a check: a case of the table."""
+
+    case: Case
+
+    def __call__(self, context: Context) -> None:
+        work = self.case.work()
+        judge(work, running.start(work, context.memory), context)
+
+
+def judge(work: Work, arrays: list[GuardedArray], context: Context) -> None:
+    """Compare what a launch has left in memory with what should be there."""
+    if not context.runs:
+        return
+    context.memory.synchronize()
+    for what, comparison in running.comparisons(work, arrays):
+        if comparison.elements:
+            context.compare(what, comparison)
+        else:
+            context.expect(True, f"{what}: the kernel ended; none of its elements is defined")
+
+
+def needs(case: Case) -> frozenset[str]:
+    """The capabilities of a chip that a case is about."""
+    found = {f"type:{case.kind}"}
+    module = case.op.build.__module__.rpartition(".")[2]
+    if module in FEATURES_OF:
+        found.add(f"feature:{FEATURES_OF[module]}")
+    if module == "atomics":
+        found.add(f"atomic:{case.kind}")
+    if case.shape == DENORMALS:
+        found.add("feature:denormals")
+    found |= {f"type:{name}" for name in case.op.name.split("_")[1:] if name in KINDS}
+    return frozenset(found)
+
+
+def _checks() -> Iterator[Check]:
+    for case in cases(compat.release()):
+        yield Check(
+            f"language/{case.op.section.lower().replace(' ', '-')}/{case.id}",
+            f"`{case.op.form}` on {case.kind}, {case.shape}: {case.op.tolerance.reason}",
+            CaseBody(case),
+            needs=needs(case),
+            elements=math.prod(case.shape.block),
+            batch=f"language/{case.batch}",
+            compiles=True,
+        )
+
+
+CHECKS = tuple(_checks())

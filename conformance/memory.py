@@ -1,0 +1,168 @@
+"""How the suite reaches device memory: through the kit's `Device`, through torch, or (nothing runs) not at all."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from triton_porting_kit.driver import DeviceArray
+
+Bytes = NDArray[np.uint8]
+
+
+class Block(ABC):
+    """Bytes of device memory, freed with this object."""
+
+    address: int
+    size: int
+
+    @abstractmethod
+    def write(self, content: Bytes) -> None:
+        """Fill the whole block."""
+
+    @abstractmethod
+    def read(self) -> Bytes:
+        """The whole block, after all work in flight."""
+
+
+class MemoryAccess(ABC):
+    """Where the arguments of kernels live."""
+
+    kit_device: Any = None
+    """The kit's `Device`, where the backend is made with one."""
+    runs: bool = True
+    """Whether kernels really run."""
+
+    @abstractmethod
+    def allocate(self, size: int) -> Block:
+        """A block of `size` bytes, aligned to 64 at least; its content is undefined."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait for all work in flight, and raise what it failed with."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Properties of the device, for the report."""
+
+    def reset(self) -> None:
+        """Bring the device back to its first state. Where that cannot be done, wait for what is in flight."""
+        self.synchronize()
+
+
+# --- the kit's devices -------------------------------------------------------------------------------
+
+
+class _KitBlock(Block):
+    def __init__(self, device: Any, size: int) -> None:
+        self._array = DeviceArray.empty(max(size, 1), "uint8", device)
+        self.address, self.size = self._array.data_ptr(), size
+
+    def write(self, content: Bytes) -> None:
+        self._array.device.memcpy_htod(self.address, np.ascontiguousarray(content))
+
+    def read(self) -> Bytes:
+        content: Bytes = np.empty(self.size, np.uint8)
+        self._array.device.synchronize()
+        self._array.device.memcpy_dtoh(content, self.address)
+        self._array.device.synchronize()
+        return content
+
+
+class KitMemory(MemoryAccess):
+    """Memory of a `triton_porting_kit.driver.Device`."""
+
+    def __init__(self, device: Any) -> None:
+        self.kit_device = device
+
+    def allocate(self, size: int) -> Block:
+        return _KitBlock(self.kit_device, size)
+
+    def synchronize(self) -> None:
+        self.kit_device.synchronize()
+
+    def describe(self) -> dict[str, Any]:
+        properties = self.kit_device.properties()
+        names = ("name", "arch", "memory_bytes", "core_count", "max_scratch_bytes", "warp_size")
+        return {"memory": "kit", **{name: getattr(properties, name) for name in names}}
+
+    def reset(self) -> None:
+        self.kit_device.reset()
+
+
+# --- torch -------------------------------------------------------------------------------------------
+
+
+class _TorchBlock(Block):
+    def __init__(self, torch: Any, device: str, size: int) -> None:
+        self._torch = torch
+        self._tensor = torch.empty(size, dtype=torch.uint8, device=device)
+        self.address, self.size = self._tensor.data_ptr(), size
+
+    def write(self, content: Bytes) -> None:
+        self._tensor.copy_(self._torch.from_numpy(np.ascontiguousarray(content)))
+
+    def read(self) -> Bytes:
+        return np.asarray(self._tensor.cpu().numpy())
+
+
+class TorchMemory(MemoryAccess):
+    """Memory of a torch device such as ``cuda``; for backends that live on torch."""
+
+    def __init__(self, device: str) -> None:
+        import torch
+
+        self._torch, self._device = torch, device
+
+    def allocate(self, size: int) -> Block:
+        return _TorchBlock(self._torch, self._device, size)
+
+    def synchronize(self) -> None:
+        if self._device != "cpu":
+            self._torch.accelerator.synchronize()
+
+    def describe(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"memory": f"torch:{self._device}", "torch": self._torch.__version__}
+        if self._device.startswith("cuda"):
+            properties = self._torch.cuda.get_device_properties(self._device)
+            found |= {
+                "name": properties.name,
+                "memory_bytes": properties.total_memory,
+                "core_count": properties.multi_processor_count,
+            }
+        return found
+
+
+# --- nothing runs ------------------------------------------------------------------------------------
+
+
+class _HostBlock(Block):
+    def __init__(self, size: int) -> None:
+        self._content: Bytes = np.zeros(size + 64, np.uint8)
+        start = -self._content.ctypes.data % 64
+        self._view = self._content[start : start + size]
+        self.address, self.size = self._view.ctypes.data, size
+
+    def write(self, content: Bytes) -> None:
+        self._view[:] = content
+
+    def read(self) -> Bytes:
+        return self._view.copy()
+
+
+class HostMemory(MemoryAccess):
+    """Host memory behind kernels that are compiled but not run."""
+
+    runs = False
+
+    def allocate(self, size: int) -> Block:
+        return _HostBlock(size)
+
+    def synchronize(self) -> None:
+        pass
+
+    def describe(self) -> dict[str, Any]:
+        return {"memory": "none: kernels are compiled only"}

@@ -1,0 +1,200 @@
+"""`Profile`: what a vendor declares about their backend, in ``conformance.toml``."""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib.util
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from triton_porting_kit.conformance.check import Check
+from triton_porting_kit.conformance.record import Listing
+from triton_porting_kit.errors import PortingKitError
+
+FILE_NAME = "conformance.toml"
+LISTS = ("unsupported", "expected_failures", "waivers")
+
+
+class ProfileError(PortingKitError):
+    """A profile cannot be read, or says something that the suite cannot take."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What the chip can do. A list that is None limits nothing."""
+
+    types: tuple[str, ...] | None = None
+    """Element types, as `triton_porting_kit.conformance.types.KINDS` names them."""
+    atomics: tuple[str, ...] | None = None
+    """Element types of atomic operations."""
+    features: tuple[str, ...] | None = None
+    """Features that some chips lack; `FEATURES` has them all."""
+    maximum_tile: int | None = None
+    """Elements of the largest tile."""
+
+    def lacks(self, check: Check) -> str:
+        """What a check needs that the chip lacks, for people; empty if nothing."""
+        for need in sorted(check.needs):
+            kind, _, name = need.partition(":")
+            have = {"type": self.types, "atomic": self.atomics, "feature": self.features}[kind]
+            if have is not None and name not in have:
+                return f"{kind} {name}"
+        if self.maximum_tile is not None and check.elements > self.maximum_tile:
+            return f"tiles of {check.elements} elements (its largest has {self.maximum_tile})"
+        return ""
+
+
+FEATURES = {
+    "denormals": "denormal operands and results of mathematical functions",
+    "dot": "tl.dot",
+    "dot_scaled": "tl.dot_scaled",
+    "descriptors": "tensor descriptors",
+    "libdevice": "functions of libdevice",
+    "print": "device_print",
+    "assert": "device_assert",
+    "streams": "streams beside the default one",
+    "events": "events",
+    "atomics": "atomic operations",
+    "map_elementwise": "map_elementwise",
+    "noinline": "functions that are called, not inlined",
+}
+"""Features that a profile may name, and what they are."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A vendor's declaration. The empty one claims everything."""
+
+    source: str = ""
+    """The file, for the report; empty: there is none."""
+    memory: str = ""
+    """``kit``, or ``torch:`` and a device string; empty: the kit's if the driver has it, else torch's."""
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    entries: tuple[Listing, ...] = ()
+
+    def listing(self, check: Check) -> Listing | None:
+        """The entry that names a check: a capability that is not claimed, or the first of its lists."""
+        lacking = self.capabilities.lacks(check)
+        if lacking:
+            return Listing("unsupported", "capabilities", f"the profile does not claim {lacking}")
+        for entry in self.entries:
+            if fnmatch.fnmatchcase(check.name, entry.pattern):
+                return entry
+        return None
+
+    def verify_patterns(self, checks: Iterable[Check]) -> None:
+        """Raises `ProfileError` for a pattern that matches no check: a declaration must be about something."""
+        names = [check.name for check in checks]
+        idle = [e for e in self.entries if not fnmatch.filter(names, e.pattern)]
+        if idle:
+            shown = ", ".join(f"{e.pattern!r} in [[{e.list}]]" for e in idle)
+            raise ProfileError(
+                f"{self.source}: {shown} matches no check; `tpk conform --list` shows their names. "
+                "Remove it, or mend its spelling"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """For the report."""
+        return {
+            "source": self.source,
+            "memory": self.memory,
+            "capabilities": {
+                "types": self.capabilities.types,
+                "atomics": self.capabilities.atomics,
+                "features": self.capabilities.features,
+                "maximum_tile": self.capabilities.maximum_tile,
+            },
+            **{
+                name: [
+                    {"pattern": e.pattern, "reason": e.reason, "link": e.link}
+                    for e in self.entries
+                    if e.list == name
+                ]
+                for name in LISTS
+            },
+        }
+
+
+def load(path: Path) -> Profile:
+    """Read a profile. Raises `ProfileError` with the key that is wrong and what may stand there."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ProfileError(f"{path} cannot be read: {error.strerror}; name another with --profile") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ProfileError(f"{path} is not TOML: {error}") from error
+    _known(path, "", data, ("memory", "capabilities", *LISTS))
+    memory = data.get("memory", "")
+    if not isinstance(memory, str) or (memory and memory != "kit" and not memory.startswith("torch:")):
+        raise ProfileError(f'{path}: memory is {memory!r}; it may be "kit" or "torch:" and a device string')
+    return Profile(str(path), memory, _capabilities(path, data.get("capabilities", {})), _entries(path, data))
+
+
+def find(backend: str) -> Path | None:
+    """The profile beside a backend's package, or the one that the suite has for it; None where there is neither.
+
+    The package is found by Triton's registration, without importing it again.
+    """
+    from triton.backends import backends
+
+    if backend in backends:
+        package = backends[backend].compiler.__module__.rpartition(".")[0]
+        spec = importlib.util.find_spec(package) if package else None
+        for folder in (spec.submodule_search_locations or []) if spec else []:
+            if (path := Path(folder) / FILE_NAME).is_file():
+                return path
+    own = Path(__file__).parent / "profiles" / f"{backend}.toml"
+    return own if own.is_file() else None
+
+
+def _entries(path: Path, data: Mapping[str, Any]) -> tuple[Listing, ...]:
+    entries = []
+    for name in LISTS:
+        items = data.get(name, [])
+        if not isinstance(items, list):
+            raise ProfileError(f"{path}: {name} is a list of tables: write [[{name}]]")
+        for item in items:
+            _known(path, f"[[{name}]] ", item, ("pattern", "reason", "link"))
+            for key in ("pattern", "reason"):
+                if not isinstance(item.get(key), str) or not item[key].strip():
+                    raise ProfileError(f"{path}: an entry of [[{name}]] has no {key}: {item}")
+            entries.append(Listing(name, item["pattern"], item["reason"], str(item.get("link", ""))))
+    return tuple(entries)
+
+
+def _capabilities(path: Path, data: Mapping[str, Any]) -> Capabilities:
+    from triton_porting_kit.conformance.types import KINDS
+
+    _known(path, "[capabilities] ", data, ("types", "atomics", "features", "maximum_tile"))
+    tile = data.get("maximum_tile")
+    if tile is not None and (not isinstance(tile, int) or isinstance(tile, bool) or tile < 1):
+        raise ProfileError(f"{path}: [capabilities] maximum_tile is {tile!r}; it is a number of elements")
+    return Capabilities(
+        _names(path, data, "types", KINDS),
+        _names(path, data, "atomics", KINDS),
+        _names(path, data, "features", FEATURES),
+        tile,
+    )
+
+
+def _names(path: Path, data: Mapping[str, Any], key: str, known: Iterable[str]) -> tuple[str, ...] | None:
+    if key not in data:
+        return None
+    names = data[key]
+    if not isinstance(names, list):
+        raise ProfileError(f"{path}: [capabilities] {key} is {names!r}; it is a list of names")
+    for name in names:
+        if name not in known:
+            raise ProfileError(f"{path}: [capabilities] {key} has {name!r}; there are {', '.join(known)}")
+    return tuple(names)
+
+
+def _known(path: Path, where: str, data: Any, keys: Sequence[str]) -> None:
+    if not isinstance(data, Mapping):
+        raise ProfileError(f"{path}: {where or 'the file '}is {data!r}, and should be a table")
+    for key in data:
+        if key not in keys:
+            raise ProfileError(f"{path}: {where}{key} means nothing here; there are {', '.join(keys)}")

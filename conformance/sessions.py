@@ -1,0 +1,106 @@
+"""Opening a session: choosing the backend, and finding out how its memory is reached."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from triton_porting_kit.conformance.context import Session
+from triton_porting_kit.conformance.memory import Block, HostMemory, KitMemory, MemoryAccess, TorchMemory
+from triton_porting_kit.conformance.profile import Profile
+from triton_porting_kit.errors import PortingKitError
+
+
+class BackendNotFound(PortingKitError):
+    """The backend that is to be judged is not registered, not active, or has no memory that can be reached."""
+
+
+def open_session(
+    backend: str, profile: Profile, *, seed: int = 0, target: str = "", scratch: str = ""
+) -> Session:
+    """Choose `backend` for this process and make a session.
+
+    `target`: ``BACKEND:ARCH:WARP`` to compile for, without a device. Raises `BackendNotFound`.
+    """
+    os.environ["TRITON_DEFAULT_BACKEND"] = backend
+    _check_registered(backend)
+    if target:
+        from triton_porting_kit.conformance.compile_only import CompileOnlyDriver, parse_target
+
+        CompileOnlyDriver.install(parse_target(target))
+        memory: MemoryAccess = HostMemory()
+    else:
+        memory = _memory(backend, _active_driver(backend), profile.memory)
+    _lend_memory(memory)
+    return Session(backend, memory, seed, profile.capabilities, scratch)
+
+
+class _Lent:
+    """Memory that a kernel asks for at its launch, as for descriptors that it makes."""
+
+    def __init__(self, block: Block, alignment: int) -> None:
+        self._block = block
+        self._start = block.address + -block.address % alignment
+
+    def data_ptr(self) -> int:
+        return self._start
+
+
+def _lend_memory(memory: MemoryAccess) -> None:
+    """Let kernels that need device memory of their own have it, as users do who call `triton.set_allocator`."""
+    import triton
+
+    def allocate(size: int, alignment: int, stream: int | None) -> _Lent:
+        return _Lent(memory.allocate(size + alignment), alignment)
+
+    triton.set_allocator(allocate)
+
+
+def _check_registered(backend: str) -> None:
+    from triton.backends import backends
+
+    if backend not in backends:
+        raise BackendNotFound(
+            f"Triton knows no backend {backend!r}; registered are {', '.join(sorted(backends)) or 'none'}. Install the "
+            "package that registers it under the entry point group triton.backends; `tpk doctor` shows more"
+        )
+
+
+def _active_driver(backend: str) -> Any:
+    from triton.backends import backends
+    from triton.runtime import driver
+
+    try:
+        active = driver.active
+        active.get_current_target()
+    except Exception as error:
+        raise BackendNotFound(
+            f"backend {backend!r} is registered, but Triton cannot activate it ({type(error).__name__}: {error}). Is "
+            "its device there? To compile without one, name --compile-only and a --target"
+        ) from error
+    chosen = backends[backend].driver
+    if not isinstance(active, chosen):
+        raise BackendNotFound(
+            f"Triton activated {type(active).__module__}.{type(active).__qualname__}, not backend {backend!r}: "
+            "releases before 3.7 do not read TRITON_DEFAULT_BACKEND, and there every other driver must be inactive"
+        )
+    return active
+
+
+def _memory(backend: str, driver: Any, wanted: str) -> MemoryAccess:
+    if wanted.startswith("torch:"):
+        return TorchMemory(wanted.removeprefix("torch:"))
+    device = getattr(driver, "device", None)
+    if device is not None and hasattr(device, "memalloc"):
+        return KitMemory(device)
+    if wanted == "kit":
+        raise BackendNotFound(
+            f'the profile says memory = "kit", but the driver of backend {backend!r} has no kit device as `.device`'
+        )
+    try:
+        return TorchMemory(str(driver.get_active_torch_device()))
+    except Exception as error:
+        raise BackendNotFound(
+            f"memory of backend {backend!r} cannot be reached: its driver has no kit device as `.device`, and torch's "
+            f'cannot be used ({error}). Say in {"conformance.toml"} how: memory = "torch:DEVICE"'
+        ) from error

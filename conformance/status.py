@@ -1,0 +1,122 @@
+"""What a check ended in, and what a level's checks come to. Everything is computed from evidence, here only.
+
+An item of evidence is a plain dictionary that JSON can hold, of one of these kinds:
+
+- ``comparison``: `elements` were compared, `differ` of them were wrong. ``expectation``: `holds`, or does not.
+- ``compiled``: a kernel became a binary of `bytes`.
+- ``error``: an exception in a `stage`. ``process``: the worker process died (`signal` or `exit`), or was ended after
+  a check's limit (`timeout`, seconds), in a `stage`. ``harness``: the suite itself failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+Evidence = Mapping[str, Any]
+
+
+class Status(StrEnum):
+    """What a check ended in."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    CRASH = "crash"
+    TIMEOUT = "timeout"
+    HARNESS_ERROR = "harness error"
+    UNSUPPORTED = "unsupported"
+    EXPECTED_FAILURE = "expected failure"
+    UNEXPECTED_PASS = "unexpected pass"
+    WAIVED = "waived"
+
+
+BAD = frozenset({Status.FAIL, Status.CRASH, Status.TIMEOUT, Status.HARNESS_ERROR})
+"""What makes a run fail."""
+
+
+class Verdict(StrEnum):
+    """What a level's checks come to."""
+
+    PASS = "pass"
+    """Every mandatory check passed."""
+    CONDITIONAL = "pass with exceptions"
+    """Every mandatory check passed, or is declared unsupported and was refused cleanly, or is waived."""
+    FAIL = "fail"
+    INCOMPLETE = "incomplete"
+    """Nothing failed, but mandatory checks were not run."""
+    NOT_RUN = "not run"
+
+
+def outcome(evidence: Sequence[Evidence]) -> Status:
+    """Pass, fail, crash, timeout or harness error: what the evidence says, whatever was declared."""
+    kinds = {item["kind"] for item in evidence}
+    if "harness" in kinds:
+        return Status.HARNESS_ERROR
+    for item in evidence:
+        if item["kind"] == "process":
+            return Status.TIMEOUT if item.get("timeout") else Status.CRASH
+    if "error" in kinds or not all(map(holds, evidence)):
+        return Status.FAIL
+    proofs = {"comparison", "expectation", "compiled"}
+    return Status.PASS if kinds & proofs else Status.HARNESS_ERROR
+
+
+_REFUSALS = frozenset({"NotImplementedError", "OutOfResources"})
+"""Exceptions that say "not on this chip" wherever they come from: Python's own, and Triton's of what is on chip."""
+
+
+def holds(item: Evidence) -> bool:
+    """Whether an item of evidence speaks for the backend."""
+    match item["kind"]:
+        case "comparison":
+            return bool(item["differ"] == 0 and item["elements"] > 0)
+        case "expectation":
+            return item["holds"] is True
+        case "compiled":
+            return bool(item["bytes"] > 0)
+    return False
+
+
+def refused_cleanly(evidence: Sequence[Evidence]) -> bool:
+    """Whether a check ended in an exception that says no: in the compiler, or of a type that means it."""
+    errors = [item for item in evidence if item["kind"] == "error"]
+    others = [item for item in evidence if item["kind"] != "error"]
+    return (
+        bool(errors)
+        and all(item["stage"].startswith("compiled") or item["type"] in _REFUSALS for item in errors)
+        and all(map(holds, others))
+    )
+
+
+def declared(evidence: Sequence[Evidence], listing: str | None) -> Status:
+    """The status of a check, given its evidence and the list of the profile that names it.
+
+    `listing`: ``unsupported``, ``expected_failures``, ``waivers`` or None.
+    """
+    found = outcome(evidence)
+    if listing is None or found is Status.HARNESS_ERROR:
+        return found
+    if listing == "unsupported":
+        if found is Status.PASS:
+            return Status.UNEXPECTED_PASS
+        return Status.UNSUPPORTED if refused_cleanly(evidence) else found
+    if listing == "expected_failures":
+        return Status.UNEXPECTED_PASS if found is Status.PASS else Status.EXPECTED_FAILURE
+    return found if found is Status.PASS else Status.WAIVED
+
+
+def verdict(statuses: Mapping[str, Status], mandatory: Iterable[str]) -> Verdict:
+    """The verdict of a level from the statuses of its checks, by name, and the names that are mandatory."""
+    if not statuses:
+        return Verdict.NOT_RUN
+    names = list(mandatory)
+    found = [statuses[name] for name in names if name in statuses]
+    if any(status in BAD for status in statuses.values()) or Status.EXPECTED_FAILURE in found:
+        return Verdict.FAIL
+    if not names or len(found) < len(names):
+        return Verdict.INCOMPLETE
+    passed = {Status.PASS, Status.UNEXPECTED_PASS}
+    if not any(status in passed for status in found):
+        return Verdict.FAIL  # a backend that refuses everything has shown nothing
+    return Verdict.PASS if all(status in passed for status in found) else Verdict.CONDITIONAL

@@ -1,0 +1,75 @@
+"""Running a check in this process: its body, its guard zones, and what exceptions mean."""
+
+from __future__ import annotations
+
+import time
+import traceback
+
+from triton_porting_kit.conformance.arrays import OutOfBounds, WrongResult
+from triton_porting_kit.conformance.check import Check
+from triton_porting_kit.conformance.context import Context, Failed, Session
+from triton_porting_kit.conformance.record import Listing, Record
+from triton_porting_kit.conformance.stages import IN_CHECK, OUT_OF_BOUNDS, WRONG_RESULT, of_exception
+from triton_porting_kit.conformance.status import Evidence
+
+_LINES = 40
+"""Of a traceback, the last ones are kept."""
+
+
+def try_check(check: Check, session: Session, listing: Listing | None = None) -> Record:
+    """Run a check. Whatever its body raises is evidence."""
+    context = Context(session, check)
+    start = time.perf_counter()
+    try:
+        check.body(context)
+        session.memory.synchronize()
+        context.check_guards()
+        context.evidence += compiled_evidence(session)
+    except Failed:
+        pass
+    except Exception as error:
+        context.evidence.append(error_evidence(error))
+    evidence: list[Evidence] = [*context.evidence]
+    return Record.of(check, evidence, time.perf_counter() - start, session.seed_of(check), listing)
+
+
+def compiled_evidence(session: Session) -> list[dict[str, object]]:
+    """The binaries of kernels that were compiled and not run, since the last call."""
+    if session.memory.runs:
+        return []
+    from triton.runtime import driver
+
+    found = [
+        {"kind": "compiled", "what": binary.name, "bytes": len(binary.content)}
+        for binary in driver.active.launched
+    ]
+    driver.active.launched.clear()
+    return found
+
+
+def error_evidence(error: BaseException) -> dict[str, object]:
+    """An exception as evidence."""
+    trace = "".join(traceback.format_exception(error)).splitlines()
+    stage = of_exception(error)
+    if isinstance(error, OutOfBounds):
+        stage = OUT_OF_BOUNDS
+    elif isinstance(error, WrongResult):
+        stage = WRONG_RESULT
+    kind = "error"
+    if stage == IN_CHECK and not _names_the_backend(error):
+        kind = "harness"
+    return {
+        "kind": kind,
+        "stage": stage,
+        "type": type(error).__name__,
+        "message": str(error)[:4000],
+        "traceback": "\n".join(trace[-_LINES:]),
+    }
+
+
+def _names_the_backend(error: BaseException) -> bool:
+    """Whether an exception was raised outside of the suite's own modules."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    return bool(frames) and not str(frames[-1][0].f_globals.get("__name__", "")).startswith(
+        "triton_porting_kit.conformance"
+    )
