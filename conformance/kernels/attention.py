@@ -70,7 +70,11 @@ def attention_forward_kernel(
         accumulator = tl.dot(p.to(v.dtype), v, accumulator, input_precision="ieee")
         top = new_top
     out = accumulator / total[:, None]
-    tl.store(out_ptr + rows[:, None] * DIM + dims[None, :], out.to(out_ptr.dtype.element_ty), mask=rows[:, None] < n)
+    tl.store(
+        out_ptr + rows[:, None] * DIM + dims[None, :],
+        out.to(out_ptr.dtype.element_ty),
+        mask=rows[:, None] < n,
+    )
     tl.store(lse_ptr + head * n + rows, top + tl.log(total), mask=rows < n)
 
 
@@ -220,7 +224,9 @@ def forward_expected(kind: str, causal: bool, q: Array, k: Array, v: Array) -> t
     p, lse = _weights(q, k, causal)
     size, terms = 1 + _size_of_scores(q, k), sum(q.shape[1:])
     out = expect("out", p @ v, kind, "attention", (p @ np.abs(v)) * size, terms)
-    return _plus(out, _rounded(kind, p, v)), expect("lse", lse, "fp32", "attention", np.abs(lse) + size, terms)
+    return _plus(out, _rounded(kind, p, v)), expect(
+        "lse", lse, "fp32", "attention", np.abs(lse) + size, terms
+    )
 
 
 def backward_expected(kind: str, causal: bool, *values: Array) -> tuple[Expected, ...]:
@@ -228,16 +234,25 @@ def backward_expected(kind: str, causal: bool, *values: Array) -> tuple[Expected
     q, k, v, out, lse, dout = values
     (_, n, dim), factor = q.shape, q.shape[2] ** -0.5
     s = q @ k.swapaxes(1, 2) * factor
-    p = np.exp(np.where(np.tril(np.ones((n, n), bool)), s, -np.inf) if causal else s) * np.exp(-lse)[..., None]
+    p = (
+        np.exp(np.where(np.tril(np.ones((n, n), bool)), s, -np.inf) if causal else s)
+        * np.exp(-lse)[..., None]
+    )
     delta = (out * dout).sum(axis=2, keepdims=True)
     dp = dout @ v.swapaxes(1, 2)
     ds = p * (dp - delta) * factor
     turned, weights = ds.swapaxes(1, 2), p.swapaxes(1, 2)
     size = 1 + _size_of_scores(q, k) + float(np.abs(lse).max())
-    rough = p * factor * (np.abs(dout) @ np.abs(v).swapaxes(1, 2) + (np.abs(out * dout)).sum(axis=2, keepdims=True))
+    rough = (
+        p
+        * factor
+        * (np.abs(dout) @ np.abs(v).swapaxes(1, 2) + (np.abs(out * dout)).sum(axis=2, keepdims=True))
+    )
     terms = n + dim
     return (
-        _plus(expect("dq", ds @ k, kind, "attention", rough @ np.abs(k) * size, terms), _rounded(kind, ds, k)),
+        _plus(
+            expect("dq", ds @ k, kind, "attention", rough @ np.abs(k) * size, terms), _rounded(kind, ds, k)
+        ),
         _plus(
             expect("dk", turned @ q, kind, "attention", rough.swapaxes(1, 2) @ np.abs(q) * size, terms),
             _rounded(kind, turned, q),
@@ -253,7 +268,9 @@ def _inputs(random: Random, heads: int, n: int, dim: int, kind: str) -> tuple[Op
     return tuple(normal(random, (heads, n, dim), kind) for _ in range(3))
 
 
-def _backward_inputs(random: Random, heads: int, n: int, dim: int, kind: str, causal: bool) -> tuple[Operand, ...]:
+def _backward_inputs(
+    random: Random, heads: int, n: int, dim: int, kind: str, causal: bool
+) -> tuple[Operand, ...]:
     q, k, v = _inputs(random, heads, n, dim, kind)
     p, lse = _weights(q.values.astype(np.float64), k.values.astype(np.float64), causal)
     return q, k, v, operand(p @ v.values, kind), operand(lse, "fp32"), normal(random, (heads, n, dim), kind)
@@ -279,7 +296,11 @@ def problem(heads: int, n: int, dim: int, kind: str, causal: bool, peer: bool = 
 def _backward_by_numpy(causal: bool, *values: Array) -> tuple[Array, ...]:
     q, k, v, out, _, dout = values
     p, _ = _weights(q, k, causal)
-    ds = p * (dout @ v.swapaxes(1, 2) - (out * dout).sum(axis=2, keepdims=True)) * q.dtype.type(q.shape[2] ** -0.5)
+    ds = (
+        p
+        * (dout @ v.swapaxes(1, 2) - (out * dout).sum(axis=2, keepdims=True))
+        * q.dtype.type(q.shape[2] ** -0.5)
+    )
     return ds @ k, ds.swapaxes(1, 2) @ q, p.swapaxes(1, 2) @ dout
 
 

@@ -31,11 +31,17 @@ def persistent_matmul_kernel(
         accumulator = tl.zeros((TILE, TILE), dtype=ACCUMULATOR)
         for start in range(0, K, DEPTH):
             k = start + tl.arange(0, DEPTH)
-            a = tl.load(a_ptr + rows[:, None] * K + k[None, :], mask=(rows[:, None] < M) & (k[None, :] < K), other=0.0)
-            b = tl.load(b_ptr + k[:, None] * N + cols[None, :], mask=(k[:, None] < K) & (cols[None, :] < N), other=0.0)
+            a = tl.load(
+                a_ptr + rows[:, None] * K + k[None, :], mask=(rows[:, None] < M) & (k[None, :] < K), other=0.0
+            )
+            b = tl.load(
+                b_ptr + k[:, None] * N + cols[None, :], mask=(k[:, None] < K) & (cols[None, :] < N), other=0.0
+            )
             accumulator = tl.dot(a, b, accumulator, input_precision="ieee", out_dtype=ACCUMULATOR)
         inside = (rows[:, None] < M) & (cols[None, :] < N)
-        tl.store(c_ptr + rows[:, None] * N + cols[None, :], accumulator.to(c_ptr.dtype.element_ty), mask=inside)
+        tl.store(
+            c_ptr + rows[:, None] * N + cols[None, :], accumulator.to(c_ptr.dtype.element_ty), mask=inside
+        )
 
 
 def _clear(arguments: dict[str, Any]) -> None:
@@ -44,7 +50,8 @@ def _clear(arguments: dict[str, Any]) -> None:
 
 
 @triton.autotune(
-    configs=[triton.Config({"BLOCK": block}, num_warps=4, pre_hook=_clear) for block in (256, 1024)], key=["n"]
+    configs=[triton.Config({"BLOCK": block}, num_warps=4, pre_hook=_clear) for block in (256, 1024)],
+    key=["n"],
 )
 @triton.heuristics({"EVEN": lambda arguments: arguments["n"] % arguments["BLOCK"] == 0})
 @triton.jit

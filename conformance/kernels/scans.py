@@ -94,9 +94,7 @@ def problem(n: int, kind: str, peer: bool = False) -> Problem:
         if own.is_integer:
             return exact("sums", np.cumsum(x, dtype=own.host), own)
         wide = x.astype(np.longdouble)
-        return expect(
-            "sums", np.cumsum(wide).astype(np.float64), own, "prefix_sum", np.cumsum(np.abs(x)), n
-        )
+        return expect("sums", np.cumsum(wide).astype(np.float64), own, "prefix_sum", np.cumsum(np.abs(x)), n)
 
     return Problem(
         f"{n}",

@@ -10,7 +10,15 @@ import triton
 import triton.language as tl
 
 from triton_porting_kit.conformance.kernels.batched import zero_kernel
-from triton_porting_kit.conformance.kernels.problem import Expected, Family, Operand, Problem, Random, exact, normal
+from triton_porting_kit.conformance.kernels.problem import (
+    Expected,
+    Family,
+    Operand,
+    Problem,
+    Random,
+    exact,
+    normal,
+)
 from triton_porting_kit.conformance.types import KINDS, Array
 from triton_porting_kit.kernels.arrays import element_count, empty
 
@@ -116,7 +124,9 @@ def top_k_problem(rows: int, cols: int, k: int, kind: str, peer: bool = False) -
     """k, a power of two, of cols."""
 
     def expected(x: Array) -> tuple[Expected, Expected]:
-        return exact("largest", np.sort(x, axis=1)[:, ::-1][:, :k], kind), exact("where", x.argmax(axis=1), "i32")
+        return exact("largest", np.sort(x, axis=1)[:, ::-1][:, :k], kind), exact(
+            "where", x.argmax(axis=1), "i32"
+        )
 
     return Problem(
         f"{rows}x{cols}-top{k}",
@@ -130,7 +140,9 @@ def top_k_problem(rows: int, cols: int, k: int, kind: str, peer: bool = False) -
 
 
 TOP_K = Family("top-k", "The largest elements of each row, and where the largest is,", "exact")
-for _kind, (_rows, _cols, _k) in product(("fp32", "fp16", "i32"), ((1, 8, 8), (3, 37, 4), (2, 256, 16), (4, 100, 1))):
+for _kind, (_rows, _cols, _k) in product(
+    ("fp32", "fp16", "i32"), ((1, 8, 8), (3, 37, 4), (2, 256, 16), (4, 100, 1))
+):
     TOP_K.add(top_k_problem(_rows, _cols, _k, _kind))
 TOP_K.add(top_k_problem(128, 1000, 8, "fp32", peer=True))
 
