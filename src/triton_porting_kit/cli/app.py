@@ -175,6 +175,7 @@ def conform(
     level: Annotated[
         list[str] | None,
         typer.Option(
+            "--level",
             metavar="LEVEL",
             help="registration, runtime, language, kernels or stress; may be repeated. All by default.",
         ),
@@ -182,6 +183,7 @@ def conform(
     select: Annotated[
         list[str] | None,
         typer.Option(
+            "--select",
             metavar="EXPR",
             help="Checks by name: words and patterns with and, or, not and parentheses. May be repeated.",
         ),
