@@ -156,7 +156,11 @@ class CrashingCase:
 
 
 def _alone() -> Iterator[Check]:
-    own = [value for value in globals().values() if callable(value) and getattr(value, "__module__", "") == __name__]
+    own = [
+        value
+        for value in globals().values()
+        if callable(value) and getattr(value, "__module__", "") == __name__
+    ]
     for body in own:
         code = getattr(body, "__code__", None)
         if code is None or code.co_varnames[: code.co_argcount] != ("context",):

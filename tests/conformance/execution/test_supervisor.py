@@ -138,9 +138,7 @@ def test_the_worker_dies_with_the_supervisor(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("damage", ["raise OSError('libchip.so: cannot open')", "import os; os.abort()"])
-def test_a_worker_that_cannot_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
-) -> None:
+def test_a_worker_that_cannot_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
     info = tmp_path / "broken-0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 0\n")
