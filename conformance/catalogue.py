@@ -12,7 +12,14 @@ from triton_porting_kit.errors import PortingKitError
 
 MODULES: dict[str, tuple[str, ...]] = {
     "registration": (),
-    "runtime": (),
+    "runtime": (
+        "runtime.memory",
+        "runtime.copies",
+        "runtime.streams",
+        "runtime.events",
+        "runtime.modules",
+        "runtime.device",
+    ),
     "language": ("language.checks",),
     "kernels": tuple(f"kernels.{family}" for family in FAMILIES),
     "stress": (),

@@ -68,3 +68,14 @@ def test_another_shape_never_agrees() -> None:
 
 def test_nothing_to_compare_does_not_speak_for_anyone() -> None:
     assert not holds(identical(np.zeros(0), np.zeros(0)).evidence("out"))
+
+
+@pytest.mark.parametrize("name", ["fp16", "fp32", "fp64"])
+def test_infinity_follows_the_largest_number(name: str) -> None:
+    kind = KINDS[name]
+    largest = np.array([kind.largest])
+    infinity = np.array([np.inf], kind.host)
+    assert within_ulp(infinity, largest, kind, 0.5).differ == 1
+    assert within_ulp(infinity, largest, kind, 1.0).worst_ulp == 1.0
+    assert within_ulp(-infinity, largest, kind, 1e3).differ == 1
+    assert within_ulp(infinity, np.array([1.0]), kind, 1.0).differ == 1
