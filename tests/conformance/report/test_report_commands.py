@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from report_runs import (
+    KERNELS,
     NASTY,
     PERFORMANCE,
     error,
