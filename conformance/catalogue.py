@@ -6,14 +6,31 @@ import importlib
 from collections.abc import Iterator, Sequence
 
 from triton_porting_kit.conformance.check import Check
+from triton_porting_kit.conformance.kernels import FAMILIES
 from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.errors import PortingKitError
 
 MODULES: dict[str, tuple[str, ...]] = {
     "registration": (),
-    "runtime": (),
+    "runtime": (
+        "runtime.memory",
+        "runtime.copies",
+        "runtime.streams",
+        "runtime.events",
+        "runtime.modules",
+        "runtime.device",
+        "runtime.arguments",
+        "runtime.structures",
+        "runtime.counts",
+        "runtime.specialization",
+        "runtime.refusals",
+        "runtime.grids",
+        "runtime.launches",
+        "runtime.hooks",
+        "runtime.failures",
+    ),
     "language": ("language.checks",),
-    "kernels": (),
+    "kernels": tuple(f"kernels.{family}" for family in FAMILIES),
     "stress": (),
 }
 """By level, the modules (of this package) whose `CHECKS` it consists of."""

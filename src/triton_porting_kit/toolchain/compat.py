@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gc
 import json
 import re
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -302,6 +304,39 @@ def _refuse_incomplete_groups() -> None:
         return group if len(group) == len(listed) else None
 
     FileCacheManager.get_group = get_group
+
+
+# --- hooks -------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def runtime_hooks(**hooks: Callable[..., Any]) -> Iterator[None]:
+    """A context in which Triton calls these hooks, by their names in ``knobs.runtime``, and no others of the name."""
+    from triton import knobs
+
+    before = {name: getattr(knobs.runtime, name) for name in hooks}
+    try:
+        for name, hook in hooks.items():
+            setattr(knobs.runtime, name, hook)
+        yield
+    finally:
+        for name, hook in before.items():
+            setattr(knobs.runtime, name, hook)
+
+
+# --- loaded kernels ----------------------------------------------------------------------------------
+
+
+@_internal
+def forget_loaded_kernels() -> None:
+    """Let Triton load every compiled kernel of this process again when it is next launched.
+
+    For after a reset of the device: handles of modules and functions that Triton keeps are gone then.
+    """
+    from triton.compiler.compiler import CompiledKernel
+
+    for kernel in [found for found in gc.get_objects() if type(found) is CompiledKernel]:
+        kernel.module = kernel.function = kernel._run = None
 
 
 # --- override files ----------------------------------------------------------------------------------
