@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.types import Array, Kind
+from triton_porting_kit.conformance.types import Array, Kind
 
 T = TypeVar("T")
 

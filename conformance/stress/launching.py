@@ -9,7 +9,7 @@ from typing import Any
 
 from triton_porting_kit.conformance.arrays import GuardedArray
 from triton_porting_kit.conformance.comparison import Comparison
-from triton_porting_kit.conformance.language.types import KINDS, Array, Kind
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
 from triton_porting_kit.conformance.language.work import Result
 from triton_porting_kit.conformance.memory import MemoryAccess
 from triton_porting_kit.conformance.stress.draws import content

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.rounding import from_float64
-from triton_porting_kit.conformance.language.types import KINDS, Array, Kind
+from triton_porting_kit.conformance.rounding import from_float64
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
 from triton_porting_kit.conformance.stress.program import IllConditioned, Type
 
 

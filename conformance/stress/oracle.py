@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.rounding import wrap
-from triton_porting_kit.conformance.language.types import KINDS, Array, Kind
+from triton_porting_kit.conformance.rounding import wrap
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
 from triton_porting_kit.conformance.stress.numbers import Datum, as_number, convert
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
 from triton_porting_kit.conformance.stress.operations.base import Place

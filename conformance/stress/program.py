@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from triton_porting_kit.conformance.language.types import KINDS, Kind
+from triton_porting_kit.conformance.types import KINDS, Kind
 
 
 class Malformed(Exception):

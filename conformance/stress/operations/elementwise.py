@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.types import KINDS, Array
+from triton_porting_kit.conformance.types import KINDS, Array
 from triton_porting_kit.conformance.stress import numbers
 from triton_porting_kit.conformance.stress.numbers import Datum, settle, whole
 from triton_porting_kit.conformance.stress.operations.base import (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.types import KINDS
+from triton_porting_kit.conformance.types import KINDS
 from triton_porting_kit.conformance.stress.draws import Draws, content
 from triton_porting_kit.conformance.stress.numbers import Datum, as_number, convert, whole
 from triton_porting_kit.conformance.stress.operations.base import (
