@@ -41,30 +41,41 @@ def packed(text, dtype):
 
 
 {memory}
-
 '''
 
 _KIT_IMPORTS = """from triton.runtime import driver
 
 from triton_porting_kit.driver import DeviceArray
 """
-_KIT_MEMORY = '''def to_device(patterns, dtype):
+_KIT_MEMORY = '''def upload(patterns, dtype):
     """A device array of bit patterns."""
     return DeviceArray.from_numpy(patterns, driver.active.device, dtype)
 
 
-def to_host(array):
+def download(array):
     driver.active.device.synchronize()
     return array.numpy()'''
 
 _TORCH_IMPORTS = "import torch\n"
-_TORCH_MEMORY = '''def to_device(patterns, dtype):
+_TORCH_MEMORY = '''def upload(patterns, dtype):
     """A tensor of bit patterns."""
     return torch.from_numpy(patterns.view(np.uint8).copy()).to("{device}").view(getattr(torch, dtype))
 
 
-def to_host(tensor):
-    return tensor.view(torch.uint8).cpu().numpy()'''
+def download(tensor):
+    return tensor.contiguous().view(torch.uint8).cpu().numpy()'''
+
+_GUARDED = '''
+fences = []
+
+
+def to_device(patterns, dtype):
+    """An array between fences, which nothing may write to."""
+    fence = np.frombuffer((b"\\x01" if dtype == "bool" else b"\\xa5") * 128, patterns.dtype)
+    whole = upload(np.concatenate([fence, patterns, fence]), dtype)
+    fences.append((whole, fence))
+    return whole[fence.size : fence.size + patterns.size]
+'''
 
 _CHECK = """
 def as_numbers(patterns, dtype):
@@ -74,13 +85,15 @@ def as_numbers(patterns, dtype):
     return patterns.view("bool" if dtype == "bool" else dtype)
 
 
+{data}
+
 kernel[{grid}]({arguments}, num_warps={warps})
 
 wrong = 0
 for name, array, dtype, expected, allowed in [
 {rows}
 ]:
-    actual = as_numbers(to_host(array), dtype)
+    actual = as_numbers(download(array), dtype)
     if dtype.startswith(("float", "bfloat")):
         differ = ~(np.abs(actual.astype(np.float64) - expected) <= allowed)
     else:
@@ -88,6 +101,11 @@ for name, array, dtype, expected, allowed in [
     if differ.any():
         at = np.flatnonzero(differ)[0]
         print(f"{{name}}: {{differ.sum()}} of {{differ.size}} differ; element {{at}} is {{actual[at]}}, not {{expected[at]}}")
+        wrong += 1
+for whole, fence in fences:
+    content = np.ascontiguousarray(download(whole)).view(np.uint8)
+    if content[:128].tobytes() + content[-128:].tobytes() != fence.tobytes() * 2:
+        print("something was written outside of an array")
         wrong += 1
 sys.exit(1 if wrong else 0)
 """
@@ -114,9 +132,13 @@ def script_of(launch: Launch, backend: str, memory: str, title: str) -> str:
         lines.append(_device(name, output.initial, output.kind))
         rows.append(_row(name, output))
     check = _CHECK.format(
-        grid=launch.grid, arguments=", ".join(arguments), warps=launch.warps, rows="\n".join(rows)
+        data="".join(lines),
+        grid=launch.grid,
+        arguments=", ".join(arguments),
+        warps=launch.warps,
+        rows="\n".join(rows),
     )
-    return head + "".join(lines) + check
+    return head + _GUARDED + check
 
 
 def _decorated(source: str) -> str:
