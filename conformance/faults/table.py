@@ -1,0 +1,18 @@
+"""All faults, by name."""
+
+from __future__ import annotations
+
+from triton_porting_kit.conformance.faults import compiler_values
+from triton_porting_kit.conformance.faults.fault import CLEAN, Fault, nothing
+
+CLEAN_FAULT = Fault(CLEAN, "compiler", "nothing is wrong", nothing, ())
+
+FAULTS: tuple[Fault, ...] = (*compiler_values.TABLE,)
+
+
+def find(name: str) -> Fault:
+    """The fault of a name. Raises ValueError for one that there is not."""
+    for fault in (CLEAN_FAULT, *FAULTS):
+        if fault.name == name:
+            return fault
+    raise ValueError(f"there is no fault {name!r}; there are {', '.join(fault.name for fault in FAULTS)}")
