@@ -11,7 +11,14 @@ from triton_porting_kit.errors import PortingKitError
 
 MODULES: dict[str, tuple[str, ...]] = {
     "registration": (),
-    "runtime": (),
+    "runtime": (
+        "runtime.memory",
+        "runtime.copies",
+        "runtime.streams",
+        "runtime.events",
+        "runtime.modules",
+        "runtime.device",
+    ),
     "language": ("language.checks",),
     "kernels": (),
     "stress": (),

@@ -141,6 +141,8 @@ void Allocator::check(const char *call, const char *argument, uint64_t address, 
       return;
     throw Error(Code::InvalidPointer, text(call, ": ", argument, " is NULL"));
   }
+  if (address < PageSize) // which no process has: an offset to NULL
+    throw Error(Code::InvalidPointer, text(call, ": ", argument, " is NULL plus ", address));
   std::lock_guard lock(mutex);
   if (auto block = owner(live_, address); block != live_.end()) {
     uint64_t offset = address - block->first;

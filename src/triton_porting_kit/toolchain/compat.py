@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gc
 import json
 import re
 import threading
@@ -302,6 +303,21 @@ def _refuse_incomplete_groups() -> None:
         return group if len(group) == len(listed) else None
 
     FileCacheManager.get_group = get_group
+
+
+# --- loaded kernels ----------------------------------------------------------------------------------
+
+
+@_internal
+def forget_loaded_kernels() -> None:
+    """Let Triton load every compiled kernel of this process again when it is next launched.
+
+    For after a reset of the device: handles of modules and functions that Triton keeps are gone then.
+    """
+    from triton.compiler.compiler import CompiledKernel
+
+    for kernel in [found for found in gc.get_objects() if type(found) is CompiledKernel]:
+        kernel.module = kernel.function = kernel._run = None
 
 
 # --- override files ----------------------------------------------------------------------------------

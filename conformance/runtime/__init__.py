@@ -1,0 +1,1 @@
+"""The level `runtime`: the hooks of the kit's `Device`, and what any backend does between a launch and its result."""

@@ -1,0 +1,82 @@
+"""Raw device memory for checks of the device hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from triton_porting_kit.conformance.comparison import identical
+from triton_porting_kit.conformance.context import Context
+from triton_porting_kit.conformance.memory import Bytes
+
+ALIGNMENT = 64
+
+_PERIOD = 65_537  # a prime: what is off by a power of two, or by whole pages, differs
+_BYTES: Bytes = (
+    np.arange(1, _PERIOD + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(56)
+).astype(np.uint8)
+
+
+@contextmanager
+def allocated(device: Any, *sizes: int, alignment: int = ALIGNMENT) -> Iterator[list[int]]:
+    """Addresses of allocations of some sizes, freed afterwards."""
+    addresses: list[int] = []
+    try:
+        for size in sizes:
+            addresses.append(device.memalloc(size, alignment))
+        yield addresses
+    finally:
+        for address in addresses:
+            device.memfree(address)
+
+
+@contextmanager
+def stream_of(device: Any) -> Iterator[int]:
+    """A stream, destroyed afterwards."""
+    stream = device.create_stream()
+    try:
+        yield stream
+    finally:
+        device.destroy_stream(stream)
+
+
+@contextmanager
+def events_of(device: Any, count: int) -> Iterator[list[int]]:
+    """Events, destroyed afterwards."""
+    events = [device.create_event() for _ in range(count)]
+    try:
+        yield events
+    finally:
+        for event in events:
+            device.destroy_event(event)
+
+
+def upload(device: Any, address: int, content: Bytes) -> None:
+    """Copy to the device, and wait."""
+    device.memcpy_htod(address, np.ascontiguousarray(content))
+    device.synchronize()
+
+
+def download(device: Any, address: int, size: int) -> Bytes:
+    """Copy from the device after all work in flight, and wait."""
+    device.synchronize()
+    content: Bytes = np.empty(size, np.uint8)
+    device.memcpy_dtoh(content, address)
+    device.synchronize()
+    return content
+
+
+def pattern(size: int, salt: int = 0) -> Bytes:
+    """Bytes of which neighbours differ, and which differ from the same place of other patterns."""
+    return np.resize(np.roll(_BYTES, -7919 * salt), size)
+
+
+def same_bytes(context: Context, what: str, actual: Bytes, expected: Bytes) -> None:
+    """Compare bytes; no bytes at all are an expectation, as there is nothing to compare."""
+    if expected.size == 0:
+        context.expect(actual.size == 0, f"{what}: no bytes", f"{actual.size} bytes")
+    else:
+        context.compare(what, identical(actual, expected))

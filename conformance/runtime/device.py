@@ -1,0 +1,409 @@
+"""The device as a whole: its properties, failures that are reported, threads, and reset."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from triton_porting_kit.conformance.check import Checks
+from triton_porting_kit.conformance.context import Context
+from triton_porting_kit.conformance.language.source import make_kernel
+from triton_porting_kit.conformance.runtime.blocks import (
+    allocated,
+    download,
+    pattern,
+    same_bytes,
+    stream_of,
+    upload,
+)
+from triton_porting_kit.conformance.runtime.modules import EMPTY, compiled
+from triton_porting_kit.errors import DeviceError, InvalidArgument, InvalidModule, InvalidPointer, LaunchError
+from triton_porting_kit.toolchain import compat
+
+CHECKS = Checks("runtime/device", kit_device=True)
+
+THREADS = 6
+
+ASSERT = """
+def asserts(O, limit):
+    p = tl.program_id(0)
+    tl.device_assert(p < limit, "too far")
+    tl.store(O + p, p.to(tl.int64) + 1)
+"""
+
+
+# --- properties ------------------------------------------------------------------------------------------
+
+
+def _positive(context: Context, name: str) -> None:
+    value = getattr(context.device.properties(), name)
+    context.expect(isinstance(value, int) and value > 0, f"{name} is a positive int", repr(value))
+
+
+for _name in ("memory_bytes", "core_count", "max_scratch_bytes", "max_threads_per_program", "warp_size"):
+    CHECKS.add(
+        f"property-{_name}",
+        f"The device's properties have a positive {_name}.",
+        partial(_positive, name=_name),
+    )
+
+
+def _known(context: Context, name: str) -> None:
+    value = getattr(context.device.properties(), name)
+    context.expect(isinstance(value, str) and bool(value.strip()), f"{name} is a text", repr(value))
+
+
+for _name in ("name", "arch"):
+    CHECKS.add(f"property-{_name}", f"The device's properties have its {_name}.", partial(_known, name=_name))
+
+
+@CHECKS.check("properties-constant", "The properties do not change while the device works.")
+def _constant(context: Context) -> None:
+    before = context.device.properties()
+    with allocated(context.device, 1 << 20):
+        context.expect(context.device.properties() == before, "they are the same with memory in use")
+
+
+@CHECKS.check(
+    "properties-for-triton", "Triton finds the properties that it looks for under its names for them."
+)
+def _for_triton(context: Context) -> None:
+    found = context.driver.utils.get_device_properties(context.driver.get_current_device())
+    for name in ("max_shared_mem", "multiprocessor_count", "warpSize"):
+        value = found.get(name)
+        context.expect(isinstance(value, int) and value > 0, f"{name} is a positive int", repr(value))
+
+
+# --- failures are reported ---------------------------------------------------------------------------------
+
+
+def _fail(context: Context, out: Any, stream: int) -> None:
+    """Put a launch on a stream whose last program's assertion does not hold."""
+    with context.driver.stream(stream):
+        make_kernel(ASSERT)[(4,)](out, 3, debug=True)
+
+
+@CHECKS.check(
+    "asynchronous-failure",
+    "What fails on a stream is raised by synchronizing that stream: once, not before, and not twice.",
+    needs=("feature:streams", "feature:assert"),
+)
+def _asynchronous_failure(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(4, np.int64), "i64")
+    with stream_of(device) as stream:
+        _fail(context, out, stream)
+        context.refuses("the first synchronize", lambda: device.synchronize(stream), DeviceError)
+        device.synchronize(stream)
+        context.expect(True, "the second synchronize raised nothing")
+
+
+@CHECKS.check(
+    "asynchronous-failure-of-device",
+    "What fails on a stream is raised by synchronizing the device, once.",
+    needs=("feature:streams", "feature:assert"),
+)
+def _failure_of_device(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(4, np.int64), "i64")
+    with stream_of(device) as stream:
+        _fail(context, out, stream)
+        context.refuses("the first synchronize", device.synchronize, DeviceError)
+        device.synchronize()
+        device.synchronize(stream)
+        context.expect(True, "later ones raised nothing")
+
+
+@CHECKS.check(
+    "failure-stays-on-its-stream",
+    "What fails on one stream is not raised by synchronizing another, and does not stop it.",
+    needs=("feature:streams", "feature:assert"),
+)
+def _stays(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(4, np.int64), "i64")
+    with stream_of(device) as bad, stream_of(device) as good, allocated(device, 100) as (address,):
+        _fail(context, out, bad)
+        device.memset(address, 7, 100, good)
+        device.synchronize(good)
+        found: np.ndarray[Any, Any] = np.zeros(100, np.uint8)
+        device.memcpy_dtoh(found, address, good)
+        device.synchronize(good)
+        same_bytes(context, "what the good stream did", found, np.full(100, 7, np.uint8))
+        context.refuses("synchronizing the bad one", lambda: device.synchronize(bad), DeviceError)
+
+
+@CHECKS.check(
+    "destroy-raises-failure",
+    "Destroying a stream raises what failed on it, if nothing has raised it before.",
+    needs=("feature:streams", "feature:assert"),
+)
+def _destroy_raises(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(4, np.int64), "i64")
+    stream = device.create_stream()
+    _fail(context, out, stream)
+    context.refuses("destroy_stream", lambda: device.destroy_stream(stream), DeviceError)
+    context.refuses("the stream afterwards", lambda: device.synchronize(stream), InvalidArgument)
+    device.synchronize()
+
+
+@CHECKS.check(
+    "usable-after-failure",
+    "After a failure was raised, the stream and the device work as before.",
+    needs=("feature:streams", "feature:assert"),
+)
+def _usable(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(4, np.int64), "i64")
+    with stream_of(device) as stream:
+        for _ in range(3):
+            _fail(context, out, stream)
+            context.refuses("synchronize", lambda: device.synchronize(stream), DeviceError)
+            with context.driver.stream(stream):
+                make_kernel(ASSERT)[(3,)](out, 3, debug=True)
+            device.synchronize(stream)
+            same_bytes(
+                context,
+                "what a good launch stored",
+                download(device, out.data_ptr(), 24),
+                np.array([1, 2, 3], np.int64).view(np.uint8),
+            )
+
+
+def _default_failure(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(4, np.int64), "i64")
+
+    def launch() -> None:
+        _fail(context, out, 0)
+        device.synchronize()
+
+    error = context.refuses("the launch, or synchronize,", launch, DeviceError)
+    context.expect("too far" in str(error), "the message has the assertion's text", str(error))
+    device.synchronize()
+    context.expect(True, "it is raised once")
+
+
+CHECKS.add(
+    "default-failure",
+    "What fails on the default stream is raised, once, with what the assertion says.",
+    _default_failure,
+    needs=("feature:assert",),
+)
+
+
+@CHECKS.check("messages", "Errors say which call they are about, and the value that was wrong.")
+def _messages(context: Context) -> None:
+    device = context.device
+    for call, word in {
+        lambda: device.memalloc(-12345): "12345",
+        lambda: device.memfree(0): "memfree",
+        lambda: device.memset(0, 0, 16): "memset",
+        lambda: device.synchronize((1 << 40) + 7): str((1 << 40) + 7),
+        lambda: device.load_module(b"", "kernel_of_mine"): "kernel_of_mine",
+    }.items():
+        error = context.refuses(f"the call about {word}", call, DeviceError)
+        context.expect(word in str(error), f"the message has {word}", str(error))
+
+
+# --- threads ---------------------------------------------------------------------------------------------
+
+
+def in_threads(context: Context, what: str, work: Callable[[int], Any], count: int = THREADS) -> list[Any]:
+    """Call `work` with 0, 1, … in that many threads that start together; what it returned. What it raises fails."""
+    results: list[Any] = [None] * count
+    errors: list[str] = []
+    barrier = threading.Barrier(count)
+
+    def run(k: int) -> None:
+        try:
+            barrier.wait()
+            results[k] = work(k)
+        except Exception as error:
+            errors.append(f"{type(error).__name__}: {error}")
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    context.expect(
+        not errors, f"{what} in {count} threads raises nothing", "; ".join(errors)[:1000], stage="launched"
+    )
+    return results
+
+
+@CHECKS.check("threads-memory", "Several threads can allocate, copy and free at the same time.")
+def _threads_memory(context: Context) -> None:
+    device = context.device
+
+    def work(k: int) -> int:
+        wrong = 0
+        for turn in range(100):
+            size = 100 + 37 * turn + k
+            with allocated(device, size) as (address,):
+                content = pattern(size, 100 * k + turn)
+                device.memcpy_htod(address, content)
+                wrong += int((download(device, address, size) != content).sum())
+        return wrong
+
+    wrong = in_threads(context, "allocating and copying", work)
+    context.expect(not any(wrong), "every thread read what it wrote", f"wrong bytes by thread: {wrong}")
+
+
+@CHECKS.check(
+    "threads-streams",
+    "Several threads can each use a stream and events of their own.",
+    needs=("feature:streams", "feature:events"),
+)
+def _threads_streams(context: Context) -> None:
+    device = context.device
+
+    def work(k: int) -> int:
+        with stream_of(device) as stream, allocated(device, 1000) as (address,):
+            for turn in range(50):
+                device.memset(address, turn, 1000, stream)
+                event = device.create_event()
+                device.record_event(event, stream)
+                device.synchronize_event(event)
+                device.destroy_event(event)
+            device.memset(address, k, 1000, stream)
+            device.synchronize(stream)
+            return int((download(device, address, 1000) != k).sum())
+
+    wrong = in_threads(context, "streams and events", work)
+    context.expect(not any(wrong), "every thread read what it wrote", f"wrong bytes by thread: {wrong}")
+
+
+@CHECKS.check("threads-one-stream", "Several threads can put work on one stream.", needs=("feature:streams",))
+def _threads_one_stream(context: Context) -> None:
+    device = context.device
+    with stream_of(device) as stream, allocated(device, 1000 * THREADS) as (address,):
+
+        def work(k: int) -> None:
+            for turn in range(100):
+                device.memset(address + 1000 * k, (turn + k) % 256, 1000, stream)
+
+        in_threads(context, "memsets on one stream", work)
+        device.synchronize(stream)
+        expected = np.repeat(np.arange(99, 99 + THREADS, dtype=np.uint8), 1000)
+        same_bytes(context, "the last memset of each", download(device, address, 1000 * THREADS), expected)
+
+
+@CHECKS.check("threads-modules", "Several threads can load, launch and unload modules at the same time.")
+def _threads_modules(context: Context) -> None:
+    device = context.device
+    binary, name = compiled(context, EMPTY)
+
+    def work(k: int) -> None:
+        for _ in range(10):
+            module = device.load_module(binary, name)
+            device.launch(device.get_function(module, name), (3,), 0, b"")
+            device.unload_module(module)
+
+    in_threads(context, "loading and launching", work)
+
+
+# --- reset -------------------------------------------------------------------------------------------------
+
+
+def _reset(context: Context) -> None:
+    """Reset, and let Triton load its kernels again when they are next launched."""
+    context.device.reset()
+    compat.forget_loaded_kernels()
+
+
+@CHECKS.check("reset-generation", "Each reset starts the device's next generation.")
+def _generation(context: Context) -> None:
+    before = context.device.generation
+    _reset(context)
+    _reset(context)
+    context.expect(
+        context.device.generation == before + 2,
+        "two resets, two generations",
+        f"{context.device.generation - before}",
+    )
+
+
+@CHECKS.check("reset-memory", "After a reset, memory from before is gone, and refused where it is used.")
+def _reset_memory(context: Context) -> None:
+    device = context.device
+    address = device.memalloc(1000)
+    _reset(context)
+    context.refuses("memfree", lambda: device.memfree(address), InvalidPointer)
+    context.refuses("memset", lambda: device.memset(address, 0, 8), InvalidPointer)
+
+
+@CHECKS.check("reset-frees", "After a reset, all of the device's memory can be allocated again.")
+def _reset_frees(context: Context) -> None:
+    device = context.device
+    size = device.properties().memory_bytes // 4
+    for _ in range(8):
+        device.memalloc(size)
+        _reset(context)
+    context.expect(True, "twice the device's memory was allocated, with resets between")
+
+
+@CHECKS.check(
+    "reset-handles",
+    "After a reset, streams, events, modules and functions from before are refused.",
+    needs=("feature:streams", "feature:events"),
+)
+def _reset_handles(context: Context) -> None:
+    device = context.device
+    binary, name = compiled(context, EMPTY)
+    stream, event = device.create_stream(), device.create_event()
+    module = device.load_module(binary, name)
+    function = device.get_function(module, name)
+    _reset(context)
+    context.refuses("synchronize", lambda: device.synchronize(stream), InvalidArgument)
+    context.refuses("record_event", lambda: device.record_event(event), InvalidArgument)
+    context.refuses("get_function", lambda: device.get_function(module, name), InvalidModule)
+    context.refuses("launch", lambda: device.launch(function, (1,), 0, b""), (LaunchError, InvalidModule))
+
+
+@CHECKS.check(
+    "reset-usable", "After a reset, the device works: memory, copies, streams, events, modules, launches."
+)
+def _reset_usable(context: Context) -> None:
+    _reset(context)
+    device = context.device
+    with allocated(device, 4097) as (address,), stream_of(device) as stream:
+        device.memcpy_htod(address, pattern(4097), stream)
+        device.synchronize(stream)
+        same_bytes(context, "memory", download(device, address, 4097), pattern(4097))
+    out = context.array(np.zeros(3, np.int64), "i64")
+    make_kernel(ASSERT)[(3,)](out, 3, debug=True)
+    same_bytes(
+        context,
+        "what a launch stored",
+        download(device, out.data_ptr(), 24),
+        np.array([1, 2, 3], np.int64).view(np.uint8),
+    )
+
+
+class _Words:
+    """Four 64-bit integers that the check does not look at afterwards, as a reset takes them away."""
+
+    dtype = "int64"
+
+    def __init__(self, context: Context) -> None:
+        self._address = context.device.memalloc(32)
+
+    def data_ptr(self) -> int:
+        return int(self._address)
+
+
+@CHECKS.check(
+    "reset-ends-work",
+    "A reset ends work in flight, and forgets what failed.",
+    needs=("feature:streams", "feature:assert"),
+)
+def _reset_ends_work(context: Context) -> None:
+    device, out = context.device, _Words(context)
+    stream = device.create_stream()
+    _fail(context, out, stream)
+    _reset(context)
+    device.synchronize()
+    with allocated(device, 64) as (address,):
+        upload(device, address, pattern(64))
+        same_bytes(context, "memory afterwards", download(device, address, 64), pattern(64))

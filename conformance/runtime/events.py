@@ -1,0 +1,372 @@
+"""Events of the kit's device: order between streams, and time."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from functools import partial
+
+import numpy as np
+
+from triton_porting_kit.conformance.check import Checks
+from triton_porting_kit.conformance.context import Context
+from triton_porting_kit.conformance.runtime.blocks import (
+    allocated,
+    download,
+    events_of,
+    same_bytes,
+    stream_of,
+)
+from triton_porting_kit.conformance.runtime.spinning import spin, turns_for
+from triton_porting_kit.conformance.runtime.streams import ATTEMPTS, MARK, SLOW
+from triton_porting_kit.errors import InvalidArgument
+
+CHECKS = Checks("runtime/events", kit_device=True, needs=("feature:streams", "feature:events"))
+
+
+@CHECKS.check("handles", "Events have handles of their own.")
+def _handles(context: Context) -> None:
+    with events_of(context.device, 50) as events:
+        context.expect(len({*events}) == 50, "50 handles differ", str(events))
+
+
+def _ordered(context: Context, *, on_default: bool) -> None:
+    """A copy on one stream waits for a slow kernel on another."""
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    with stream_of(device) as first, stream_of(device) as created, events_of(device, 1) as (event,):
+        second = 0 if on_default else created
+        with context.driver.stream(first):
+            spin(out, turns_for(context, SLOW), MARK)
+        device.record_event(event, first)
+        device.wait_event(second, event)
+        found = np.zeros(8, np.uint8)
+        device.memcpy_dtoh(found, out.data_ptr(), second)
+        device.synchronize(second)
+        same_bytes(context, "what was copied", found, np.array([MARK], np.int64).view(np.uint8))
+
+
+CHECKS.add(
+    "wait",
+    "A stream that waits for an event goes on after what the event stands for.",
+    partial(_ordered, on_default=False),
+)
+CHECKS.add(
+    "wait-default",
+    "The default stream, when it waits for an event, goes on after what the event stands for.",
+    partial(_ordered, on_default=True),
+)
+
+
+@CHECKS.check("wait-chain", "Work that goes from stream to stream by events runs in order.")
+def _chain(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    turns = turns_for(context, SLOW)
+    streams = [device.create_stream() for _ in range(6)]
+    try:
+        with events_of(device, 6) as events:
+            for k, (stream, event) in enumerate(zip(streams, events, strict=True)):
+                if k:
+                    device.wait_event(stream, events[k - 1])
+                with context.driver.stream(stream):
+                    spin(out, turns >> (2 * k), 2 * k + 3)
+                device.record_event(event, stream)
+            device.synchronize_event(events[-1])
+            found = download(device, out.data_ptr(), 8)
+            same_bytes(context, "the last to write", found, np.array([13], np.int64).view(np.uint8))
+    finally:
+        for stream in streams:
+            device.destroy_stream(stream)
+
+
+@CHECKS.check("fan-in", "A stream can wait for events of several others.")
+def _fan_in(context: Context) -> None:
+    device = context.device
+    outs = [context.array(np.zeros(2, np.int64), "i64") for _ in range(4)]
+    streams = [device.create_stream() for _ in range(5)]
+    try:
+        with events_of(device, 4) as events, allocated(device, 32) as (address,):
+            for k, (stream, event, out) in enumerate(zip(streams, events, outs, strict=False)):
+                with context.driver.stream(stream):
+                    spin(out, turns_for(context, SLOW) >> k, 2 * k + 3)
+                device.record_event(event, stream)
+                device.wait_event(streams[-1], event)
+            for k, out in enumerate(outs):
+                device.memcpy_dtod(address + 8 * k, out.data_ptr(), 8, streams[-1])
+            device.synchronize(streams[-1])
+            expected = np.array([3, 5, 7, 9], np.int64).view(np.uint8)
+            same_bytes(context, "what was copied", download(device, address, 32), expected)
+    finally:
+        for stream in streams:
+            device.destroy_stream(stream)
+
+
+@CHECKS.check("synchronize", "After synchronize_event, what the event stands for has ended.")
+def _synchronize(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    with stream_of(device) as stream, stream_of(device) as second, events_of(device, 1) as (event,):
+        with context.driver.stream(stream):
+            spin(out, turns_for(context, SLOW), MARK)
+        device.record_event(event, stream)
+        device.synchronize_event(event)
+        found = np.zeros(8, np.uint8)
+        device.memcpy_dtoh(found, out.data_ptr(), second)
+        device.synchronize(second)
+        same_bytes(context, "what was copied", found, np.array([MARK], np.int64).view(np.uint8))
+
+
+@CHECKS.check("record-again", "An event that is recorded again stands for what is on its stream then.")
+def _record_again(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    with stream_of(device) as stream, events_of(device, 1) as (event,):
+        device.record_event(event, stream)
+        device.synchronize_event(event)
+        with context.driver.stream(stream):
+            spin(out, turns_for(context, SLOW), MARK)
+        device.record_event(event, stream)
+        device.synchronize_event(event)
+        found = np.zeros(8, np.uint8)
+        with stream_of(device) as second:
+            device.memcpy_dtoh(found, out.data_ptr(), second)
+        same_bytes(context, "what was copied", found, np.array([MARK], np.int64).view(np.uint8))
+
+
+@CHECKS.check(
+    "wait-keeps-its-point",
+    "A stream waits for what an event stood for when it was told to, not for what came later.",
+)
+def _keeps_its_point(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    milliseconds, early = SLOW, False
+    with (
+        stream_of(device) as slow,
+        stream_of(device) as waiting,
+        events_of(device, 3) as (event, start, end),
+        allocated(device, 8) as (address,),
+    ):
+        for _ in range(ATTEMPTS):
+            milliseconds *= 4
+            device.record_event(event, slow)
+            device.wait_event(waiting, event)
+            device.record_event(start, slow)
+            with context.driver.stream(slow):
+                spin(out, turns_for(context, milliseconds), MARK)
+            device.record_event(event, slow)
+            device.record_event(end, slow)
+            device.memset(address, 1, 8, waiting)
+            device.synchronize(waiting)
+            try:
+                device.elapsed_time(start, end)
+            except InvalidArgument:
+                early = True
+            device.synchronize(slow)
+            if early:
+                break
+    context.expect(early, "the stream went on before what was recorded later", "it waited for that too")
+
+
+@CHECKS.check("destroyed-while-waited-for", "A stream goes on waiting for what a destroyed event stood for.")
+def _destroyed_while_waited_for(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    with stream_of(device) as first, stream_of(device) as second:
+        event = device.create_event()
+        with context.driver.stream(first):
+            spin(out, turns_for(context, SLOW), MARK)
+        device.record_event(event, first)
+        device.wait_event(second, event)
+        device.destroy_event(event)
+        found = np.zeros(8, np.uint8)
+        device.memcpy_dtoh(found, out.data_ptr(), second)
+        device.synchronize(second)
+        same_bytes(context, "what was copied", found, np.array([MARK], np.int64).view(np.uint8))
+
+
+# --- events that were not recorded -------------------------------------------------------------------------
+
+
+@CHECKS.check(
+    "unrecorded-synchronize", "Waiting on the host for an event that was never recorded returns at once."
+)
+def _unrecorded_synchronize(context: Context) -> None:
+    with events_of(context.device, 1) as (event,):
+        context.device.synchronize_event(event)
+        context.expect(True, "synchronize_event returned")
+
+
+@CHECKS.check("unrecorded-wait", "A stream that waits for an event that was never recorded goes on at once.")
+def _unrecorded_wait(context: Context) -> None:
+    device = context.device
+    with stream_of(device) as stream, events_of(device, 1) as (event,), allocated(device, 64) as (address,):
+        device.wait_event(stream, event)
+        device.memset(address, 5, 64, stream)
+        device.synchronize(stream)
+        same_bytes(context, "memory", download(device, address, 64), np.full(64, 5, np.uint8))
+
+
+@CHECKS.check(
+    "unrecorded-elapsed-refused", "There is no time between events of which one was never recorded."
+)
+def _unrecorded_elapsed(context: Context) -> None:
+    device = context.device
+    with events_of(device, 2) as (recorded, other), stream_of(device) as stream:
+        device.record_event(recorded, stream)
+        device.synchronize_event(recorded)
+        for name, pair in {
+            "end": (recorded, other),
+            "start": (other, recorded),
+            "both": (other, other),
+        }.items():
+            context.refuses(
+                f"elapsed_time ({name} not recorded)", partial(device.elapsed_time, *pair), InvalidArgument
+            )
+
+
+# --- time ------------------------------------------------------------------------------------------------
+
+
+@CHECKS.check(
+    "elapsed-plausible",
+    "The time between events around a kernel is at most what the host sees, and not nothing.",
+)
+def _plausible(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    turns = turns_for(context, SLOW)
+    with stream_of(device) as stream, events_of(device, 2) as (start, end):
+        begin = time.perf_counter()
+        device.record_event(start, stream)
+        with context.driver.stream(stream):
+            spin(out, turns, MARK)
+        device.record_event(end, stream)
+        device.synchronize_event(end)
+        host = (time.perf_counter() - begin) * 1000
+        found = device.elapsed_time(start, end)
+    context.expect(isinstance(found, float), "it is a float", type(found).__name__)
+    context.expect(
+        SLOW / 20 <= found <= host * 1.05 + 0.1,
+        "it is between a twentieth of what the kernel should take and what the host measured",
+        f"{found} ms; the host measured {host} ms",
+    )
+
+
+@CHECKS.check("elapsed-grows", "A kernel of sixteen times the work takes longer by its events.")
+def _grows(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    turns, times = turns_for(context, SLOW), (0.0, 0.0)
+    with stream_of(device) as stream, events_of(device, 3) as (first, second, third):
+        for _ in range(ATTEMPTS):
+            device.record_event(first, stream)
+            with context.driver.stream(stream):
+                spin(out, turns >> 4, MARK)
+            device.record_event(second, stream)
+            with context.driver.stream(stream):
+                spin(out, turns, MARK)
+            device.record_event(third, stream)
+            device.synchronize_event(third)
+            times = device.elapsed_time(first, second), device.elapsed_time(second, third)
+            if times[1] > 2 * times[0]:
+                break
+    context.expect(times[1] > 2 * times[0], "it takes more than twice as long", f"{times} ms")
+
+
+@CHECKS.check("elapsed-monotonic", "Times between events on one stream add up, and are never negative.")
+def _monotonic(context: Context) -> None:
+    device = context.device
+    with (
+        stream_of(device) as stream,
+        events_of(device, 20) as events,
+        allocated(device, 1 << 16) as (address,),
+    ):
+        for event in events:
+            device.memset(address, 1, 1 << 16, stream)
+            device.record_event(event, stream)
+        device.synchronize(stream)
+        steps = [device.elapsed_time(a, b) for a, b in itertools.pairwise(events)]
+        whole = device.elapsed_time(events[0], events[-1])
+        context.expect(min(steps) >= 0, "no step is negative", f"{min(steps)} ms")
+        context.expect(
+            abs(sum(steps) - whole) <= 1e-3 * max(whole, 1.0) * len(steps),
+            "the steps add up",
+            f"{sum(steps)}, not {whole} ms",
+        )
+        context.expect(
+            device.elapsed_time(events[3], events[3]) == 0.0, "from an event to itself it is nothing"
+        )
+
+
+@CHECKS.check("elapsed-early-refused", "There is no time to an event that is not reached yet.")
+def _early(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    milliseconds, refused = SLOW, False
+    with stream_of(device) as stream, events_of(device, 2) as (start, end):
+        for _ in range(ATTEMPTS):
+            milliseconds *= 4
+            device.record_event(start, stream)
+            with context.driver.stream(stream):
+                spin(out, turns_for(context, milliseconds), MARK)
+            device.record_event(end, stream)
+            try:
+                device.elapsed_time(start, end)
+            except InvalidArgument:
+                refused = True
+            device.synchronize(stream)
+            if refused:
+                break
+    context.expect(
+        refused, "elapsed_time before the kernel has ended raises InvalidArgument", "it gave a time"
+    )
+
+
+@CHECKS.check("elapsed-across-streams", "There is a time between events of two streams.")
+def _across(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    with stream_of(device) as first, stream_of(device) as second, events_of(device, 2) as (start, end):
+        device.record_event(start, first)
+        device.synchronize(first)
+        with context.driver.stream(second):
+            spin(out, turns_for(context, SLOW), MARK)
+        device.record_event(end, second)
+        device.synchronize(second)
+        found = device.elapsed_time(start, end)
+        context.expect(found > SLOW / 20, "it is what the kernel on the second took", f"{found} ms")
+
+
+# --- handles that are none ---------------------------------------------------------------------------------
+
+
+def _refused(context: Context, kind: str) -> None:
+    device, event = context.device, (1 << 40) + 7
+    if kind == "destroyed":
+        event = device.create_event()
+        device.record_event(event)
+        device.destroy_event(event)
+    with events_of(device, 1) as (other,), stream_of(device) as stream:
+        device.record_event(other, stream)
+        device.synchronize_event(other)
+        for name, call in {
+            "record_event": lambda: device.record_event(event, stream),
+            "wait_event": lambda: device.wait_event(stream, event),
+            "synchronize_event": lambda: device.synchronize_event(event),
+            "elapsed_time to it": lambda: device.elapsed_time(other, event),
+            "elapsed_time from it": lambda: device.elapsed_time(event, other),
+            "destroy_event": lambda: device.destroy_event(event),
+        }.items():
+            context.refuses(name, call, InvalidArgument)
+
+
+for _kind in ("destroyed", "unknown"):
+    CHECKS.add(
+        f"{_kind}-refused",
+        f"Every call refuses the handle of an event that is {_kind}, with InvalidArgument.",
+        partial(_refused, kind=_kind),
+    )
+
+
+@CHECKS.check("churn", "10,000 events can be made, recorded and destroyed, one after another.")
+def _churn(context: Context) -> None:
+    device = context.device
+    with stream_of(device) as stream:
+        for _ in range(10_000):
+            event = device.create_event()
+            device.record_event(event, stream)
+            device.destroy_event(event)
+        device.synchronize(stream)
+        context.expect(True, "10,000 were")

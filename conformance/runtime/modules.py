@@ -1,0 +1,220 @@
+"""Loading what the compiler made, and launching it through the device's own hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from triton_porting_kit.conformance.check import Checks
+from triton_porting_kit.conformance.context import Context
+from triton_porting_kit.conformance.language.source import make_kernel
+from triton_porting_kit.errors import InvalidModule, LaunchError
+
+CHECKS = Checks("runtime/modules", kit_device=True)
+
+EMPTY = "def does_nothing():\n    pass\n"
+COUNT = "def counts(O):\n    p = tl.program_id(0)\n    tl.store(O + p, tl.load(O + p) + p.to(tl.int64) + 1)\n"
+UNKNOWN = (1 << 40) + 7
+
+
+def compiled(context: Context, source: str, *args: Any) -> tuple[bytes, str]:
+    """What the compiler makes of a kernel, and the kernel's name in it."""
+    kernel = make_kernel(source).warmup(*args, grid=(1,))
+    return bytes(kernel.kernel), str(kernel.metadata.name)
+
+
+def _empty(context: Context) -> tuple[bytes, str]:
+    return compiled(context, EMPTY)
+
+
+@CHECKS.check("load", "What the compiler made can be loaded, its kernel found, launched and unloaded.")
+def _load(context: Context) -> None:
+    device = context.device
+    binary, name = _empty(context)
+    module = device.load_module(binary, name)
+    function = device.get_function(module, name)
+    for grid in ((1,), (3, 2), (2, 3, 4), (0,), (5, 0)):
+        device.launch(function, grid, 0, b"")
+        device.synchronize()
+    device.unload_module(module)
+    context.expect(True, "five launches ran")
+
+
+@CHECKS.check(
+    "load-twice",
+    "One binary can be loaded more than once; the modules are each other's equals, not the same.",
+)
+def _load_twice(context: Context) -> None:
+    device = context.device
+    binary, name = _empty(context)
+    first, second = device.load_module(binary, name), device.load_module(binary, name)
+    context.expect(first != second, "the handles differ", str(first))
+    device.unload_module(first)
+    device.launch(device.get_function(second, name), (4,), 0, b"")
+    device.synchronize()
+    device.unload_module(second)
+    context.expect(True, "the second worked when the first was gone")
+
+
+_BROKEN: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "empty": ("is empty", lambda binary: b""),
+    "one-byte": ("is one byte", lambda binary: b"\x7f"),
+    "zeros": ("is all zeros", lambda binary: bytes(len(binary))),
+    "ones": ("is all ones", lambda binary: b"\xff" * len(binary)),
+    "text": ("is a text", lambda binary: b"this is no binary of any device\n" * 40),
+    "head": ("ends after its first 16 bytes", lambda binary: binary[:16]),
+    "half": ("ends in the middle", lambda binary: binary[: len(binary) // 2]),
+    "no-head": ("lacks its first 64 bytes", lambda binary: binary[64:]),
+}
+
+
+def _refused(context: Context, kind: str) -> None:
+    binary, name = _empty(context)
+    broken = _BROKEN[kind][1](binary)
+    context.refuses("load_module", lambda: context.device.load_module(broken, name), InvalidModule)
+    _load(context)
+
+
+for _kind, (_what, _break) in _BROKEN.items():
+    CHECKS.add(
+        f"{_kind}-refused",
+        f"A binary that {_what} is refused with InvalidModule, and a good one loads afterwards.",
+        partial(_refused, kind=_kind),
+    )
+
+
+@CHECKS.check("missing-function-refused", "A kernel that is not in a module is refused with InvalidModule.")
+def _missing_function(context: Context) -> None:
+    device = context.device
+    binary, name = _empty(context)
+
+    def load_and_get() -> None:  # which of the two looks is the device's choice
+        device.get_function(device.load_module(binary, "no_such_kernel"), "no_such_kernel")
+
+    context.refuses("a name that no kernel has", load_and_get, InvalidModule)
+    module = device.load_module(binary, name)
+    for other in ("no_such_kernel", name + "x", name[:-1], ""):
+        context.refuses(f"get_function {other!r}", partial(device.get_function, module, other), InvalidModule)
+    device.unload_module(module)
+
+
+@CHECKS.check("unload-then-launch-refused", "A kernel of a module that was unloaded cannot be launched.")
+def _unload_then_launch(context: Context) -> None:
+    device = context.device
+    binary, name = _empty(context)
+    module = device.load_module(binary, name)
+    function = device.get_function(module, name)
+    device.unload_module(module)
+    context.refuses("launch", lambda: device.launch(function, (1,), 0, b""), (LaunchError, InvalidModule))
+
+
+@CHECKS.check(
+    "unloaded-refused", "A module that was unloaded can neither be unloaded again nor asked for a kernel."
+)
+def _unloaded(context: Context) -> None:
+    device = context.device
+    binary, name = _empty(context)
+    module = device.load_module(binary, name)
+    device.unload_module(module)
+    context.refuses("unload_module", lambda: device.unload_module(module), InvalidModule)
+    context.refuses("get_function", lambda: device.get_function(module, name), InvalidModule)
+
+
+@CHECKS.check("unknown-refused", "Handles of modules and functions that never were are refused.")
+def _unknown(context: Context) -> None:
+    device = context.device
+    for handle in (0, UNKNOWN):
+        context.refuses(f"unload_module({handle})", partial(device.unload_module, handle), InvalidModule)
+        context.refuses(f"get_function({handle})", partial(device.get_function, handle, "x"), InvalidModule)
+        context.refuses(
+            f"launch({handle})", partial(device.launch, handle, (1,), 0, b""), (LaunchError, InvalidModule)
+        )
+
+
+_GRIDS: dict[str, tuple[int, ...]] = {
+    "none": (),
+    "four": (1, 1, 1, 1),
+    "negative": (-1,),
+    "negative-z": (2, 2, -3),
+    "2-to-32": (1 << 32,),
+}
+
+
+def _bad_grid(context: Context, grid: tuple[int, ...]) -> None:
+    device = context.device
+    binary, name = _empty(context)
+    module = device.load_module(binary, name)
+    function = device.get_function(module, name)
+    try:
+        context.refuses(
+            f"launch with grid {grid}",
+            lambda: device.launch(function, grid, 0, b""),
+            (LaunchError, ValueError, OverflowError),
+        )
+        device.launch(function, (1,), 0, b"")
+        device.synchronize()
+    finally:
+        device.unload_module(module)
+
+
+for _kind, _grid in _GRIDS.items():
+    CHECKS.add(
+        f"grid-{_kind}-refused",
+        f"The hook `launch` refuses the grid {_grid}, which has not one to three counts of programs.",
+        partial(_bad_grid, grid=_grid),
+    )
+
+
+@CHECKS.check(
+    "unload-waits",
+    "Unloading a module lets launches of its kernel that are in flight end.",
+    needs=("feature:streams",),
+)
+def _unload_waits(context: Context) -> None:
+    device = context.device
+    binary, name = _empty(context)
+    stream = device.create_stream()
+    for _ in range(20):
+        module = device.load_module(binary, name)
+        function = device.get_function(module, name)
+        for _ in range(5):
+            device.launch(function, (1000,), stream, b"")
+        device.unload_module(module)
+    device.synchronize(stream)
+    device.destroy_stream(stream)
+    context.expect(True, "100 launches of 20 modules ended")
+
+
+@CHECKS.check("many", "200 modules can be loaded at a time, and all of them work.")
+def _many(context: Context) -> None:
+    device = context.device
+    binary, name = _empty(context)
+    modules = [device.load_module(binary, name) for _ in range(200)]
+    functions = [device.get_function(module, name) for module in modules]
+    for function in functions:
+        device.launch(function, (2,), 0, b"")
+    device.synchronize()
+    for module in modules:
+        device.unload_module(module)
+    context.expect(len({*functions}) == 200, "200 handles of functions differ", f"{len({*functions})}")
+
+
+@CHECKS.check("through-triton", "A kernel that Triton loads is found by the driver's own loader, and runs.")
+def _through_triton(context: Context) -> None:
+    out = context.array(np.zeros(5, np.int64), "i64")
+    kernel = make_kernel(COUNT).warmup(out, grid=(1,))
+    utils = context.driver.utils
+    found = utils.load_binary(kernel.metadata.name, kernel.kernel, kernel.metadata.shared, 0)
+    context.expect(
+        isinstance(found, tuple) and len(found) == 5,
+        "load_binary gives a module, a function, registers, spills, and the most threads",
+        f"{found!r}",
+    )
+    context.expect(
+        found[4] >= kernel.metadata.num_warps, "the most threads are not fewer than its warps", str(found)
+    )
+    utils.unload_module(found[0])
+    context.refuses("unload_module again", lambda: utils.unload_module(found[0]), Exception)

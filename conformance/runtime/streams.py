@@ -1,0 +1,337 @@
+"""Streams of the kit's device: what is on one runs in order, and what is on another does not wait for it."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+import numpy as np
+
+from triton_porting_kit.conformance.check import Checks
+from triton_porting_kit.conformance.context import Context
+from triton_porting_kit.conformance.runtime.blocks import (
+    allocated,
+    download,
+    events_of,
+    pattern,
+    same_bytes,
+    stream_of,
+    upload,
+)
+from triton_porting_kit.conformance.runtime.spinning import spin, turns_for
+from triton_porting_kit.errors import DeviceError, InvalidArgument, LaunchError
+
+CHECKS = Checks("runtime/streams", kit_device=True, needs=("feature:streams",))
+
+SLOW = 15.0
+"""Milliseconds that a kernel takes where others have to wait for it."""
+ATTEMPTS = 4
+"""A machine that does other things too may be late: what is about time is tried again, with four times of it."""
+
+MARK = 77
+
+
+def _word(value: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    return np.array([value], np.int64).view(np.uint8)
+
+
+@CHECKS.check("handles", "Streams have handles of their own, none of which is that of the default stream.")
+def _handles(context: Context) -> None:
+    device = context.device
+    streams = [device.create_stream() for _ in range(20)]
+    for stream in streams:
+        device.destroy_stream(stream)
+    context.expect(len({*streams}) == 20 and 0 not in streams, "20 handles differ, none is 0", str(streams))
+
+
+@CHECKS.check("kernel-then-copy", "A copy starts after the kernel that is before it on its stream.")
+def _kernel_then_copy(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    with stream_of(device) as stream:
+        found = np.zeros(8, np.uint8)
+        with context.driver.stream(stream):
+            spin(out, turns_for(context, SLOW), MARK)
+        device.memcpy_dtoh(found, out.data_ptr(), stream)
+        device.synchronize(stream)
+        same_bytes(context, "what was copied", found, _word(MARK))
+
+
+@CHECKS.check("copy-then-kernel", "A kernel starts after the copies that are before it on its stream.")
+def _copy_then_kernel(context: Context) -> None:
+    device, size = context.device, 16 << 20
+    out = context.array(np.zeros(2, np.int64), "i64")
+    with stream_of(device) as stream, allocated(device, size, size) as (a, b):
+        upload(device, a, pattern(size))
+        device.memcpy_dtod(b, a, size, stream)
+        device.memset(out.data_ptr(), 0x11, 16, stream)
+        with context.driver.stream(stream):
+            spin(out, 16, MARK)
+        device.synchronize(stream)
+        same_bytes(context, "what the kernel wrote", download(device, out.data_ptr(), 8), _word(MARK))
+
+
+@CHECKS.check("memset-after-kernel", "A memset starts after the kernel that is before it on its stream.")
+def _memset_after_kernel(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    with stream_of(device) as stream:
+        with context.driver.stream(stream):
+            spin(out, turns_for(context, SLOW), MARK)
+        device.memset(out.data_ptr(), 0x22, 8, stream)
+        device.synchronize(stream)
+        same_bytes(context, "memory", download(device, out.data_ptr(), 8), np.full(8, 0x22, np.uint8))
+
+
+@CHECKS.check("kernels-in-order", "Kernels on one stream run one after another.")
+def _kernels_in_order(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    turns = turns_for(context, SLOW)
+    with stream_of(device) as stream:
+        with context.driver.stream(stream):
+            for k in range(8):  # ever shorter: were they not in order, the first would be the last to write
+                spin(out, turns >> k, 2 * k + 3)
+        device.synchronize(stream)
+        same_bytes(context, "memory", download(device, out.data_ptr(), 8), _word(17))
+
+
+@CHECKS.check("long-queue", "1,000 operations on one stream all run, in order.")
+def _long_queue(context: Context) -> None:
+    device = context.device
+    with stream_of(device) as stream, allocated(device, 1001) as (address,):
+        upload(device, address, np.zeros(1001, np.uint8))
+        for k in range(1000):
+            device.memset(address + k, k % 251, 1001 - k, stream)
+        device.synchronize(stream)
+        expected = np.minimum(np.arange(1001), 999) % 251
+        same_bytes(context, "memory", download(device, address, 1001), expected.astype(np.uint8))
+
+
+@CHECKS.check("many", "64 streams at a time each do their own work.")
+def _many(context: Context) -> None:
+    device, size = context.device, 5003
+    streams = [device.create_stream() for _ in range(64)]
+    try:
+        with allocated(device, *[size] * 64) as addresses:
+            for k, (stream, address) in enumerate(zip(streams, addresses, strict=True)):
+                device.memset(address, 200, size, stream)
+                device.memset(address, k, size, stream)
+            device.synchronize()
+            found = np.concatenate([download(device, address, size) for address in addresses])
+            same_bytes(context, "memory", found, np.repeat(np.arange(64, dtype=np.uint8), size))
+    finally:
+        for stream in streams:
+            device.destroy_stream(stream)
+
+
+# --- independence ----------------------------------------------------------------------------------------
+
+
+def _not_reached(context: Context, start: int, end: int) -> bool:
+    """Whether an event is not reached yet: there is no time between it and another then."""
+    try:
+        context.device.elapsed_time(start, end)
+    except InvalidArgument:
+        return True
+    return False
+
+
+def _independent(context: Context, other: bool) -> None:
+    """`other`: the short work is on another created stream, else on the default one."""
+    device, busy = context.device, context.array(np.zeros(2, np.int64), "i64")
+    milliseconds = SLOW
+    with stream_of(device) as slow, stream_of(device) as created, events_of(device, 2) as (start, end):
+        quick = created if other else 0
+        with allocated(device, 64) as (address,):
+            for _ in range(ATTEMPTS):
+                milliseconds *= 4
+                device.record_event(start, slow)
+                with context.driver.stream(slow):
+                    spin(busy, turns_for(context, milliseconds), MARK)
+                device.record_event(end, slow)
+                device.memset(address, 9, 64, quick)
+                device.synchronize(quick)
+                overlapped = _not_reached(context, start, end)
+                device.synchronize(slow)
+                if overlapped:
+                    break
+            context.expect(
+                overlapped,
+                "a memset ended before a long kernel on another stream",
+                "it waited for the kernel",
+            )
+
+
+@CHECKS.check(
+    "overlap",
+    "Work on one created stream does not wait for work on another.",
+    needs=("feature:streams", "feature:events"),
+)
+def _overlap(context: Context) -> None:
+    _independent(context, True)
+
+
+@CHECKS.check(
+    "overlap-default",
+    "Work on the default stream does not wait for work on a created one.",
+    needs=("feature:streams", "feature:events"),
+)
+def _overlap_default(context: Context) -> None:
+    _independent(context, False)
+
+
+@CHECKS.check("asynchronous", "A launch on a created stream returns before the kernel has run.")
+def _asynchronous(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    milliseconds, launch, whole = SLOW, 1.0, 1.0
+    with stream_of(device) as stream:
+        for _ in range(ATTEMPTS):
+            milliseconds *= 4
+            turns = turns_for(context, milliseconds)
+            start = time.perf_counter()
+            with context.driver.stream(stream):
+                spin(out, turns, MARK)
+            launch = time.perf_counter() - start
+            device.synchronize(stream)
+            whole = time.perf_counter() - start
+            if launch < whole / 2:
+                break
+    context.expect(launch < whole / 2, "the launch took less than half of the time", f"{launch} of {whole} s")
+
+
+# --- synchronize -----------------------------------------------------------------------------------------
+
+
+def _synchronised(context: Context, whole: bool) -> None:
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    with stream_of(device) as stream, stream_of(device) as second, allocated(device, 8) as (address,):
+        with context.driver.stream(stream):
+            spin(out, turns_for(context, SLOW), MARK)
+        device.memcpy_dtod(address, out.data_ptr(), 8, stream)
+        device.synchronize(None if whole else stream)
+        # On a stream of its own: nothing but the synchronisation orders it behind the kernel.
+        found = np.zeros(8, np.uint8)
+        device.memcpy_dtoh(found, address, second)
+        device.synchronize(second)
+        same_bytes(context, "what the kernel wrote", found, _word(MARK))
+
+
+CHECKS.add(
+    "synchronize-stream",
+    "After synchronize(stream), all work that was on the stream has ended.",
+    partial(_synchronised, whole=False),
+)
+CHECKS.add(
+    "synchronize-device",
+    "After synchronize(), all work on all streams has ended.",
+    partial(_synchronised, whole=True),
+)
+
+
+@CHECKS.check("synchronize-idle", "Waiting for a stream with nothing on it, and twice for one, returns.")
+def _idle(context: Context) -> None:
+    device = context.device
+    with stream_of(device) as stream:
+        device.synchronize(stream)
+        device.synchronize(stream)
+        device.synchronize(0)
+        device.synchronize()
+        context.expect(True, "all of them returned")
+
+
+@CHECKS.check("destroy-finishes", "Destroying a stream lets the work on it end.")
+def _destroy_finishes(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    stream = device.create_stream()
+    with context.driver.stream(stream):
+        spin(out, turns_for(context, SLOW), MARK)
+    device.destroy_stream(stream)
+    same_bytes(context, "memory", download(device, out.data_ptr(), 8), _word(MARK))
+
+
+@CHECKS.check(
+    "free-waits",
+    "Freeing memory lets work in flight that uses it end first.",
+    needs=("feature:streams", "feature:events"),
+)
+def _free_waits(context: Context) -> None:
+    device = context.device
+    with stream_of(device) as stream, events_of(device, 2) as (start, end):
+        address, size = device.memalloc(8 << 20), 8 << 20
+        out = context.array(np.zeros(2, np.int64), "i64")
+        device.record_event(start, stream)
+        with context.driver.stream(stream):
+            spin(out, turns_for(context, SLOW), MARK)
+        device.memset(address, 1, size, stream)
+        device.record_event(end, stream)
+        device.memfree(address)
+        with allocated(device, size) as (fresh,):  # perhaps in the same place
+            upload(device, fresh, pattern(size))
+            device.synchronize(stream)
+            same_bytes(context, "memory allocated afterwards", download(device, fresh, size), pattern(size))
+
+
+# --- handles that are none -------------------------------------------------------------------------------
+
+_UNKNOWN = (1 << 40) + 7
+
+
+def _refused(context: Context, kind: str) -> None:
+    device = context.device
+    stream = _UNKNOWN
+    if kind == "destroyed":
+        stream = device.create_stream()
+        device.destroy_stream(stream)
+    host = np.zeros(8, np.uint8)
+    with allocated(device, 8, 8) as (a, b), events_of(device, 1) as (event,):
+        for name, call in {
+            "synchronize": lambda: device.synchronize(stream),
+            "destroy_stream": lambda: device.destroy_stream(stream),
+            "memcpy_htod": lambda: device.memcpy_htod(a, host, stream),
+            "memcpy_dtoh": lambda: device.memcpy_dtoh(host, a, stream),
+            "memcpy_dtod": lambda: device.memcpy_dtod(a, b, 8, stream),
+            "memset": lambda: device.memset(a, 0, 8, stream),
+            "record_event": lambda: device.record_event(event, stream),
+            "wait_event": lambda: device.wait_event(stream, event),
+        }.items():
+            context.refuses(name, call, InvalidArgument)
+
+
+for _kind in ("destroyed", "unknown"):
+    CHECKS.add(
+        f"{_kind}-refused",
+        f"Every call refuses the handle of a stream that is {_kind}, with InvalidArgument.",
+        partial(_refused, kind=_kind),
+    )
+
+
+@CHECKS.check(
+    "launch-on-destroyed-refused", "A launch on a stream that was destroyed is refused with LaunchError."
+)
+def _launch_on_destroyed(context: Context) -> None:
+    device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
+    spin(out, 16, MARK)
+    stream = device.create_stream()
+    device.destroy_stream(stream)
+
+    def launch() -> None:
+        with context.driver.stream(stream):
+            spin(out, 16, MARK)
+
+    context.refuses("the launch", launch, (LaunchError, InvalidArgument))
+
+
+@CHECKS.check("destroy-default-refused", "The default stream cannot be destroyed.")
+def _destroy_default(context: Context) -> None:
+    context.refuses("destroy_stream(0)", lambda: context.device.destroy_stream(0), DeviceError)
+    context.device.synchronize(0)
+
+
+@CHECKS.check("churn", "5,000 streams can be made and destroyed, one after another.")
+def _churn(context: Context) -> None:
+    device = context.device
+    with allocated(device, 8) as (address,):
+        for k in range(5000):
+            stream = device.create_stream()
+            if k % 100 == 0:
+                device.memset(address, k // 100, 8, stream)
+            device.destroy_stream(stream)
+        same_bytes(context, "the last memset", download(device, address, 8), np.full(8, 49, np.uint8))
