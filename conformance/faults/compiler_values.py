@@ -56,7 +56,6 @@ _plant("max-nan", "maximum and minimum propagate NaN though they should not",
     written(r"arith\.(maxnumf)", '{r} = "arith.maximumf"({0}, {1}) : ({T0}, {T1}) -> {T}'), "arithmetic/maximum-fp32-*")
 _plant("min-nan-lost", "minimum with propagate_nan drops NaN", renamed("arith.minimumf", "arith.minnumf"), "arithmetic/minimum_nan-fp32-*", "arithmetic/minimum_nan-fp16-*")
 _plant("max-unsigned", "maximum of signed integers compares as unsigned", renamed("arith.maxsi", "arith.maxui"), "arithmetic/maximum-i16-*")
-_plant("clamp-nan", "clamp's NaN rule is the other one", replaced(r"propagateNan = all", "propagateNan = none"), "arithmetic/clamp_nan-fp32-*")
 _plant("neg-zero", "-x is 0 - x: the zero loses its sign",
     written(r"arith\.negf", """
         %fault_a{n} = "arith.subf"({0}, {0}) : ({T}, {T}) -> {T}
@@ -65,14 +64,15 @@ _plant("abs-ignored", "abs of integers changes nothing", written(r"math\.absi", 
 _plant("umulhi-signed", "umulhi multiplies as signed", written(r"tt\.mulhiui", '%fault_a{n}, {r} = "arith.mulsi_extended"({0}, {1}) : ({T}, {T}) -> ({T}, {T})'), "arithmetic/umulhi-*")
 _plant("fma-rounds-twice", "fma is a product and a sum",
     written(r"math\.fma", """
-        %fault_a{n} = "arith.mulf"({0}, {1}) : ({T}, {T}) -> {T}
-        {r} = "arith.addf"(%fault_a{n}, {2}) : ({T}, {T}) -> {T}"""), "arithmetic/fma-fp32-*", "arithmetic/fma-fp64-*")
-_plant("div-by-reciprocal", "x / y is x times 1 / y, which rounds twice",
-    written(r"arith\.divf", """
-        %fault_a{n} = "math.absf"({1}) : ({T}) -> {T}
-        %fault_b{n} = "arith.divf"(%fault_a{n}, %fault_a{n}) : ({T}, {T}) -> {T}
-        %fault_c{n} = "arith.divf"(%fault_b{n}, {1}) : ({T}, {T}) -> {T}
-        {r} = "arith.mulf"({0}, %fault_c{n}) : ({T}, {T}) -> {T}"""), "arithmetic/div-fp64-*", "arithmetic/div_rn-*")
+        %fault_a{n} = "arith.mulf"({0}, {1}) : (f32, f32) -> f32
+        %fault_b{n} = "tt.bitcast"(%fault_a{n}) : (f32) -> i32
+        %fault_c{n} = "tt.bitcast"(%fault_b{n}) : (i32) -> f32
+        {r} = "arith.addf"(%fault_c{n}, {2}) : (f32, f32) -> f32""", where=r": \(f32, "), "arithmetic/fma-fp32-scalar")
+_plant("div-by-reciprocal", "div_rn is a product with the reciprocal, which rounds twice",
+    written(r"tt\.precise_divf", """
+        %fault_a{n} = "arith.constant"() <{{value = 1.0 : f32}}> : () -> f32
+        %fault_b{n} = "tt.precise_divf"(%fault_a{n}, {1}) : (f32, f32) -> f32
+        {r} = "arith.mulf"({0}, %fault_b{n}) : (f32, f32) -> f32""", where=r": \(f32, "), "arithmetic/div_rn-fp32-scalar")
 _plant("precise-div", "div_rn is off by one in the last place",
     written(r"tt\.precise_divf", """
         %fault_a{n} = "arith.divf"({0}, {1}) : ({T}, {T}) -> {T}
@@ -104,12 +104,13 @@ _plant("denormals-lost", "products of float32 that are denormal become zero",
         %fault_e{n} = "arith.cmpf"(%fault_d{n}, %fault_b{n}) <{{predicate = 4 : i64}}> : (f32, f32) -> i1
         {r} = "arith.select"(%fault_e{n}, %fault_c{n}, %fault_a{n}) : (i1, f32, f32) -> f32""", where=r": \(f32, f32\)"), "arithmetic/mul-fp32-scalar")
 _plant("constants-short", "constants of float32 have the precision of float16",
-    replaced(r"(\d\.\d{3})\d+(e[+-]\d+ : f32|e[+-]\d+> : tensor<[0-9x]*f32)", r"\g<1>\g<2>"), "random-numbers/rand-*")
+    replaced(r"(\d\.\d{3})\d+([eE][+-]\d+ : f32|[eE][+-]\d+> : tensor<[0-9x]*f32)", r"\g<1>\g<2>"), "random-numbers/rand-*")
 _plant("constants-wide", "constants of 64 bits keep their low 32",
-    replaced(r"value = (-?\d{10,}) : i64", lambda match: f"value = {int(match[1]) & 0xffffffff} : i64"), "random-numbers/*", "shapes/full-i64-*")
+    replaced(r"value = (-?\d{10,}) : i64", lambda match: f"value = {int(match[1]) & 0xffffffff} : i64"), "random-numbers/rand-i32-tile_64_seed12345678901")
 _plant("predicate-inverted", "~x of booleans changes nothing",
     written(r"arith\.xori", '{r} = "arith.ori"({0}, {0}) : ({T}, {T}) -> {T}', where=r"i1\)|i1>\)"), "bits/invert-i1-*", "bits/not-*")
 
+_apply("clamp-nan", "clamp with propagate_nan drops NaN", rewrite("structured", replaced(r"propagate_nan = true", "propagate_nan = false")), "arithmetic/clamp_nan-fp32-*")
 _apply("truncf-to-zero", "conversions to float16 and bfloat16 round towards zero", rewrite("structured", replaced(r"arith\.truncf (%\S+) :", r"arith.truncf \1 toward_zero :")), "conversions/to_fp16-fp32-*", "conversions/to_bf16-fp32-*")
 _apply("rtz-ignored", "fp_downcast_rounding is ignored", rewrite("structured", replaced(r"toward_zero :", ":")), "conversions/to_bf16_rtz-fp32-*", "conversions/to_fp16_rtz-*")
 _apply("fp8-truncates", "conversions to 8-bit floats round towards zero", rewrite("structured", replaced(r'rounding = "rtne"', 'rounding = "rtz"')), "conversions/to_fp8e5-fp32-*", "conversions/to_fp8e4nv-fp32-*")

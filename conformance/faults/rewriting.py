@@ -153,6 +153,37 @@ def written(names: str, template: str, **conditions: str) -> Rewrite:
     return each(names, change, **conditions)
 
 
+def dropped(names: str, *segments: int, **conditions: str) -> Rewrite:
+    """The operands of some groups are left out."""
+
+    def change(operation: Operation) -> None:
+        for segment in segments:
+            operation.drop(segment)
+
+    return each(names, change, **conditions)
+
+
+def derived(names: str, segment: int, template: str, *, index: int | None = None, **conditions: str) -> Rewrite:
+    """Each operand of a group (or the one at `index`) is replaced by a value computed from it.
+
+    The template computes ``{y}`` from ``{x}``, whose type is ``{T}``; ``{n}`` makes names unique.
+    """
+
+    def change(operation: Operation) -> str:
+        lines = []
+        at = operation.place(segment)
+        types = operation.operand_types
+        for k in range(at.start, at.stop):
+            if index is None or k - at.start == index:
+                new = operation.fresh(f"derived{k}")
+                number = f"{operation.number}_{k}"
+                lines.append(template.format(x=operation.operands[k], y=new, T=types[k], n=number))
+                operation.operands[k] = new
+        return "\n".join([*lines, str(operation)])
+
+    return each(names, change, **conditions)
+
+
 def _split(text: str) -> list[str]:
     """Split at commas outside of brackets."""
     parts: list[str] = []

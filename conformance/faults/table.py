@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from triton_porting_kit.conformance.faults import compiler_values
+from triton_porting_kit.conformance.faults import compiler_memory, compiler_shapes, compiler_values
 from triton_porting_kit.conformance.faults.fault import CLEAN, Fault, nothing
 
 CLEAN_FAULT = Fault(CLEAN, "compiler", "nothing is wrong", nothing, ())
 
-FAULTS: tuple[Fault, ...] = (*compiler_values.TABLE,)
+FAULTS: tuple[Fault, ...] = (*compiler_values.TABLE, *compiler_memory.TABLE, *compiler_shapes.TABLE)
 
 
 def find(name: str) -> Fault:

@@ -18,12 +18,17 @@ from triton_porting_kit.conformance.faults.fault import Fault
 from triton_porting_kit.conformance.faults.worker import SCRATCH
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.status import BAD, Status
+from triton_porting_kit.errors import PortingKitError
 
 _POLL_SECONDS = 0.02
 _START_SECONDS = 60.0
 """For a worker to import everything and end its first check, beside the check's own limit."""
 _WORKERS = 4
 """That one fault may use up."""
+
+
+class FaultError(PortingKitError):
+    """The self-test itself cannot go on."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +119,15 @@ def _work(
         except BrokenPipeError:
             pass
         timeout = _watch(worker, file, fault.seconds)
-    records = [Record.from_json(json.loads(line)) for line in file.read_text().splitlines(True) if line[-1] == "\n"]
+    said = output.read_bytes()[-2000:].decode(errors="replace")
+    lines = file.read_text().splitlines(keepends=True)
+    if not lines:
+        raise FaultError(f"the worker of fault {fault.name} ended before it could run a check: {said}")
+    records = [Record.from_json(json.loads(line)) for line in lines[1:] if line.endswith("\n")]
     by_name = {record.name: record for record in records}
     if len(by_name) == len(checks):
         return by_name, None
-    return by_name, _death(worker, timeout, output)
+    return by_name, _death(worker, timeout, said)
 
 
 def _watch(worker: subprocess.Popen[bytes], file: Path, seconds: float) -> float | None:
@@ -137,9 +146,8 @@ def _watch(worker: subprocess.Popen[bytes], file: Path, seconds: float) -> float
     return None
 
 
-def _death(worker: subprocess.Popen[bytes], timeout: float | None, output: Path) -> dict[str, Any]:
+def _death(worker: subprocess.Popen[bytes], timeout: float | None, said: str) -> dict[str, Any]:
     """The evidence of a worker's end."""
-    said = output.read_bytes()[-2000:].decode(errors="replace")
     if timeout is not None:
         return {
             "kind": "process",
