@@ -18,6 +18,8 @@ MODULES: dict[str, tuple[str, ...]] = {
         "runtime.events",
         "runtime.modules",
         "runtime.device",
+        "runtime.arguments",
+        "runtime.structures",
     ),
     "language": ("language.checks",),
     "kernels": (),
