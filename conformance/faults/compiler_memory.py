@@ -50,7 +50,7 @@ _plant("other-garbage", "lanes that are masked off hold garbage instead of other
         {y} = "arith.addi"({x}, %fault_c{n}) : ({T}, {T}) -> {T}""", where=r", i32\) ->"), "memory/load_other-i32-*")
 _plant("scatter-mask-dropped", "a scatter's mask is ignored", dropped(r"tpk\.scatter", GATHER_MASK), "memory/scatter-i32-tile_17x4", "memory/scatter-fp32-tile_17x4")
 _plant("strides-swapped", "rows and columns are addressed with each other's stride", swapped(LOAD, 2, 3, where=r"tensor<8x16x"), "memory/load_transposed-i32-*", "memory/load_transposed-fp64-*")
-_plant("stride-of-one", "a load's stride is taken for 1", derived(LOAD, STRIDES, '{y} = "arith.constant"() <{{value = 1 : i64}}> : () -> i64', where=r"tensor<64x"), "memory/load_strided-i32-*")
+_plant("row-stride", "rows lie as far apart as a row is long, whatever their stride", derived(LOAD, STRIDES, '{y} = "arith.constant"() <{{value = 16 : i64}}> : () -> i64', index=0, where=r"tensor<8x16x"), "descriptors-and-block-pointers/descriptor_load-i32-inside")
 _plant("backwards-forwards", "negative strides are taken as positive", derived(LOAD, STRIDES, '{y} = "math.absi"({x}) : (i64) -> i64'), "memory/load_backwards-i16-*")
 _plant("wrap-late", "addresses that wrap around do so one element late", derived(LOAD, WRAP_SIZE, PLUS_ONE), "memory/load_wrapped-i32-*")
 _plant("wrap-start-lost", "addresses that wrap around begin at 0", derived(LOAD, WRAP_START, '{y} = "arith.constant"() <{{value = 0 : i64}}> : () -> i64'), "memory/load_wrapped-fp32-*")

@@ -79,7 +79,7 @@ def _split_swapped(text: str) -> str:
 
 
 _plant("histogram-mask", "a histogram ignores its mask", each(r"tpk\.histogram", _without_mask), "sorting-and-gathering/histogram_masked-i32-tile_256_bins16")
-_plant("sort-direction", "sort ignores descending=True", replaced(r"arith\.xori (%\S+), %\S+ : (\S*i1\S*)", r"arith.ori \1, \1 : \2"), "sorting-and-gathering/sort_descending-i32-tile_64")
+_plant("sort-direction", "sort ignores descending=True", replaced(r"arith\.cmpi sgt(, %\S+, %\S+ : tensor<2x2x2x)", r"arith.cmpi slt\1"), "sorting-and-gathering/sort_descending-i32-tile_64")
 _plant("join-swapped", "join takes its operands the other way round", swapped(r"tpk\.join"), "shapes/join-i32-tile_16", "shapes/interleave-fp16-tile_16")
 _plant("split-swapped", "split returns its results the other way round", _split_swapped, "shapes/split-i32-tile_16x2")
 _plant("cat-swapped", "cat takes its operands the other way round", replaced(r"tensor\.concat dim\(0\) (%\S+), (%\S+) :", r"tensor.concat dim(0) \2, \1 :"), "shapes/cat-i32-tile_64")

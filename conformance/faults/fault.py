@@ -6,8 +6,10 @@ takes the place of a method of the backend, its options, the launcher, the drive
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 Rewrite = Callable[[str], str]
@@ -39,7 +41,13 @@ class Seams:
     def patch(self, owner: str, cls: type) -> None:
         """Replace the methods of a class that belongs to the test backend alone."""
         for name, replacement in self.methods[owner].items():
-            setattr(cls, name, _replaced(getattr(cls, name), replacement))
+            plain = inspect.getattr_static(cls, name)
+            if isinstance(plain, classmethod):
+                setattr(cls, name, classmethod(_replaced(plain.__func__, replacement)))
+            elif isinstance(plain, staticmethod):
+                setattr(cls, name, staticmethod(partial(replacement, plain.__func__)))
+            else:
+                setattr(cls, name, _replaced(plain, replacement))
 
     def rewritten(self, stage: str, text: str) -> str:
         """An artefact's text with the fault in it."""

@@ -22,7 +22,7 @@ from triton_porting_kit.errors import PortingKitError
 
 _POLL_SECONDS = 0.02
 _START_SECONDS = 60.0
-"""For a worker to import everything and end its first check, beside the check's own limit."""
+"""For a worker to import everything."""
 _WORKERS = 4
 """That one fault may use up."""
 
@@ -132,7 +132,7 @@ def _work(
 
 def _watch(worker: subprocess.Popen[bytes], file: Path, seconds: float) -> float | None:
     """Wait for a worker; end it when no check ends for too long. Returns the limit that it broke."""
-    size, limit = 0, seconds + _START_SECONDS
+    size, limit = 0, _START_SECONDS
     deadline = time.monotonic() + limit
     while worker.poll() is None:
         time.sleep(_POLL_SECONDS)

@@ -22,7 +22,26 @@ class FaultyDevice(host.HostDevice):
 
 
 class FaultyLauncher(launcher.PythonLauncher):
-    """Fills the argument block and launches in Python."""
+    """Fills the argument block and launches in Python. Faults take the place of its last three steps."""
+
+    def __init__(self, source: Any, metadata: Any, launch: Any) -> None:
+        super().__init__(source, metadata, self._send)
+        self._device_launch = launch
+
+    def _send(self, function: int, grid: tuple[int, int, int], stream: int, block: bytes) -> Any:
+        return self._device_launch(function, self.grid(grid), self.stream(stream), self.block(block))
+
+    def grid(self, grid: tuple[int, int, int]) -> tuple[int, int, int]:
+        """The grid as the device is told."""
+        return grid
+
+    def stream(self, stream: int) -> int:
+        """The stream that the launch goes to."""
+        return stream
+
+    def block(self, block: bytes) -> bytes:
+        """The argument block as the device is given it."""
+        return block
 
 
 class FaultyUtils(adapters.DriverUtils):

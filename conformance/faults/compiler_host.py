@@ -1,0 +1,99 @@
+"""Faults of the compiler in what it tells Triton, and in what kernels do beside computing: programs, assertions."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+from triton_porting_kit.conformance.faults.fault import Apply, Table, method, rewrite
+from triton_porting_kit.conformance.faults.rewriting import attributes, each, written
+
+TABLE = Table()
+
+
+def _plant(name: str, sentence: str, apply: Apply, *caught_by: str, **fields: Any) -> None:
+    TABLE.add("compiler", name, sentence, apply, *caught_by, **fields)
+
+
+def _last_stage(change: Callable[[Any, bytes, Any], bytes]) -> Apply:
+    """Changes the object: `change` is given the backend, the object, and the metadata, which it may change too."""
+
+    def pipeline(real: Any, self: Any, options: Any) -> Any:
+        found = real(self, options)
+        last = found.stages[-1]
+
+        def run(source: Any, metadata: Any) -> bytes:
+            return change(self, last.run(source, metadata), metadata)
+
+        return found.replace(last.name, dataclasses.replace(last, run=run))
+
+    return method("backend", pipeline=pipeline)
+
+
+def _other_name(self: Any, binary: bytes, metadata: Any) -> bytes:
+    metadata["name"] += "_0"
+    return binary
+
+
+_OBJECTS: dict[str, bytes] = {}
+
+
+def _stale(self: Any, binary: bytes, metadata: Any) -> bytes:
+    return _OBJECTS.setdefault(metadata["name"], binary)
+
+
+ADD = "language/arithmetic/add-i32-*"
+_plant("kernel-name", "the metadata have another name than the kernel", _last_stage(_other_name), ADD)
+_plant("object-cut", "the end of the object is missing", _last_stage(lambda self, binary, metadata: binary[: len(binary) // 2]), ADD)
+_plant("object-empty", "the object is empty", _last_stage(lambda self, binary, metadata: b""), ADD)
+_plant("stale-object", "a kernel's second variant gets the object of the first", _last_stage(_stale), "runtime/specialization/widths*", "language/arithmetic/sub-i*-tile_17x4")
+
+_plant("assert-removed", "device_assert is left out", rewrite("structured", each(r"tpk\.assert", lambda operation: "")), "runtime/device/default-failure", "runtime/device/asynchronous-failure")
+_plant("assert-inverted", "device_assert fails where the condition holds", rewrite("structured", written(r"tpk\.assert", """
+    %fault_t{n} = "arith.constant"() <{{value = false}}> : () -> i1
+    "tpk.assert"(%fault_t{n}) {{message = ""}} : (i1) -> ()""")), "language/control-flow-and-functions/device_assert-i32-*")
+_plant("print-removed", "device_print is left out", rewrite("structured", each(r"tpk\.print", lambda operation: "")), "runtime/print/*")
+_plant("program-axes", "program_id(0) and program_id(1) are exchanged", rewrite("structured", lambda text: _exchanged_axes(text, "program_id", 0, 1)), "runtime/grids/*")
+_plant("program-z", "program_id(2) is program_id(1)", rewrite("structured", attributes(r"tpk\.program_id", "axis = 2", "axis = 1")), "runtime/grids/*")
+_plant("programs-axes", "num_programs(0) and num_programs(1) are exchanged", rewrite("structured", lambda text: _exchanged_axes(text, "num_programs", 0, 1)), "runtime/grids/*")
+_plant("programs-more", "num_programs is one too many", rewrite("structured", written(r"tpk\.num_programs", """
+    %fault_p{n} = "tpk.num_programs"() {{axis = 0 : i32}} : () -> i32
+    %fault_o{n} = "arith.constant"() <{{value = 1 : i32}}> : () -> i32
+    {r} = "arith.addi"(%fault_p{n}, %fault_o{n}) : (i32, i32) -> i32""", where="axis = 0")), "language/control-flow-and-functions/program_id-*")
+_plant("last-of-chunk", "the last program of those that a thread runs is left out", rewrite("loops", lambda text: _one_program_less(text)), "language/atomics/atomic_add_contended-i32-programs", "runtime/grids/*")
+_plant("call-removed", "calls of functions that are not inlined are left out", rewrite("ttir", each(r"tt\.call", lambda operation: "", where=r"-> \(\)")), "language/control-flow-and-functions/call_noinline-*")
+
+_plant("options-not-in-key", "the cache key does not have the options", method("options", hash=lambda real, self: "options"), "registration/*option*")
+_plant("version-not-in-key", "the cache key does not have the target", method("backend", hash=lambda real, self: "faulty"), "registration/*hash*")
+_plant("key-changes", "the cache key is another in every process", method("backend", hash=lambda real, self: f"{real(self)}-{os.getpid()}-{id(self)}"), "registration/*hash*")
+_plant("options-lost", "options that are given are ignored", method("backend", parse_options=lambda real, self, options: real(self, {})), "registration/*option*")
+
+
+def _exchanged_axes(text: str, operation: str, one: int, other: int) -> str:
+    axes = {str(one): str(other), str(other): str(one)}
+
+    def change(found: Any) -> None:
+        for axis, new in axes.items():
+            if f"axis = {axis} " in found.tail:
+                found.tail = found.tail.replace(f"axis = {axis} ", f"axis = {new} ")
+                return
+
+    return each(rf"tpk\.{operation}", change)(text)
+
+
+def _one_program_less(text: str) -> str:
+    """The loop over programs ends one before its end, unless it has only one."""
+    match = re.search(r"^( *)(%\S+) = scf\.for (%\S+) = %begin to %end step (%\S+) iter_args", text, re.MULTILINE)
+    if match is None:
+        return text
+    indent = match[1]
+    lines = (
+        f"{indent}%fault_one = arith.constant 1 : i64\n"
+        f"{indent}%fault_less = arith.subi %end, %fault_one : i64\n"
+        f"{indent}%fault_next = arith.addi %begin, %fault_one : i64\n"
+        f"{indent}%fault_end = arith.maxsi %fault_less, %fault_next : i64\n"
+    )
+    return text[: match.start()] + lines + text[match.start() :].replace("%begin to %end", "%begin to %fault_end", 1)
