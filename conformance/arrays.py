@@ -8,16 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.types import KINDS, Array, Kind, from_bits, to_bits
 from triton_porting_kit.conformance.memory import MemoryAccess
+from triton_porting_kit.conformance.types import KINDS, Array, Kind, from_bits, to_bits
 
 GUARD = 128
 """Bytes in front of and behind every array; a multiple of the alignment that kernels are specialised for."""
 FILL = 0xA5
-"""What guard zones, and arrays without content, are filled with."""
+"""What arrays without content are filled with, and the guard zones of integers."""
 
 KIND_OF = {kind.device: kind for kind in KINDS.values()}
 """Element types by the names that devices and torch have for them: ``float32``, ``bool``, …"""
+
+
+def fence(kind: Kind) -> Array:
+    """The bytes of a guard zone: for floating-point types NaN, which no sum hides, for others `FILL`."""
+    element = np.full(kind.storage.itemsize, FILL, np.uint8)
+    if kind.is_float:
+        element[-1] = 0x80 if kind.only_nan else 0xFF
+    return np.tile(element, GUARD // element.size)
 
 
 class WrongResult(AssertionError):
@@ -28,27 +36,41 @@ class OutOfBounds(WrongResult):
     """A kernel wrote where it has nothing to write."""
 
 
+class Home:
+    """Where an array lives, for functions that make more arrays beside it."""
+
+    def __init__(self, memory: MemoryAccess) -> None:
+        self.memory = memory
+
+    def empty(self, kind: Kind, shape: Sequence[int]) -> GuardedArray:
+        """An array without content."""
+        return GuardedArray(self.memory, kind, shape, self)
+
+
 class GuardedArray:
     """A contiguous array in device memory. Triton takes it as an argument; so do the kit's own kernels."""
 
-    def __init__(self, memory: MemoryAccess, kind: Kind, shape: Sequence[int]) -> None:
-        """Every byte is `FILL` (in an ``i1``, 1) at first."""
-        self.device, self.kind, self.shape = memory, kind, tuple(shape)
+    def __init__(
+        self, memory: MemoryAccess, kind: Kind, shape: Sequence[int], home: Home | None = None
+    ) -> None:
+        """Every byte is `FILL` (in an ``i1``, 1) at first. `home` makes the arrays that are asked for beside it."""
+        self.device, self.kind, self.shape = home or Home(memory), kind, tuple(shape)
         self.dtype = kind.device
+        self._fence = fence(kind)
         size = math.prod(self.shape) * kind.storage.itemsize
         self._content = np.full(size, FILL if kind.bits > 1 else 1, np.uint8)
         self._block = memory.allocate(size + 2 * GUARD)
         self._upload()
 
     @classmethod
-    def empty(cls, shape: Sequence[int], dtype: str, device: MemoryAccess) -> GuardedArray:
-        """Without content, of a type by its plain name."""
-        return cls(device, KIND_OF[dtype], shape)
+    def empty(cls, shape: Sequence[int], dtype: str, device: Home) -> GuardedArray:
+        """Without content, of a type by its plain name, beside an array whose `device` this is."""
+        return device.empty(KIND_OF[dtype], shape)
 
     @classmethod
-    def of(cls, memory: MemoryAccess, kind: Kind, values: Array) -> GuardedArray:
+    def of(cls, memory: MemoryAccess, kind: Kind, values: Array, home: Home | None = None) -> GuardedArray:
         """With `values` of the type."""
-        array = cls(memory, kind, np.shape(values))
+        array = cls(memory, kind, np.shape(values), home)
         array.write(values)
         return array
 
@@ -87,12 +109,11 @@ class GuardedArray:
         self._check_guards(self._block.read())
 
     def _check_guards(self, raw: Array) -> None:
-        fences = np.concatenate([raw[:GUARD], raw[-GUARD:]])
-        if (fences != FILL).any():
-            at = int(np.flatnonzero(fences != FILL)[0])
+        changed = np.concatenate([raw[:GUARD], raw[-GUARD:]]) != np.tile(self._fence, 2)
+        if changed.any():
+            at = int(np.flatnonzero(changed)[0])
             place = f"{GUARD - at} bytes before" if at < GUARD else f"{at - GUARD} bytes behind the end of"
             raise OutOfBounds(f"something was written {place} an array of {self.kind} {self.shape}")
 
     def _upload(self) -> None:
-        fence = np.full(GUARD, FILL, np.uint8)
-        self._block.write(np.concatenate([fence, self._content, fence]))
+        self._block.write(np.concatenate([self._fence, self._content, self._fence]))

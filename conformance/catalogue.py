@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Iterator, Sequence
 
 from triton_porting_kit.conformance.check import Check
+from triton_porting_kit.conformance.kernels import FAMILIES
 from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.errors import PortingKitError
 
@@ -22,7 +23,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "runtime.structures",
     ),
     "language": ("language.checks",),
-    "kernels": (),
+    "kernels": tuple(f"kernels.{family}" for family in FAMILIES),
     "stress": (),
 }
 """By level, the modules (of this package) whose `CHECKS` it consists of."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.rounding import ulp_distance
-from triton_porting_kit.conformance.language.types import Array, Kind
+from triton_porting_kit.conformance.rounding import ulp_distance
+from triton_porting_kit.conformance.types import Array, Kind
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.arrays import GuardedArray, OutOfBounds
+from triton_porting_kit.conformance.arrays import GuardedArray, Home, OutOfBounds
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.comparison import Comparison
-from triton_porting_kit.conformance.language.types import KINDS, Array, Kind
 from triton_porting_kit.conformance.memory import MemoryAccess
 from triton_porting_kit.conformance.stages import OUT_OF_BOUNDS, of_exception
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
 
 class Failed(Exception):
@@ -86,11 +87,11 @@ class Context:
     def array(self, values: Array, kind: Kind | str) -> GuardedArray:
         """An array on the device with values of a type (or its name, as in `KINDS`). Its guard zones are looked at
         when the check is over."""
-        return self._keep(GuardedArray.of(self.memory, _kind(kind), values))
+        return self._keep(GuardedArray.of(self.memory, _kind(kind), values, _Beside(self)))
 
     def empty(self, shape: Sequence[int], kind: Kind | str) -> GuardedArray:
         """An array on the device that is filled with a pattern that is unlikely to be right."""
-        return self._keep(GuardedArray(self.memory, _kind(kind), shape))
+        return self._keep(GuardedArray(self.memory, _kind(kind), shape, _Beside(self)))
 
     def _keep(self, array: GuardedArray) -> GuardedArray:
         self._arrays.append(array)
@@ -151,6 +152,18 @@ class Context:
                 self.expect(False, "nothing is written outside of arrays", str(error), stage=OUT_OF_BOUNDS)
         if self._arrays:
             self.expect(True, f"the guard zones of {len(self._arrays)} arrays are untouched")
+
+
+class _Beside(Home):
+    """Arrays that host functions of kernels make are arrays of the check too."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context.memory)
+        self._context = weakref.ref(context)  # memory is free as soon as the check is over
+
+    def empty(self, kind: Kind, shape: Sequence[int]) -> GuardedArray:
+        context = self._context()
+        return super().empty(kind, shape) if context is None else context.empty(shape, kind)
 
 
 def _kind(kind: Kind | str) -> Kind:

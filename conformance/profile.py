@@ -27,7 +27,7 @@ class Capabilities:
     """What the chip can do. A list that is None limits nothing."""
 
     types: tuple[str, ...] | None = None
-    """Element types, as `triton_porting_kit.conformance.language.types.KINDS` names them."""
+    """Element types, as `triton_porting_kit.conformance.types.KINDS` names them."""
     atomics: tuple[str, ...] | None = None
     """Element types of atomic operations."""
     features: tuple[str, ...] | None = None
@@ -165,7 +165,7 @@ def _entries(path: Path, data: Mapping[str, Any]) -> tuple[Listing, ...]:
 
 
 def _capabilities(path: Path, data: Mapping[str, Any]) -> Capabilities:
-    from triton_porting_kit.conformance.language.types import KINDS
+    from triton_porting_kit.conformance.types import KINDS
 
     _known(path, "[capabilities] ", data, ("types", "atomics", "features", "maximum_tile"))
     tile = data.get("maximum_tile")

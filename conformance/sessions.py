@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from triton_porting_kit.conformance.context import Session
-from triton_porting_kit.conformance.memory import HostMemory, KitMemory, MemoryAccess, TorchMemory
+from triton_porting_kit.conformance.memory import Block, HostMemory, KitMemory, MemoryAccess, TorchMemory
 from triton_porting_kit.conformance.profile import Profile
 from triton_porting_kit.errors import PortingKitError
 
@@ -31,7 +31,29 @@ def open_session(
         memory: MemoryAccess = HostMemory()
     else:
         memory = _memory(backend, _active_driver(backend), profile.memory)
+    _lend_memory(memory)
     return Session(backend, memory, seed, profile.capabilities, scratch)
+
+
+class _Lent:
+    """Memory that a kernel asks for at its launch, as for descriptors that it makes."""
+
+    def __init__(self, block: Block, alignment: int) -> None:
+        self._block = block
+        self._start = block.address + -block.address % alignment
+
+    def data_ptr(self) -> int:
+        return self._start
+
+
+def _lend_memory(memory: MemoryAccess) -> None:
+    """Let kernels that need device memory of their own have it, as users do who call `triton.set_allocator`."""
+    import triton
+
+    def allocate(size: int, alignment: int, stream: int | None) -> _Lent:
+        return _Lent(memory.allocate(size + alignment), alignment)
+
+    triton.set_allocator(allocate)
 
 
 def _check_registered(backend: str) -> None:

@@ -86,7 +86,7 @@ def test_backends_use_public_names_only() -> None:
 
 def test_the_suite_needs_little() -> None:
     """The suite knows a backend through Triton and the public driver interface; only reports need libraries."""
-    reporting = ("jinja2", "jsonschema", "rich", "typer")
+    reporting = ("fastjsonschema", "jinja2", "junitparser", "rich", "typer")
     for name, target, item in IMPORTS:
         if room(name) != "conformance":
             continue

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.rounding import from_float64, wrapped
-from triton_porting_kit.conformance.language.shapes import ELEMENTWISE, Shape, block_of
+from triton_porting_kit.conformance.language.shapes import DENORMALS, ELEMENTWISE, Shape, block_of
 from triton_porting_kit.conformance.language.table import ALL, EXACT, Op, Release, Tolerance
-from triton_porting_kit.conformance.language.types import KINDS, Array, Kind, every_value
 from triton_porting_kit.conformance.language.values import pairs, samples, small
 from triton_porting_kit.conformance.language.work import Result, Work
+from triton_porting_kit.conformance.rounding import from_float64, wrapped
+from triton_porting_kit.conformance.types import KINDS, Array, Kind, every_value, to_bits
 
 Inputs = Callable[[tuple[Kind, ...], Shape], tuple[Array, ...]]
 Oracle = Callable[..., Any]
@@ -44,6 +46,10 @@ def expression(
     until: Release = (99, 0),
     note: str = "",
     only: Mapping[str, tuple[str, ...]] | None = None,
+    ulp: Oracle | None = None,
+    accept: Oracle | None = None,
+    unordered: bool = False,
+    may_flush: bool = False,
 ) -> Op:
     """An operation that is an expression of x, y, z, or lines that compute r (r0, r1, ...) of them.
 
@@ -52,6 +58,11 @@ def expression(
     called ``wide`` have. `oracle` gets the operands (integers as arrays of Python's, others as float64), the shape's
     parameters and, if it takes `kind`, the type; it gives exact results, which are rounded here. `defined` gets the
     same and says where there is a result. `other` is what masked-off elements of the operands are.
+
+    `ulp` gets the same as `oracle` and gives the tolerance of each element in place of `tolerance`'s. `accept` gets
+    what the kernel stored and then the same, and says which elements are right. `unordered`: the elements of the
+    result may come in any order. `may_flush`: some chips flush denormals here, so that only the shape `DENORMALS`
+    compares results that are denormal.
     """
     code = code if "\n" in code or "=" in _without_calls(code) else f"r = {code}"
 
@@ -65,10 +76,18 @@ def expression(
             exact = found if isinstance(found, tuple) else (found,)
             extra = dict(shape.params) | ({"kind": kind} if defined and _takes_kind(defined) else {})
             where = None if defined is None else np.asarray(defined(*wide, **extra), bool)
+            if may_flush and kind.is_float and shape.name != DENORMALS.name:
+                where = _normal(np.asarray(exact[0]), kind) & (True if where is None else where)
+            near = tolerance.of(kind) if ulp is None or not tolerance.of(kind) else ulp(*wide)
         outcomes = tuple(
-            _result(np.asarray(values), _kind(result, kind, widen), where, tolerance.of(kind), any_zero)
+            _result(np.asarray(values), _kind(result, kind, widen), where, near, any_zero)
             for values, result in zip(exact, results, strict=True)
         )
+        if accept is not None:
+            judge, known = accept, dict(shape.params)
+            outcomes = tuple(replace(o, accept=lambda found: judge(found, *wide, **known)) for o in outcomes)
+        if unordered:
+            outcomes = tuple(replace(o, accept=functools.partial(_permuted, o)) for o in outcomes)
         fields = dict(shape.params) | {"T": kind.language}
         filler = other(kind) if callable(other) else other
         inner = [a.shape for a in arrays], [r.values.shape for r in outcomes]
@@ -129,8 +148,20 @@ def _wide(array: Array, kind: Kind, ulp: float) -> Array:
     return array.astype(np.longdouble if kind.name == "fp64" and ulp else np.float64)
 
 
-def _result(values: Array, kind: Kind, defined: Array | None, ulp: float, any_zero: bool) -> Result:
-    if ulp and kind.is_float:
+def _normal(exact: Array, kind: Kind) -> Array:
+    """Where a result is no denormal."""
+    magnitude = np.abs(exact.astype(np.float64))
+    return np.asarray((magnitude == 0) | ~(magnitude < 2.0**kind.lowest_exponent))
+
+
+def _permuted(result: Result, actual: Array) -> Array:
+    """Whether `actual` has the expected elements, in any order."""
+    found, expected = (np.sort(to_bits(v, result.kind), axis=None) for v in (actual, result.values))
+    return np.full(actual.shape, np.array_equal(found, expected))
+
+
+def _result(values: Array, kind: Kind, defined: Array | None, ulp: float | Array, any_zero: bool) -> Result:
+    if np.any(ulp) and kind.is_float:
         return Result(kind, values, defined, ulp=ulp)
     if not kind.is_float:
         if defined is not None:

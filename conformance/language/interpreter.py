@@ -17,8 +17,8 @@ import numpy as np
 from triton_porting_kit.conformance.language import cases
 from triton_porting_kit.conformance.language.source import make_kernel
 from triton_porting_kit.conformance.language.table import Case, Release
-from triton_porting_kit.conformance.language.types import Array, Kind, from_bits, to_bits
 from triton_porting_kit.conformance.language.work import Work
+from triton_porting_kit.conformance.types import Array, Kind, from_bits, to_bits
 
 
 class HostMemory:

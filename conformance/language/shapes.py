@@ -61,6 +61,8 @@ SCALAR = Shape("scalar", (324,), scalar=True)
 PAIRS = tile(324)
 """Every one of 18 values against every other."""
 ODD = tile(17, 4)
+DENORMALS = Shape("denormals", (200,))
+"""Operands and results that are denormal: some chips flush them in some functions."""
 DEEP = tile(2, 1, 3, 2, 4)
 ONE = tile(1)
 

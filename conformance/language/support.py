@@ -9,7 +9,7 @@ from pathlib import Path
 
 from triton_porting_kit.conformance.language import OPS, Op
 from triton_porting_kit.conformance.language.table import ALL
-from triton_porting_kit.conformance.language.types import KINDS
+from triton_porting_kit.conformance.types import KINDS
 
 HEAD = """# What of Triton's language runs
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from triton_porting_kit.conformance.language.shapes import Shape
-from triton_porting_kit.conformance.language.types import KINDS, Kind
 from triton_porting_kit.conformance.language.work import Result, Work
+from triton_porting_kit.conformance.types import KINDS, Kind
 
 Release = tuple[int, int]
 
@@ -38,6 +38,10 @@ class Tolerance:
 
 
 EXACT = Tolerance(0, "exact, or rounded once")
+QUOTIENT = Tolerance(
+    {"fp16": 2, "bf16": 2, "fp32": 2, **dict.fromkeys(INTEGER, 2.0)},
+    "only div_rn promises a correctly rounded quotient; in fp32 others may be what a full-range approximation gives",
+)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.rounding import from_float64
-from triton_porting_kit.conformance.language.types import Array, Kind, every_value
+from triton_porting_kit.conformance.rounding import from_float64
+from triton_porting_kit.conformance.types import Array, Kind, every_value
 
 
 def samples(kind: Kind, count: int = 16, seed: int = 0) -> Array:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from triton_porting_kit.conformance.comparison import Comparison, of_wrong
-from triton_porting_kit.conformance.language.rounding import ulp_distance
-from triton_porting_kit.conformance.language.types import Array, Kind
+from triton_porting_kit.conformance.rounding import ulp_distance
+from triton_porting_kit.conformance.types import Array, Kind
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Result:
     """Where there is a result to compare; elsewhere anything may be."""
     initial: Array | None = None
     """The elements before the launch; by default a pattern that is unlikely to be right."""
-    ulp: float = 0.0
-    """Units in the last place of `kind` that the result may be off."""
+    ulp: float | Array = 0.0
+    """Units in the last place of `kind` that the result may be off; one number, or one per element."""
     allowed: Array | None = None
     """Absolute error that is allowed, per element."""
     accept: Callable[[Array], Array] | None = None
@@ -40,8 +40,8 @@ class Result:
         """How what was found compares with what should be there."""
         if self.accept is not None:
             expected, wrong, rule = None, ~np.asarray(self.accept(actual)), "a property that is checked"
-        elif self.ulp:
-            expected, rule = self.values, f"within {self.ulp:g} ulp"
+        elif np.any(self.ulp):
+            expected, rule = self.values, f"within {float(np.max(self.ulp)):g} ulp"
             wrong = ulp_distance(actual, self.values, self.kind) > self.ulp
         elif self.allowed is not None:
             expected, rule = self.values, f"within {float(np.max(self.allowed)):.3g}"
@@ -51,7 +51,7 @@ class Result:
             wrong = _different(actual, expected, self.any_zero)
         if self.defined is not None:
             wrong = wrong & self.defined
-        kind = self.kind if self.ulp or self.allowed is not None else None
+        kind = self.kind if np.any(self.ulp) or self.allowed is not None else None
         return of_wrong(wrong, actual, expected, rule, kind=kind, considered=self.defined)
 
     def mismatch(self, actual: Array) -> str:

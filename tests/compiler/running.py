@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from triton_porting_kit.conformance.language import types
-from triton_porting_kit.conformance.language.rounding import (
+from triton_porting_kit.conformance.language.source import make_kernel
+from triton_porting_kit.conformance.language.values import pairs, samples
+from triton_porting_kit.conformance.rounding import (
     from_float64,
     round_exact,
     rounded,
     ulp_distance,
     wrap,
 )
-from triton_porting_kit.conformance.language.source import make_kernel
-from triton_porting_kit.conformance.language.types import FLOATS, INTEGERS, NUMBERS, Array, Kind
-from triton_porting_kit.conformance.language.values import pairs, samples
+from triton_porting_kit.conformance.types import FLOATS, INTEGERS, NUMBERS, Array, Kind
 from triton_porting_kit.driver import DeviceArray
 
 __all__ = [

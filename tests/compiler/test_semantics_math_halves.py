@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from running import KINDS, Array, empty, get, make_kernel, put, ulp_distance
 
-from triton_porting_kit.conformance.language.types import from_bits
+from triton_porting_kit.conformance.types import from_bits
 
 
 def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:

@@ -15,11 +15,12 @@ from triton_porting_kit.conformance.language.table import (
     FP8,
     INTEGER,
     NUMBER,
+    QUOTIENT,
     WIDE,
     Op,
     Tolerance,
 )
-from triton_porting_kit.conformance.language.types import Array, Kind
+from triton_porting_kit.conformance.types import Array, Kind
 
 SECTION = "Arithmetic"
 TWO = ("T", "T")
@@ -97,11 +98,11 @@ OPS: tuple[Op, ...] = (
     expression("tl_mul", SECTION, "tl.mul(x, y)", lambda x, y: x * y, NUMBER, operands=TWO, refused=()),
     expression(
         "div", SECTION, "x / y", lambda x, y: x / y, FLOAT, operands=TWO, results=("wide",), widen=HALVES_TO_SINGLE,
-        refused=(), note="Types of less than 32 bits are divided as fp32.",
+        refused=(), tolerance=QUOTIENT, note="Types of less than 32 bits are divided as fp32.",
     ),
     expression(
         "div_integers", SECTION, "x / y", lambda x, y: x.astype(np.float32).astype(float) / y.astype(np.float32),
-        INTEGER, operands=TWO, results=("fp32",), refused=(), defined=lambda x, y: y != 0,
+        INTEGER, operands=TWO, results=("fp32",), refused=(), defined=lambda x, y: y != 0, tolerance=QUOTIENT,
         note="Integers are divided as fp32.",
     ),
     expression(
@@ -114,16 +115,17 @@ OPS: tuple[Op, ...] = (
     ),
     expression(
         "fmod", SECTION, "x % y", _each(_fmod, 2), FLOAT, operands=TWO, results=("wide",), widen=HALVES_TO_SINGLE,
-        refused=(), defined=lambda x, y: ~np.isinf(y), note="Of an infinite divisor is left open.",
+        refused=(), defined=lambda x, y: ~np.isinf(y), any_zero=True, note="Of an infinite divisor is left open.",
     ),
     expression("cdiv", SECTION, "tl.cdiv(x, y)", _each(lambda x, y: quotient(x + y - 1, y), 2), ("i32", "i64", "u32"),
         operands=TWO, refused=FLOAT, defined=lambda x, y, kind: (y > 0) & (x >= 0) & (x + y <= kind.highest)),
-    expression("fdiv", SECTION, "tl.fdiv(x, y)", lambda x, y: x / y, WIDE, operands=TWO, refused=()),
+    expression("fdiv", SECTION, "tl.fdiv(x, y)", lambda x, y: x / y, WIDE, operands=TWO, refused=(), tolerance=QUOTIENT),
     expression(
         "fdiv_half", SECTION, "tl.fdiv(x, y)", lambda x, y: x / y, ("fp16", "bf16"), operands=TWO, results=("fp32",),
-        refused=(), since=(3, 9), note="Types of less than 32 bits are divided as fp32.",
+        refused=(), since=(3, 9), tolerance=QUOTIENT, note="Types of less than 32 bits are divided as fp32.",
     ),
-    expression("fdiv_ieee", SECTION, "tl.fdiv(x, y, ieee_rounding=True)", lambda x, y: x / y, ("fp32",), operands=TWO, refused=()),
+    expression("fdiv_ieee", SECTION, "tl.fdiv(x, y, ieee_rounding=True)", lambda x, y: x / y, ("fp32",), operands=TWO, refused=(),
+        tolerance=QUOTIENT, note="Releases before 3.9 ignore the argument."),
     expression("div_rn", SECTION, "tl.div_rn(x, y)", lambda x, y: x / y, ("fp32",), operands=TWO),
     expression(
         "umulhi", SECTION, "tl.umulhi(x, y)",

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.rounding import rounded, wrap
 from triton_porting_kit.conformance.language.shapes import Shape
 from triton_porting_kit.conformance.language.table import ALL, BITS, FLOAT, FP8, Op
-from triton_porting_kit.conformance.language.types import KINDS, Array, Kind
 from triton_porting_kit.conformance.language.values import samples
 from triton_porting_kit.conformance.language.work import Result, Work
+from triton_porting_kit.conformance.rounding import rounded, wrap
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
 SECTION = "Atomics"
 COUNT = 61

@@ -8,7 +8,7 @@ import numpy as np
 
 from triton_porting_kit.conformance.language.expression import expression
 from triton_porting_kit.conformance.language.table import BITS, FLOAT, FP8, INTEGER, SIGNED, Op
-from triton_porting_kit.conformance.language.types import Array, Kind
+from triton_porting_kit.conformance.types import Array, Kind
 
 SECTION = "Bits"
 TWO = ("T", "T")

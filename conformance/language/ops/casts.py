@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from triton_porting_kit.conformance.language.expression import edge_values, expression
-from triton_porting_kit.conformance.language.rounding import from_float64, on_grid, round_exact, saturated
 from triton_porting_kit.conformance.language.shapes import ODD, SCALAR, WHOLE, Shape, tile
 from triton_porting_kit.conformance.language.table import ALL, FLOAT, FP8, Op
-from triton_porting_kit.conformance.language.types import KINDS, Array, Kind, from_bits, to_bits
 from triton_porting_kit.conformance.language.values import samples
+from triton_porting_kit.conformance.rounding import from_float64, on_grid, round_exact, saturated
+from triton_porting_kit.conformance.types import KINDS, Array, Kind, from_bits, to_bits
 
 SECTION = "Conversions"
 SHAPES = (SCALAR, tile(324), ODD, WHOLE)

@@ -9,11 +9,11 @@ import numpy as np
 
 from triton_porting_kit.conformance.language.expression import distinct
 from triton_porting_kit.conformance.language.ops.atomics import operands
-from triton_porting_kit.conformance.language.rounding import rounded, wrap
 from triton_porting_kit.conformance.language.shapes import Shape
 from triton_porting_kit.conformance.language.table import ALL, FLOAT, INTEGER, Op
-from triton_porting_kit.conformance.language.types import KINDS, Array, Kind
 from triton_porting_kit.conformance.language.work import Result, Work
+from triton_porting_kit.conformance.rounding import rounded, wrap
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
 SECTION = "Descriptors and block pointers"
 TYPES = tuple(t for t in ALL if t not in ("i1", "fp8e4b15"))

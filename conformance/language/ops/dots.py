@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from triton_porting_kit.conformance.language.expression import addresses
-from triton_porting_kit.conformance.language.rounding import from_float64
 from triton_porting_kit.conformance.language.shapes import Shape
 from triton_porting_kit.conformance.language.table import FLOAT, FP8, INTEGER, Op, Tolerance
-from triton_porting_kit.conformance.language.types import KINDS, Array, Kind
 from triton_porting_kit.conformance.language.values import samples
 from triton_porting_kit.conformance.language.work import Result, Work
+from triton_porting_kit.conformance.rounding import from_float64
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
 SECTION = "Matrix products"
 TYPES = ("i8", *FLOAT, *FP8)
 WITHIN = Tolerance(
     0,
-    "K + 2 roundings of the accumulator's type (fp32 for fp16), each half a unit of the sum of the products' magnitudes, "
-    "and one of the result",
+    "K + 2 roundings of the accumulator's type, each half a unit of the sum of the products' magnitudes, and one of the "
+    "result; fp32 operands may be narrowed to 11 bits unless the precision says otherwise",
 )
 PRODUCTS = (
     (1, 1, 1),
@@ -72,7 +72,8 @@ def _build(kind: Kind, shape: Shape, accumulator: Kind) -> Work:
     )
     inputs = [(stored[0], kind), (stored[1], kind)] + ([(c, accumulator)] if shape.params["acc"] else [])
     base = c if shape.params["acc"] else np.zeros_like(c)
-    return Work(source, tuple(inputs), (_result(a, b, base, accumulator, precision),))
+    allowed = precision or ("tf32" if kind.name == "fp32" else "")  # what GPUs multiply in by default
+    return Work(source, tuple(inputs), (_result(a, b, base, accumulator, allowed),))
 
 
 def _result(a: Array, b: Array, c: Array, accumulator: Kind, precision: str) -> Result:
@@ -83,7 +84,7 @@ def _result(a: Array, b: Array, c: Array, accumulator: Kind, precision: str) -> 
     exact = wide[0] @ wide[1] + wide[2]
     products = np.abs(wide[0]) @ np.abs(wide[1])
     scale = products + np.abs(wide[2])
-    working = 53 if accumulator.name == "fp64" else 24
+    working = accumulator.precision
     stored = np.maximum(np.abs(exact), 2.0**accumulator.lowest_exponent) * 2.0**-accumulator.precision
     allowed = (a.shape[-1] + 2) * 2.0**-working * scale + stored
     if precision in NARROWED:
@@ -112,6 +113,7 @@ ADDED = (
     _shape(1, 4, 2, "_acc", acc=True),
 )
 PRECISIONS = tuple(_shape(16, 32, 64, f"_{p}", precision=p) for p in ("ieee", "tf32", "tf32x3"))
+PRECISE = tuple(_shape(*p, "_ieee", precision="ieee") for p in PRODUCTS)
 
 
 def _halves() -> Op:
@@ -127,7 +129,7 @@ OPS: tuple[Op, ...] = (
     _dot("dot_turned", "tl.dot(tl.trans(a), tl.trans(b))", TYPES, TURNED),
     _dot("dot_batched", "tl.dot(a, b) of rank 3", TYPES, BATCHED),
     _dot("dot_fp16", "tl.dot(a, b, out_dtype=tl.float16)", ("fp16", *FP8), (_shape(16, 16, 16), _shape(32, 8, 64)), "fp16"),
-    _dot("dot_precision", "tl.dot(a, b, input_precision=...)", ("fp32",), PRECISIONS,
+    _dot("dot_precision", "tl.dot(a, b, input_precision=...)", ("fp32",), PRECISIONS[1:] + PRECISE + (_shape(16, 32, 64, "_ieee", precision="ieee"),),
         note="`tf32` allows operands of 11 bits, `tf32x3` of 21; more is kept here."),
     _halves(),
 )  # fmt: skip

@@ -9,8 +9,8 @@ import numpy as np
 from triton_porting_kit.conformance.language.expression import addresses, defaulted, distinct, expression
 from triton_porting_kit.conformance.language.shapes import Shape, block_of, tile
 from triton_porting_kit.conformance.language.table import ALL, FP8, Op
-from triton_porting_kit.conformance.language.types import Array, Kind, every_value
 from triton_porting_kit.conformance.language.work import Result, Work
+from triton_porting_kit.conformance.types import Array, Kind, every_value
 
 SECTION = "Memory"
 PLAIN = tuple(name for name in ALL if name not in FP8)
@@ -116,7 +116,7 @@ def _scatter() -> Op:
 
 
 def _i32() -> Kind:
-    from triton_porting_kit.conformance.language.types import KINDS
+    from triton_porting_kit.conformance.types import KINDS
 
     return KINDS["i32"]
 

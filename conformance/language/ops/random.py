@@ -10,7 +10,7 @@ import numpy as np
 from triton_porting_kit.conformance.language.expression import Inputs, defaulted, expression
 from triton_porting_kit.conformance.language.shapes import ODD, Shape, tile
 from triton_porting_kit.conformance.language.table import EXACT, Op, Tolerance
-from triton_porting_kit.conformance.language.types import Array, Kind
+from triton_porting_kit.conformance.types import Array, Kind
 
 SECTION = "Random numbers"
 SEEDS = tuple(Shape(f"tile_64_seed{seed}", (64,), {"seed": seed}) for seed in (0, 1, 12345678901))

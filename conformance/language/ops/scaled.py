@@ -7,9 +7,9 @@ import numpy as np
 from triton_porting_kit.conformance.language.expression import addresses
 from triton_porting_kit.conformance.language.shapes import Shape
 from triton_porting_kit.conformance.language.table import Op, Tolerance
-from triton_porting_kit.conformance.language.types import KINDS, Array, Kind
 from triton_porting_kit.conformance.language.values import samples
 from triton_porting_kit.conformance.language.work import Result, Work
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
 SECTION = "Matrix products with scales"
 FORMATS = {"fp8e4nv": "e4m3", "fp8e5": "e5m2", "bf16": "bf16", "fp16": "fp16", "u8": "e2m1"}

@@ -11,7 +11,7 @@ from triton_porting_kit.conformance.language.expression import defaulted, expres
 from triton_porting_kit.conformance.language.ops.reductions import LARGER, PRODUCT, _indexed, _large, _pair
 from triton_porting_kit.conformance.language.shapes import Shape, tile
 from triton_porting_kit.conformance.language.table import FLOAT, INTEGER, NUMBER, Op
-from triton_porting_kit.conformance.language.types import Array, Kind
+from triton_porting_kit.conformance.types import Array, Kind
 
 SECTION = "Scans"
 _PLACES = (((1,), 0), ((64,), 0), ((17,), 0), ((1, 32), 1), ((32, 1), 0), ((8, 32), 0), ((8, 32), 1), ((5, 3), 0),

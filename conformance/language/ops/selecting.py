@@ -9,8 +9,8 @@ import numpy as np
 from triton_porting_kit.conformance.language.expression import distinct, expression
 from triton_porting_kit.conformance.language.shapes import Shape, tile
 from triton_porting_kit.conformance.language.table import ALL, FLOAT, FP8, INTEGER, NUMBER, Op
-from triton_porting_kit.conformance.language.types import Array, Kind
 from triton_porting_kit.conformance.language.values import small
+from triton_porting_kit.conformance.types import Array, Kind
 
 SECTION = "Sorting and gathering"
 ROWS = (tile(1), tile(2), tile(64), tile(256), tile(4, 32), tile(2, 4, 8))

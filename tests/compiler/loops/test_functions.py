@@ -9,7 +9,7 @@ from running import KINDS, ulp_distance
 
 from triton_porting_kit.compiler.loops import functions
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
-from triton_porting_kit.conformance.language.types import from_bits
+from triton_porting_kit.conformance.types import from_bits
 
 FP32 = KINDS["fp32"]
 # Prime, so that every exponent meets many fractions.

@@ -7,10 +7,11 @@ import pytest
 from conformance_helpers import memory
 
 from triton_porting_kit.conformance.language import running
-from triton_porting_kit.conformance.language.rounding import from_float64, on_grid, ulp_distance
 from triton_porting_kit.conformance.language.shapes import tile
 from triton_porting_kit.conformance.language.table import Case, Op
-from triton_porting_kit.conformance.language.types import (
+from triton_porting_kit.conformance.language.work import Result, Work
+from triton_porting_kit.conformance.rounding import from_float64, on_grid, ulp_distance
+from triton_porting_kit.conformance.types import (
     KINDS,
     MINIFLOATS,
     Kind,
@@ -18,7 +19,6 @@ from triton_porting_kit.conformance.language.types import (
     from_bits,
     to_bits,
 )
-from triton_porting_kit.conformance.language.work import Result, Work
 from triton_porting_kit.driver.dtypes import as_dtype, decode
 
 I32 = KINDS["i32"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language.types import Array, Kind, every_value
+from triton_porting_kit.conformance.types import Array, Kind, every_value
 
 
 def round_exact(value: int | float | Fraction, kind: Kind) -> float:
@@ -90,13 +90,20 @@ def wrapped(values: Array, kind: Kind) -> Array:
 def ulp_distance(actual: Array, exact: Array, kind: Kind) -> Array:
     """How far `actual` is from float64 `exact`, in units of the last place of `kind` at `exact`.
 
-    Equal infinities and two NaNs are at distance 0, other meetings of them at infinity.
+    Two NaNs are at distance 0, a NaN and a number at infinity. Where `kind` has infinity and the exact result is just
+    below its largest number, infinity counts as what would follow that number.
     """
     actual, exact = np.asarray(actual, np.float64), np.asarray(exact, np.float64)
     with np.errstate(all="ignore"):
         overflowed = np.where(np.abs(exact) > kind.largest, np.copysign(np.inf, exact), exact)
         _, power = np.frexp(exact)
         unit = np.ldexp(1.0, np.maximum(power - 1, kind.lowest_exponent) - kind.precision + 1)
-        distance = np.abs(actual - exact) / unit
+        large = np.abs(exact) > 1
+        scale = np.where(
+            large, 0.5, 1.0
+        )  # at half the scale there is room for what follows the largest number
+        follows = large & np.isinf(actual) & kind.has_infinity
+        near = np.where(follows, np.copysign(2.0**kind.exponent, actual), actual * scale)
+        distance = np.abs(near - exact * scale) / (unit * scale)
     same = (actual == overflowed) | (np.isnan(actual) & np.isnan(exact))
     return np.where(same, 0.0, np.where(np.isfinite(distance), distance, np.inf))

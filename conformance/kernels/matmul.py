@@ -1,0 +1,204 @@
+"""Matrix multiplication in tiles: every type, odd sizes, operands stored either way, several tilings, an epilogue."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from triton_porting_kit.conformance.kernels.problem import (
+    Expected,
+    Family,
+    Operand,
+    Problem,
+    Random,
+    exact,
+    expect,
+    operand,
+)
+from triton_porting_kit.conformance.types import KINDS, Array
+from triton_porting_kit.kernels.arrays import empty
+
+RESULT = {"i8": "i32", "fp8e4nv": "fp32", "fp8e5": "fp32"}
+"""The type of the product, where it is not that of the operands."""
+TILES = {"fp64": (32, 32, 16)}
+"""Rows, columns and depth of a tile, where they are not `DEFAULT_TILES`: what fits on every chip."""
+DEFAULT_TILES = (64, 64, 32)
+
+
+@triton.jit
+def matmul_kernel(
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    M,
+    N,
+    K,
+    stride_am,
+    stride_ak,
+    stride_bk,
+    stride_bn,
+    stride_cm,
+    stride_cn,
+    ACCUMULATOR: tl.constexpr,
+    PRECISION: tl.constexpr,
+    LEAKY_RELU: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr,
+):
+    """One BLOCK_M by BLOCK_N tile of C per program; programs walk down GROUP_M tiles before they turn to the next column."""
+    pid = tl.program_id(0)
+    tiles_m = tl.cdiv(M, BLOCK_M)
+    tiles_n = tl.cdiv(N, BLOCK_N)
+    group_size = GROUP_M * tiles_n
+    first_m = (pid // group_size) * GROUP_M
+    rows_in_group = tl.minimum(tiles_m - first_m, GROUP_M)
+    pid_m = first_m + (pid % group_size) % rows_in_group
+    pid_n = (pid % group_size) // rows_in_group
+    rows = (pid_m * BLOCK_M + tl.arange(0, BLOCK_M)) % M
+    cols = (pid_n * BLOCK_N + tl.arange(0, BLOCK_N)) % N
+    ks = tl.arange(0, BLOCK_K)
+    a_ptrs = a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak
+    b_ptrs = b_ptr + ks[:, None] * stride_bk + cols[None, :] * stride_bn
+    accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACCUMULATOR)
+    for k in range(0, tl.cdiv(K, BLOCK_K)):
+        left = K - k * BLOCK_K
+        a = tl.load(a_ptrs, mask=ks[None, :] < left, other=0.0)
+        b = tl.load(b_ptrs, mask=ks[:, None] < left, other=0.0)
+        accumulator = tl.dot(a, b, accumulator, input_precision=PRECISION, out_dtype=ACCUMULATOR)
+        a_ptrs += BLOCK_K * stride_ak
+        b_ptrs += BLOCK_K * stride_bk
+    if LEAKY_RELU:
+        accumulator = tl.where(accumulator >= 0, accumulator, 0.01 * accumulator)
+    out_rows = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    out_cols = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    c_ptrs = c_ptr + out_rows[:, None] * stride_cm + out_cols[None, :] * stride_cn
+    inside = (out_rows[:, None] < M) & (out_cols[None, :] < N)
+    tl.store(c_ptrs, accumulator.to(c_ptr.dtype.element_ty), mask=inside)
+
+
+def accumulator_of(kind: str) -> Any:
+    """The type that products of `kind` are added in."""
+    return {"i8": tl.int32, "fp64": tl.float64}.get(kind, tl.float32)
+
+
+def strides(array: Any, turned: bool) -> tuple[int, int]:
+    """Of a matrix that is stored as its transpose, where `turned`."""
+    first, second = array.stride()
+    return (second, first) if turned else (first, second)
+
+
+def sizes(a: Any, b: Any, layout: str = "nn") -> tuple[int, int, int]:
+    """M, N and K of a product whose operands are stored as they are (n) or as their transpose (t)."""
+    m, k = a.shape if layout[0] == "n" else reversed(a.shape)
+    return m, (b.shape[1] if layout[1] == "n" else b.shape[0]), k
+
+
+def matmul(
+    a: Any,
+    b: Any,
+    *,
+    layout: str = "nn",
+    tiles: tuple[int, int, int] | None = None,
+    leaky_relu: bool = False,
+    precision: str = "ieee",
+) -> Any:
+    """Launch a program for each tile of a @ b. `layout`: which operand is stored as its transpose (t)."""
+    m, n, k = sizes(a, b, layout)
+    kind = a.kind.name
+    block_m, block_n, block_k = tiles or TILES.get(kind, DEFAULT_TILES)
+    c = empty((m, n), a, KINDS[RESULT.get(kind, kind)].device)
+    matmul_kernel[(triton.cdiv(m, block_m) * triton.cdiv(n, block_n),)](
+        a, b, c, m, n, k, *strides(a, layout[0] == "t"), *strides(b, layout[1] == "t"), *c.stride(),
+        ACCUMULATOR=accumulator_of(kind), PRECISION=precision, LEAKY_RELU=leaky_relu,
+        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=4,
+    )  # fmt: skip
+    return c
+
+
+# --- oracle ------------------------------------------------------------------------------------------
+
+
+def matrix(random: Random, shape: tuple[int, ...], kind: str) -> Operand:
+    """Numbers of both signs; integers of the whole range."""
+    own = KINDS[kind]
+    if own.is_integer:
+        return Operand(random.integers(own.lowest, own.highest, shape, own.host, endpoint=True), own)
+    return operand(random.standard_normal(shape), own)
+
+
+def product_of(a: Array, b: Array, kind: str, result: str = "", tolerance: str = "") -> Expected:
+    """a @ b of operands of `kind` as a `result`."""
+    result = result or RESULT.get(kind, kind)
+    if KINDS[kind].is_integer:
+        return exact("product", (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32), result)
+    tolerance = tolerance or ("matmul_fp8" if KINDS[kind].is_minifloat else "matmul")
+    return expect("product", a @ b, result, tolerance, np.abs(a) @ np.abs(b), a.shape[-1])
+
+
+def problem(
+    m: int,
+    n: int,
+    k: int,
+    kind: str,
+    *,
+    layout: str = "nn",
+    tiles: tuple[int, int, int] | None = None,
+    leaky_relu: bool = False,
+    precision: str = "ieee",
+    peer: bool = False,
+) -> Problem:
+    """(m, k) times (k, n)."""
+    turned = [layout[0] == "t", layout[1] == "t"]
+    shapes = [(k, m) if turned[0] else (m, k), (n, k) if turned[1] else (k, n)]
+
+    def expected(a: Array, b: Array) -> Expected:
+        left, right = a.T if turned[0] else a, b.T if turned[1] else b
+        found = product_of(left, right, kind, tolerance="matmul_tf32" if precision == "tf32" else "")
+        if not leaky_relu:
+            return found
+        bent = np.where(found.values < 0, found.values / 100, found.values)
+        return expect("product", bent, found.kind, "matmul", np.abs(left) @ np.abs(right), k)
+
+    block = tiles or TILES.get(kind, DEFAULT_TILES)
+    name = [f"{m}x{n}x{k}", layout if layout != "nn" else "", "tiles-" + "x".join(map(str, tiles)) if tiles else ""]
+    name += ["leaky-relu"] * leaky_relu + [precision] * (precision != "ieee")
+    return Problem(
+        "-".join(filter(None, name)),
+        kind,
+        lambda random: tuple(matrix(random, shape, kind) for shape in shapes),
+        lambda a, b: matmul(a, b, layout=layout, tiles=tiles, leaky_relu=leaky_relu, precision=precision),
+        expected,
+        max(block[0] * block[1], block[0] * block[2], block[1] * block[2]),
+        peer=np.matmul if peer else None,
+    )
+
+
+FAMILY = Family("matmul", "A matrix product in tiles", "matmul", ("feature:dot",))
+HALVES = ("fp16", "bf16")
+WIDE = ("fp32", "fp16", "bf16", "fp64")
+ALL = (*WIDE, "i8", "fp8e4nv", "fp8e5")
+
+for _kind, _mnk in product(ALL, ((1, 1, 1), (17, 33, 65), (128, 128, 128), (130, 67, 96))):
+    FAMILY.add(problem(*_mnk, _kind))
+for _kind, _layout in product(ALL, ("nt", "tn", "tt")):
+    FAMILY.add(problem(72, 100, 88, _kind, layout=_layout))
+for _kind, _tiles in product(("fp32", *HALVES, "i8"), ((32, 32, 32), (16, 64, 32), (64, 16, 64))):
+    FAMILY.add(problem(70, 90, 100, _kind, tiles=_tiles))
+for _kind in HALVES:
+    FAMILY.add(problem(150, 140, 130, _kind, tiles=(128, 64, 64)))
+for _kind in ("fp32", *HALVES):
+    FAMILY.add(problem(65, 96, 80, _kind, leaky_relu=True))
+    FAMILY.add(problem(512, 512, 512, _kind, peer=True))
+FAMILY.add(problem(256, 256, 256, "fp64", peer=True))
+FAMILY.add(problem(512, 512, 512, "i8"))
+FAMILY.add(problem(512, 512, 512, "fp8e4nv", layout="nt"))
+for _precision in ("tf32", "tf32x3"):
+    FAMILY.add(problem(96, 96, 200, "fp32", precision=_precision))
+
+CHECKS = tuple(FAMILY.checks)

@@ -1,0 +1,155 @@
+"""`Problem`: a kernel on one type and shape, with its operands and an oracle; and the check made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triton_porting_kit.conformance import tolerances
+from triton_porting_kit.conformance.check import Checks
+from triton_porting_kit.conformance.comparison import Comparison, identical, of_wrong
+from triton_porting_kit.conformance.context import Context
+from triton_porting_kit.conformance.rounding import from_float64, ulp_distance
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
+
+Random = np.random.Generator
+
+
+class Operand(NamedTuple):
+    """Values of an element type, which has them all."""
+
+    values: Array
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What one result should be: exact integers, or float64 with the absolute error that is allowed."""
+
+    what: str
+    values: Array
+    kind: Kind
+    allowed: Array | None = None
+    """None: identical."""
+    rule: str = "identical"
+
+    def compare(self, actual: Array) -> Comparison:
+        """Every element against what it should be. NaN equals NaN; what overflows the type is infinity."""
+        if self.allowed is None or actual.shape != self.values.shape:
+            return identical(actual, self.values)
+        wide = actual.astype(np.float64)
+        with np.errstate(all="ignore"):
+            near = np.abs(wide - self.values) <= self.allowed
+        near |= ulp_distance(wide, self.values, self.kind) == 0  # NaN, infinity
+        return of_wrong(~near, actual, self.values, self.rule, kind=self.kind)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One kernel on one type and shape."""
+
+    shape: str
+    """For its name: letters, digits and dashes."""
+    kind: str
+    operands: Callable[[Random], Iterable[Operand]]
+    launch: Callable[..., Any]
+    """Called with the operands as arrays; launches, and returns the results: one array, or a tuple."""
+    expected: Callable[..., Any]
+    """Called with the operands' values (floating-point ones as float64); returns an `Expected`, or a tuple."""
+    elements: int
+    """Of the kernel's largest tile."""
+    needs: tuple[str, ...] = ()
+    """Capabilities beside the type."""
+    peer: Callable[..., Any] | None = None
+    """The same in NumPy, to be timed on the operands in their own types; problems of real size have one."""
+    writes: tuple[int, ...] = ()
+    """Operands that the kernel may change, by position."""
+
+    def __call__(self, context: Context) -> None:
+        """The body of a check: run the kernel and compare."""
+        operands = list(self.operands(context.random))
+        arrays = [context.array(o.values, o.kind) for o in operands]
+        results = as_tuple(self.launch(*arrays))
+        context.memory.synchronize()
+        if not context.runs:
+            return
+        for position, array in enumerate(arrays):
+            if position not in self.writes:
+                context.expect(array.is_unchanged(), f"operand {position} is as it was")
+        expected = as_tuple(self.expected(*(wide(o) for o in operands)))
+        for result, wanted in zip(results, expected, strict=True):
+            context.compare(wanted.what, wanted.compare(context.read(result)))
+
+
+@dataclass
+class Family:
+    """The problems of a module, and the checks that they make."""
+
+    group: str
+    """The second part of the checks' names."""
+    does: str
+    """What the kernel does, to begin a requirement with: ``Softmax of each row``."""
+    tolerance: str
+    """The entry of the table of tolerances, whose reason is part of the requirement."""
+    needs: tuple[str, ...] = ()
+    checks: Checks = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.checks = Checks(f"kernels/{self.group}", compiles=True)
+
+    def add(self, problem: Problem) -> None:
+        """Make a check of a problem."""
+        reason = tolerances.TABLE[self.tolerance].reason
+        self.checks.add(
+            f"{problem.kind}-{problem.shape}",
+            f"{self.does} on {problem.kind}, {problem.shape}, is as in float64: {reason}",
+            problem,
+            needs={f"type:{problem.kind}", *self.needs, *problem.needs},
+            elements=problem.elements,
+        )
+
+
+def operand(values: Any, kind: str | Kind) -> Operand:
+    """Values rounded to a type."""
+    own = KINDS[kind] if isinstance(kind, str) else kind
+    values = np.asarray(values)
+    return Operand(from_float64(values, own) if own.is_float else values.astype(own.host), own)
+
+
+def normal(
+    random: Random, shape: tuple[int, ...], kind: str | Kind, scale: float = 1.0, shift: float = 0.0
+) -> Operand:
+    """Normally distributed numbers of a floating-point type."""
+    return operand(random.standard_normal(shape) * scale + shift, kind)
+
+
+def wide(item: Operand) -> Array:
+    """The values that an oracle computes with."""
+    return item.values.astype(np.float64) if item.kind.is_float else item.values
+
+
+def expect(
+    what: str,
+    values: Array,
+    kind: str | Kind,
+    tolerance: str,
+    scale: Array | float | None = None,
+    terms: int = 1,
+) -> Expected:
+    """float64 `values` as a result of `kind`, within an entry of the table of tolerances."""
+    own = KINDS[kind] if isinstance(kind, str) else kind
+    entry = tolerances.TABLE[tolerance]
+    return Expected(what, values, own, entry.allowed(values, own, scale, terms), entry.rule(own, terms))
+
+
+def exact(what: str, values: Array, kind: str | Kind) -> Expected:
+    """A result that is identical or wrong."""
+    return Expected(what, values, KINDS[kind] if isinstance(kind, str) else kind)
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """A value that may stand for a tuple of one."""
+    return value if isinstance(value, tuple) else (value,)

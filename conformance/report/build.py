@@ -1,0 +1,23 @@
+"""`write_reports`: from a run's folder to its reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from triton_porting_kit.conformance.report import document, junit
+from triton_porting_kit.conformance.report.folder import read_run
+from triton_porting_kit.conformance.report.model import Report
+
+
+def write_reports(run_dir: Path, out_dir: Path) -> Report:
+    """Read a run, ended or not, and write its reports. Raises `ReportError` where there is no run."""
+    report = read_run(run_dir)
+    write_all(report, out_dir)
+    return report
+
+
+def write_all(report: Report, out_dir: Path) -> None:
+    """Write the reports of a run into a folder."""
+    out_dir.mkdir(parents=True, exist_ok=True)
+    document.write(report, out_dir / document.NAME)
+    junit.write(report, out_dir / junit.NAME)

@@ -1,0 +1,114 @@
+"""``report.json``: written and read against its schema, with a digest of its content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from triton_porting_kit.conformance.report.errors import ReportError
+from triton_porting_kit.conformance.report.model import Report
+
+FORMAT = 1
+"""Version of the schema."""
+NAME = "report.json"
+SCHEMA = Path(__file__).parent / "schema.json"
+
+
+def document_of(report: Report) -> dict[str, Any]:
+    """A report as JSON, with its digest. Raises `ReportError` where it does not keep to the schema."""
+    data = {"format": FORMAT, **report.to_json()}
+    if not _is_json(data):
+        data = _finite(data)
+    data["digest"] = digest(data)
+    validate(data, "the report")
+    return data
+
+
+def write(report: Report, path: Path) -> None:
+    """Write a report, a check a line."""
+    path.write_text(dumps(document_of(report)), encoding="utf-8")
+
+
+def dumps(data: Mapping[str, Any]) -> str:
+    """The text of a document: a line for each check, so that texts can be compared line by line."""
+    head = {key: value for key, value in data.items() if key != "checks"}
+    checks = ",\n".join(_dumps(check) for check in data["checks"])
+    return f'{json.dumps(head, indent=1)[:-2]},\n "checks": [\n{checks}\n]\n}}\n'
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A document, or the one in a folder. Raises `ReportError` where it is none, or does not keep to the schema.
+
+    What it says is not believed yet: that is for `triton_porting_kit.conformance.report.verify`.
+    """
+    file = path / NAME if path.is_dir() else path
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ReportError(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ReportError(f"{file} is not JSON: {error}") from error
+    if isinstance(data, dict) and data.get("format") != FORMAT:
+        raise ReportError(
+            f"{file} has format {data.get('format')!r}, and this kit reads {FORMAT}; use the release that wrote it"
+        )
+    validate(data, str(file))
+    assert isinstance(data, dict)
+    return data
+
+
+def load(path: Path) -> Report:
+    """The report in a file or folder, whose statuses and verdicts are computed from its evidence."""
+    return Report.from_json(read(path))
+
+
+def digest(data: Mapping[str, Any]) -> str:
+    """Of a document, but its digest. It shows accidents and careless changes; it is no signature."""
+    content = {key: value for key, value in data.items() if key != "digest"}
+    return f"sha256:{hashlib.sha256(_dumps(content, sort_keys=True).encode()).hexdigest()}"
+
+
+def validate(data: Any, what: str) -> None:
+    """Raises `ReportError` with the first place that does not keep to the schema."""
+    import fastjsonschema
+
+    try:
+        _validator()(data)
+    except fastjsonschema.JsonSchemaValueException as error:
+        raise ReportError(f"{what} does not keep to the schema: {error.message:.300}") from error
+
+
+@cache
+def _validator() -> Callable[[Any], Any]:
+    import fastjsonschema
+
+    compiled: Callable[[Any], Any] = fastjsonschema.compile(json.loads(SCHEMA.read_text(encoding="utf-8")))
+    return compiled
+
+
+def _dumps(value: Any, **options: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False, **options)
+
+
+def _is_json(data: Any) -> bool:
+    try:
+        _dumps(data)
+    except ValueError:
+        return False
+    return True
+
+
+def _finite(value: Any) -> Any:
+    """Numbers that JSON has not, as text."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value

@@ -1,0 +1,9 @@
+"""What can be wrong with a run folder or a report."""
+
+from __future__ import annotations
+
+from triton_porting_kit.errors import PortingKitError
+
+
+class ReportError(PortingKitError):
+    """A run folder or a report cannot be read, or reports do not go together."""

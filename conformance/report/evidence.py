@@ -1,0 +1,105 @@
+"""Evidence in words, and how to run a check again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from triton_porting_kit.conformance.record import Record
+from triton_porting_kit.conformance.status import Evidence, holds
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """An item of evidence, for people."""
+
+    holds: bool
+    what: str
+    facts: tuple[tuple[str, str], ...] = ()
+    """Name and value."""
+    text: str = ""
+    """A message of its own, of several lines perhaps."""
+    details: tuple[tuple[str, str], ...] = ()
+    """Title and text of what is long: a traceback, output."""
+
+
+def exhibit(item: Evidence) -> Exhibit:
+    """An item of evidence, for people. What it says besides what is known of its kind is shown, too."""
+    make = {"comparison": _comparison, "expectation": _expectation, "compiled": _compiled}
+    return make.get(item["kind"], _mishap)(item)
+
+
+def _comparison(item: Evidence) -> Exhibit:
+    elements, differ = item["elements"], item["differ"]
+    facts = [("elements that differ", f"{differ:,} of {elements:,}"), ("allowed", str(item["rule"]))]
+    if "worst_ulp" in item:
+        facts.append(("largest distance", f"{item['worst_ulp']} ulp"))
+    if differ:
+        facts += [
+            ("first that differs", f"[{', '.join(map(str, item.get('index', ())))}]"),
+            ("actual", str(item.get("actual", ""))),
+            ("expected", str(item.get("expected", "")) or "not a single value"),
+        ]
+    text = "" if elements else "nothing was compared, which proves nothing"
+    return Exhibit(holds(item), str(item["what"]), tuple(facts), text)
+
+
+def _expectation(item: Evidence) -> Exhibit:
+    stage = [("stage", str(item["stage"]))] if item.get("stage") else []
+    return Exhibit(holds(item), str(item["what"]), tuple(stage), str(item.get("message", "")))
+
+
+def _compiled(item: Evidence) -> Exhibit:
+    return Exhibit(holds(item), f"{item['what']} was compiled", (("binary", f"{item['bytes']:,} bytes"),))
+
+
+_LONG = ("traceback", "output", "stdout", "stderr", "stack", "dump", "program", "script", "source")
+
+
+def _mishap(item: Evidence) -> Exhibit:
+    what = {"process": "the worker process ended", "harness": "the suite itself failed"}
+    title = what.get(item["kind"]) or str(item.get("type", item["kind"]))
+    if item["kind"] == "harness" and item.get("type"):
+        title = f"{title}: {item['type']}"
+    known = ("kind", "what", "type", "message")
+    short = {k: v for k, v in item.items() if k not in known and not _is_long(k, v) and v not in (None, "")}
+    long = [(k, str(v)) for k, v in item.items() if k not in known and _is_long(k, v) and v]
+    facts = tuple((key.replace("_", " "), _short(key, value)) for key, value in short.items())
+    return Exhibit(False, title, facts, str(item.get("message", "")), tuple(long))
+
+
+def _short(key: str, value: Any) -> str:
+    return f"{value} s" if key in ("timeout", "seconds") and value is not True else str(value)
+
+
+def _is_long(key: str, value: object) -> bool:
+    return key in _LONG or (isinstance(value, str) and (len(value) > 200 or "\n" in value))
+
+
+def in_text(record: Record) -> str:
+    """All evidence of a check as plain text."""
+    lines = []
+    for item in record.evidence:
+        shown = exhibit(item)
+        lines.append(f"{'ok  ' if shown.holds else 'WRONG'} {shown.what}")
+        lines += [f"      {name}: {value}" for name, value in shown.facts]
+        lines += [f"      {line}" for line in shown.text.splitlines()]
+        for title, text in shown.details:
+            lines += [f"      {title}:", *(f"        {line}" for line in text.splitlines())]
+    return "\n".join(lines)
+
+
+def rerun(run: Mapping[str, Any], name: str) -> str:
+    """The command that runs a check again as it was run."""
+    words = ["tpk", "conform", "--backend", str(run["backend"])]
+    options = run["options"]
+    if source := run["profile"].get("source"):
+        words += ["--profile", str(source)]
+    if options.get("compile_only"):
+        words += ["--compile-only"]
+        words += ["--target", str(options["target"])] if options.get("target") else []
+    if run["seed"]:
+        words += ["--seed", str(run["seed"])]
+    return shlex.join([*words, "--select", name])

@@ -1,0 +1,87 @@
+"""``junit.xml``: a report as continuous-integration systems read it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.conformance.record import Record
+from triton_porting_kit.conformance.report.evidence import in_text, rerun
+from triton_porting_kit.conformance.report.model import LevelResult, Report
+from triton_porting_kit.conformance.status import Status, Verdict
+
+NAME = "junit.xml"
+
+_SKIPPED = {
+    Status.UNSUPPORTED: "unsupported",
+    Status.EXPECTED_FAILURE: "expected failure",
+    Status.WAIVED: "waived",
+}
+_SHOWN = 200
+"""Of the names of missing checks, so many are listed."""
+
+
+def write(report: Report, path: Path) -> None:
+    """Write a report: a suite for each level, with an error for what was not run."""
+    xml = JUnitXml(f"conformance of {_plain(str(report.run['backend']))}")
+    for result in report.levels:
+        records = [record for record in report.records if record.level == result.level]
+        lost = [name for name in report.not_run if name.startswith(f"{result.level}/")]
+        if records or lost or (result.asked and result.verdict is Verdict.FAIL):
+            xml.add_testsuite(_suite(report, result, records, lost))
+    if not report.records:
+        suite = TestSuite("conformance")
+        suite.add_testcase(_case("conformance/run", 0, Error("no check was run, which is no pass", "not run")))
+        xml.add_testsuite(suite)
+    xml.update_statistics()
+    xml.write(str(path))
+
+
+def _suite(report: Report, result: LevelResult, records: list[Record], lost: list[str]) -> TestSuite:
+    suite = TestSuite(result.level)
+    for key in ("backend", "suite_version", "kit_version", "commit", "triton_version", "seed"):
+        suite.add_property(key, _plain(str(report.run.get(key, ""))))
+    suite.add_property("verdict", str(result.verdict))
+    suite.add_property("meaning", LEVELS[result.level].meaning)
+    cases = [_of_record(record, report) for record in records]
+    cases += [_case(name, 0, Error("was to be run, and was not", "not run")) for name in lost]
+    if result.missing and result.verdict is Verdict.FAIL:
+        text = f"{len(result.missing)} mandatory checks are missing"
+        failure = Failure(text, "missing")
+        failure.text = "\n".join(result.missing[:_SHOWN])
+        cases.append(_case(f"{result.level}/mandatory-checks", 0, failure))
+    suite.add_testcases(cases)
+    return suite
+
+
+def _of_record(record: Record, report: Report) -> TestCase:
+    status = record.status
+    if status is Status.PASS:
+        return _case(record.name, record.seconds)
+    if status in _SKIPPED or status is Status.UNEXPECTED_PASS:
+        reason = record.listing.reason if record.listing else ""
+        if status is Status.UNEXPECTED_PASS:
+            case = _case(record.name, record.seconds)
+            case.system_out = _plain(f"passed, though the profile lists it: {reason}")
+            return case
+        return _case(record.name, record.seconds, Skipped(_plain(f"{_SKIPPED[status]}: {reason}")))
+    first = record.message.strip().partition("\n")[0][:300] or str(status)
+    kind = Failure if status is Status.FAIL else Error
+    result = kind(_plain(first), _plain(f"{status}: {record.stage}" if record.stage else str(status)))
+    result.text = _plain(f"{record.requirement}\n\n{in_text(record)}\n\n{rerun(report.run, record.name)}\n")
+    return _case(record.name, record.seconds, result)
+
+
+def _case(name: str, seconds: float, *results: Failure | Error | Skipped) -> TestCase:
+    group, _, what = name.rpartition("/")
+    case = TestCase(what, group.replace("/", "."), round(seconds, 6))
+    case.result = [*results]
+    return case
+
+
+def _plain(text: str) -> str:
+    """Without what XML cannot hold: control characters and halves of surrogate pairs."""
+    return re.sub("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)

@@ -1,0 +1,188 @@
+"""`Report`: a run's records, and what they come to."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from triton_porting_kit.conformance import mandatory
+from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.conformance.mandatory import SUITE_VERSION, Release
+from triton_porting_kit.conformance.record import Record
+from triton_porting_kit.conformance.report.errors import ReportError
+from triton_porting_kit.conformance.status import BAD, Status, Verdict, verdict
+
+GOOD = frozenset({Verdict.PASS, Verdict.CONDITIONAL})
+"""Verdicts of a backend that conforms."""
+
+
+@dataclass(frozen=True)
+class LevelResult:
+    """What the checks of a level come to."""
+
+    level: str
+    asked: bool
+    """Whether the run was to try this level."""
+    verdict: Verdict
+    counts: dict[Status, int]
+    """By status; those that did not occur are left out."""
+    mandatory: int
+    """How many checks are mandatory."""
+    missing: tuple[str, ...]
+    """Mandatory checks that have no record."""
+
+    @property
+    def run(self) -> int:
+        return sum(self.counts.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """The names of what is missing are left out where nothing was run: they are the whole list."""
+        return {
+            "level": self.level,
+            "asked": self.asked,
+            "verdict": str(self.verdict),
+            "counts": {str(status): count for status, count in self.counts.items()},
+            "mandatory": self.mandatory,
+            "missing_count": len(self.missing),
+            "missing": list(self.missing) if self.run else [],
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """A run: what is known about it, and about each check."""
+
+    run: dict[str, Any]
+    """The metadata of ``run.json``, without the names of checks."""
+    records: tuple[Record, ...]
+    not_run: tuple[str, ...] = ()
+    """Checks that the run set out to do, and has no record of."""
+    not_applicable: tuple[str, ...] = ()
+    """Checks that make no sense on this backend."""
+    damaged: int = 0
+    """Lines of the run's records that could not be read."""
+    performance: dict[str, Any] | None = None
+    """Figures, with no verdict."""
+
+    @cached_property
+    def statuses(self) -> dict[str, Status]:
+        """By name of the check."""
+        return {record.name: record.status for record in self.records}
+
+    @cached_property
+    def counts(self) -> dict[Status, int]:
+        """How many checks ended in each status."""
+        return _counted(self.statuses.values())
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        options: Mapping[str, Any] = self.run["options"]
+        return options
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run came to its end."""
+        return bool(self.run["complete"]) and not self.not_run
+
+    @property
+    def whole(self) -> bool:
+        """Whether the run set out to try everything of its levels, and came to its end."""
+        return self.complete and not self.options.get("select") and not self.options.get("shard")
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The levels that the run was to try."""
+        wanted = self.options.get("levels") or tuple(LEVELS)
+        return tuple(level for level in LEVELS if level in wanted)
+
+    @cached_property
+    def levels(self) -> tuple[LevelResult, ...]:
+        """What each level comes to."""
+        return tuple(self._level(level) for level in LEVELS)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What the levels that the run was to try come to: the worst of them. No checks are no pass."""
+        found = [result.verdict for result in self.levels if result.asked or result.run]
+        if not self.records or not found:
+            return Verdict.NOT_RUN
+        if Verdict.FAIL in found:
+            return Verdict.FAIL
+        if not GOOD.issuperset(found):
+            return Verdict.INCOMPLETE
+        return Verdict.CONDITIONAL if Verdict.CONDITIONAL in found else Verdict.PASS
+
+    @property
+    def bad(self) -> int:
+        """How many checks failed in any way."""
+        return sum(self.counts.get(status, 0) for status in BAD)
+
+    def mandatory(self, level: str) -> tuple[str, ...]:
+        """The names that the level's verdict depends on. Raises `ReportError` for another version of the suite."""
+        if self.run["suite_version"] != SUITE_VERSION:
+            raise ReportError(
+                f"the report is of version {self.run['suite_version']} of the suite, and this kit has the mandatory "
+                f"lists of version {SUITE_VERSION}; use a release of the kit with version {self.run['suite_version']}"
+            )
+        return mandatory.names(
+            level,
+            release_of(str(self.run["triton_version"])),
+            kit=self.run["device"].get("memory") == "kit",
+            compile_only=bool(self.options.get("compile_only")),
+        )
+
+    def _level(self, level: str) -> LevelResult:
+        statuses = {name: status for name, status in self.statuses.items() if name.startswith(f"{level}/")}
+        names = self.mandatory(level)
+        missing = tuple(name for name in names if name not in statuses)
+        found = verdict(statuses, names)
+        if found is Verdict.INCOMPLETE and missing and self.whole and level in self.asked:
+            # Nothing was left out on purpose, nor interrupted: the checks have gone away.
+            found = Verdict.FAIL
+        return LevelResult(
+            level, level in self.asked, found, _counted(statuses.values()), len(names), missing
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of ``report.json``, but its digest."""
+        return {
+            "run": self.run,
+            "verdict": str(self.verdict),
+            "complete": self.complete,
+            "counts": {str(status): count for status, count in self.counts.items()},
+            "levels": [result.to_json() for result in self.levels],
+            "not_run": list(self.not_run),
+            "not_applicable": list(self.not_applicable),
+            "damaged": self.damaged,
+            "performance": self.performance,
+            "checks": [record.to_json() for record in self.records],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Report:
+        """The report that `to_json` made. Statuses and verdicts are computed again, not read."""
+        return cls(
+            run=dict(data["run"]),
+            records=tuple(map(Record.from_json, data["checks"])),
+            not_run=tuple(data["not_run"]),
+            not_applicable=tuple(data["not_applicable"]),
+            damaged=data["damaged"],
+            performance=data["performance"],
+        )
+
+
+def release_of(version: str) -> Release:
+    """Major and minor number of a release of Triton. Raises `ReportError`."""
+    match = re.match(r"(\d+)\.(\d+)", version)
+    if match is None:
+        raise ReportError(f"{version!r} is no version of Triton, such as 3.9.0")
+    return int(match[1]), int(match[2])
+
+
+def _counted(statuses: Iterable[Status]) -> dict[Status, int]:
+    counts = Counter(statuses)
+    return {status: counts[status] for status in Status if status in counts}

@@ -1,0 +1,146 @@
+"""How far the results of whole kernels may be from float64, and why: one table.
+
+A result may be off by the rounding to its own type, and by what the arithmetic before that loses: so many roundings of
+the working type (fp64 for fp64, else fp32), each half a unit in the last place of the element's *scale*. The scale is
+derived from the operands beside each oracle: for a sum, the sum of the magnitudes of its terms. Nothing is allowed that
+no entry gives a reason for.
+
+``python -m triton_porting_kit.conformance.tolerances`` writes the table for docs/conformance-kernels.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
+
+LAMBDA = 4.0
+"""Roundings of a sum of n terms are as often up as down: they come to more than 4 √n units once in 3,000 sums, and then
+hardly more; nor can they come to more than n, in whichever order the terms are added."""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """What the results of one kernel may lose."""
+
+    reason: str
+    ulp: float = 0.5
+    """Units in the last place of the result's own type: a half where it is rounded once."""
+    roundings: float = 0.0
+    """Of the working type, of the scale, whatever the shape."""
+    sums: float = 0.0
+    """How many sums over the kernel's terms enter; each loses `lost` units."""
+    precision: int = 0
+    """Bits of the working type; 0: 53 for fp64, else 24."""
+    flushes: bool = False
+    """Whether results and intermediates below the normal numbers of the working type may be 0."""
+
+    def bits(self, kind: Kind) -> int:
+        """Precision of the working type where results are of `kind`."""
+        return self.precision or (53 if kind.name == "fp64" else 24)
+
+    def allowed(self, expected: Array, kind: Kind, scale: Array | float | None = None, terms: int = 1) -> Array:
+        """The absolute error that each element may have. `scale`: by default the result's magnitude."""
+        magnitude = np.abs(np.asarray(expected, np.float64))
+        with np.errstate(all="ignore"):
+            _, power = np.frexp(np.minimum(magnitude, kind.largest))
+            own = self.ulp * np.ldexp(1.0, np.maximum(power - 1, kind.lowest_exponent) - kind.precision + 1)
+            count = self.roundings + self.sums * lost(terms)
+            work = count * 2.0 ** -self.bits(kind) * (magnitude if scale is None else np.asarray(scale))
+            floor = KINDS["fp64" if kind.name == "fp64" else "fp32"].lowest_exponent if self.flushes else None
+            return np.asarray(own + work + (0.0 if floor is None else 2.0**floor))
+
+    def rule(self, kind: Kind, terms: int = 1) -> str:
+        """What is allowed, for people."""
+        count = self.roundings + self.sums * lost(terms)
+        parts = [f"{self.ulp:g} ulp of {kind}"] if self.ulp else []
+        if count:
+            parts.append(f"{count:.3g} x 2^-{self.bits(kind)} of the scale")
+        return " and ".join(parts) or "identical"
+
+
+def lost(terms: int) -> float:
+    """Units that a sum of so many terms may lose, relative to the sum of their magnitudes."""
+    return float(min(terms, LAMBDA * np.sqrt(terms)))
+
+
+_SUM = "a sum of n terms loses at most min(n, 4 √n) roundings in whichever order it is made"
+_EXP = "GPUs' fast exponential is 2 units off and takes x / ln 2 rounded, off by |x| units"
+
+TABLE: dict[str, Tolerance] = {
+    "vector_add": Tolerance("one addition, rounded once, denormals kept"),
+    "gelu": Tolerance(
+        "erf, 1 + erf and two products lose a unit each of their largest value, 8 as fast erf is 4 units off",
+        roundings=8,
+        flushes=True,
+    ),
+    "swiglu": Tolerance(
+        f"{_EXP}: 16 covers gates up to 12; sum, quotient (2 units where it is fast) and product one each",
+        roundings=20,
+        flushes=True,
+    ),
+    "softmax": Tolerance(f"{_EXP}: 40 covers x - max up to 32; {_SUM}", roundings=44, sums=1, flushes=True),
+    "layer_norm": Tolerance(
+        f"mean, variance and bias: {_SUM}; the scale holds the mean's part, which shifts a row", roundings=8, sums=2
+    ),
+    "layer_norm_statistics": Tolerance(f"{_SUM}; square root and quotient 2 units each", roundings=6, sums=2),
+    "layer_norm_backward": Tolerance(
+        f"three terms that cancel, and two means: {_SUM}; mean and deviation are given, rounded", roundings=16, sums=2
+    ),
+    "rms_norm": Tolerance(f"{_SUM}; square root, quotient and products", roundings=8, sums=1),
+    "matmul": Tolerance(f"{_SUM}; epilogues another 2", roundings=4, sums=1),
+    "matmul_fp8": Tolerance(
+        "Matrix units of some chips add products of 8-bit floats with 14 bits before they reach an fp32 accumulator; "
+        "of the largest product a step keeps 2^-13, and steps' errors lean one way",
+        roundings=2,
+        sums=0.25,
+        precision=13,
+    ),
+    "matmul_tf32": Tolerance(
+        "tf32 keeps 11 bits of each operand (some chips cut off: a whole unit), which are off independently of each other",
+        roundings=2,
+        precision=10,
+    ),
+    "matmul_integer": Tolerance("integer arithmetic, exact", ulp=0),
+    "matmul_quantised": Tolerance("an exact integer sum, converted, and two products", roundings=4),
+    "attention": Tolerance(
+        f"scores: {_SUM}, times the largest of them as an exponent; weights are rounded to the type of the operands, "
+        "which the scale holds; exponentials and running sums that are scaled again at every block",
+        roundings=40,
+        sums=4,
+        flushes=True,
+    ),
+    "dropout": Tolerance("1 - p, and a quotient (2 units where it is fast)", roundings=4),
+    "cross_entropy": Tolerance(
+        f"{_EXP}; {_SUM}; a logarithm and two differences of numbers up to the scale", roundings=24, sums=1
+    ),
+    "giou_loss": Tolerance(
+        "differences of corners, exact to a unit of the coordinates; a dozen operations; a mean of terms below 3",
+        roundings=32,
+        sums=1,
+    ),
+    "rotary": Tolerance("two products and a sum, of the products' magnitudes", roundings=3),
+    "prefix_sum": Tolerance(f"{_SUM}; the scale is the running sum of magnitudes", roundings=1, sums=1),
+    "reduction": Tolerance(f"{_SUM}", roundings=1, sums=1),
+    "exact": Tolerance("values are moved, compared or counted, never computed with", ulp=0),
+}
+"""By kernel. Where results are integers, or of `ulp` 0 and no roundings, they are identical or wrong."""
+
+
+def document() -> str:
+    """The table in Markdown."""
+    lines = ["| kernel | ulp of the result | roundings of the working type | bits | small results | because |", "|---|---|---|---|---|---|"]
+    for name, entry in TABLE.items():
+        count = " + ".join(
+            [f"{entry.roundings:g}"] * (entry.roundings > 0) + [f"{entry.sums:g} min(n, 4 √n)"] * (entry.sums > 0)
+        )
+        bits = str(entry.precision or "24, fp64: 53") if count else ""
+        small = "may be 0" if entry.flushes else ""
+        lines.append(f"| {name} | {entry.ulp:g} | {count or '0'} | {bits} | {small} | {entry.reason} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(document(), end="")
