@@ -41,7 +41,9 @@ class Tolerance:
         """Precision of the working type where results are of `kind`."""
         return self.precision or (53 if kind.name == "fp64" else 24)
 
-    def allowed(self, expected: Array, kind: Kind, scale: Array | float | None = None, terms: int = 1) -> Array:
+    def allowed(
+        self, expected: Array, kind: Kind, scale: Array | float | None = None, terms: int = 1
+    ) -> Array:
         """The absolute error that each element may have. `scale`: by default the result's magnitude."""
         magnitude = np.abs(np.asarray(expected, np.float64))
         with np.errstate(all="ignore"):
@@ -83,11 +85,15 @@ TABLE: dict[str, Tolerance] = {
     ),
     "softmax": Tolerance(f"{_EXP}: 40 covers x - max up to 32; {_SUM}", roundings=44, sums=1, flushes=True),
     "layer_norm": Tolerance(
-        f"mean, variance and bias: {_SUM}; the scale holds the mean's part, which shifts a row", roundings=8, sums=2
+        f"mean, variance and bias: {_SUM}; the scale holds the mean's part, which shifts a row",
+        roundings=8,
+        sums=2,
     ),
     "layer_norm_statistics": Tolerance(f"{_SUM}; square root and quotient 2 units each", roundings=6, sums=2),
     "layer_norm_backward": Tolerance(
-        f"three terms that cancel, and two means: {_SUM}; mean and deviation are given, rounded", roundings=16, sums=2
+        f"three terms that cancel, and two means: {_SUM}; mean and deviation are given, rounded",
+        roundings=16,
+        sums=2,
     ),
     "rms_norm": Tolerance(f"{_SUM}; square root, quotient and products", roundings=8, sums=1),
     "matmul": Tolerance(f"{_SUM}; epilogues another 2", roundings=4, sums=1),
@@ -131,10 +137,14 @@ TABLE: dict[str, Tolerance] = {
 
 def document() -> str:
     """The table in Markdown."""
-    lines = ["| kernel | ulp of the result | roundings of the working type | bits | small results | because |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| kernel | ulp of the result | roundings of the working type | bits | small results | because |",
+        "|---|---|---|---|---|---|",
+    ]
     for name, entry in TABLE.items():
         count = " + ".join(
-            [f"{entry.roundings:g}"] * (entry.roundings > 0) + [f"{entry.sums:g} min(n, 4 √n)"] * (entry.sums > 0)
+            [f"{entry.roundings:g}"] * (entry.roundings > 0)
+            + [f"{entry.sums:g} min(n, 4 √n)"] * (entry.sums > 0)
         )
         bits = str(entry.precision or "24, fp64: 53") if count else ""
         small = "may be 0" if entry.flushes else ""

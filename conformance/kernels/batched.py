@@ -66,8 +66,16 @@ def grouped_matmul_kernel(
             accumulator = tl.zeros((TILE, TILE), dtype=tl.float32)
             for start in range(0, K, DEPTH):
                 k = start + tl.arange(0, DEPTH)
-                a = tl.load(a_ptr + rows[:, None] * K + k[None, :], mask=(rows[:, None] < M) & (k[None, :] < K), other=0.0)
-                b = tl.load(b_ptr + k[:, None] * N + cols[None, :], mask=(k[:, None] < K) & (cols[None, :] < N), other=0.0)
+                a = tl.load(
+                    a_ptr + rows[:, None] * K + k[None, :],
+                    mask=(rows[:, None] < M) & (k[None, :] < K),
+                    other=0.0,
+                )
+                b = tl.load(
+                    b_ptr + k[:, None] * N + cols[None, :],
+                    mask=(k[:, None] < K) & (cols[None, :] < N),
+                    other=0.0,
+                )
                 accumulator = tl.dot(a, b, accumulator, input_precision="ieee")
             inside = (rows[:, None] < M) & (cols[None, :] < N)
             tl.store(c_ptr + rows[:, None] * N + cols[None, :], accumulator.to(RESULT), mask=inside)
@@ -93,8 +101,12 @@ def split_k_kernel(
     accumulator = tl.zeros((TILE, TILE), dtype=ACCUMULATOR)
     for start in range(tl.program_id(2) * DEPTH, K, SPLIT * DEPTH):
         k = start + tl.arange(0, DEPTH)
-        a = tl.load(a_ptr + rows[:, None] * K + k[None, :], mask=(rows[:, None] < M) & (k[None, :] < K), other=0.0)
-        b = tl.load(b_ptr + k[:, None] * N + cols[None, :], mask=(k[:, None] < K) & (cols[None, :] < N), other=0.0)
+        a = tl.load(
+            a_ptr + rows[:, None] * K + k[None, :], mask=(rows[:, None] < M) & (k[None, :] < K), other=0.0
+        )
+        b = tl.load(
+            b_ptr + k[:, None] * N + cols[None, :], mask=(k[:, None] < K) & (cols[None, :] < N), other=0.0
+        )
         accumulator = tl.dot(a, b, accumulator, input_precision="ieee", out_dtype=ACCUMULATOR)
     inside = (rows[:, None] < M) & (cols[None, :] < N)
     tl.atomic_add(c_ptr + rows[:, None] * N + cols[None, :], accumulator, mask=inside)
@@ -132,7 +144,9 @@ def batched(batch: int, m: int, n: int, k: int, kind: str, peer: bool = False) -
 
 
 BATCHED = Family("batched-matmul", "A batch of matrix products", "matmul", ("feature:dot",))
-for _kind, _shape in product(("fp32", "fp16", "bf16", "i8"), ((1, 1, 1, 1), (3, 33, 20, 70), (7, 16, 48, 31))):
+for _kind, _shape in product(
+    ("fp32", "fp16", "bf16", "i8"), ((1, 1, 1, 1), (3, 33, 20, 70), (7, 16, 48, 31))
+):
     BATCHED.add(batched(*_shape, _kind))
 for _kind in ("fp32", "bf16"):
     BATCHED.add(batched(16, 128, 128, 64, _kind, peer=True))
@@ -169,9 +183,7 @@ def grouped(sizes: tuple[tuple[int, int, int], ...], kind: str, name: str, peer:
     return Problem(
         name,
         kind,
-        lambda random: [
-            matrix(random, shape, kind) for m, n, k in sizes for shape in ((m, k), (k, n))
-        ],
+        lambda random: [matrix(random, shape, kind) for m, n, k in sizes for shape in ((m, k), (k, n))],
         grouped_matmul,
         expected,
         TILE * max(TILE, DEPTH),
@@ -179,7 +191,9 @@ def grouped(sizes: tuple[tuple[int, int, int], ...], kind: str, name: str, peer:
     )
 
 
-GROUPED = Family("grouped-matmul", "Matrix products of different sizes in one launch", "matmul", ("feature:dot",))
+GROUPED = Family(
+    "grouped-matmul", "Matrix products of different sizes in one launch", "matmul", ("feature:dot",)
+)
 for _kind in ("fp32", "fp16", "bf16"):
     GROUPED.add(grouped(((1, 1, 1),), _kind, "one"))
     GROUPED.add(grouped(((40, 33, 20), (1, 70, 65), (64, 64, 64), (5, 3, 2)), _kind, "four"))
@@ -216,7 +230,10 @@ def split_k(m: int, n: int, k: int, split: int, kind: str, peer: bool = False) -
 
 
 SPLIT_K = Family(
-    "split-k-matmul", "A matrix product whose parts are added atomically", "matmul", ("feature:dot", "feature:atomics")
+    "split-k-matmul",
+    "A matrix product whose parts are added atomically",
+    "matmul",
+    ("feature:dot", "feature:atomics"),
 )
 for _kind, (_m, _n, _k, _split) in product(
     ("fp32", "fp16", "bf16", "i8"), ((1, 1, 1, 2), (33, 20, 300, 3), (64, 64, 512, 8))

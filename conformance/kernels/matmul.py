@@ -166,7 +166,11 @@ def problem(
         return expect("product", bent, found.kind, "matmul", np.abs(left) @ np.abs(right), k)
 
     block = tiles or TILES.get(kind, DEFAULT_TILES)
-    name = [f"{m}x{n}x{k}", layout if layout != "nn" else "", "tiles-" + "x".join(map(str, tiles)) if tiles else ""]
+    name = [
+        f"{m}x{n}x{k}",
+        layout if layout != "nn" else "",
+        "tiles-" + "x".join(map(str, tiles)) if tiles else "",
+    ]
     name += ["leaky-relu"] * leaky_relu + [precision] * (precision != "ieee")
     return Problem(
         "-".join(filter(None, name)),

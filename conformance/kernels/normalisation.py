@@ -44,9 +44,7 @@ def rms_norm_kernel(x_ptr, weight_ptr, out_ptr, n_cols, eps, BLOCK: tl.constexpr
 def rms_norm(x: Any, weight: Any) -> Any:
     """Launch a program for each row."""
     out = empty(x.shape, x)
-    rms_norm_kernel[(x.shape[0],)](
-        x, weight, out, x.shape[1], EPS, BLOCK=triton.next_power_of_2(x.shape[1])
-    )
+    rms_norm_kernel[(x.shape[0],)](x, weight, out, x.shape[1], EPS, BLOCK=triton.next_power_of_2(x.shape[1]))
     return out
 
 

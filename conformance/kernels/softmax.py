@@ -72,7 +72,14 @@ def reference(x: Array) -> Array:
 
 
 def problem(
-    rows: int, cols: int, kind: str, launch: Callable[[Any], Any], *, name: str = "", tile: int = 0, shift: float = 0
+    rows: int,
+    cols: int,
+    kind: str,
+    launch: Callable[[Any], Any],
+    *,
+    name: str = "",
+    tile: int = 0,
+    shift: float = 0,
 ) -> Problem:
     """Values spread so that some exponentials are tiny. `shift` moves all: exp of it alone would overflow."""
 

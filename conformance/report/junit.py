@@ -34,7 +34,9 @@ def write(report: Report, path: Path) -> None:
             xml.add_testsuite(_suite(report, result, records, lost))
     if not report.records:
         suite = TestSuite("conformance")
-        suite.add_testcase(_case("conformance/run", 0, Error("no check was run, which is no pass", "not run")))
+        suite.add_testcase(
+            _case("conformance/run", 0, Error("no check was run, which is no pass", "not run"))
+        )
         xml.add_testsuite(suite)
     xml.update_statistics()
     xml.write(str(path))
