@@ -9,7 +9,8 @@ import json
 import re
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -303,6 +304,24 @@ def _refuse_incomplete_groups() -> None:
         return group if len(group) == len(listed) else None
 
     FileCacheManager.get_group = get_group
+
+
+# --- hooks -------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def runtime_hooks(**hooks: Callable[..., Any]) -> Iterator[None]:
+    """A context in which Triton calls these hooks, by their names in ``knobs.runtime``, and no others of the name."""
+    from triton import knobs
+
+    before = {name: getattr(knobs.runtime, name) for name in hooks}
+    try:
+        for name, hook in hooks.items():
+            setattr(knobs.runtime, name, hook)
+        yield
+    finally:
+        for name, hook in before.items():
+            setattr(knobs.runtime, name, hook)
 
 
 # --- loaded kernels ----------------------------------------------------------------------------------
