@@ -51,20 +51,20 @@ _plant("object-cut", "the end of the object is missing", _last_stage(lambda self
 _plant("object-empty", "the object is empty", _last_stage(lambda self, binary, metadata: b""), ADD)
 _plant("stale-object", "a kernel's second variant gets the object of the first", _last_stage(_stale), "runtime/specialization/widths*", "language/arithmetic/sub-i*-tile_17x4")
 
-_plant("assert-removed", "device_assert is left out", rewrite("structured", each(r"tpk\.assert", lambda operation: "")), "runtime/device/default-failure", "runtime/device/asynchronous-failure")
+_plant("assert-removed", "device_assert is left out", rewrite("structured", each(r"tpk\.assert", lambda operation: "")), "runtime/device/default-failure", "runtime/failures/assert-fails")
 _plant("assert-inverted", "device_assert fails where the condition holds", rewrite("structured", written(r"tpk\.assert", """
     %fault_t{n} = "arith.constant"() <{{value = false}}> : () -> i1
     "tpk.assert"(%fault_t{n}) {{message = ""}} : (i1) -> ()""")), "language/control-flow-and-functions/device_assert-i32-*")
-_plant("print-removed", "device_print is left out", rewrite("structured", each(r"tpk\.print", lambda operation: "")), "runtime/print/*")
-_plant("program-axes", "program_id(0) and program_id(1) are exchanged", rewrite("structured", lambda text: _exchanged_axes(text, "program_id", 0, 1)), "runtime/grids/*")
-_plant("program-z", "program_id(2) is program_id(1)", rewrite("structured", attributes(r"tpk\.program_id", "axis = 2", "axis = 1")), "runtime/grids/*")
-_plant("programs-axes", "num_programs(0) and num_programs(1) are exchanged", rewrite("structured", lambda text: _exchanged_axes(text, "num_programs", 0, 1)), "runtime/grids/*")
+_plant("print-removed", "device_print is left out", rewrite("structured", each(r"tpk\.print", lambda operation: "")), "language/programs/print")
+_plant("program-axes", "program_id(0) and program_id(1) are exchanged", rewrite("structured", lambda text: _exchanged_axes(text, "program_id", 0, 1)), "runtime/grids/3x5", "runtime/grids/257x63")
+_plant("program-z", "program_id(2) is program_id(1)", rewrite("structured", attributes(r"tpk\.program_id", "axis = 2", "axis = 1")), "runtime/grids/2x3x4")
+_plant("programs-axes", "num_programs(0) and num_programs(1) are exchanged", rewrite("structured", lambda text: _exchanged_axes(text, "num_programs", 0, 1)), "runtime/grids/3x5")
 _plant("programs-more", "num_programs is one too many", rewrite("structured", written(r"tpk\.num_programs", """
     %fault_p{n} = "tpk.num_programs"() {{axis = 0 : i32}} : () -> i32
     %fault_o{n} = "arith.constant"() <{{value = 1 : i32}}> : () -> i32
     {r} = "arith.addi"(%fault_p{n}, %fault_o{n}) : (i32, i32) -> i32""", where="axis = 0")), "language/control-flow-and-functions/program_id-*")
-_plant("last-of-chunk", "the last program of those that a thread runs is left out", rewrite("loops", lambda text: _one_program_less(text)), "language/atomics/atomic_add_contended-i32-programs", "runtime/grids/*")
-_plant("call-removed", "calls of functions that are not inlined are left out", rewrite("ttir", each(r"tt\.call", lambda operation: "", where=r"-> \(\)")), "language/control-flow-and-functions/call_noinline-*")
+_plant("last-of-chunk", "the last program of those that a thread runs is left out", rewrite("loops", lambda text: _one_program_less(text)), "language/atomics/atomic_add_contended-i32-programs", "runtime/grids/1000")
+_plant("call-removed", "calls of functions that are not inlined are left out", rewrite("ttir", each(r"tt\.call", lambda operation: "", where=r"-> \(\)")), "language/programs/noinline-effects")
 
 _plant("options-not-in-key", "the cache key does not have the options", method("options", hash=lambda real, self: "options"), "registration/*option*")
 _plant("version-not-in-key", "the cache key does not have the target", method("backend", hash=lambda real, self: "faulty"), "registration/*hash*")

@@ -73,9 +73,8 @@ def _without_mask(operation: Operation) -> None:
 
 
 def _split_swapped(text: str) -> str:
-    for result in re.findall(r'(%\w+):2 = "tpk\.split"', text):
-        text = re.sub(rf"{result}#([01])", lambda match: f"{result}#{1 - int(match[1])}", text)
-    return text
+    results = "|".join(re.findall(r'(%\w+):2 = "tpk\.split"', text))
+    return re.sub(rf"({results})#([01])", lambda match: f"{match[1]}#{1 - int(match[2])}", text) if results else text
 
 
 _plant("histogram-mask", "a histogram ignores its mask", each(r"tpk\.histogram", _without_mask), "sorting-and-gathering/histogram_masked-i32-tile_256_bins16")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from typing import Any
 
-from triton_porting_kit.conformance.faults.fault import Apply, Table, both, method
+from triton_porting_kit.conformance.faults.fault import Table, method
 from triton_porting_kit.errors import DeviceError, InvalidPointer, OutOfMemory
 
 TABLE = Table()
@@ -15,10 +16,6 @@ TABLE = Table()
 def _device(name: str, sentence: str, *caught_by: str, seconds: float = 60.0, **replacements: Any) -> None:
     """A fault of hooks of the device; each replacement is given the real hook, the device, and its arguments."""
     TABLE.add("driver", name, sentence, method("device", **replacements), *(f"runtime/{p}" for p in caught_by), seconds=seconds)
-
-
-def _apply(name: str, sentence: str, apply: Apply, *caught_by: str) -> None:
-    TABLE.add("driver", name, sentence, apply, *caught_by)
 
 
 def _state(device: Any) -> dict[Any, Any]:
@@ -151,10 +148,8 @@ def _free_others(real: Any, self: Any, addr: int) -> None:
     real(self, addr)
     for neighbour in _state(self).get("live", [])[-1:]:
         if neighbour != addr:
-            try:
+            with contextlib.suppress(DeviceError):
                 self._native.memset(neighbour, 0xEE, 1, 0)
-            except DeviceError:
-                pass
 
 
 def _noting(real: Any, self: Any, size: int, alignment: int = 64) -> int:
@@ -203,10 +198,8 @@ def _raised_again(real: Any, self: Any, stream: int | None = None) -> None:
 
 
 def _lost_failure(real: Any, self: Any, stream: int | None = None) -> None:
-    try:
+    with contextlib.suppress(DeviceError):
         real(self, stream)
-    except DeviceError:
-        pass
 
 
 def _launch_and_wait(real: Any, self: Any, function: int, grid: Any, stream: int, args: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -40,12 +41,12 @@ def _last_lost(real: Any, self: Any, block: bytes) -> bytes:
 
 
 def _exchanged(wanted: Callable[[Any, Any], bool]) -> Any:
-    """The first two neighbours of one type that are `wanted` change places."""
+    """The first two of one type that are `wanted` change places."""
 
     def block(real: Any, self: Any, block: bytes) -> bytes:
         changed = bytearray(block)
         slots = self.layout.slots
-        for one, other in zip(slots, slots[1:], strict=False):
+        for one, other in combinations(slots, 2):
             if one.type == other.type and wanted(one, other):
                 a, b = (slice(slot.offset, slot.offset + slot.size) for slot in (one, other))
                 changed[a], changed[b] = block[b], block[a]
@@ -71,12 +72,12 @@ def _launcher(name: str, sentence: str, *caught_by: str, **replacements: Any) ->
 
 _launcher("unaligned", "arguments lie one behind the other, without alignment", "argument-counts/narrow-wide-8", "argument-counts/mixed-32", block=_unaligned)
 _launcher("last-argument", "the last argument is 0", "argument-counts/mixed-16", "argument-counts/floats-5", block=_last_lost)
-_launcher("arguments-exchanged", "the first two integers of one type are exchanged", "argument-counts/mixed-64", "structures/tuple", block=_exchanged(lambda one, other: one.type.startswith("i")))
-_launcher("tuple-order", "the first two members of a tuple are exchanged", "structures/tuple", "structures/tuple-nested", block=_exchanged(lambda one, other: "[" in one.name and "[" in other.name and ".shape" not in one.name))
-_launcher("named-tuple-order", "the first two members of a named tuple are exchanged", "structures/tuples-of-pointers", block=_exchanged(lambda one, other: one.type.startswith("*") and ("[" in one.name or "." in one.name)))
+_launcher("arguments-exchanged", "the first two integers of one type are exchanged", "argument-counts/mixed-64", block=_exchanged(lambda one, other: one.type.startswith("i")))
+_launcher("tuple-order", "the first two members of a tuple are exchanged", "structures/tuple-nested", block=_exchanged(lambda one, other: "[" in one.name and "[" in other.name and ".shape" not in one.name))
+_launcher("named-tuple-order", "the first two integers of a named tuple are exchanged", "structures/named-tuple-nested", block=_exchanged(lambda one, other: one.type == "i32" and "." in one.name and "." in other.name))
 _launcher("descriptor-sizes", "the first two sizes of a tensor descriptor are exchanged", "structures/descriptor-fp32-10x64-at-8-32", "structures/descriptor-i32-33x36-at-17-20", block=_exchanged(lambda one, other: ".shape[" in one.name and ".shape[" in other.name))
 _launcher("descriptor-strides", "the first two strides of a tensor descriptor are exchanged", "structures/descriptor-fp32-3x5x16-at-1-2-4", block=_exchanged(lambda one, other: ".strides[" in one.name and ".strides[" in other.name))
-_launcher("stale-arguments", "a kernel's second launch has the arguments of the first", "specialization/*-not-specialized", block=_first_again)
+_launcher("stale-arguments", "a kernel's second launch has the arguments of the first", "specialization/widths-not-specialized", "launches/interleaved", block=_first_again)
 _launcher("block-cut", "arguments beyond 256 bytes are lost", "argument-counts/mixed-100", "argument-counts/floats-128", block=_cut)
 
 
@@ -159,16 +160,16 @@ def _one_less(count: int) -> int:
     return count - 1 if count > 1 else count
 
 
-_launcher("grid-exchanged", "x and y of the grid are exchanged", "grids/*", grid=lambda real, self, grid: (grid[1], grid[0], grid[2]))
-_launcher("grid-z", "z of the grid is ignored", "grids/*", grid=lambda real, self, grid: (grid[0], grid[1], 1))
-_launcher("last-program", "the last program does not run", "grids/*", grid=lambda real, self, grid: (_one_less(grid[0]), *grid[1:]))
-_launcher("grid-short", "counts of programs keep 16 bits", "grids/*large*", grid=lambda real, self, grid: tuple(count & 0xFFFF for count in grid))
-_launcher("grid-zero", "a grid with a zero count runs", "grids/*zero*", __call__=_zero_is_one)
-_launcher("launched-twice", "each launch runs twice", "launches/*", __call__=_twice)
+_launcher("grid-exchanged", "x and y of the grid are exchanged", "grids/3x5", "grids/17x1x31", grid=lambda real, self, grid: (grid[1], grid[0], grid[2]))
+_launcher("grid-z", "z of the grid is ignored", "grids/1x1x9", "grids/2x3x4", grid=lambda real, self, grid: (grid[0], grid[1], 1))
+_launcher("last-program", "the last program does not run", "grids/1000", "grids/257x63", grid=lambda real, self, grid: (_one_less(grid[0]), *grid[1:]))
+_launcher("grid-short", "counts of programs keep 16 bits", "grids/65537", "grids/1048576", grid=lambda real, self, grid: tuple(count & 0xFFFF for count in grid))
+_launcher("grid-zero", "a grid with a zero count runs", "grids/nothing-0", "grids/nothing-1x0x1", __call__=_zero_is_one)
+_launcher("launched-twice", "each launch runs twice", "grids/tally-1000", __call__=_twice)
 _launcher("stream-ignored", "every launch goes to the default stream", "streams/asynchronous", stream=lambda real, self, stream: 0)
 _launcher("errors-swallowed", "launches that are refused are not reported", "refusals/compiled-fewer", "refusals/int8-above", __call__=_swallowed)
 _launcher("extra-ignored", "arguments too many are ignored", "refusals/compiled-more", __call__=_extra_ignored)
-_launcher("hooks-lost", "launch hooks are not called", "hooks/*", __call__=_with(enter=lambda hook: None, exit=lambda hook: None))
-_launcher("exit-hook-lost", "the hook after a launch is not called", "hooks/*", __call__=_with(exit=lambda hook: None))
-_launcher("hooks-exchanged", "the hook after a launch is called before it", "hooks/*", __call__=_hooks_exchanged)
-_launcher("hook-metadata", "hooks are told nothing of the launch", "hooks/*", __call__=_with(metadata=lambda metadata: None))
+_launcher("hooks-lost", "launch hooks are not called", "hooks/enter-and-exit", __call__=_with(enter=lambda hook: None, exit=lambda hook: None))
+_launcher("exit-hook-lost", "the hook after a launch is not called", "hooks/enter-and-exit", __call__=_with(exit=lambda hook: None))
+_launcher("hooks-exchanged", "the hook after a launch is called before it", "hooks/before-and-after", __call__=_hooks_exchanged)
+_launcher("hook-metadata", "hooks are told nothing of the launch", "hooks/launch-metadata", __call__=_with(metadata=lambda metadata: None))

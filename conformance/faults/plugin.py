@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,15 +23,7 @@ def installed() -> Iterator[Path]:
         yield Path(folder)
 
 
-def environment(folder: Path, fault: str) -> Mapping[str, str]:
-    """The environment of a worker process of one fault: each has a cache of its own."""
-    cache = folder / "cache" / fault
-    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+def environment(folder: Path, fault: str) -> dict[str, str]:
+    """What worker processes of one fault have in their environment beside ours."""
     path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH", ""))))
-    return {
-        **os.environ,
-        "PYTHONPATH": path,
-        "TPK_FAULT": fault,
-        "TRITON_CACHE_DIR": str(cache),
-        "TRITON_DEFAULT_BACKEND": NAME,
-    }
+    return {"PYTHONPATH": path, "TPK_FAULT": fault}

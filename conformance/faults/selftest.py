@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 
 from triton_porting_kit.conformance import catalogue
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.faults.fault import PARTS, Fault
 from triton_porting_kit.conformance.faults.plugin import installed
-from triton_porting_kit.conformance.faults.table import CLEAN_FAULT, FAULTS
-from triton_porting_kit.conformance.faults.trying import Trial, run_checks, try_fault
+from triton_porting_kit.conformance.faults.table import CLEAN_FAULT, FAULTS, find
+from triton_porting_kit.conformance.faults.trying import Trial, chosen, run_checks, try_fault
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.status import BAD
 
 DEMANDED = 0.97
 """The part of the faults that must be caught."""
+
+LOT = 60
+"""Checks that are run one after another on the clean backend."""
 
 Report = Callable[[str], None]
 
@@ -74,33 +78,53 @@ def run_self_test(select: str = "*", jobs: int = 1, report: Report = print) -> S
     faults = [fault for fault in FAULTS if fnmatch.fnmatchcase(fault.name, select)]
     if not faults:
         raise ValueError(f"no fault matches {select!r}; the names are {', '.join(f.name for f in FAULTS)}")
-    checks = list(catalogue.checks())
     result = SelfTest()
-    with installed() as folder, ThreadPoolExecutor(jobs) as pool:
-        shares = [pool.submit(run_checks, CLEAN_FAULT, share, folder) for share in _shares(faults, checks, jobs)]
-        trials = [pool.submit(_tried, fault, checks, folder, report) for fault in faults]
-        result.trials = [trial.result() for trial in trials]
+    # Processes and not threads: each fault is named in the environment of those that it starts.
+    with installed() as folder, ProcessPoolExecutor(jobs, get_context("spawn"), _start) as pool:
+        shares = [pool.submit(_clean, share, folder) for share in _shares(faults, list(catalogue.checks()))]
+        runs = {pool.submit(_tried, fault.name, folder): fault for fault in faults}
+        trials = {}
+        for run in as_completed(runs):
+            trials[runs[run].name] = trial = Trial(runs[run], *run.result())
+            report(_line(trial))
+        result.trials = [trials[fault.name] for fault in faults]
         for share in shares:
             result.clean |= share.result()
     return result
 
 
-def _tried(fault: Fault, checks: Sequence[Check], folder: Path, report: Report) -> Trial:
-    trial = try_fault(fault, checks, folder)
+_CHECKS: list[Check] = []
+
+
+def _start() -> None:
+    """In each process: the checks are collected once."""
+    _CHECKS.extend(catalogue.checks())
+
+
+def _tried(name: str, folder: Path) -> tuple[dict[str, Record], float, dict[str, tuple[str, ...]]]:
+    trial = try_fault(find(name), _CHECKS, folder)
+    return dict(trial.records), trial.seconds, dict(trial.checks)
+
+
+def _clean(names: set[str], folder: Path) -> dict[str, Record]:
+    return run_checks(CLEAN_FAULT, [check for check in _CHECKS if check.name in names], folder)
+
+
+def _line(trial: Trial) -> str:
     outcome = "caught" if trial.caught else "NOT CAUGHT by " + ", ".join(trial.missed)
-    report(f"{fault.part}/{fault.name}: {outcome} ({trial.seconds:.1f} s)")
-    return trial
+    return f"{trial.fault.part}/{trial.fault.name}: {outcome} ({trial.seconds:.1f} s)"
 
 
-def _shares(faults: Sequence[Fault], checks: Sequence[Check], jobs: int) -> list[list[Check]]:
-    """The checks of all faults in as many lots as there are jobs, batches whole."""
+def _shares(faults: Sequence[Fault], checks: Sequence[Check]) -> list[set[str]]:
+    """The names of the checks of all faults in lots, batches whole."""
     patterns = {pattern for fault in faults for pattern in fault.caught_by}
-    wanted = {
-        name for pattern in patterns for name in fnmatch.filter([check.name for check in checks], pattern)
-    }
-    lots: list[list[Check]] = [[] for _ in range(jobs)]
-    place: dict[str, int] = {}
-    for number, check in enumerate(check for check in checks if check.name in wanted):
-        lot = place.setdefault(check.batch or check.name, number % jobs)
-        lots[lot].append(check)
+    wanted = {name for names in chosen(sorted(patterns), checks).values() for name in names}
+    lots: list[set[str]] = [set()]
+    batch = ""
+    for check in checks:
+        if check.name in wanted:
+            if len(lots[-1]) >= LOT and not (check.batch and check.batch == batch):
+                lots.append(set())
+            lots[-1].add(check.name)
+            batch = check.batch
     return [lot for lot in lots if lot]

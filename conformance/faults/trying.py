@@ -1,34 +1,23 @@
-"""Trying one fault: its checks in a process of their own, which may crash or hang."""
+"""Trying one fault: the checks that must notice it, under the suite's own supervisor."""
 
 from __future__ import annotations
 
 import fnmatch
-import json
-import subprocess
-import sys
+import os
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from triton_porting_kit.conformance.check import Check
-from triton_porting_kit.conformance.faults import plugin
+from triton_porting_kit.conformance.execution.settings import Settings
+from triton_porting_kit.conformance.execution.supervisor import Supervisor
 from triton_porting_kit.conformance.faults.fault import Fault
-from triton_porting_kit.conformance.faults.worker import SCRATCH
+from triton_porting_kit.conformance.faults.plugin import NAME, environment
 from triton_porting_kit.conformance.record import Record
+from triton_porting_kit.conformance.stages import IMPORTED
 from triton_porting_kit.conformance.status import BAD, Status
-from triton_porting_kit.errors import PortingKitError
-
-_POLL_SECONDS = 0.02
-_START_SECONDS = 60.0
-"""For a worker to import everything."""
-_WORKERS = 4
-"""That one fault may use up."""
-
-
-class FaultError(PortingKitError):
-    """The self-test itself cannot go on."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +31,12 @@ class Trial:
     """By pattern, the names of the checks that should have noticed."""
 
     def noticed(self, name: str) -> bool:
-        """Whether a check failed because of the fault, and not of the suite or of an absurd rewriting."""
+        """Whether a check failed because of the fault: not of the suite, nor because the test backend is broken in
+        another way than it is meant to be."""
         record = self.records.get(name)
         if record is None or record.status not in BAD or record.status is Status.HARNESS_ERROR:
+            return False
+        if record.stage == IMPORTED:
             return False
         return not (self.fault.compiles and record.stage.startswith("compiled"))
 
@@ -76,91 +68,24 @@ def try_fault(fault: Fault, checks: Sequence[Check], folder: Path) -> Trial:
 
 
 def run_checks(fault: Fault, checks: Sequence[Check], folder: Path) -> dict[str, Record]:
-    """The records of checks on the test backend with a fault. Where a worker dies, another does the rest."""
-    records: dict[str, Record] = {}
-    waiting = list(checks)
-    for _ in range(_WORKERS):
-        if not waiting:
-            break
-        found, death = _work(fault, waiting, folder)
-        records |= found
-        waiting = [check for check in waiting if check.name not in records]
-        if waiting and death:
-            culprit = waiting[0]
-            records[culprit.name] = Record.of(culprit, [death], 0.0, 0, None)
-            waiting = [
-                check for check in waiting[1:] if not check.batch or check.batch != culprit.batch
-            ]  # its batch was in one kernel
-    return records
+    """The records of checks on the test backend with a fault. Changes this process's environment meanwhile."""
+    limited = [replace(check, seconds=min(check.seconds, fault.seconds)) for check in checks]
+    scratch = folder / "runs" / fault.name
+    scratch.mkdir(mode=0o700, parents=True, exist_ok=True)  # has the compile cache too: each fault its own
+    with _environment(environment(folder, fault.name)):
+        with Supervisor(Settings(NAME, scratch=str(scratch))) as supervisor:
+            return {record.name: record for record in supervisor.run(limited)}
 
 
-def _work(
-    fault: Fault, checks: Sequence[Check], folder: Path
-) -> tuple[dict[str, Record], dict[str, Any] | None]:
-    """What one worker made of checks, and how it died where it did."""
-    environment = dict(plugin.environment(folder, fault.name))
-    own = Path(environment["TRITON_CACHE_DIR"]).parent.parent / "work" / fault.name
-    own.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file, output = own / "records.jsonl", own / "output"
-    file.write_text("")
-    environment[SCRATCH] = str(own)
-    with output.open("wb") as sink:
-        worker = subprocess.Popen(
-            [sys.executable, "-m", "triton_porting_kit.conformance.faults.worker", str(file)],
-            stdin=subprocess.PIPE,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            env=environment,
-        )
-        assert worker.stdin is not None
-        try:
-            worker.stdin.write("\n".join(check.name for check in checks).encode())
-            worker.stdin.close()
-        except BrokenPipeError:
-            pass
-        timeout = _watch(worker, file, fault.seconds)
-    said = output.read_bytes()[-2000:].decode(errors="replace")
-    lines = file.read_text().splitlines(keepends=True)
-    if not lines:
-        raise FaultError(f"the worker of fault {fault.name} ended before it could run a check: {said}")
-    records = [Record.from_json(json.loads(line)) for line in lines[1:] if line.endswith("\n")]
-    by_name = {record.name: record for record in records}
-    if len(by_name) == len(checks):
-        return by_name, None
-    return by_name, _death(worker, timeout, said)
-
-
-def _watch(worker: subprocess.Popen[bytes], file: Path, seconds: float) -> float | None:
-    """Wait for a worker; end it when no check ends for too long. Returns the limit that it broke."""
-    size, limit = 0, _START_SECONDS
-    deadline = time.monotonic() + limit
-    while worker.poll() is None:
-        time.sleep(_POLL_SECONDS)
-        if file.stat().st_size > size:
-            size, limit = file.stat().st_size, seconds
-            deadline = time.monotonic() + limit
-        elif time.monotonic() > deadline:
-            worker.kill()
-            worker.wait()
-            return limit
-    return None
-
-
-def _death(worker: subprocess.Popen[bytes], timeout: float | None, said: str) -> dict[str, Any]:
-    """The evidence of a worker's end."""
-    if timeout is not None:
-        return {
-            "kind": "process",
-            "stage": "launched",
-            "timeout": timeout,
-            "message": f"the worker was ended: no check had ended for {timeout:g} s",
-        }
-    code = worker.returncode
-    how = f"signal {-code}" if code < 0 else f"exit status {code}"
-    key = "signal" if code < 0 else "exit"
-    return {
-        "kind": "process",
-        "stage": "launched",
-        key: abs(code),
-        "message": f"the worker ended with {how}: {said}",
-    }
+@contextmanager
+def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
