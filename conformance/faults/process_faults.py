@@ -55,8 +55,8 @@ def _hang_holding_the_lock(*_: Any, **__: Any) -> Any:
 def _recursion(*_: Any, **__: Any) -> Any:
     sys.setrecursionlimit(1 << 30)
 
-    def deeper(level: int) -> int:
-        return deeper(level + 1) + sum(sorted([level], key=lambda n: deeper(n)))
+    def deeper(_: int) -> list[int]:
+        return sorted([0], key=deeper)  # type: ignore[arg-type]  # through C, whose stack is what ends
 
     deeper(0)
 

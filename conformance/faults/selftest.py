@@ -12,11 +12,14 @@ from pathlib import Path
 from triton_porting_kit.conformance import catalogue
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.faults.fault import PARTS, Fault
+from triton_porting_kit.conformance.faults.hopeless import HOPELESS, PROFILES, sample, write_profile
 from triton_porting_kit.conformance.faults.plugin import installed
 from triton_porting_kit.conformance.faults.table import CLEAN_FAULT, FAULTS, find
 from triton_porting_kit.conformance.faults.trying import Trial, chosen, run_checks, try_fault
+from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.conformance.record import Record
-from triton_porting_kit.conformance.status import BAD
+from triton_porting_kit.conformance.status import BAD, Verdict, verdict
+from triton_porting_kit.errors import PortingKitError
 
 DEMANDED = 0.97
 """The part of the faults that must be caught."""
@@ -34,6 +37,8 @@ class SelfTest:
     trials: list[Trial] = field(default_factory=list)
     clean: dict[str, Record] = field(default_factory=dict)
     """The checks of all these faults on the backend without one."""
+    hopeless: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
+    """What a backend that can do nothing came to: by its name, its profile and the level."""
 
     @property
     def rate(self) -> float:
@@ -46,8 +51,13 @@ class SelfTest:
         return [record for record in self.clean.values() if record.status in BAD]
 
     @property
+    def green(self) -> list[tuple[str, str, str]]:
+        """Where a backend that can do nothing came out well."""
+        return [key for key, found in self.hopeless.items() if found in (Verdict.PASS, Verdict.CONDITIONAL)]
+
+    @property
     def passed(self) -> bool:
-        return bool(self.clean) and self.rate >= DEMANDED and not self.false_alarms
+        return bool(self.clean) and self.rate >= DEMANDED and not self.false_alarms and not self.green
 
     def summary(self) -> str:
         """A table by part, what was missed, and the verdict."""
@@ -62,22 +72,35 @@ class SelfTest:
                 lines += [f"    missed by {pattern}" for pattern in trial.missed]
         for record in self.false_alarms:
             lines.append(f"fails without a fault: {record.name}: {record.status}: {record.message[:300]}")
+        for backend, profile, level in self.green:
+            lines.append(f"green though it can do nothing: {backend} in level {level} (profile: {profile})")
         caught = sum(trial.caught for trial in self.trials)
         lines.append(
             f"{caught} of {len(self.trials)} faults are caught: {100 * self.rate:.1f}% ({100 * DEMANDED:.0f}% are "
-            f"demanded); of {len(self.clean)} checks, {len(self.false_alarms)} fail without a fault"
+            f"demanded); of {len(self.clean)} checks, {len(self.false_alarms)} fail without a fault; of "
+            f"{len(self.hopeless)} verdicts on backends that can do nothing, {len(self.green)} are green"
         )
         return "\n".join(lines)
 
 
-def run_self_test(select: str = "*", jobs: int = 1, report: Report = print) -> SelfTest:
-    """Try the faults whose names match the pattern `select`, `jobs` at a time. `report` is given a line for each.
+class NoSuchFault(PortingKitError):
+    """A pattern matches no fault."""
 
-    Raises ValueError where no fault matches.
+
+def run_self_test(select: Sequence[str] = ("*",), jobs: int = 1, report: Report = print) -> SelfTest:
+    """Try the faults whose names match one of the patterns `select`, `jobs` at a time, and the hopeless backends.
+
+    `report` is given a line for each as it ends. Raises `NoSuchFault` for a pattern that matches none.
     """
-    faults = [fault for fault in FAULTS if fnmatch.fnmatchcase(fault.name, select)]
-    if not faults:
-        raise ValueError(f"no fault matches {select!r}; the names are {', '.join(f.name for f in FAULTS)}")
+    names = [fault.name for fault in (*FAULTS, *HOPELESS)]
+    for pattern in select:
+        if not fnmatch.filter(names, pattern):
+            raise NoSuchFault(f"no fault matches {pattern!r}; there are {', '.join(names)}")
+
+    def wanted(fault: Fault) -> bool:
+        return any(fnmatch.fnmatchcase(fault.name, pattern) for pattern in select)
+
+    faults = [fault for fault in FAULTS if wanted(fault)]
     result = SelfTest()
     # Processes and not threads: each fault is named in the environment of those that it starts.
     with installed() as folder, ProcessPoolExecutor(jobs, get_context("spawn"), _start) as pool:
@@ -90,6 +113,14 @@ def run_self_test(select: str = "*", jobs: int = 1, report: Report = print) -> S
         result.trials = [trials[fault.name] for fault in faults]
         for share in shares:
             result.clean |= share.result()
+        hopeless = [
+            pool.submit(_hopeless, fault.name, profile, folder)
+            for fault in HOPELESS
+            if wanted(fault)
+            for profile in PROFILES
+        ]
+        for verdicts in hopeless:
+            result.hopeless |= verdicts.result()
     return result
 
 
@@ -108,6 +139,18 @@ def _tried(name: str, folder: Path) -> tuple[dict[str, Record], float, dict[str,
 
 def _clean(names: set[str], folder: Path) -> dict[str, Record]:
     return run_checks(CLEAN_FAULT, [check for check in _CHECKS if check.name in names], folder)
+
+
+def _hopeless(name: str, profile: str, folder: Path) -> dict[tuple[str, str, str], Verdict]:
+    """The verdicts on a backend that can do nothing, as if its sample of a level were all that is mandatory."""
+    found = {}
+    path = write_profile(folder, profile)
+    for level in LEVELS:
+        checks = sample([check for check in _CHECKS if check.level == level])
+        records = run_checks(find(name), checks, folder, path)
+        statuses = {record.name: record.status for record in records.values()}
+        found[name, profile, level] = verdict(statuses, [check.name for check in checks])
+    return found
 
 
 def _line(trial: Trial) -> str:

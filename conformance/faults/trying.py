@@ -67,13 +67,16 @@ def try_fault(fault: Fault, checks: Sequence[Check], folder: Path) -> Trial:
     return Trial(fault, records, time.monotonic() - start, found)
 
 
-def run_checks(fault: Fault, checks: Sequence[Check], folder: Path) -> dict[str, Record]:
-    """The records of checks on the test backend with a fault. Changes this process's environment meanwhile."""
+def run_checks(fault: Fault, checks: Sequence[Check], folder: Path, profile: str = "") -> dict[str, Record]:
+    """The records of checks on the test backend with a fault, and what a profile (a file) declares about it.
+
+    Changes this process's environment meanwhile.
+    """
     limited = [replace(check, seconds=min(check.seconds, fault.seconds)) for check in checks]
     scratch = folder / "runs" / fault.name
     scratch.mkdir(mode=0o700, parents=True, exist_ok=True)  # has the compile cache too: each fault its own
     with _environment(environment(folder, fault.name)):
-        with Supervisor(Settings(NAME, scratch=str(scratch))) as supervisor:
+        with Supervisor(Settings(NAME, profile, scratch=str(scratch))) as supervisor:
             return {record.name: record for record in supervisor.run(limited)}
 
 
