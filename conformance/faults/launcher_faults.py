@@ -171,5 +171,5 @@ _launcher("errors-swallowed", "launches that are refused are not reported", "ref
 _launcher("extra-ignored", "arguments too many are ignored", "refusals/compiled-more", __call__=_extra_ignored)
 _launcher("hooks-lost", "launch hooks are not called", "hooks/enter-and-exit", __call__=_with(enter=lambda hook: None, exit=lambda hook: None))
 _launcher("exit-hook-lost", "the hook after a launch is not called", "hooks/enter-and-exit", __call__=_with(exit=lambda hook: None))
-_launcher("hooks-exchanged", "the hook after a launch is called before it", "hooks/before-and-after", __call__=_hooks_exchanged)
+_launcher("hooks-exchanged", "the hook after a launch is called before it", "hooks/enter-and-exit", __call__=_hooks_exchanged)
 _launcher("hook-metadata", "hooks are told nothing of the launch", "hooks/launch-metadata", __call__=_with(metadata=lambda metadata: None))
