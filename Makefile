@@ -48,8 +48,9 @@ test-all: test ## the tests, the slow ones too, then the demo and the quick benc
 	$(BIN)/tpk demo
 	$(BIN)/python -m benchmarks.run --quick --out $(VENV)/results.json
 
-docs: $(VENV)/.installed ## write docs/support.md from the table of operations
+docs: $(VENV)/.installed ## write docs/support.md and the mandatory lists from the checks that there are
 	$(BIN)/python -m triton_porting_kit.conformance.language.support docs/support.md
+	$(BIN)/python -m triton_porting_kit.conformance.mandatory conformance/mandatory
 
 lint: $(VENV)/.test-tools $(VENV)/.installed ## ruff, clang-format and mypy, changing nothing
 	$(BIN)/ruff check .

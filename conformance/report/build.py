@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from triton_porting_kit.conformance.report import document, junit
+from triton_porting_kit.conformance.report import document, junit, page
 from triton_porting_kit.conformance.report.folder import read_run
 from triton_porting_kit.conformance.report.model import Report
 
@@ -21,3 +21,4 @@ def write_all(report: Report, out_dir: Path) -> None:
     out_dir.mkdir(parents=True, exist_ok=True)
     document.write(report, out_dir / document.NAME)
     junit.write(report, out_dir / junit.NAME)
+    page.write(report, out_dir / page.NAME)

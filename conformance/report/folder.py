@@ -14,6 +14,14 @@ RUN = "run.json"
 RECORDS = "records.jsonl"
 PERFORMANCE = "performance.json"
 
+_UNKNOWN: dict[str, Any] = {
+    "triton_version": "",
+    "device": {},
+    "profile": {"capabilities": {}, "unsupported": [], "expected_failures": [], "waivers": []},
+    "options": {},
+}
+"""What is said of a run that found no backend to ask."""
+
 
 def read_run(folder: Path) -> Report:
     """The report of a run, ended or not. Raises `ReportError`.
@@ -24,6 +32,9 @@ def read_run(folder: Path) -> Report:
     run = _json(folder / RUN)
     if not isinstance(run, dict):
         raise ReportError(f"{folder / RUN} is no JSON object")
+    for key, default in _UNKNOWN.items():
+        if run.get(key) is None:
+            run[key] = default
     planned = run.pop("planned", [])
     not_applicable = run.pop("not_applicable", [])
     records, damaged = _records(folder / RECORDS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
@@ -11,6 +10,7 @@ from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report.evidence import in_text, rerun
 from triton_porting_kit.conformance.report.model import LevelResult, Report
+from triton_porting_kit.conformance.report.text import plain
 from triton_porting_kit.conformance.status import Status, Verdict
 
 NAME = "junit.xml"
@@ -26,7 +26,7 @@ _SHOWN = 200
 
 def write(report: Report, path: Path) -> None:
     """Write a report: a suite for each level, with an error for what was not run."""
-    xml = JUnitXml(f"conformance of {_plain(str(report.run['backend']))}")
+    xml = JUnitXml(f"conformance of {plain(str(report.run['backend']))}")
     for result in report.levels:
         records = [record for record in report.records if record.level == result.level]
         lost = [name for name in report.not_run if name.startswith(f"{result.level}/")]
@@ -45,7 +45,7 @@ def write(report: Report, path: Path) -> None:
 def _suite(report: Report, result: LevelResult, records: list[Record], lost: list[str]) -> TestSuite:
     suite = TestSuite(result.level)
     for key in ("backend", "suite_version", "kit_version", "commit", "triton_version", "seed"):
-        suite.add_property(key, _plain(str(report.run.get(key, ""))))
+        suite.add_property(key, plain(str(report.run.get(key, ""))))
     suite.add_property("verdict", str(result.verdict))
     suite.add_property("meaning", LEVELS[result.level].meaning)
     cases = [_of_record(record, report) for record in records]
@@ -67,13 +67,13 @@ def _of_record(record: Record, report: Report) -> TestCase:
         reason = record.listing.reason if record.listing else ""
         if status is Status.UNEXPECTED_PASS:
             case = _case(record.name, record.seconds)
-            case.system_out = _plain(f"passed, though the profile lists it: {reason}")
+            case.system_out = plain(f"passed, though the profile lists it: {reason}")
             return case
-        return _case(record.name, record.seconds, Skipped(_plain(f"{_SKIPPED[status]}: {reason}")))
+        return _case(record.name, record.seconds, Skipped(plain(f"{_SKIPPED[status]}: {reason}")))
     first = record.message.strip().partition("\n")[0][:300] or str(status)
     kind = Failure if status is Status.FAIL else Error
-    result = kind(_plain(first), _plain(f"{status}: {record.stage}" if record.stage else str(status)))
-    result.text = _plain(f"{record.requirement}\n\n{in_text(record)}\n\n{rerun(report.run, record.name)}\n")
+    result = kind(plain(first), plain(f"{status}: {record.stage}" if record.stage else str(status)))
+    result.text = plain(f"{record.requirement}\n\n{in_text(record)}\n\n{rerun(report.run, record.name)}\n")
     return _case(record.name, record.seconds, result)
 
 
@@ -82,8 +82,3 @@ def _case(name: str, seconds: float, *results: Failure | Error | Skipped) -> Tes
     case = TestCase(what, group.replace("/", "."), round(seconds, 6))
     case.result = [*results]
     return case
-
-
-def _plain(text: str) -> str:
-    """Without what XML cannot hold: control characters and halves of surrogate pairs."""
-    return re.sub("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)

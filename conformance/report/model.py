@@ -16,6 +16,8 @@ from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report.errors import ReportError
 from triton_porting_kit.conformance.status import BAD, Status, Verdict, verdict
 
+LATEST: Release = (98, 0)
+"""Of a run that could not even find Triton: what the newest release has is mandatory."""
 GOOD = frozenset({Verdict.PASS, Verdict.CONDITIONAL})
 """Verdicts of a backend that conforms."""
 
@@ -131,7 +133,7 @@ class Report:
         return mandatory.names(
             level,
             release_of(str(self.run["triton_version"])),
-            kit=self.run["device"].get("memory") == "kit",
+            kit=self.run["device"].get("memory", "kit") == "kit",
             compile_only=bool(self.options.get("compile_only")),
         )
 
@@ -176,7 +178,9 @@ class Report:
 
 
 def release_of(version: str) -> Release:
-    """Major and minor number of a release of Triton. Raises `ReportError`."""
+    """Major and minor number of a release of Triton; of the newest, where none is known. Raises `ReportError`."""
+    if not version:
+        return LATEST
     match = re.match(r"(\d+)\.(\d+)", version)
     if match is None:
         raise ReportError(f"{version!r} is no version of Triton, such as 3.9.0")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import triton_porting_kit
+from triton_porting_kit.cli import report
 from triton_porting_kit.cli.errors import UserError
 
 app = typer.Typer(
@@ -19,6 +20,8 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(report.app)
+app.command()(report.verify)
 
 
 def _version(wanted: bool) -> None:
@@ -172,6 +175,7 @@ def conform(
     level: Annotated[
         list[str] | None,
         typer.Option(
+            "--level",
             metavar="LEVEL",
             help="registration, runtime, language, kernels or stress; may be repeated. All by default.",
         ),
@@ -179,6 +183,7 @@ def conform(
     select: Annotated[
         list[str] | None,
         typer.Option(
+            "--select",
             metavar="EXPR",
             help="Checks by name: words and patterns with and, or, not and parentheses. May be repeated.",
         ),

@@ -1,0 +1,106 @@
+"""What ``tpk verify`` and ``tpk report`` do. Each function prints, and returns the exit status."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from triton_porting_kit.conformance.report import document
+from triton_porting_kit.conformance.report.build import write_all
+from triton_porting_kit.conformance.report.diff import diff
+from triton_porting_kit.conformance.report.failures import groups
+from triton_porting_kit.conformance.report.folder import RUN, read_run
+from triton_porting_kit.conformance.report.merge import merge
+from triton_porting_kit.conformance.report.model import Report
+from triton_porting_kit.conformance.report.text import plain
+from triton_porting_kit.conformance.report.verify import disagreements
+from triton_porting_kit.conformance.status import Verdict
+
+SHOWN = 50
+"""Of long lists, so many are printed."""
+
+
+def load(path: Path) -> Report:
+    """A report, a folder with one, or a run's folder that has none yet. Raises `ReportError`."""
+    if path.is_dir() and not (path / document.NAME).is_file() and (path / RUN).is_file():
+        return read_run(path)
+    return document.load(path)
+
+
+def run_verify(path: Path) -> int:
+    """Compute everything again that a report claims. 1: something does not follow from its evidence."""
+    data = document.read(path)
+    found = disagreements(data)
+    report = Report.from_json(data)
+    _print_verdicts(report)
+    if not found:
+        print("The report agrees with its evidence and with the mandatory lists.")
+        return 0
+    print(f"\nThe report does not agree with its evidence: {len(found)} times.")
+    _print_some(found)
+    return 1
+
+
+def run_merge(paths: Sequence[Path], out: Path) -> int:
+    """Join the reports of shards. 1: checks are missing."""
+    merged = merge([load(path) for path in paths])
+    write_all(merged.report, out)
+    _print_verdicts(merged.report)
+    if merged.duplicates:
+        print(f"\n{len(merged.duplicates)} checks are in several reports; of each the worst result is kept:")
+        _print_some(merged.duplicates)
+    if merged.shards:
+        print(f"\nShards that are not among these reports: {', '.join(map(str, merged.shards))}")
+    if merged.missing:
+        print(f"\n{len(merged.missing)} checks have no result:")
+        _print_some(merged.missing)
+    print(f"\nWrote {out / document.NAME}")
+    return 1 if merged.missing or merged.shards else 0
+
+
+def run_diff(old: Path, new: Path) -> int:
+    """What changed. 1: something got worse."""
+    found = diff(load(old), load(new))
+    for key, before, after in found.facts:
+        print(f"{key}: {json.dumps(before):.200} -> {json.dumps(after):.200}")
+    for level, before, after in found.verdicts:
+        print(f"level {level}: {before} -> {after}")
+    for title, changes in found.groups.items():
+        if changes:
+            print(f"\n{title}: {len(changes)}")
+            _print_some([str(change) for change in changes])
+    if not any(found.groups.values()):
+        print("No check has another status.")
+        return 0
+    worse = len(found.worse)
+    print(f"\n{worse} got worse." if worse else "\nNothing got worse.")
+    return 1 if worse else 0
+
+
+def run_show(path: Path) -> int:
+    """A summary. 1: the run is no pass."""
+    report = load(path)
+    _print_verdicts(report)
+    for group in groups(report.records)[:SHOWN]:
+        count = f" ({len(group.records)} checks)" if len(group.records) > 1 else ""
+        stage = f"{group.stage}: " if group.stage else ""
+        print(f"\n{group.status}: {group.records[0].name}{count}\n  {plain(stage + group.message)}")
+    return 0 if report.verdict in (Verdict.PASS, Verdict.CONDITIONAL) else 1
+
+
+def _print_verdicts(report: Report) -> None:
+    run = report.run
+    release = run["triton_version"] or "unknown"
+    print(f"{run['backend']}: {report.verdict}  (suite {run['suite_version']}, Triton {release})")
+    for level in report.levels:
+        counts = ", ".join(f"{count} {status}" for status, count in level.counts.items())
+        lost = f"; {len(level.missing)} mandatory ones have no result" if level.missing and level.run else ""
+        print(f"  {level.level:<13} {level.verdict!s:<21} {counts}{lost}".rstrip())
+
+
+def _print_some(lines: Sequence[str]) -> None:
+    for line in lines[:SHOWN]:
+        print(f"  {plain(line)}")
+    if len(lines) > SHOWN:
+        print(f"  and {len(lines) - SHOWN} more")

@@ -1,0 +1,50 @@
+"""Failures, put together where they look alike: a chip that refuses everything has one reason, not 13,000."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from triton_porting_kit.conformance.record import Record
+from triton_porting_kit.conformance.status import BAD, Status
+
+
+@dataclass(frozen=True)
+class Group:
+    """Checks that ended alike: in the same status and stage, with messages that differ in numbers only."""
+
+    status: Status
+    stage: str
+    message: str
+    """The first line of the first one's."""
+    records: tuple[Record, ...]
+
+
+def groups(records: Iterable[Record]) -> list[Group]:
+    """What failed in any way, in the order of its first check."""
+    found: dict[tuple[Status, str, str], list[Record]] = {}
+    for record in records:
+        status = record.status
+        if status in BAD:
+            found.setdefault((status, record.stage, _pattern(record)), []).append(record)
+    return [
+        Group(status, stage, first_line(same[0]), tuple(same)) for (status, stage, _), same in found.items()
+    ]
+
+
+def first_line(record: Record) -> str:
+    """What is wrong, in a line."""
+    line = record.message.strip().partition("\n")[0].strip()
+    if line:
+        return line
+    return "nothing was compared" if record.evidence else "the check left no evidence"
+
+
+def _pattern(record: Record) -> str:
+    """What messages of the same kind have in common. Values that differ from element to element say nothing."""
+    for item in record.evidence:
+        if item["kind"] == "comparison" and item["differ"]:
+            return "some elements differ" if item["differ"] < item["elements"] else "all elements differ"
+    line = re.sub(r"0x[0-9a-f]+|\d+(\.\d+)?", "#", first_line(record)[:300])
+    return re.sub(r"'[^']*'", "'…'", line)

@@ -1,0 +1,63 @@
+"""Rendering the page: its template, with style, script and data inside."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from triton_porting_kit.conformance.report.model import Report
+from triton_porting_kit.conformance.report.page.rows import rows
+from triton_porting_kit.conformance.report.page.view import view
+
+NAME = "report.html"
+_FOLDER = Path(__file__).parent
+
+
+def write(report: Report, path: Path) -> None:
+    """Write the page."""
+    path.write_bytes(page(report).encode("utf-8", "replace"))
+
+
+def page(report: Report) -> str:
+    """The page. Whatever a check, a device or a profile says in it is text, never markup."""
+    style, script = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _template().render(
+        **view(report),
+        style=Markup(style),
+        script=Markup(script),
+        script_hash=f"sha256-{digest}",
+        data=_embedded(rows(report)),
+    )
+
+
+def _embedded(data: object) -> Markup:
+    """JSON that may stand in a script element: nothing in it can end the element."""
+    text = json.dumps(data, separators=(",", ":"))
+    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+
+
+@cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["css"] = lambda word: str(word).replace(" ", "-")
+    environment.filters["words"] = lambda word: str(word).replace("_", " ").replace("-", " ")
+    environment.tests["web"] = _is_web
+    return environment.get_template("report.html.j2")
+
+
+def _is_web(link: Any) -> bool:
+    return str(link).startswith(("https://", "http://"))

@@ -1,0 +1,94 @@
+"""The level `stress`: random programs as checks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count as count_from
+from typing import TYPE_CHECKING
+
+from triton_porting_kit.conformance.check import Check
+from triton_porting_kit.conformance.stress.generator import generate
+from triton_porting_kit.conformance.stress.launching import Launch, judge, start
+from triton_porting_kit.conformance.stress.program import Atomic, Let, Program, walk
+from triton_porting_kit.conformance.stress.typing import types_of
+
+if TYPE_CHECKING:
+    from triton_porting_kit.conformance.context import Context
+
+DEFAULT_COUNT = 200
+COUNT_VARIABLE = "TPK_STRESS_COUNT"
+SEED_VARIABLE = "TPK_STRESS_SEED"
+"""Environment variables: how many programs `CHECKS` has, and of which seed."""
+STRIDE = 1_000_000
+"""Seeds of programs that belong to one seed of a run."""
+
+
+@dataclass(frozen=True)
+class ProgramBody:
+    """The body of a check: the program of a seed."""
+
+    seed: int
+
+    def __call__(self, context: Context) -> None:
+        launch = Launch.of(generate(self.seed))
+        inputs = []
+
+        outputs = start(launch, lambda values, kind: inputs.append(context.array(values, kind)) or inputs[-1])  # type: ignore[func-returns-value]
+        if not context.runs:
+            return
+        context.memory.synchronize()
+        for what, comparison in judge(launch, outputs):
+            context.compare(what, comparison)
+        unchanged = all(a.is_unchanged() for a in inputs[: len(inputs) - len(outputs)])
+        context.expect(unchanged, "the inputs are unchanged", "an input was written to")
+
+
+def needs(program: Program) -> frozenset[str]:
+    """The capabilities of a chip that a program takes."""
+    types = types_of(program)
+    found = {f"type:{t.kind_name}" for t in types.values()}
+    for statement in walk(program.body):
+        if isinstance(statement, Atomic):
+            found |= {"feature:atomics", f"atomic:{types[statement.value].kind_name}"}
+        elif isinstance(statement, Let) and statement.op == "tl.dot":
+            found.add("feature:dot")
+    return frozenset(found)
+
+
+def check_of(seed: int, number: int) -> Check:
+    """The check of the program of a seed, the `number`-th of a run."""
+    program = generate(seed)
+    largest = max((t.count for t in types_of(program).values()), default=1)
+    return Check(
+        f"stress/programs/{number:05}-seed{seed}",
+        f"The random program of seed {seed} gives what NumPy gives; `tpk fuzz --replay {seed}` shrinks it.",
+        ProgramBody(seed),
+        needs=needs(program),
+        elements=largest,
+        compiles=True,
+    )
+
+
+def programs(count: int, seed: int = 0, lacking: frozenset[str] = frozenset()) -> Iterator[Check]:
+    """`count` checks of the seed of a run. Programs that need what is `lacking` (as in `Check.needs`) are passed by."""
+    found = 0
+    for program_seed in count_from(seed * STRIDE):
+        if found == count:
+            return
+        check = check_of(program_seed, found)
+        if not check.needs & lacking:
+            found += 1
+            yield check
+
+
+class _Checks:
+    """The checks of this run, made when they are looked at."""
+
+    def __iter__(self) -> Iterator[Check]:
+        count = int(os.environ.get(COUNT_VARIABLE, DEFAULT_COUNT))
+        return programs(count, int(os.environ.get(SEED_VARIABLE, 0)))
+
+
+CHECKS = _Checks()
