@@ -11,7 +11,14 @@ from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.errors import PortingKitError
 
 MODULES: dict[str, tuple[str, ...]] = {
-    "registration": (),
+    "registration": (
+        "registration.discovery",
+        "registration.options",
+        "registration.hashing",
+        "registration.stages",
+        "registration.cache",
+        "registration.coexistence",
+    ),
     "runtime": (
         "runtime.memory",
         "runtime.copies",
