@@ -7,6 +7,7 @@ unsupported nor waive them.
 from __future__ import annotations
 
 ESSENTIAL = (
+    "registration/options/launch-num_warps-4",
     "runtime/grids/1",
     "runtime/arguments/i32",
     "language/memory/load_store-i32-tile_64",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
-from triton_porting_kit.conformance.faults.fault import Apply, Table, method, rewrite
+from triton_porting_kit.conformance.faults.fault import Apply, Table, both, method, rewrite
 from triton_porting_kit.conformance.faults.rewriting import attributes, each, written
 
 TABLE = Table()
@@ -49,7 +50,7 @@ ADD = "language/arithmetic/add-i32-*"
 _plant("kernel-name", "the metadata have another name than the kernel", _last_stage(_other_name), ADD)
 _plant("object-cut", "the end of the object is missing", _last_stage(lambda self, binary, metadata: binary[: len(binary) // 2]), ADD)
 _plant("object-empty", "the object is empty", _last_stage(lambda self, binary, metadata: b""), ADD)
-_plant("stale-object", "a kernel's second variant gets the object of the first", _last_stage(_stale), "runtime/specialization/widths*", "language/arithmetic/sub-i*-tile_17x4")
+_plant("stale-object", "a kernel's second variant gets the object of the first", _last_stage(_stale), "runtime/specialization/widths*", "registration/hashes/stale-source", "language/arithmetic/sub-i*-tile_17x4")
 
 _plant("assert-removed", "device_assert is left out", rewrite("structured", each(r"tpk\.assert", lambda operation: "")), "runtime/device/default-failure", "runtime/failures/assert-fails")
 _plant("assert-inverted", "device_assert fails where the condition holds", rewrite("structured", written(r"tpk\.assert", """
@@ -66,10 +67,57 @@ _plant("programs-more", "num_programs is one too many", rewrite("structured", wr
 _plant("last-of-chunk", "the last program of those that a thread runs is left out", rewrite("loops", lambda text: _one_program_less(text)), "language/atomics/atomic_add_contended-i32-programs", "runtime/grids/1000")
 _plant("call-removed", "calls of functions that are not inlined are left out", rewrite("ttir", each(r"tt\.call", lambda operation: "", where=r"-> \(\)")), "language/programs/noinline-effects")
 
-_plant("options-not-in-key", "the cache key does not have the options", method("options", hash=lambda real, self: "options"), "registration/*option*")
-_plant("version-not-in-key", "the cache key does not have the target", method("backend", hash=lambda real, self: "faulty"), "registration/*hash*")
-_plant("key-changes", "the cache key is another in every process", method("backend", hash=lambda real, self: f"{real(self)}-{os.getpid()}-{id(self)}"), "registration/*hash*")
-_plant("options-lost", "options that are given are ignored", method("backend", parse_options=lambda real, self, options: real(self, {})), "registration/*option*")
+
+
+def _any_option(real: Any, self: Any, options: Any) -> Any:
+    """Options that nobody knows are taken."""
+    found = real(self, options)
+    for name, value in options.items():
+        found.__dict__.setdefault(name, value)
+    return found
+
+
+def _lenient(real: Any, self: Any, options: Any) -> Any:
+    """Counts that make no sense are replaced."""
+    warps = options.get("num_warps", 1)
+    return real(self, {**options, "num_warps": warps if warps in (1, 2, 4, 8, 16, 32) else 4})
+
+
+def _remembered(real: Any, self: Any, options: Any) -> Any:
+    """What one launch asks for stays."""
+    _REMEMBERED.update(options)
+    return real(self, dict(_REMEMBERED))
+
+
+_REMEMBERED: dict[str, Any] = {}
+
+
+def _stamped(self: Any, binary: bytes, metadata: Any) -> bytes:
+    return binary + str(time.monotonic_ns()).encode()
+
+
+def _forgetful(self: Any, binary: bytes, metadata: Any) -> bytes:
+    for name in ("num_warps", "num_stages"):
+        metadata[name] = 1
+    return binary
+
+
+def _host(name: str, sentence: str, apply: Apply, *caught_by: str) -> None:
+    """A fault in what the compiler tells Triton."""
+    _plant(name, sentence, apply, *(f"registration/{pattern}" for pattern in caught_by))
+
+
+_host("options-not-in-key", "the cache key does not have the options", method("options", hash=lambda real, self: "options"), "hashes/option-num_warps", "hashes/kernel-fusion")
+_host("target-not-in-key", "the cache key does not have the target", both(method("backend", hash=lambda real, self: "faulty"), method("options", hash=lambda real, self: str(self.num_warps))), "hashes/target")
+_host("key-of-process", "the cache key is another in every process", method("backend", hash=lambda real, self: f"{real(self)}-{os.getpid()}"), "hashes/backend-in-fresh-process", "hashes/fresh-process")
+_host("key-of-object", "the cache key is another for every compiler object", method("backend", hash=lambda real, self: f"{real(self)}-{id(self)}-{time.monotonic_ns()}"), "hashes/backend")
+_host("options-lost", "options that are given are ignored", method("backend", parse_options=lambda real, self, options: real(self, {})), "options/kept-num_warps-8", "options/kept-enable_fp_fusion-False")
+_host("options-any", "options that nobody knows are taken", method("backend", parse_options=_any_option), "options/arguments-ignored", "options/launch-unknown-refused")
+_host("options-lenient", "a num_warps that makes no sense is replaced", method("backend", parse_options=_lenient), "options/refused-num_warps-3", "options/launch-bad-refused")
+_host("options-stay", "options of one launch become the defaults of the next", method("backend", parse_options=_remembered), "options/defaults-fresh")
+_host("stamped", "the binary is another each time that a kernel is compiled", _last_stage(_stamped), "stages/deterministic")
+_host("metadata-options", "the metadata do not have the options that a kernel was compiled with", _last_stage(_forgetful), "stages/metadata-options")
+_host("all-targets", "the compiler takes the targets of all backends", method("backend", supports_target=lambda real, target: True), "coexistence/target-cuda", "coexistence/target-cpu")
 
 
 def _exchanged_axes(text: str, operation: str, one: int, other: int) -> str:

@@ -297,3 +297,30 @@ _device("nameless", "the device has no name", "device/property-name", properties
 _device("properties-change", "the properties change from call to call", "device/properties-constant", properties=_changing)
 _device("reset-keeps", "a reset keeps memory and modules", "device/reset-memory", "device/reset-handles", reset=_reset_keeps)
 _device("reset-generation", "a reset does not say that memory is gone", "device/reset-generation", reset=_reset_same_generation)
+
+
+# --- what Triton asks the driver -------------------------------------------------------------------------------
+
+
+def _driver(name: str, sentence: str, owner: str, *caught_by: str, **replacements: Any) -> None:
+    TABLE.add("driver", name, sentence, method(owner, **replacements), *caught_by)
+
+
+def _other_target(real: Any, self: Any) -> Any:
+    target = real(self)
+    return type(target)(target.backend, f"{target.arch}-{time.monotonic_ns()}", target.warp_size)
+
+
+_driver("target-changes", "the target is another each time", "driver", "registration/discovery/target-stable", get_current_target=_other_target)
+_driver("always-active", "the driver is active whatever backend is chosen", "driver", "registration/coexistence/one-active", is_active=lambda real, cls: True)
+_driver("stream-forgotten", "the current stream is always the default one", "driver", "runtime/streams/asynchronous", "runtime/launches/stream", get_current_stream=lambda real, self, device=None: 0)
+_driver("properties-lost", "Triton is told nothing of the device", "utils", "runtime/device/properties-for-triton", "registration/discovery/shared-memory", get_device_properties=lambda real, self, device: {})
+_driver("loaded-by-name", "a kernel is loaded only once for each name", "utils", "registration/hashes/stale-source", "registration/hashes/again-constant", load_binary=lambda real, self, name, kernel, shared, device: _loaded(real, self, name, kernel, shared, device))
+_driver("threads-zero", "kernels may have no threads", "utils", "language/arithmetic/add-i32-tile_17x4", load_binary=lambda real, self, *args: (*real(self, *args)[:4], 0))
+
+
+def _loaded(real: Any, self: Any, name: str, *rest: Any) -> Any:
+    loaded = self.__dict__.setdefault("_fault_loaded", {})
+    if name not in loaded:
+        loaded[name] = real(self, name, *rest)
+    return loaded[name]
