@@ -14,6 +14,9 @@ from triton_porting_kit.conformance.faults.rewriting import attributes, each, wr
 
 TABLE = Table()
 
+# A fault is a line or a few.
+# fmt: off
+
 
 def _plant(name: str, sentence: str, apply: Apply, *caught_by: str, **fields: Any) -> None:
     TABLE.add("compiler", name, sentence, apply, *caught_by, **fields)

@@ -14,6 +14,9 @@ from triton_porting_kit.conformance.faults.rewriting import (
 
 TABLE = Table()
 
+# A fault is a line or a few.
+# fmt: off
+
 # Groups of operands of the structured form's loads and stores, of its gathers and scatters, and of its atomics.
 STRIDES, LO, HI, WRAP_START, WRAP_SIZE, MASK, LAST = range(2, 9)
 GATHER_MASK, GATHER_LAST = 2, 3

@@ -9,6 +9,9 @@ from triton_porting_kit.conformance.faults.rewriting import Operation, each, rep
 
 TABLE = Table()
 
+# A fault is a line or a few.
+# fmt: off
+
 REDUCE = r'^( *)(%\S+) = "tpk\.reduce"\((%[\w#]+)\) \(\{((?:(?!"tpk\.reduce").)*?)\}\) \{axis = '
 
 

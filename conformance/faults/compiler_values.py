@@ -7,6 +7,9 @@ from triton_porting_kit.conformance.faults.rewriting import attributes, renamed,
 
 TABLE = Table()
 
+# A fault is a line or a few.
+# fmt: off
+
 
 def _plant(name: str, sentence: str, change: Rewrite, *caught_by: str) -> None:
     """A fault between Triton's passes and the import of their result."""

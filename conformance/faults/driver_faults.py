@@ -12,6 +12,9 @@ from triton_porting_kit.errors import DeviceError, InvalidPointer, OutOfMemory
 
 TABLE = Table()
 
+# A fault is a line or a few.
+# fmt: off
+
 
 def _device(name: str, sentence: str, *caught_by: str, seconds: float = 60.0, **replacements: Any) -> None:
     """A fault of hooks of the device; each replacement is given the real hook, the device, and its arguments."""

@@ -86,9 +86,7 @@ class Table:
     def __iter__(self) -> Iterator[Fault]:
         return iter(self._faults)
 
-    def add(
-        self, part: str, name: str, sentence: str, apply: Apply, *caught_by: str, **fields: Any
-    ) -> None:
+    def add(self, part: str, name: str, sentence: str, apply: Apply, *caught_by: str, **fields: Any) -> None:
         """Add a fault; `fields`: others of `Fault`."""
         self._faults.append(Fault(name, part, sentence, apply, caught_by, **fields))
 

@@ -36,7 +36,13 @@ def _stores_zero(operation: Operation) -> str:
 ZEROS = rewrite("ttir", each(r"tt\.store", _stores_zero))
 
 HOPELESS = (
-    Fault("refuses-everything", "compiler", "the compiler refuses every kernel", method("backend", pipeline=_refuses), ()),
+    Fault(
+        "refuses-everything",
+        "compiler",
+        "the compiler refuses every kernel",
+        method("backend", pipeline=_refuses),
+        (),
+    ),
     Fault("zeros", "compiler", "kernels write zeros", ZEROS, ()),
     Fault(
         "no-device",

@@ -15,6 +15,9 @@ from triton_porting_kit.errors import PortingKitError
 
 TABLE = Table()
 
+# A fault is a line or a few.
+# fmt: off
+
 Change = Callable[[bytes], bytes]
 """Of the bytes of one argument."""
 

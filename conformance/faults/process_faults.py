@@ -13,6 +13,9 @@ from triton_porting_kit.conformance.faults.fault import Apply, Table, method, re
 
 TABLE = Table()
 
+# A fault is a line or a few.
+# fmt: off
+
 SOME = ("language/arithmetic/add-i32-tile_324",)
 """Any check that launches a kernel."""
 HANGS = 10.0
@@ -56,7 +59,7 @@ def _recursion(*_: Any, **__: Any) -> Any:
     sys.setrecursionlimit(1 << 30)
 
     def deeper(_: int) -> list[int]:
-        return sorted([0], key=deeper)  # type: ignore[arg-type]  # through C, whose stack is what ends
+        return sorted([0], key=deeper)  # through C, whose stack is what ends
 
     deeper(0)
 

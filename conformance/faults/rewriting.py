@@ -71,7 +71,9 @@ class Operation:
         """Set the types of operands."""
         match = _TYPES.search(self.tail)
         assert match
-        self.tail = f"{self.tail[: match.start('operands')]}{', '.join(types)}{self.tail[match.end('operands') :]}"
+        self.tail = (
+            f"{self.tail[: match.start('operands')]}{', '.join(types)}{self.tail[match.end('operands') :]}"
+        )
 
     def renamed(self, name: str) -> str:
         """A line like this one with another operation."""
@@ -95,7 +97,9 @@ def each(names: str, change: Change, *, where: str = "", unless: str = "") -> Re
             match = _LINE.match(line)
             if match is None or not re.fullmatch(names, match["name"]):
                 continue
-            if (where and not re.search(where, match["tail"])) or (unless and re.search(unless, match["tail"])):
+            if (where and not re.search(where, match["tail"])) or (
+                unless and re.search(unless, match["tail"])
+            ):
                 continue
             operation = Operation(
                 match["indent"], match["results"] or "", match["name"], _split(match["operands"]), match["tail"], number
@@ -163,7 +167,9 @@ def dropped(names: str, *segments: int, **conditions: str) -> Rewrite:
     return each(names, change, **conditions)
 
 
-def derived(names: str, segment: int, template: str, *, index: int | None = None, **conditions: str) -> Rewrite:
+def derived(
+    names: str, segment: int, template: str, *, index: int | None = None, **conditions: str
+) -> Rewrite:
     """Each operand of a group (or the one at `index`) is replaced by a value computed from it.
 
     The template computes ``{y}`` from ``{x}``, whose type is ``{T}``; ``{n}`` makes names unique.

@@ -77,6 +77,7 @@ def prints(X):
 )
 def _print(context: Context) -> None:
     x = context.array(np.array([1009, -2003, 3001, 40009]), "i32")
+
     def run() -> None:
         make_kernel(PRINTS)[(1,)](x)
         context.memory.synchronize()
