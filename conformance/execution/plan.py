@@ -10,7 +10,7 @@ from typing import Any
 
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.execution.selection import select
-from triton_porting_kit.conformance.execution.settings import Settings
+from triton_porting_kit.conformance.execution.settings import CATALOGUE, Settings
 from triton_porting_kit.conformance.execution.shards import Shard, share
 from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.errors import PortingKitError
@@ -36,6 +36,8 @@ def load_checks(settings: Settings, levels: Sequence[str]) -> list[Check]:
     if settings.stress:
         os.environ["TPK_STRESS_COUNT"] = str(settings.stress)
     module = importlib.import_module(settings.catalogue)
+    if settings.catalogue == CATALOGUE:
+        return list(module.checks(levels, stress=settings.stress, seed=settings.seed))
     return list(module.checks(levels))
 
 
