@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.execution.selection import select
-from triton_porting_kit.conformance.execution.settings import CATALOGUE, Settings
+from triton_porting_kit.conformance.execution.settings import Settings
 from triton_porting_kit.conformance.execution.shards import Shard, share
 from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.errors import PortingKitError
@@ -31,14 +30,8 @@ class Plan:
 
 def load_checks(settings: Settings, levels: Sequence[str]) -> list[Check]:
     """All checks of some levels."""
-    # The level `stress` makes as many programs as are asked for, when it is looked at.
-    os.environ["TPK_STRESS_SEED"] = str(settings.seed)
-    if settings.stress:
-        os.environ["TPK_STRESS_COUNT"] = str(settings.stress)
     module = importlib.import_module(settings.catalogue)
-    if settings.catalogue == CATALOGUE:
-        return list(module.checks(levels, stress=settings.stress, seed=settings.seed))
-    return list(module.checks(levels))
+    return list(module.checks(levels, stress=settings.stress, seed=settings.seed))
 
 
 def make_plan(

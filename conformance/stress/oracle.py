@@ -192,5 +192,3 @@ def expected(program: Program) -> dict[int, Output]:
         for number in range(program.programs):
             Run(place_of(program, number), outputs, number).body(program.body, {})
     return outputs
-
-

@@ -94,7 +94,9 @@ def test_no_checks_are_no_pass(tmp_path: Path) -> None:
 
 
 def test_a_backend_that_is_not_there(tmp_path: Path) -> None:
-    status, printed = conform(tmp_path, selections=("kernels/slow/0*",), profile=str(tmp_path / "missing.toml"))
+    status, printed = conform(
+        tmp_path, selections=("kernels/slow/0*",), profile=str(tmp_path / "missing.toml")
+    )
     assert status == 1
     assert "no worker can be started" in printed
     assert {status for _, status in statuses_in(tmp_path)} == {"fail"}
