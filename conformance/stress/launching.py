@@ -105,3 +105,5 @@ def mistake(launch: Launch, memory: MemoryAccess) -> str:
         if not any(array is output for output in outputs) and not array.is_unchanged():
             return "an input was written to"
     return ""
+
+

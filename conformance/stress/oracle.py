@@ -192,3 +192,5 @@ def expected(program: Program) -> dict[int, Output]:
         for number in range(program.programs):
             Run(place_of(program, number), outputs, number).body(program.body, {})
     return outputs
+
+

@@ -309,3 +309,4 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("literal", _literal_types, template("{0} {symbol} {literal}"), _literal, _propose_literal,
         tags=lambda types, attrs: (f"literal {attrs['symbol']}",)),
 )  # fmt: skip
+

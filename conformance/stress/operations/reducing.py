@@ -252,9 +252,7 @@ def _propose_dot(scope: Scope) -> Proposal | None:
     if a is None:
         return None
     t = scope.type_of(a)
-    b = scope.any(
-        lambda u: fits(u) and u.kind_name == t.kind_name and u.shape[:-1] == (*t.shape[:-2], t.shape[-1])
-    )
+    b = scope.any(lambda u: fits(u) and u.kind_name == t.kind_name and u.shape[:-1] == (*t.shape[:-2], t.shape[-1]))
     if b is None:
         return None
     result = Type(ACCUMULATORS[t.kind_name], (*t.shape[:-1], scope.type_of(b).shape[-1]))
