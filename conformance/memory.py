@@ -27,6 +27,10 @@ class Block(ABC):
     def read(self) -> Bytes:
         """The whole block, after all work in flight."""
 
+    @abstractmethod
+    def copy_from(self, other: Block) -> None:
+        """Make this block's content that of another of its size, on the device. It may still be in flight."""
+
 
 class MemoryAccess(ABC):
     """Where the arguments of kernels live."""
@@ -71,6 +75,9 @@ class _KitBlock(Block):
         self._array.device.synchronize()
         return content
 
+    def copy_from(self, other: Block) -> None:
+        self._array.device.memcpy_dtod(self.address, other.address, self.size)
+
 
 class KitMemory(MemoryAccess):
     """Memory of a `triton_porting_kit.driver.Device`."""
@@ -108,6 +115,10 @@ class _TorchBlock(Block):
     def read(self) -> Bytes:
         return np.asarray(self._tensor.cpu().numpy())
 
+    def copy_from(self, other: Block) -> None:
+        assert isinstance(other, _TorchBlock)
+        self._tensor.copy_(other._tensor)
+
 
 class TorchMemory(MemoryAccess):
     """Memory of a torch device such as ``cuda``; for backends that live on torch."""
@@ -115,19 +126,19 @@ class TorchMemory(MemoryAccess):
     def __init__(self, device: str) -> None:
         import torch
 
-        self._torch, self._device = torch, device
+        self._torch, self.device = torch, device
 
     def allocate(self, size: int) -> Block:
-        return _TorchBlock(self._torch, self._device, size)
+        return _TorchBlock(self._torch, self.device, size)
 
     def synchronize(self) -> None:
-        if self._device != "cpu":
+        if self.device != "cpu":
             self._torch.accelerator.synchronize()
 
     def describe(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"memory": f"torch:{self._device}", "torch": self._torch.__version__}
-        if self._device.startswith("cuda"):
-            properties = self._torch.cuda.get_device_properties(self._device)
+        found: dict[str, Any] = {"memory": f"torch:{self.device}", "torch": self._torch.__version__}
+        if self.device.startswith("cuda"):
+            properties = self._torch.cuda.get_device_properties(self.device)
             found |= {
                 "name": properties.name,
                 "memory_bytes": properties.total_memory,
@@ -151,6 +162,10 @@ class _HostBlock(Block):
 
     def read(self) -> Bytes:
         return self._view.copy()
+
+    def copy_from(self, other: Block) -> None:
+        assert isinstance(other, _HostBlock)
+        self._view[:] = other._view
 
 
 class HostMemory(MemoryAccess):

@@ -10,5 +10,15 @@ FAMILIES: tuple[str, ...] = (
     "normalisation",
     "matmul",
     "batched",
+    "attention",
+    "losses",
+    "rotary",
+    "convolution",
+    "scans",
+    "sorting",
+    "persistent",
+    "triangular",
+    "quantised",
+    "movement",
 )
 """Modules of this package."""

@@ -10,9 +10,13 @@ import triton
 import triton.language as tl
 
 from triton_porting_kit.conformance.kernels.matmul import accumulator_of, matrix, product_of
-from triton_porting_kit.conformance.kernels.problem import Expected, Family, Problem
-from triton_porting_kit.conformance.types import KINDS, Array
-from triton_porting_kit.kernels.arrays import empty
+from triton_porting_kit.conformance.kernels.problem import (
+    Expected,
+    Family,
+    Problem,
+    empty,
+)
+from triton_porting_kit.conformance.types import Array
 
 TILE, DEPTH = 32, 32
 
@@ -66,8 +70,16 @@ def grouped_matmul_kernel(
             accumulator = tl.zeros((TILE, TILE), dtype=tl.float32)
             for start in range(0, K, DEPTH):
                 k = start + tl.arange(0, DEPTH)
-                a = tl.load(a_ptr + rows[:, None] * K + k[None, :], mask=(rows[:, None] < M) & (k[None, :] < K), other=0.0)
-                b = tl.load(b_ptr + k[:, None] * N + cols[None, :], mask=(k[:, None] < K) & (cols[None, :] < N), other=0.0)
+                a = tl.load(
+                    a_ptr + rows[:, None] * K + k[None, :],
+                    mask=(rows[:, None] < M) & (k[None, :] < K),
+                    other=0.0,
+                )
+                b = tl.load(
+                    b_ptr + k[:, None] * N + cols[None, :],
+                    mask=(k[:, None] < K) & (cols[None, :] < N),
+                    other=0.0,
+                )
                 accumulator = tl.dot(a, b, accumulator, input_precision="ieee")
             inside = (rows[:, None] < M) & (cols[None, :] < N)
             tl.store(c_ptr + rows[:, None] * N + cols[None, :], accumulator.to(RESULT), mask=inside)
@@ -93,8 +105,12 @@ def split_k_kernel(
     accumulator = tl.zeros((TILE, TILE), dtype=ACCUMULATOR)
     for start in range(tl.program_id(2) * DEPTH, K, SPLIT * DEPTH):
         k = start + tl.arange(0, DEPTH)
-        a = tl.load(a_ptr + rows[:, None] * K + k[None, :], mask=(rows[:, None] < M) & (k[None, :] < K), other=0.0)
-        b = tl.load(b_ptr + k[:, None] * N + cols[None, :], mask=(k[:, None] < K) & (cols[None, :] < N), other=0.0)
+        a = tl.load(
+            a_ptr + rows[:, None] * K + k[None, :], mask=(rows[:, None] < M) & (k[None, :] < K), other=0.0
+        )
+        b = tl.load(
+            b_ptr + k[:, None] * N + cols[None, :], mask=(k[:, None] < K) & (cols[None, :] < N), other=0.0
+        )
         accumulator = tl.dot(a, b, accumulator, input_precision="ieee", out_dtype=ACCUMULATOR)
     inside = (rows[:, None] < M) & (cols[None, :] < N)
     tl.atomic_add(c_ptr + rows[:, None] * N + cols[None, :], accumulator, mask=inside)
@@ -110,7 +126,7 @@ def _result(kind: str) -> str:
 def batched_matmul(a: Any, b: Any) -> Any:
     """Launch over (batch, M, K) and (batch, K, N)."""
     (batch, m, k), n = a.shape, b.shape[2]
-    c = empty((batch, m, n), a, KINDS[_result(a.kind.name)].device)
+    c = empty((batch, m, n), a, _result(a.kind.name))
     batched_matmul_kernel[(triton.cdiv(m, TILE), triton.cdiv(n, TILE), batch)](
         a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride(),
         ACCUMULATOR=accumulator_of(a.kind.name), TILE=TILE, DEPTH=DEPTH,
@@ -132,7 +148,9 @@ def batched(batch: int, m: int, n: int, k: int, kind: str, peer: bool = False) -
 
 
 BATCHED = Family("batched-matmul", "A batch of matrix products", "matmul", ("feature:dot",))
-for _kind, _shape in product(("fp32", "fp16", "bf16", "i8"), ((1, 1, 1, 1), (3, 33, 20, 70), (7, 16, 48, 31))):
+for _kind, _shape in product(
+    ("fp32", "fp16", "bf16", "i8"), ((1, 1, 1, 1), (3, 33, 20, 70), (7, 16, 48, 31))
+):
     BATCHED.add(batched(*_shape, _kind))
 for _kind in ("fp32", "bf16"):
     BATCHED.add(batched(16, 128, 128, 64, _kind, peer=True))
@@ -146,10 +164,10 @@ def grouped_matmul(*matrices: Any, programs: int = 8) -> tuple[Any, ...]:
     pairs = list(zip(matrices[::2], matrices[1::2], strict=True))
     results = tuple(empty((a.shape[0], b.shape[1]), a) for a, b in pairs)
     table = [[x.data_ptr() for x in (a, b, c)] for (a, b), c in zip(pairs, results, strict=True)]
-    addresses = empty((len(pairs), 3), matrices[0], "int64")
-    addresses.write(np.array(table, np.int64))  # type: ignore[attr-defined]
-    shapes = empty((len(pairs), 3), matrices[0], "int32")
-    shapes.write(np.array([[a.shape[0], b.shape[1], a.shape[1]] for a, b in pairs], np.int32))  # type: ignore[attr-defined]
+    addresses = empty((len(pairs), 3), matrices[0], "i64")
+    addresses.write(np.array(table, np.int64))
+    shapes = empty((len(pairs), 3), matrices[0], "i32")
+    shapes.write(np.array([[a.shape[0], b.shape[1], a.shape[1]] for a, b in pairs], np.int32))
     element = {"fp32": tl.float32, "fp16": tl.float16, "bf16": tl.bfloat16}[matrices[0].kind.name]
     grouped_matmul_kernel[(programs,)](
         addresses, shapes, len(pairs), ELEMENT=element, RESULT=element, TILE=TILE, DEPTH=DEPTH
@@ -169,9 +187,7 @@ def grouped(sizes: tuple[tuple[int, int, int], ...], kind: str, name: str, peer:
     return Problem(
         name,
         kind,
-        lambda random: [
-            matrix(random, shape, kind) for m, n, k in sizes for shape in ((m, k), (k, n))
-        ],
+        lambda random: [matrix(random, shape, kind) for m, n, k in sizes for shape in ((m, k), (k, n))],
         grouped_matmul,
         expected,
         TILE * max(TILE, DEPTH),
@@ -179,7 +195,9 @@ def grouped(sizes: tuple[tuple[int, int, int], ...], kind: str, name: str, peer:
     )
 
 
-GROUPED = Family("grouped-matmul", "Matrix products of different sizes in one launch", "matmul", ("feature:dot",))
+GROUPED = Family(
+    "grouped-matmul", "Matrix products of different sizes in one launch", "matmul", ("feature:dot",)
+)
 for _kind in ("fp32", "fp16", "bf16"):
     GROUPED.add(grouped(((1, 1, 1),), _kind, "one"))
     GROUPED.add(grouped(((40, 33, 20), (1, 70, 65), (64, 64, 64), (5, 3, 2)), _kind, "four"))
@@ -192,7 +210,7 @@ for _kind in ("fp32", "fp16", "bf16"):
 def split_k_matmul(a: Any, b: Any, split: int) -> Any:
     """Launch `split` programs for each tile."""
     (m, k), n = a.shape, b.shape[1]
-    c = empty((m, n), a, {"i8": "int32", "fp64": "float64"}.get(a.kind.name, "float32"))
+    c = empty((m, n), a, {"i8": "i32", "fp64": "fp64"}.get(a.kind.name, "fp32"))
     zero_kernel[(triton.cdiv(m * n, 1024),)](c, m * n, BLOCK=1024)
     split_k_kernel[(triton.cdiv(m, TILE), triton.cdiv(n, TILE), split)](
         a, b, c, m, n, k, ACCUMULATOR=accumulator_of(a.kind.name), SPLIT=split, TILE=TILE, DEPTH=DEPTH
@@ -216,7 +234,10 @@ def split_k(m: int, n: int, k: int, split: int, kind: str, peer: bool = False) -
 
 
 SPLIT_K = Family(
-    "split-k-matmul", "A matrix product whose parts are added atomically", "matmul", ("feature:dot", "feature:atomics")
+    "split-k-matmul",
+    "A matrix product whose parts are added atomically",
+    "matmul",
+    ("feature:dot", "feature:atomics"),
 )
 for _kind, (_m, _n, _k, _split) in product(
     ("fp32", "fp16", "bf16", "i8"), ((1, 1, 1, 2), (33, 20, 300, 3), (64, 64, 512, 8))

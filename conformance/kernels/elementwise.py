@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any
 
@@ -15,12 +16,12 @@ from triton_porting_kit.conformance.kernels.problem import (
     Operand,
     Problem,
     Random,
+    empty,
     exact,
     expect,
     normal,
 )
 from triton_porting_kit.conformance.types import KINDS, Array
-from triton_porting_kit.kernels.arrays import element_count, empty
 from triton_porting_kit.kernels.vector_add import vector_add
 
 BLOCK = 1024
@@ -57,7 +58,9 @@ ADDITION = Family("vector-add", "Addition of two vectors", "vector_add")
 def _addends(n: int, kind: str, random: Random) -> tuple[Operand, Operand]:
     own = KINDS[kind]
     if own.is_float:
-        tiny = np.where(random.random(n) < 0.1, 2.0 ** (own.lowest_exponent - 1), 1.0)  # some sums are subnormal
+        tiny = np.where(
+            random.random(n) < 0.1, 2.0 ** (own.lowest_exponent - 1), 1.0
+        )  # some sums are subnormal
         return normal(random, (n,), kind, tiny), normal(random, (n,), kind, tiny)
     x, y = (random.integers(own.lowest, own.highest, n, own.host, endpoint=True) for _ in range(2))
     return Operand(x, own), Operand(y, own)
@@ -82,7 +85,9 @@ def addition(n: int, kind: str) -> Problem:
     )
 
 
-for _kind, _n in product(("fp32", "fp16", "bf16", "fp64", "i8", "i16", "i32", "i64", "u8", "u32"), (1, 1023, 1025)):
+for _kind, _n in product(
+    ("fp32", "fp16", "bf16", "fp64", "i8", "i16", "i32", "i64", "u8", "u32"), (1, 1023, 1025)
+):
     ADDITION.add(addition(_n, _kind))
 for _kind in ("fp32", "bf16"):
     ADDITION.add(addition(1_000_003, _kind))
@@ -103,7 +108,7 @@ def normal_distribution(x: Array) -> Array:
 
 def gelu_residual(x: Any, residual: Any) -> Any:
     """Launch over all elements of contiguous arrays."""
-    out, n = empty(x.shape, x), element_count(x)
+    out, n = empty(x.shape, x), math.prod(x.shape)
     gelu_residual_kernel[(triton.cdiv(n, BLOCK),)](x, residual, out, n, BLOCK=BLOCK)
     return out
 

@@ -15,13 +15,13 @@ from triton_porting_kit.conformance.kernels.problem import (
     Operand,
     Problem,
     Random,
+    empty,
     expect,
     normal,
     operand,
 )
 from triton_porting_kit.conformance.types import Array
 from triton_porting_kit.kernels import references
-from triton_porting_kit.kernels.arrays import empty
 from triton_porting_kit.kernels.layer_norm import layer_norm, layer_norm_backward
 
 EPS = 1e-5
@@ -44,9 +44,7 @@ def rms_norm_kernel(x_ptr, weight_ptr, out_ptr, n_cols, eps, BLOCK: tl.constexpr
 def rms_norm(x: Any, weight: Any) -> Any:
     """Launch a program for each row."""
     out = empty(x.shape, x)
-    rms_norm_kernel[(x.shape[0],)](
-        x, weight, out, x.shape[1], EPS, BLOCK=triton.next_power_of_2(x.shape[1])
-    )
+    rms_norm_kernel[(x.shape[0],)](x, weight, out, x.shape[1], EPS, BLOCK=triton.next_power_of_2(x.shape[1]))
     return out
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import linecache
 import re
 from collections.abc import Mapping
@@ -31,7 +32,8 @@ def _define(source: str, names: Mapping[str, Any]) -> Any:
     found = re.search(r"(?:\A|^(?!@).*\n)def (\w+)", source, re.MULTILINE)
     if found is None:
         raise ValueError("the source defines no kernel")
-    mark = f"{hash(source) & 0xFFFFFFFFFFFFFFFF:x}"
+    # The same in every process: the name is in what the compiler makes, and processes share a cache.
+    mark = hashlib.sha256(source.encode()).hexdigest()[:16]
     file = f"<kernel {found[1]} {mark}>"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     # Triton tells functions apart by module and name.

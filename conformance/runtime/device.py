@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -21,12 +19,11 @@ from triton_porting_kit.conformance.runtime.blocks import (
     upload,
 )
 from triton_porting_kit.conformance.runtime.modules import EMPTY, compiled
+from triton_porting_kit.conformance.runtime.threads import THREADS, in_threads
 from triton_porting_kit.errors import DeviceError, InvalidArgument, InvalidModule, InvalidPointer, LaunchError
 from triton_porting_kit.toolchain import compat
 
 CHECKS = Checks("runtime/device", kit_device=True)
-
-THREADS = 6
 
 ASSERT = """
 def asserts(O, limit):
@@ -206,30 +203,6 @@ def _messages(context: Context) -> None:
 
 
 # --- threads ---------------------------------------------------------------------------------------------
-
-
-def in_threads(context: Context, what: str, work: Callable[[int], Any], count: int = THREADS) -> list[Any]:
-    """Call `work` with 0, 1, … in that many threads that start together; what it returned. What it raises fails."""
-    results: list[Any] = [None] * count
-    errors: list[str] = []
-    barrier = threading.Barrier(count)
-
-    def run(k: int) -> None:
-        try:
-            barrier.wait()
-            results[k] = work(k)
-        except Exception as error:
-            errors.append(f"{type(error).__name__}: {error}")
-
-    threads = [threading.Thread(target=run, args=(k,)) for k in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    context.expect(
-        not errors, f"{what} in {count} threads raises nothing", "; ".join(errors)[:1000], stage="launched"
-    )
-    return results
 
 
 @CHECKS.check("threads-memory", "Several threads can allocate, copy and free at the same time.")

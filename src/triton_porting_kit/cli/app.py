@@ -9,6 +9,7 @@ import typer
 
 import triton_porting_kit
 from triton_porting_kit.cli import report
+from triton_porting_kit.cli.errors import UserError
 
 app = typer.Typer(
     name="tpk",
@@ -150,5 +151,154 @@ def compile_kernel(
             target=target,
             cpu=cpu,
             features=features,
+        )
+    )
+
+
+_CONFORM_EPILOG = """Examples:
+
+tpk conform --backend cpu --jobs 2
+
+tpk conform --backend cpu --level language --select "language/*/add-* and not fp64"
+
+tpk conform --backend amd --compile-only --target hip:gfx942:64 --level language
+
+docs/conformance.md describes statuses, profiles, shards, and how a run is gone on with.
+"""
+
+
+@app.command(epilog=_CONFORM_EPILOG)
+def conform(
+    backend: Annotated[
+        str, typer.Option(metavar="NAME", help="The backend to judge, as it is registered with Triton.")
+    ] = "",
+    level: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--level",
+            metavar="LEVEL",
+            help="registration, runtime, language, kernels or stress; may be repeated. All by default.",
+        ),
+    ] = None,
+    select: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--select",
+            metavar="EXPR",
+            help="Checks by name: words and patterns with and, or, not and parentheses. May be repeated.",
+        ),
+    ] = None,
+    shard: Annotated[
+        str, typer.Option(metavar="K/N", help="Only part K of N, of about the same length.")
+    ] = "",
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Checks that run at a time.")] = 1,
+    compile_only: Annotated[
+        bool, typer.Option("--compile-only", help="Compile for --target, and run nothing.")
+    ] = False,
+    target: Annotated[
+        str,
+        typer.Option(metavar="BACKEND:ARCH:WARP", help="What --compile-only compiles for: hip:gfx942:64."),
+    ] = "",
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where the report goes; conformance-report, or selected in it, by default."
+        ),
+    ] = None,
+    profile: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What the vendor declares; conformance.toml beside the backend's package by default.",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in the report's folder.")
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Unexpected passes fail, too.")] = False,
+    list_names: Annotated[bool, typer.Option("--list", help="Print the names of checks; run none.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    seed: Annotated[int, typer.Option(help="The seed of all random data.")] = 0,
+    stress: Annotated[int, typer.Option(metavar="N", min=0, help="Random programs of the level stress.")] = 0,
+) -> None:
+    """Judge a backend by the conformance suite.
+
+    Checks run in a process of their own: one that crashes or hangs costs its own result. The exit status is 0 only
+    if nothing failed and nothing that is mandatory is missing; 130 after Ctrl-C, which leaves a report of what was
+    done.
+    """
+    from triton_porting_kit.conformance.execution.importing import import_triton
+
+    import_triton()
+    from triton_porting_kit.conformance.command.conform import list_checks, run_conform
+    from triton_porting_kit.conformance.command.request import Request
+
+    if compile_only != bool(target):
+        raise UserError("--compile-only and --target BACKEND:ARCH:WARP go together: name both")
+    request = Request(
+        backend=backend,
+        levels=tuple(level or ()),
+        selections=tuple(select or ()),
+        shard=shard,
+        jobs=jobs,
+        target=target,
+        report=report,
+        profile=str(profile or ""),
+        resume=resume,
+        strict=strict,
+        quiet=quiet,
+        seed=seed,
+        stress=stress,
+    )
+    raise typer.Exit(list_checks(request) if list_names else run_conform(request))
+
+
+@app.command()
+def fuzz(
+    backend: Annotated[
+        str, typer.Option(metavar="NAME", help="The backend to try, as it is registered with Triton.")
+    ] = "cpu",
+    count: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Programs to run; 200 unless --minutes is given.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(metavar="M", min=0.0, help="Go on for so long instead.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Other seeds, other programs.")] = 0,
+    replay: Annotated[
+        int | None, typer.Option(metavar="SEED", help="Run the program of one seed only.")
+    ] = None,
+    shrink: Annotated[bool, typer.Option(help="Make failing programs small.")] = True,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where scripts of failing programs go.")] = Path(
+        "fuzz-failures"
+    ),
+    seconds: Annotated[float, typer.Option(min=1.0, help="Time limit of one program.")] = 60.0,
+    profile: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A conformance.toml, for how memory is reached.")
+    ] = None,
+) -> None:
+    """Run random programs on a backend, and make small scripts of those that fail.
+
+    Each program is made from a seed and compared with what NumPy computes, in a process of its own: crashes and
+    hangs are found, too. A failing one is shrunk and written as a script that needs nothing but the backend. The
+    exit status is 0 only if none failed.
+    """
+    from triton_porting_kit.conformance.command_fuzz import FuzzRequest, run_fuzz
+
+    if count is None and minutes is None:
+        count = 200
+    raise typer.Exit(
+        run_fuzz(
+            FuzzRequest(
+                backend=backend,
+                count=count,
+                minutes=minutes,
+                seed=seed,
+                replay=replay,
+                shrink=shrink,
+                out=out,
+                seconds=seconds,
+                profile=str(profile or ""),
+            )
         )
     )

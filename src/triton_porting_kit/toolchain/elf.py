@@ -1,9 +1,12 @@
-"""Structural check of a relocatable object, so that a linker is only given what it cannot trip over."""
+"""Reading relocatable objects, with every structure checked: a linker is only given what it cannot trip over."""
 
 from __future__ import annotations
 
 import platform
 import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from triton_porting_kit.errors import InvalidModule
 
@@ -16,15 +19,28 @@ _RELOCATABLE = 1
 _SYMTAB, _STRTAB, _RELA, _NOBITS = 2, 3, 4, 8
 _FIRST_RESERVED_SECTION = 0xFF00
 _UNDEFINED = 0
+_ALLOC = 2
 _SIZE_LIMIT, _ALIGNMENT_LIMIT = 1 << 31, 1 << 16
 
 
-class _Section:
+class Section:
     """One entry of the section table, its contents already known to lie inside the file."""
 
     def __init__(self, index: int, fields: tuple[int, ...], data: bytes) -> None:
-        (_, self.type, _, _, self.offset, self.size, self.link, self.info, align, self.entry_size) = fields
+        (
+            _,
+            self.type,
+            self.flags,
+            _,
+            self.offset,
+            self.size,
+            self.link,
+            self.info,
+            align,
+            self.entry_size,
+        ) = fields
         self.index = index
+        self.alignment = align
         occupied = 0 if self.type == _NOBITS else self.size
         if self.offset + occupied > len(data):
             raise InvalidModule(
@@ -34,10 +50,75 @@ class _Section:
             raise InvalidModule(f"section {index} has {self.size} bytes at alignment {align}")
         self.data = data[self.offset : self.offset + occupied]
 
+    @property
+    def content(self) -> bytes:
+        """What it is in memory: its data, or zeros."""
+        return bytes(self.size) if self.type == _NOBITS else self.data
+
     def entries(self, layout: struct.Struct) -> list[tuple[int, ...]]:
         if self.entry_size != layout.size or len(self.data) % layout.size:
             raise InvalidModule(f"section {self.index} is no table of {layout.size}-byte entries")
         return list(layout.iter_unpack(self.data))
+
+
+class Symbol(NamedTuple):
+    """An entry of the symbol table."""
+
+    name: str
+    info: int
+    """Binding and type, as in the file."""
+    visibility: int
+    section: int
+    """Index of its section; 0 where it is not defined."""
+    value: int
+    size: int
+
+    @property
+    def is_exported(self) -> bool:
+        """Whether others may refer to it: global or weak, defined, and not hidden."""
+        return self.info >> 4 in (1, 2) and self.section != _UNDEFINED and self.visibility & 3 in (0, 3)
+
+
+class Relocation(NamedTuple):
+    """An entry of a relocation table: a place in a section that depends on a symbol."""
+
+    offset: int
+    type: int
+    symbol: int
+    addend: int
+
+
+@dataclass(frozen=True)
+class Object:
+    """A relocatable object."""
+
+    machine: int
+    """As ELF numbers it."""
+    sections: list[Section]
+    symbols: list[Symbol]
+
+    def relocations(self) -> Iterator[tuple[Section, Relocation]]:
+        """Every relocation of what is loaded, with the section that it changes."""
+        for table in self.sections:
+            target = _section(self.sections, table.info) if table.type == _RELA else table
+            if table.type == _RELA and target.flags & _ALLOC:
+                for offset, info, addend in table.entries(_RELOCATION):
+                    yield target, Relocation(offset, info & 0xFFFFFFFF, info >> 32, addend)
+
+
+def read_object(data: bytes, machine: str | None = None) -> Object:
+    """A relocatable object for a machine, by Python's name for it; for any that is known, where none is named.
+
+    Raises `InvalidModule` as `defined_symbols` does.
+    """
+    sections = _sections(data, machine)
+    symbols: list[Symbol] = []
+    for section in sections:
+        if section.type == _SYMTAB:
+            symbols = _symbols(section, sections)
+        elif section.type == _RELA:
+            _check_relocations(section, sections)
+    return Object(_HEADER.unpack_from(data)[2], sections, symbols)
 
 
 def defined_symbols(data: bytes) -> set[str]:
@@ -46,17 +127,10 @@ def defined_symbols(data: bytes) -> set[str]:
     Raises `InvalidModule` when `data` is anything else, or when headers, sections, symbols, strings or
     relocations point outside of the file.
     """
-    sections = _sections(data)
-    symbols: set[str] = set()
-    for section in sections:
-        if section.type == _SYMTAB:
-            symbols |= _symbols(section, sections)
-        elif section.type == _RELA:
-            _check_relocations(section, sections)
-    return symbols
+    return {s.name for s in read_object(data, platform.machine()).symbols if s.section != _UNDEFINED}
 
 
-def _sections(data: bytes) -> list[_Section]:
+def _sections(data: bytes, wanted: str | None) -> list[Section]:
     if data[:4] != b"\x7fELF":
         raise InvalidModule(f"no ELF object: it starts with {data[:4]!r}")
     if len(data) < _HEADER.size:
@@ -64,9 +138,10 @@ def _sections(data: bytes) -> list[_Section]:
     (ident, kind, machine, _, _, _, table, _, _, _, _, entry_size, count, names) = _HEADER.unpack_from(data)
     if ident[4] != 2 or ident[5] != 1:
         raise InvalidModule("no 64-bit little-endian ELF object")
-    expected = _MACHINES.get(platform.machine())
-    if machine != expected:
-        raise InvalidModule(f"made for ELF machine {machine}; this host is {platform.machine()} ({expected})")
+    expected = [_MACHINES.get(wanted)] if wanted else list(_MACHINES.values())
+    if machine not in expected:
+        known = f"this host is {wanted} ({expected[0]})" if wanted else f"known are {_MACHINES}"
+        raise InvalidModule(f"made for ELF machine {machine}; {known}")
     if kind != _RELOCATABLE:
         raise InvalidModule(f"no relocatable object (ELF type {kind}, expected {_RELOCATABLE})")
     if entry_size != _SECTION.size or count == 0:
@@ -77,41 +152,39 @@ def _sections(data: bytes) -> list[_Section]:
             f"the section table ends at byte {end} of a file of {len(data)} bytes: truncated?"
         )
     sections = [
-        _Section(index, _SECTION.unpack_from(data, table + index * entry_size), data)
-        for index in range(count)
+        Section(index, _SECTION.unpack_from(data, table + index * entry_size), data) for index in range(count)
     ]
     _strings(sections, names)
     return sections
 
 
-def _section(sections: list[_Section], index: int) -> _Section:
+def _section(sections: list[Section], index: int) -> Section:
     if index >= len(sections):
         raise InvalidModule(f"section {index} is referred to, but there are only {len(sections)}")
     return sections[index]
 
 
-def _strings(sections: list[_Section], index: int) -> bytes:
+def _strings(sections: list[Section], index: int) -> bytes:
     strings = _section(sections, index)
     if strings.type != _STRTAB or strings.data[-1:] != b"\0":
         raise InvalidModule(f"section {index} is no string table")
     return strings.data
 
 
-def _symbols(section: _Section, sections: list[_Section]) -> set[str]:
+def _symbols(section: Section, sections: list[Section]) -> list[Symbol]:
     strings = _strings(sections, section.link)
-    defined = set()
-    for name, _, _, place, value, size in section.entries(_SYMBOL):
+    found = []
+    for name, info, other, place, value, size in section.entries(_SYMBOL):
         if name >= len(strings):
             raise InvalidModule(f"a symbol's name lies outside of its string table (offset {name})")
-        if place == _UNDEFINED:
-            continue
-        if place < _FIRST_RESERVED_SECTION and value + size > _section(sections, place).size:
+        if _UNDEFINED < place < _FIRST_RESERVED_SECTION and value + size > _section(sections, place).size:
             raise InvalidModule(f"a symbol lies outside of its section {place}")
-        defined.add(strings[name : strings.index(b"\0", name)].decode(errors="replace"))
-    return defined
+        text = strings[name : strings.index(b"\0", name)].decode(errors="replace")
+        found.append(Symbol(text, info, other, place, value, size))
+    return found
 
 
-def _check_relocations(section: _Section, sections: list[_Section]) -> None:
+def _check_relocations(section: Section, sections: list[Section]) -> None:
     symbols = _section(sections, section.link)
     count = len(symbols.data) // _SYMBOL.size
     target = _section(sections, section.info)

@@ -1,0 +1,1 @@
+"""`tpk conform`: the suite as a command."""

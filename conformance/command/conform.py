@@ -1,0 +1,218 @@
+"""`tpk conform`: plan, run, report."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from triton_porting_kit.conformance.command import summary
+from triton_porting_kit.conformance.command.driving import run_checks, scratch_folder
+from triton_porting_kit.conformance.command.progress import Watcher
+from triton_porting_kit.conformance.command.request import (
+    SAME,
+    Request,
+    default_folder,
+    refuse_to_replace,
+    resumed,
+)
+from triton_porting_kit.conformance.execution.plan import Plan, PlanError, load_checks, make_plan
+from triton_porting_kit.conformance.execution.run import Choice, Probe, metadata, now, probe
+from triton_porting_kit.conformance.execution.runfolder import (
+    RunFolder,
+    RunFolderError,
+    is_final,
+    metadata_in,
+    records_in,
+)
+from triton_porting_kit.conformance.execution.settings import Settings
+from triton_porting_kit.conformance.execution.shards import Shard
+from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.conformance.record import Record
+from triton_porting_kit.conformance.report.build import write_reports
+from triton_porting_kit.conformance.report.model import GOOD
+from triton_porting_kit.conformance.status import Status
+
+INTERRUPTED = 130
+
+
+def run_conform(request: Request) -> int:
+    """Run the suite; the exit status. Raises `PortingKitError`."""
+    try:
+        with scratch_folder() as scratch, _terminable():
+            return _Conform(request, scratch).run()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def list_checks(request: Request) -> int:
+    """Print the names of the checks that a run would try."""
+    with scratch_folder() as scratch:
+        conform = _Conform(request, scratch)
+        found = conform.ask()
+        for check in conform.plan(found).checks:
+            print(check.name)
+    if found.failure is not None:
+        print(f"tpk: no worker could be started: {found.failure['message']}", file=sys.stderr)
+    return 0
+
+
+class _Conform:
+    def __init__(self, request: Request, scratch: Path) -> None:
+        self._folder = request.report or default_folder(request)
+        self._before = metadata_in(self._folder)
+        if request.resume and self._before is not None:
+            request = resumed(request, self._before)
+        if not request.backend:
+            raise PlanError("the suite judges a backend: name it with --backend")
+        self._request = request
+        self._settings = Settings(
+            backend=request.backend,
+            profile=request.profile,
+            seed=request.seed,
+            target=request.target,
+            stress=request.stress,
+            scratch=str(scratch),
+            catalogue=request.catalogue,
+        )
+        shard = Shard.parse(request.shard) if request.shard else None
+        self._choice = Choice(request.levels, request.selections, shard)
+        self._console = Console(quiet=request.quiet, soft_wrap=False)
+
+    # --- before --------------------------------------------------------------------------------------
+
+    def ask(self) -> Probe:
+        """What there is to judge."""
+        found = probe(self._settings)
+        self._settings = self._settings.with_profile(found.profile.source or self._settings.profile)
+        return found
+
+    def plan(self, found: Probe) -> Plan:
+        """What is to be tried."""
+        choice = self._choice
+        if found.failure is None:
+            found.profile.verify_patterns(load_checks(self._settings, list(LEVELS)))
+        return make_plan(
+            self._settings, choice.levels, choice.selections, choice.shard, found.description or None
+        )
+
+    # --- the run -------------------------------------------------------------------------------------
+
+    def run(self) -> int:
+        """The exit status."""
+        if self._before is not None and not self._request.resume:
+            refuse_to_replace(self._folder, self._before)
+        found = self.ask()
+        plan = self.plan(found)
+        about = metadata(self._settings, self._choice, found, plan)
+        kept = self._kept(about)
+        run = RunFolder(self._folder, about, keep=bool(kept))
+        waiting = [check for check in plan.checks if check.name not in kept]
+        self._introduce(found, len(plan.checks), len(waiting))
+        finished = False
+        try:
+            quiet = self._request.quiet or found.failure is not None
+            with Watcher(self._console, len(waiting), quiet=quiet) as watcher:
+
+                def saw(record: Record) -> None:
+                    run.append(record)
+                    watcher.saw(record)
+
+                if found.failure is not None:
+                    for check in waiting:
+                        saw(Record.of(check, [found.failure], 0.0, 0, None))
+                    finished = True
+                elif waiting:
+                    finished = run_checks(
+                        self._settings, [check.name for check in waiting], self._request.jobs, saw
+                    )
+                else:
+                    finished = True
+        except KeyboardInterrupt:
+            finished = False
+        finally:
+            complete = run.finish(now())
+        status = self._conclude(complete)
+        return status if finished else INTERRUPTED
+
+    def _kept(self, about: dict[str, Any]) -> set[str]:
+        """The checks that an earlier part of the run has done."""
+        if self._before is None or not self._request.resume:
+            return set()
+        different = [key for key in SAME if self._before.get(key) != about.get(key)]
+        if different:
+            shown = ", ".join(
+                f"{key} ({self._before.get(key)!r:.60}, now {about.get(key)!r:.60})" for key in different
+            )
+            raise RunFolderError(
+                f"the run in {self._folder} cannot be gone on with, for its report would be about two things: {shown}. "
+                "Start another with another --report"
+            )
+        about["start"] = self._before["start"]
+        return {name for name, record in records_in(self._folder).items() if is_final(record)}
+
+    def _introduce(self, found: Probe, planned: int, waiting: int) -> None:
+        console, device = self._console, found.description.get("device", {})
+        name = device.get("name") or device.get("memory", "")
+        console.print(f"backend {self._settings.backend}{f' on {name}' if name else ''}", highlight=False)
+        if self._settings.profile:
+            console.print(f"profile {self._settings.profile}", highlight=False, soft_wrap=True)
+        kept = f", {planned - waiting} of them done before" if waiting < planned else ""
+        console.print(f"{planned} checks{kept}", highlight=False)
+        if found.failure is not None:
+            console.print(
+                f"[bold red]no worker can be started[/]: {escape(str(found.failure['message']))}",
+                highlight=False,
+            )
+
+    # --- after ---------------------------------------------------------------------------------------
+
+    def _conclude(self, complete: bool) -> int:
+        """Write the report and say what came out; the exit status of a run that was not interrupted."""
+        records = list(records_in(self._folder).values())
+        report = write_reports(self._folder, self._folder)
+        summary.show_failures(self._console, records, self._rerun())
+        summary.show_levels(self._console, report)
+        if not complete:
+            self._console.print("the run is not complete; go on with it: add --resume", highlight=False)
+        summary.show_place(self._console, self._folder)
+        if report.bad or not complete or not records:
+            return 1
+        if self._request.strict and report.counts.get(Status.UNEXPECTED_PASS):
+            return 1
+        # What was left out by --select or --shard is no failure.
+        return int(report.whole and report.verdict not in GOOD)
+
+    def _rerun(self) -> list[str]:
+        request = self._request
+        command = ["tpk", "conform", "--backend", request.backend]
+        for option, value in (
+            ("--profile", request.profile),
+            ("--target", request.target),
+            ("--seed", request.seed),
+            ("--stress", request.stress),
+        ):
+            if value:
+                command += [option, str(value)]
+        return [shlex.quote(word) for word in command]
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Being told to end is like Ctrl-C: what is there is kept."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,83 @@
+"""What is printed when a run is over: verdicts, failures in groups with the command that reruns one, the report."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from triton_porting_kit.conformance.command.progress import STYLES, counted
+from triton_porting_kit.conformance.record import Record
+from triton_porting_kit.conformance.report.model import Report
+from triton_porting_kit.conformance.status import BAD, Status, Verdict
+
+_GROUPS = 20
+_WIDTH = 300
+
+
+def show_failures(console: Console, records: Iterable[Record], rerun: Sequence[str]) -> None:
+    """Checks that failed the same way are one group. `rerun`: the command that reruns a check, without its name."""
+    groups: defaultdict[tuple[Status, str, str], list[Record]] = defaultdict(list)
+    for record in records:
+        if record.status in BAD:
+            groups[record.status, record.stage, _essence(record.message)].append(record)
+    ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
+    for (status, stage, _), members in ordered[:_GROUPS]:
+        first = members[0]
+        more = f" and {len(members) - 1} more" if len(members) > 1 else ""
+        where = f" [{stage}]" if stage else ""
+        console.print(
+            f"[{STYLES[status]}]{status}[/]{escape(where)} {escape(first.name)}{more}", highlight=False
+        )
+        console.print(f"    {escape(_shortened(first.message))}", highlight=False, soft_wrap=True)
+        console.print(
+            f"    rerun: {escape(' '.join([*rerun, '--select', first.name]))}",
+            highlight=False,
+            soft_wrap=True,
+        )
+    if len(ordered) > _GROUPS:
+        console.print(f"... and {len(ordered) - _GROUPS} other kinds of failure: the report has them all")
+
+
+def show_levels(console: Console, report: Report) -> None:
+    """What each level comes to, and the run."""
+    table = Table("level", "verdict", "checks", "missing", box=None, pad_edge=False)
+    for level in report.levels:
+        if level.run or (level.asked and level.mandatory):
+            missing = f"{len(level.missing)} of {level.mandatory} mandatory" if level.missing else ""
+            table.add_row(
+                level.level,
+                _styled(level.verdict),
+                counted(Counter(level.counts)) if level.run else "",
+                missing,
+            )
+    console.print(table)
+    console.print(f"verdict: {_styled(report.verdict)}", highlight=False)
+
+
+def _styled(verdict: Verdict) -> str:
+    style = {Verdict.PASS: "green", Verdict.CONDITIONAL: "green", Verdict.FAIL: "bold red"}.get(
+        verdict, "yellow"
+    )
+    return f"[{style}]{verdict}[/]"
+
+
+def show_place(console: Console, folder: Path) -> None:
+    """Where the report lies."""
+    html = folder / "report.html"
+    console.print(f"report: {html if html.is_file() else folder}", highlight=False, soft_wrap=True)
+
+
+def _essence(message: str) -> str:
+    """A message without the numbers that differ from check to check."""
+    line = message.strip().splitlines()[0] if message.strip() else ""
+    return "".join("#" if letter.isdigit() else letter for letter in line)[:80]
+
+
+def _shortened(message: str) -> str:
+    text = message.strip().replace("\n", "\n    ")
+    return text if len(text) <= _WIDTH else text[:_WIDTH] + " ..."

@@ -1,0 +1,204 @@
+"""`WorkerProcess`: a worker, what it prints, the stacks that it leaves, and its end with all its children."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from triton_porting_kit.conformance.execution.channel import Channel, ChannelClosed, Message
+from triton_porting_kit.conformance.execution.settings import Settings
+from triton_porting_kit.conformance.stages import of_dump
+
+_TAIL = 2000
+"""Characters that are kept of a worker's output."""
+_READS = 16
+"""Of a worker's output at a time: one that prints without end is watched all the same."""
+_STACK_LINES = 30
+_STACK_SECONDS = 1.0
+"""For a hanging worker to write its stacks."""
+_END_SECONDS = 5.0
+_SLICE_SECONDS = 0.2
+"""After which a stopped run is noticed."""
+
+
+class WorkerDied(Exception):
+    """The process is gone."""
+
+
+class LimitExceeded(Exception):
+    """No message came in time."""
+
+
+class WorkerProcess:
+    """A process group of its own, so that nothing of it is left behind."""
+
+    def __init__(self, settings: Settings, *, reset: bool) -> None:
+        """Starts it. `reset`: it is to bring the device back to its first state."""
+        self._settings = settings
+        self.scratch = Path(tempfile.mkdtemp(prefix="tpk-conform-", dir=settings.scratch or None))
+        self._stacks = self.scratch / "stacks"
+        self._said = b""
+        self._exits: Message = {}
+        ours, theirs = socket.socketpair()
+        self._output, output = os.pipe()
+        os.set_blocking(self._output, False)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", f"{__package__}.worker", str(theirs.fileno()), str(self._stacks)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+            env=self._environment(),
+        )
+        theirs.close()
+        os.close(output)
+        self._channel = Channel(ours)
+        work = self.scratch / "work"
+        work.mkdir()
+        self.send({"settings": settings.to_json(), "reset": reset, "scratch": str(work)})
+
+    def _environment(self) -> dict[str, str]:
+        """It has to see backends that are registered by entry points, as the judged one may be; and a kernel that
+        an earlier run compiled says nothing about the compiler of today."""
+        cache = Path(self._settings.scratch or self.scratch) / "cache"
+        cache.mkdir(exist_ok=True, mode=0o700)
+        environment = {
+            **os.environ,
+            "TRITON_DEFAULT_BACKEND": self._settings.backend,
+            "TRITON_CACHE_DIR": str(cache),
+            "PYTHONUNBUFFERED": "1",
+        }
+        environment.pop("TRITON_BACKENDS_IN_TREE", None)
+        return environment
+
+    # --- talking -------------------------------------------------------------------------------------
+
+    def send(self, message: Message) -> None:
+        """One that has died does not take it, which is found out when it should answer."""
+        self._drain()
+        self._said = b""
+        with contextlib.suppress(ChannelClosed):
+            self._channel.send(message)
+
+    def receive(self, seconds: float) -> Message:
+        """The next message. Raises `WorkerDied`, `LimitExceeded` after so many seconds, or `KeyboardInterrupt` when
+        the run is stopped."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                message = self._channel.poll()
+            except ChannelClosed:
+                raise WorkerDied from None
+            if message is None:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise LimitExceeded
+                select.select([self._channel.fileno(), self._output], [], [], min(left, _SLICE_SECONDS))
+                self._drain()
+                if self._settings.stopped:
+                    raise KeyboardInterrupt
+            elif "exits" in message:
+                self._exits = message["exits"]
+            else:
+                return message
+
+    def _drain(self) -> None:
+        """Take what it has printed, so that it never waits for a reader."""
+        with contextlib.suppress(OSError):
+            for _ in range(_READS):
+                self._said = (self._said + os.read(self._output, 1 << 16))[-4 * _TAIL :]
+
+    # --- its end -------------------------------------------------------------------------------------
+
+    def stacks(self) -> str:
+        """Where a hanging worker is: it is asked for its stacks. Empty if it does not answer."""
+        if self._process.poll() is None:
+            os.kill(self._process.pid, signal.SIGUSR1)
+            deadline = time.monotonic() + _STACK_SECONDS
+            while not self._left() and time.monotonic() < deadline:
+                time.sleep(0.02)
+            time.sleep(0.05)
+        return self._left()
+
+    def _left(self) -> str:
+        return self._stacks.read_text(errors="replace") if self._stacks.is_file() else ""
+
+    def evidence(self, limit: float | None = None) -> dict[str, Any]:
+        """Why it is gone, or (given the `limit` in seconds that it exceeded) has to go. Ends it."""
+        if limit is not None:
+            stacks = self.stacks()
+            found: dict[str, Any] = {"timeout": limit, "message": f"no result after {limit:g} s"}
+        else:
+            code = self._wait()
+            stacks = self._left()
+            found = _death(code, self._exits)
+        self.kill()
+        if "harness" in self._exits:
+            harness: dict[str, Any] = self._exits["harness"]
+            return harness
+        stack = own_stack(stacks)
+        stage = self._exits.get("stage") or of_dump(stack)
+        found = {"kind": "process", **found, "stage": stage}
+        if stack:
+            found["traceback"] = "\n".join(stack.splitlines()[:_STACK_LINES])
+        if tail := self._said.decode(errors="replace").strip()[-_TAIL:]:
+            found["output"] = tail
+        return found
+
+    def _wait(self) -> int:
+        """The exit status of a process that has closed its channel; one that does not end is ended."""
+        deadline = time.monotonic() + _END_SECONDS
+        while self._process.poll() is None and time.monotonic() < deadline:
+            self._drain()
+            time.sleep(0.01)
+        if self._process.poll() is None:
+            self.kill()
+        return self._process.wait()
+
+    def kill(self) -> None:
+        """End it and its children, and take away its files. May be called again."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        if self._output >= 0:
+            self._drain()
+            os.close(self._output)
+            self._output = -1
+            self._channel.close()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+def _death(code: int, exits: Message) -> dict[str, Any]:
+    if exits:
+        return {"exit": code, "message": f"the worker process was left by {exits['message']}"}
+    if code >= 0:
+        return {"exit": code, "message": f"the worker process ended by itself, with exit status {code}"}
+    try:
+        name = signal.Signals(-code).name
+        meaning = signal.strsignal(-code)
+    except ValueError:
+        name, meaning = f"signal {-code}", None
+    return {
+        "signal": name,
+        "message": f"the worker process died of {name}{f' ({meaning})' if meaning else ''}",
+    }
+
+
+def own_stack(stacks: str) -> str:
+    """Of the stacks of all threads that `faulthandler` writes, the one of the thread that runs checks."""
+    parts = re.split(r"^(?=(?:Current thread|Thread) 0x)", stacks, flags=re.MULTILINE)
+    running = [part for part in parts if "execution/worker.py" in part.replace("\\", "/")]
+    dying = [part for part in parts if part.startswith("Current thread") and 'File "' in part]
+    return ([*dying, *running] or [""])[0]

@@ -1,0 +1,180 @@
+"""`Supervisor`: runs checks in a worker process, and survives whatever becomes of that."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from triton_porting_kit.conformance.check import Check
+from triton_porting_kit.conformance.execution.plan import batches
+from triton_porting_kit.conformance.execution.process import LimitExceeded, WorkerDied, WorkerProcess
+from triton_porting_kit.conformance.execution.settings import Settings
+from triton_porting_kit.conformance.profile import Profile, load
+from triton_porting_kit.conformance.record import Record
+from triton_porting_kit.conformance.stages import IMPORTED
+from triton_porting_kit.conformance.status import Evidence
+from triton_porting_kit.errors import PortingKitError
+
+START_SECONDS = 120.0
+"""For a worker to import everything and open the device."""
+END_SECONDS = 60.0
+"""For a worker to look after the device when a check is over."""
+_PAUSES = (0.0, 1.0, 5.0)
+"""Seconds before each try to start a worker where one ran before."""
+
+
+_NO_RECORD = {
+    "kind": "harness",
+    "stage": "harness",
+    "type": "NoRecord",
+    "message": "the worker ended the check without a record of it",
+}
+
+
+class CannotStart(PortingKitError):
+    """No worker could be started. `evidence` says why."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+        super().__init__(str(evidence["message"]))
+
+
+class Supervisor:
+    """Owns one worker at a time. Use it as a context manager, so that none is left behind."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.description: Mapping[str, Any] = {}
+        """What the worker said about its session."""
+        self.profile = Profile()
+        self._worker: WorkerProcess | None = None
+        self._ran = False
+        self._failure: Evidence | None = None
+        """Why no worker can be started any more."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the worker, if there is one."""
+        if self._worker is not None:
+            self._worker.kill()
+            self._worker = None
+
+    # --- starting ------------------------------------------------------------------------------------
+
+    def start(self) -> Mapping[str, Any]:
+        """Start a worker if there is none; what it says about its session. Raises `CannotStart`."""
+        if self._failure is not None:
+            raise CannotStart(self._failure)
+        if self._worker is None:
+            for pause in _PAUSES if self._ran else _PAUSES[:1]:
+                time.sleep(pause)
+                self._failure = self._try_to_start()
+                if self._failure is None:
+                    break
+            else:
+                raise CannotStart(self._failure or {})
+        return self.description
+
+    def _try_to_start(self) -> Evidence | None:
+        worker = WorkerProcess(self.settings, reset=self._ran)
+        try:
+            message = worker.receive(START_SECONDS)
+        except WorkerDied:
+            return worker.evidence() | {"stage": IMPORTED}
+        except LimitExceeded:
+            return worker.evidence(START_SECONDS) | {"stage": IMPORTED}
+        except BaseException:
+            worker.kill()
+            raise
+        if "failed" in message:
+            worker.kill()
+            failed: Evidence = message["failed"]
+            return failed
+        self._worker, self._ran = worker, True
+        self.description = message["ready"]
+        found = self.description["profile"]["source"]
+        self.profile = load(Path(found)) if found else Profile()
+        self.settings = self.settings.with_profile(found)
+        return None
+
+    # --- running -------------------------------------------------------------------------------------
+
+    def run(self, checks: Sequence[Check]) -> Iterator[Record]:
+        """The records of all the checks, as they end. Those of a batch that follow each other share a kernel."""
+        for batch in batches(checks):
+            yield from self._run_batch(batch)
+
+    def _run_batch(self, batch: list[Check]) -> Iterator[Record]:
+        waiting = batch
+        together = len(batch) > 1
+        while waiting:
+            part = waiting if together else waiting[:1]
+            begin = time.monotonic()
+            try:
+                self.start()
+            except CannotStart as error:
+                yield from (self._record(check, error.evidence, 0.0) for check in waiting)
+                return
+            try:
+                for record in self._run_part(part):
+                    yield record
+                    waiting = [check for check in waiting if check.name != record.name]
+                    begin = time.monotonic()
+            except _Gone as gone:
+                self.close()
+                if len(part) == 1 and part[0] in waiting:
+                    yield self._record(part[0], gone.evidence, time.monotonic() - begin)
+                    waiting = waiting[1:]
+            else:
+                if len(part) == 1 and part[0] in waiting:
+                    yield self._record(part[0], _NO_RECORD, time.monotonic() - begin)
+                    waiting = waiting[1:]
+            together = False  # what is left of a batch lost its worker to one of them: each is tried alone
+
+    def _run_part(self, part: Sequence[Check]) -> Iterator[Record]:
+        """The records that the worker sends. Raises `_Gone`; then it has been ended."""
+        worker = self._worker
+        assert worker is not None
+        worker.send({"run": [check.name for check in part]})
+        limits = {check.name: check.seconds for check in part}
+        limit = max(limits.values()) * (2 if len(part) > 1 else 1)
+        while True:
+            try:
+                message = worker.receive(limit)
+            except WorkerDied:
+                raise _Gone(worker.evidence()) from None
+            except LimitExceeded:
+                raise _Gone(worker.evidence(limit)) from None
+            if "done" in message:
+                if not message["done"]["healthy"]:
+                    self.close()
+                return
+            record = Record.from_json(message["record"])
+            limits.pop(record.name)
+            limit = max(limits.values(), default=END_SECONDS)
+            yield record
+
+    def _record(self, check: Check, evidence: Evidence, seconds: float) -> Record:
+        seed = _seed_of(self.settings.seed, check)
+        return Record.of(check, [evidence], seconds, seed, self.profile.listing(check))
+
+
+class _Gone(Exception):
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+
+
+def _seed_of(seed: int, check: Check) -> int:
+    from triton_porting_kit.conformance.context import Session
+
+    return Session("", None, seed).seed_of(check)  # type: ignore[arg-type]

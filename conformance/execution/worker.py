@@ -1,0 +1,187 @@
+"""The process that runs checks: ``python -m triton_porting_kit.conformance.execution.worker SOCKET STACKS``.
+
+`SOCKET` is the descriptor of its end of a `Channel`, `STACKS` a file for the stacks that `faulthandler` writes when it
+dies, and when it gets SIGUSR1. Standard output belongs to the backend: nothing is said on it.
+
+It is sent ``{"settings": …, "reset": bool, "scratch": folder}`` and answers ``{"ready": description}`` or
+``{"failed": evidence}``. Then, for each ``{"run": [names]}``, it sends ``{"record": …}`` as checks end, and at last
+``{"done": {"healthy": bool, "unfinished": [names]}}``: those that lost their device to another check of their batch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import os
+import platform
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+from triton_porting_kit.conformance.execution.channel import Channel, ChannelClosed
+
+if TYPE_CHECKING:
+    from triton_porting_kit.conformance.check import Check
+    from triton_porting_kit.conformance.context import Session
+    from triton_porting_kit.conformance.profile import Profile
+    from triton_porting_kit.conformance.record import Record
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    """Serve a supervisor until it closes the channel."""
+    descriptor, stacks = int(sys.argv[1]), open(sys.argv[2], "w")  # noqa: SIM115 (open for as long as this lives)
+    _die_with_the_parent()
+    _leave_stacks(stacks)
+    channel = Channel(socket.socket(fileno=descriptor))
+    try:
+        _Worker(channel).serve()
+    except ChannelClosed:
+        pass
+    except (SystemExit, KeyboardInterrupt) as error:
+        from triton_porting_kit.conformance.stages import of_exception
+
+        code = error.code if isinstance(error, SystemExit) else 130
+        channel.send({"exits": {"stage": of_exception(error), "message": f"{type(error).__name__}: {code}"}})
+        _end(code if isinstance(code, int) else int(code is not None))
+    except Exception as error:
+        from triton_porting_kit.conformance.trial import error_evidence
+
+        channel.send({"exits": {"harness": error_evidence(error) | {"kind": "harness", "stage": "harness"}}})
+        _end(1)
+    _end(0)
+
+
+def _end(code: int) -> None:
+    """Leave without the clean-up of a backend that may be broken."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _die_with_the_parent() -> None:
+    """Where the supervisor is killed, nothing else would end a hanging check."""
+    parent = os.getppid()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _leave_stacks(file: IO[str]) -> None:
+    faulthandler.enable(file, all_threads=True)
+    faulthandler.register(signal.SIGUSR1, file, all_threads=True)
+    if platform.libc_ver()[0] == "glibc":
+        # A library that calls exit() leaves a stack, too: the C library raises the signal before it is gone.
+        libc = ctypes.CDLL(None)
+        libc.__cxa_atexit(ctypes.cast(libc["raise"], ctypes.c_void_p), ctypes.c_void_p(signal.SIGUSR1), None)
+
+
+class _Worker:
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._checks: dict[str, Check] = {}
+        self._session: Session
+        self._profile: Profile
+
+    def serve(self) -> None:
+        order = self._channel.receive()
+        try:
+            self._channel.send({"ready": self._open(order)})
+        except ChannelClosed:
+            raise
+        except Exception as error:
+            from triton_porting_kit.conformance.stages import IMPORTED
+            from triton_porting_kit.conformance.trial import error_evidence
+
+            self._channel.send({"failed": error_evidence(error) | {"kind": "error", "stage": IMPORTED}})
+            return
+        while True:
+            self._run(self._channel.receive()["run"])
+
+    # --- opening -------------------------------------------------------------------------------------
+
+    def _open(self, order: dict[str, Any]) -> dict[str, Any]:
+        from pathlib import Path
+
+        from triton_porting_kit.conformance import profile
+        from triton_porting_kit.conformance.execution.description import describe
+        from triton_porting_kit.conformance.execution.settings import Settings
+        from triton_porting_kit.conformance.sessions import open_session
+
+        self._settings = settings = Settings.from_json(order["settings"])
+        found = Path(settings.profile) if settings.profile else profile.find(settings.backend)
+        self._profile = profile.load(found) if found else profile.Profile()
+        self._session = open_session(
+            settings.backend,
+            self._profile,
+            seed=settings.seed,
+            target=settings.target,
+            scratch=order["scratch"],
+        )
+        if order["reset"]:
+            self._session.memory.reset()
+        return describe(self._session, self._profile)
+
+    # --- running -------------------------------------------------------------------------------------
+
+    def _run(self, names: Sequence[str]) -> None:
+        from triton_porting_kit.conformance.batches import try_checks
+
+        checks = [self._check(name) for name in names]
+        listed = ((check.name, self._profile.listing(check)) for check in checks)
+        listings = {name: listing for name, listing in listed if listing}
+        finished: set[str] = set()
+        healthy, lost = True, False
+        for record in try_checks(checks, self._session, listings):
+            if any(item["kind"] == "error" for item in record.evidence):
+                lost, healthy = self._tend(record)
+                if lost and len(checks) > 1:
+                    break  # the device was lost to the kernel of a batch: nothing is known about this check
+            self._channel.send({"record": record.to_json()})
+            finished.add(record.name)
+            if not healthy:
+                break
+        unfinished = [name for name in names if name not in finished]
+        self._channel.send({"done": {"healthy": healthy, "unfinished": unfinished}})
+
+    def _check(self, name: str) -> Check:
+        if name not in self._checks:
+            from triton_porting_kit.conformance.execution.plan import load_checks
+
+            level = name.partition("/")[0]
+            self._checks |= {check.name: check for check in load_checks(self._settings, [level])}
+        return self._checks[name]
+
+    def _tend(self, record: Record) -> tuple[bool, bool]:
+        """After an error: whether the device was lost, and whether it is well now."""
+        lost = any(item.get("type") == "DeviceLost" for item in record.evidence) or not self._answers()
+        if lost:
+            try:
+                self._session.memory.reset()
+            except Exception:
+                return lost, False
+        return lost, not lost or self._answers()
+
+    def _answers(self) -> bool:
+        """Whether the device still takes bytes and gives them back, whatever they are."""
+        import numpy as np
+
+        memory = self._session.memory
+        try:
+            block = memory.allocate(64)
+            block.write(np.zeros(64, np.uint8))
+            memory.synchronize()
+            block.read()
+        except Exception:
+            return False
+        return True
+
+
+if __name__ == "__main__":
+    threading.current_thread().name = "checks"
+    main()

@@ -1,0 +1,50 @@
+"""Timing of one call: enough samples for a median, none of them too short for the clock."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+SAMPLE_SECONDS = 1e-3
+"""A sample lasts at least this long: short calls are repeated within it."""
+MOST_SAMPLES = 15
+
+
+class Time(NamedTuple):
+    """Of one call, in seconds."""
+
+    seconds: float
+    """The median of the samples."""
+    spread: float
+    """Between the quartiles; 0 for a single sample."""
+
+
+def time_of(call: Callable[[], Any], wait: Callable[[], Any] = lambda: None, budget: float = 0.5) -> Time:
+    """Time a call that has been made before. `wait` is called after each sample; what it waits for counts.
+
+    Takes `budget` seconds, or one sample if that is longer.
+    """
+    end = time.perf_counter() + budget
+    once = _sample(call, wait, 1)
+    repeats = max(1, min(10_000, int(SAMPLE_SECONDS / max(once, 1e-9))))
+    samples = [] if repeats > 1 else [once]
+    while not samples or (len(samples) < MOST_SAMPLES and time.perf_counter() < end):
+        samples.append(_sample(call, wait, repeats))
+    return Time(statistics.median(samples), _spread(samples))
+
+
+def _sample(call: Callable[[], Any], wait: Callable[[], Any], repeats: int) -> float:
+    start = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    wait()
+    return (time.perf_counter() - start) / repeats
+
+
+def _spread(samples: list[float]) -> float:
+    if len(samples) < 2:
+        return 0.0
+    low, _, high = statistics.quantiles(samples, n=4, method="inclusive")
+    return high - low

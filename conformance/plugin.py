@@ -1,0 +1,255 @@
+"""The suite as a plugin of pytest: ``pytest --pyargs triton_porting_kit.conformance --backend NAME``.
+
+Each check is an item. Each process of pytest has a worker process of its own, which runs the checks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Generator, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from triton_porting_kit.conformance.check import Check
+from triton_porting_kit.conformance.execution.plan import load_checks, make_plan
+from triton_porting_kit.conformance.execution.run import Choice
+from triton_porting_kit.conformance.execution.settings import Settings
+from triton_porting_kit.conformance.execution.shards import Shard
+from triton_porting_kit.conformance.execution.supervisor import CannotStart, Supervisor
+from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.conformance.record import Record
+from triton_porting_kit.conformance.stages import IMPORTED
+from triton_porting_kit.conformance.status import BAD, Status
+from triton_porting_kit.errors import PortingKitError
+
+RECORD = "conformance_record"
+"""The attribute of pytest's reports that has a check's record, as JSON."""
+PACKAGE = Path(__file__).parent
+
+
+# --- options -----------------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options have the names that they have in `tpk conform`."""
+    group = parser.getgroup("conformance", "the Triton Porting Kit's conformance suite")
+    group.addoption("--backend", metavar="NAME", help="the backend to judge, as it is registered with Triton")
+    group.addoption(
+        "--level", action="append", default=[], metavar="LEVEL", help=f"one of {', '.join(LEVELS)}"
+    )
+    group.addoption("--select", action="append", default=[], metavar="EXPR", help="checks, by their names")
+    group.addoption("--shard", metavar="K/N", help="part K of N, of about the same length")
+    group.addoption(
+        "--profile", metavar="FILE", default="", help="what the vendor declares: conformance.toml"
+    )
+    group.addoption(
+        "--target", metavar="BACKEND:ARCH:WARP", default="", help="compile for it, and run nothing"
+    )
+    group.addoption("--seed", type=int, default=0, help="of all random data")
+    group.addoption("--stress", type=int, default=0, metavar="N", help="random programs of the level stress")
+    group.addoption("--fail-unexpected-pass", action="store_true", help="as --strict of `tpk conform`")
+    group.addoption("--conformance-run", metavar="FILE", help=argparse.SUPPRESS)  # from `tpk conform`
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the levels, which are markers of checks."""
+    for level in LEVELS.values():
+        config.addinivalue_line("markers", f"{level.name}: {level.meaning}")
+    config.addinivalue_line("markers", "xdist_group: checks that share a kernel, for pytest-xdist")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Checks of a batch share a kernel: pytest-xdist has to give them to one process."""
+    if getattr(config.option, "numprocesses", None) and config.option.dist in ("no", "load"):
+        config.option.dist = "loadgroup"
+
+
+# --- collection --------------------------------------------------------------------------------------
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """The suite's package is the suite."""
+    if path.resolve() == PACKAGE.resolve():
+        return Suite.from_parent(parent, path=path, nodeid="conformance")
+    return None
+
+
+class Suite(pytest.Directory):
+    """All checks of a run."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        try:
+            checks = _runner(self.config).plan()
+        except PortingKitError as error:
+            raise self.CollectError(str(error)) from error
+        return [CheckItem.from_parent(self, name=check.name, check=check) for check in checks]
+
+
+class CheckItem(pytest.Item):
+    """One check."""
+
+    def __init__(self, *, check: Check, **fields: Any) -> None:
+        super().__init__(**fields)
+        self.check = check
+        self.record: Record | None = None
+        self.add_marker(check.level)
+        if check.batch:
+            self.add_marker(pytest.mark.xdist_group(check.batch))
+
+    def runtest(self) -> None:
+        runner = _runner(self.config)
+        self.record = record = runner.record_of(self.check)
+        if record.status in (Status.EXPECTED_FAILURE, Status.WAIVED):
+            pytest.xfail(_explained(record))
+        if record.status is Status.UNSUPPORTED:
+            pytest.skip(_explained(record))
+        if record.status in BAD or (record.status is Status.UNEXPECTED_PASS and runner.strict):
+            if record.stage == IMPORTED:
+                self.session.shouldfail = "no worker can be started"
+            raise CheckFailed(record)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        if isinstance(excinfo.value, CheckFailed):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        return self.path, None, self.name
+
+
+class CheckFailed(Exception):
+    """A check ended in something bad."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(described(record))
+
+
+def described(record: Record) -> str:
+    """A check that did not pass, for people."""
+    lines = [f"{record.requirement}", f"{record.status}: {record.stage}: {record.message}"]
+    for item in record.evidence:
+        lines += [str(item[key]) for key in ("traceback", "output") if item.get(key)]
+    return "\n".join(lines)
+
+
+def _explained(record: Record) -> str:
+    reason = record.listing.reason if record.listing else ""
+    return f"{record.status}: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Give the record to whoever reads the report, in whichever process."""
+    report = yield
+    if isinstance(item, CheckItem) and item.record is not None and call.when == "call":
+        setattr(report, RECORD, json.dumps(item.record.to_json()))
+        if item.record.status is Status.UNEXPECTED_PASS and report.passed:
+            report.wasxfail = _explained(item.record)
+    return report
+
+
+def record_in(report: pytest.TestReport) -> Record | None:
+    """The record of the check that a report of pytest is about."""
+    found = getattr(report, RECORD, None)
+    return Record.from_json(json.loads(found)) if found is not None and report.when == "call" else None
+
+
+# --- running -----------------------------------------------------------------------------------------
+
+
+class Runner:
+    """The supervisor of a process of pytest, and what it has found."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        option = config.option
+        if option.conformance_run:
+            given = json.loads(Path(option.conformance_run).read_text())
+            self._settings = Settings.from_json(given["settings"])
+            self._names: list[str] | None = given["checks"]
+            self.strict = bool(given["strict"])
+        else:
+            if not option.backend:
+                raise pytest.UsageError("the conformance suite judges a backend: name it with --backend")
+            self._settings = Settings(
+                option.backend, option.profile, option.seed, option.target, option.stress
+            )
+            self._names, self.strict = None, option.fail_unexpected_pass
+        shard = Shard.parse(option.shard) if option.shard else None
+        self._choice = Choice(tuple(option.level), tuple(option.select), shard)
+        self._supervisor = Supervisor(self._settings)
+        self._batches: dict[str, list[Check]] = {}
+        self._found: dict[str, Record] = {}
+        self._expected: set[str] = set()
+        self._stream: Iterator[Record] = iter(())
+
+    def plan(self) -> list[Check]:
+        """The checks of the run."""
+        if self._names is not None:
+            levels = [level for level in LEVELS if any(name.startswith(f"{level}/") for name in self._names)]
+            by_name = {check.name: check for check in load_checks(self._settings, levels)}
+            return [by_name[name] for name in self._names]
+        try:
+            description = self._supervisor.start()
+        except CannotStart:
+            description = None
+        chosen = self._choice
+        plan = make_plan(self._settings, chosen.levels, chosen.selections, chosen.shard, description)
+        if description is not None:
+            self._supervisor.profile.verify_patterns(load_checks(self._settings, list(LEVELS)))
+        return list(plan.checks)
+
+    def choose(self, checks: Iterable[Check]) -> None:
+        """The checks that are left once pytest has deselected others."""
+        self._batches = {}
+        for check in checks:
+            if check.batch:
+                self._batches.setdefault(check.batch, []).append(check)
+
+    def record_of(self, check: Check) -> Record:
+        """What a check ended in. The first of a batch starts them all."""
+        while check.name not in self._found:
+            if check.name not in self._expected:
+                for late in self._stream:  # to its end: the worker has more to say than records
+                    self._found[late.name] = late
+                batch = self._batches.get(check.batch, [check]) if check.batch else [check]
+                self._expected = {c.name for c in batch}
+                self._stream = self._supervisor.run(batch)
+            record = next(self._stream)
+            self._expected.discard(record.name)
+            self._found[record.name] = record
+        return self._found.pop(check.name)
+
+    def close(self) -> None:
+        """End the worker."""
+        self._supervisor.close()
+
+
+_RUNNER = pytest.StashKey[Runner]()
+
+
+def _runner(config: pytest.Config) -> Runner:
+    if _RUNNER not in config.stash:
+        try:
+            config.stash[_RUNNER] = Runner(config)
+        except PortingKitError as error:
+            raise pytest.UsageError(str(error)) from error
+    return config.stash[_RUNNER]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Tell the runner what is left of each batch."""
+    checks = [item.check for item in session.items if isinstance(item, CheckItem)]
+    if checks:
+        _runner(session.config).choose(checks)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """No process is left behind."""
+    if _RUNNER in config.stash:
+        config.stash[_RUNNER].close()

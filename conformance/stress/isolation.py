@@ -1,0 +1,136 @@
+"""`Isolated`: runs programs in a process that may crash or hang."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from types import TracebackType
+from typing import Any
+
+from triton_porting_kit.conformance.stages import of_dump
+from triton_porting_kit.conformance.stress import outcome
+from triton_porting_kit.conformance.stress.launching import Launch
+from triton_porting_kit.conformance.stress.outcome import Outcome
+from triton_porting_kit.errors import PortingKitError
+
+RUNS_OF_A_PROCESS = 500
+"""A worker is replaced after so many programs: every kernel stays loaded in it."""
+STARTING = 300.0
+"""Seconds that a worker may take to open the backend."""
+
+
+class WorkerFailed(PortingKitError):
+    """The process that runs programs cannot open the backend."""
+
+
+class Isolated:
+    """A worker process for one backend, replaced when it dies. Use it as a context manager."""
+
+    def __init__(self, backend: str, profile: str = "", seconds: float = 60.0) -> None:
+        """`profile`: a ``conformance.toml``; `seconds`: time limit of one program."""
+        self._command = [sys.executable, "-m", "triton_porting_kit.conformance.stress.worker", backend]
+        self._command += [profile] if profile else []
+        self._seconds = seconds
+        self._process: subprocess.Popen[bytes] | None = None
+        self._answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._errors: Any = None
+        self._runs = 0
+        self.memory = ""
+        """How the backend's memory is reached: ``kit`` or ``torch:DEVICE``; known after `start`."""
+
+    def __enter__(self) -> Isolated:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start the process, and wait until it has the backend. Raises `WorkerFailed`."""
+        self._errors = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
+        )
+        self._answers, self._runs = queue.SimpleQueue(), 0
+        threading.Thread(target=_forward, args=(self._process.stdout, self._answers), daemon=True).start()
+        line = self._answer(STARTING)
+        if not line:
+            text = self._said()
+            self.stop()
+            last = text.strip().splitlines()[-1:] or ["it said nothing"]
+            raise WorkerFailed(f"programs cannot be run: {last[0]}")
+        self.memory = json.loads(line)["memory"]
+
+    def stop(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    _close(pipe)
+            self._errors.close()
+
+    def run(self, launch: Launch) -> Outcome:
+        """What becomes of a program."""
+        if self._process is None or self._runs >= RUNS_OF_A_PROCESS:
+            self.stop()
+            self.start()
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._runs += 1
+        try:
+            pickle.dump(launch, self._process.stdin)
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            return self._died()
+        line = self._answer(self._seconds)
+        if line is None:
+            self.stop()
+            return Outcome(outcome.TIMEOUT, f"no end after {self._seconds:g} s")
+        return Outcome(**json.loads(line)) if line else self._died()
+
+    def _answer(self, seconds: float) -> bytes | None:
+        """A line; empty: the process died; None: it takes too long."""
+        try:
+            return self._answers.get(timeout=seconds)
+        except queue.Empty:
+            return None
+
+    def _died(self) -> Outcome:
+        assert self._process is not None
+        status = self._process.wait()
+        stage = of_dump(self._said())
+        self.stop()
+        how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+        return Outcome(outcome.CRASH, f"the process died of {how}", stage)
+
+    def _said(self) -> str:
+        self._errors.seek(0)
+        return str(self._errors.read().decode(errors="replace"))
+
+
+def _forward(pipe: Any, answers: queue.SimpleQueue[bytes]) -> None:
+    """Lines of a pipe, and an empty one when it ends."""
+    try:
+        for line in pipe:
+            answers.put(line)
+    except ValueError:
+        pass  # closed under our hands
+    answers.put(b"")
+
+
+def _close(pipe: Any) -> None:
+    try:
+        pipe.close()
+    except BrokenPipeError:
+        pass  # what was on its way is lost with the process

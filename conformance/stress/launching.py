@@ -1,0 +1,109 @@
+"""Running a program on a device, and judging what it left in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+from triton_porting_kit.conformance.arrays import GuardedArray
+from triton_porting_kit.conformance.comparison import Comparison
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
+from triton_porting_kit.conformance.language.work import Result
+from triton_porting_kit.conformance.memory import MemoryAccess
+from triton_porting_kit.conformance.stress.draws import content
+from triton_porting_kit.conformance.stress.operations.base import Parameter
+from triton_porting_kit.conformance.stress.oracle import Output, expected
+from triton_porting_kit.conformance.stress.program import Program
+from triton_porting_kit.conformance.stress.source import output_names, parameters, source_of
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel, what it is given, and what must be in memory afterwards: plain data that travels between processes."""
+
+    source: str
+    grid: tuple[int, ...]
+    warps: int
+    parameters: tuple[Parameter, ...]
+    names: tuple[str, ...]
+    """Of the outputs."""
+    outputs: tuple[Output, ...]
+    seed: int = 0
+
+    @classmethod
+    def of(cls, program: Program, write: Callable[[Program], str] = source_of) -> Launch:
+        """`write` makes the kernel's text. Raises `Malformed` or `IllConditioned`."""
+        outputs = expected(program)
+        return cls(
+            write(program), program.grid, program.warps, tuple(parameters(program)),
+            tuple(output_names(program)), tuple(outputs[n] for n in sorted(outputs)), program.seed,
+        )  # fmt: skip
+
+
+def values_of(parameter: Parameter) -> Array:
+    """The content of an array that is a parameter."""
+    return content(KINDS[parameter.kind], parameter.size, parameter.flavour, parameter.seed)
+
+
+def result_of(output: Output) -> Result:
+    """What an output is compared with."""
+    inexact = bool(output.errors.any())
+    if inexact:
+        return Result(output.kind, output.values, initial=output.initial, allowed=output.errors)
+    values = output.values.astype(output.kind.host)
+    return Result(output.kind, values, initial=output.initial, any_zero=True)
+
+
+def arguments(
+    launch: Launch, array: Callable[[Array, Kind], GuardedArray]
+) -> tuple[list[Any], list[GuardedArray]]:
+    """The arguments of the kernel, and those of them that are outputs. `array` makes one with a content."""
+    given: list[Any] = []
+    for parameter in launch.parameters:
+        if parameter.value is not None:
+            given.append(parameter.value)
+        else:
+            given.append(array(values_of(parameter), KINDS[parameter.kind]))
+    outputs = [array(output.initial, output.kind) for output in launch.outputs]
+    return [*given, *outputs], outputs
+
+
+def start(launch: Launch, array: Callable[[Array, Kind], GuardedArray]) -> list[GuardedArray]:
+    """Compile and launch; the outputs."""
+    from triton_porting_kit.conformance.language.source import make_kernel
+
+    given, outputs = arguments(launch, array)
+    make_kernel(launch.source)[launch.grid](*given, num_warps=launch.warps)
+    return outputs
+
+
+def judge(launch: Launch, outputs: list[GuardedArray]) -> list[tuple[str, Comparison]]:
+    """How every output compares. Raises `OutOfBounds`."""
+    return [
+        (f"{name} ({output.kind})", result_of(output).compare(array.read()))
+        for name, output, array in zip(launch.names, launch.outputs, outputs, strict=True)
+    ]
+
+
+def mistake(launch: Launch, memory: MemoryAccess) -> str:
+    """Run; what is wrong about the first output that is wrong, or nothing. Raises what the backend does."""
+    arrays: list[GuardedArray] = []
+
+    def make(values: Array, kind: Kind) -> GuardedArray:
+        arrays.append(GuardedArray.of(memory, kind, values))
+        return arrays[-1]
+
+    outputs = start(launch, make)
+    memory.synchronize()
+    for what, comparison in judge(launch, outputs):
+        if comparison.differ:
+            return f"{what}: {comparison.message}"
+    for array in arrays:
+        array.check_guards()
+        if not any(array is output for output in outputs) and not array.is_unchanged():
+            return "an input was written to"
+    return ""
+
+

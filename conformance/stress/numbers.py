@@ -1,0 +1,204 @@
+"""Values of the oracle: integers exactly, floating-point numbers with a bound of how far off a device may be.
+
+A floating-point value is a float64 that its type has, and an absolute error; no error means that every device gets
+exactly this number, in whatever order and with whatever fusion it computes. So it is where every intermediate result
+is a number of the type. Else half a unit in the last place is added for each rounding, and errors are propagated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from triton_porting_kit.conformance.rounding import from_float64
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
+from triton_porting_kit.conformance.stress.program import IllConditioned, Type
+
+
+@dataclass(frozen=True)
+class Datum:
+    """The value of a variable in one program of the grid."""
+
+    kind: Kind
+    value: Array
+    """Of floating-point types float64, else of the host type."""
+    error: Array | None = None
+    """Of floating-point types: how far off a device may be; None: not at all."""
+
+    @property
+    def type(self) -> Type:
+        return Type(self.kind.name, tuple(self.value.shape))
+
+    @property
+    def errors(self) -> Array:
+        return np.zeros(self.value.shape) if self.error is None else self.error
+
+    def exact(self) -> Array:
+        """The value, for operations that jump. Raises `IllConditioned` where it is not known exactly."""
+        if self.error is not None:
+            raise IllConditioned("a jump at a number that is not known exactly")
+        return self.value
+
+
+def whole(kind: Kind, value: Array | int | bool) -> Datum:
+    """Integers or truth values; what is too large wraps around."""
+    return Datum(kind, np.asarray(value).astype(kind.host))
+
+
+def unit(kind: Kind, magnitude: Array) -> Array:
+    """The distance of neighbours in a type at a magnitude."""
+    _, power = np.frexp(magnitude)
+    return np.asarray(np.ldexp(1.0, np.maximum(power - 1, kind.lowest_exponent) - kind.precision + 1))
+
+
+def grain(values: Array) -> Array:
+    """The largest power of two that each value is a multiple of; infinity for zero."""
+    fraction, power = np.frexp(np.abs(values))
+    digits = np.asarray(fraction * 2.0**53).astype(np.int64)
+    lowest = (digits & -digits).astype(np.float64)
+    return np.where(values == 0, np.inf, np.ldexp(lowest, power - 53))
+
+
+def is_exact(kind: Kind, bound: Array, grains: Array) -> Array:
+    """Whether numbers up to `bound` that are multiples of `grains` all are numbers of a type."""
+    smallest = 2.0 ** (kind.lowest_exponent - kind.precision + 1)
+    with np.errstate(over="ignore"):
+        return np.asarray((bound <= grains * 2.0**kind.precision) & ((grains >= smallest) | (bound == 0)))
+
+
+def settle(
+    kind: Kind, value: Array, error: Array | None, exact: Array | bool, ulp: float | Array = 0.5
+) -> Datum:
+    """A result from float64 `value` with the propagated `error`: rounded, and the rounding accounted for.
+
+    `exact`: where there is no rounding; `ulp`: of an operation that is not rounded correctly. Raises `IllConditioned`
+    for a result that is out of range, or of which too little is known.
+    """
+    value = np.asarray(value, np.float64)
+    if not np.isfinite(value).all():
+        raise IllConditioned("a result that is not finite")
+    near = from_float64(value, kind).astype(np.float64)
+    spread = np.zeros(value.shape) if error is None else np.asarray(error)
+    exact = np.broadcast_to(exact, value.shape) & (near == value) & (spread == 0)
+    tiny = 2.0**kind.lowest_exponent
+    rounding = np.maximum(ulp, 0.5) * unit(kind, np.abs(value) + spread) + np.abs(near - value)
+    spread = np.where(exact, 0.0, (spread + rounding) * (1 + 2.0**-20))
+    # A device may take what is below the normal numbers for zero.
+    spread = np.where((near != 0) & (np.abs(near) - spread < tiny), spread + tiny, spread)
+    if ((np.abs(near) + spread) > kind.largest / 4).any():
+        raise IllConditioned(f"a result that is near the end of the range of {kind}")
+    if (spread > np.maximum(1.0, np.abs(near)) * (2.0**-3 if kind.bits == 16 else 2.0**-8)).any():
+        raise IllConditioned("a result of which too little is known")
+    return Datum(kind, near, spread if spread.any() else None)
+
+
+def add(a: Datum, b: Datum, sign: float = 1.0) -> Datum:
+    """a + b, or a - b with a sign of -1."""
+    grains = np.minimum(grain(a.value), grain(b.value))
+    exact = is_exact(a.kind, np.abs(a.value) + np.abs(b.value), grains)
+    return settle(a.kind, a.value + sign * b.value, _sum(a, b), exact)
+
+
+def _sum(a: Datum, b: Datum) -> Array | None:
+    return None if a.error is None and b.error is None else a.errors + b.errors
+
+
+def multiply(a: Datum, b: Datum) -> Datum:
+    grains = grain(a.value) * grain(b.value)
+    exact = is_exact(a.kind, np.abs(a.value * b.value), np.where(np.isnan(grains), np.inf, grains))
+    return settle(a.kind, a.value * b.value, _product(a, b), exact)
+
+
+def _product(a: Datum, b: Datum) -> Array | None:
+    if a.error is None and b.error is None:
+        return None
+    return np.asarray(np.abs(a.value) * b.errors + np.abs(b.value) * a.errors + a.errors * b.errors)
+
+
+def divide(a: Datum, b: Datum, ulp: float) -> Datum:
+    """a / b, whose quotient is taken for exact only if its digits are few."""
+    least = np.abs(b.value) - b.errors
+    if (least < 2.0**-6).any():
+        raise IllConditioned("a divisor near zero")
+    quotient = a.value / b.value
+    exact = is_exact(a.kind, np.abs(quotient), grain(quotient)) & (quotient * b.value == a.value)
+    exact = exact & (grain(quotient) >= np.abs(quotient) * 2.0 ** -(a.kind.precision // 2))
+    # Devices differ in how they divide: a quotient with few digits is right everywhere if it is computed in full.
+    error = (np.abs(a.value) * b.errors + np.abs(b.value) * a.errors) / (np.abs(b.value) * least)
+    return settle(a.kind, quotient, error, exact & (ulp <= 0.5), ulp)
+
+
+def sum_along(x: Datum, axis: int, running: bool = False) -> Datum:
+    """A sum along an axis in any order; `running`: all partial sums."""
+    count = x.value.shape[axis]
+    total = np.abs(x.value).sum(axis, keepdims=True)
+    grains = grain(x.value).min(axis, keepdims=True)
+    spread = x.errors.sum(axis, keepdims=True)
+    rounding = count * 2.0**-x.kind.precision * (total + spread)
+    exact = is_exact(x.kind, total, grains)
+    error = np.where(exact & (spread == 0), 0.0, spread + rounding)
+    if running:
+        value = np.cumsum(x.value, axis)
+        return settle(x.kind, value, np.broadcast_to(error, value.shape), exact)
+    squeezed = x.value.sum(axis)
+    return settle(x.kind, squeezed, error.reshape(squeezed.shape), exact.reshape(squeezed.shape))
+
+
+def product_of(a: Datum, b: Datum, c: Datum | None, kind: Kind) -> Datum:
+    """A matrix product, accumulated in `kind`, of operands of any type."""
+    x, y = a.value.astype(np.float64), b.value.astype(np.float64)
+    if not kind.is_float:
+        return whole(kind, a.value.astype(np.int64) @ b.value.astype(np.int64) + (0 if c is None else c.value))
+    value, total = x @ y, np.abs(x) @ np.abs(y)
+    grains = grain(x).min(-1, keepdims=True) * grain(y).min(-2, keepdims=True)
+    grains = np.where(np.isnan(grains), np.inf, grains)
+    spread = np.abs(x) @ b.errors + a.errors @ np.abs(y) + a.errors @ b.errors
+    if c is not None:
+        value, total, spread = value + c.value, total + np.abs(c.value), spread + c.errors
+        grains = np.minimum(grains, grain(c.value))
+    # Units of matrix products cut digits off where others round: twice the error.
+    rounding = 2 * (x.shape[-1] + 2) * 2.0**-kind.precision * (total + spread)
+    exact = is_exact(kind, total, grains)
+    return settle(kind, value, np.where(exact & (spread == 0), 0.0, spread + rounding), exact)
+
+
+def convert(x: Datum, kind: Kind) -> Datum:
+    """A cast. To integers it takes numbers in range only, exactly known ones."""
+    if not kind.is_float:
+        if x.kind.is_float:
+            value = np.trunc(x.exact())
+            if ((value < float(kind.lowest)) | (value >= float(kind.highest + 1))).any():
+                raise IllConditioned("a number that the integer type does not have")
+            return Datum(kind, value.astype(kind.host))
+        return whole(kind, x.value != 0 if kind.bits == 1 else x.value)
+    if not x.kind.is_float:
+        wide = x.value.astype(np.float64)
+        back = np.abs(wide) < 2.0**53
+        return settle(kind, wide, None, back & (from_float64(wide, kind) == wide))
+    near = settle(kind, x.value, x.error, True)
+    if x.error is None and (np.abs(near.value) >= 2.0**kind.lowest_exponent)[near.value != 0].all():
+        return Datum(kind, near.value)  # one correct rounding, which nothing can be fused with
+    return near
+
+
+def chosen(condition: Array, a: Datum, b: Datum) -> Datum:
+    """Elements of `a` where a condition holds, else of `b`."""
+    error = None
+    if a.error is not None or b.error is not None:
+        error = np.where(condition, a.errors, b.errors)
+        error = error if error.any() else None
+    return Datum(a.kind, np.where(condition, a.value, b.value), error)
+
+
+def extreme(a: Datum, b: Datum, largest: bool) -> Datum:
+    """The larger or smaller of each two."""
+    function = np.maximum if largest else np.minimum
+    error = None if a.error is None and b.error is None else np.maximum(a.errors, b.errors)
+    return Datum(a.kind, function(a.value, b.value), error)
+
+
+def as_number(kind_name: str, values: Array) -> Datum:
+    """Values of the host type as a datum that is exactly known."""
+    kind = KINDS[kind_name]
+    return Datum(kind, np.asarray(values).astype(np.float64 if kind.is_float else kind.host))

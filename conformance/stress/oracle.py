@@ -1,0 +1,196 @@
+"""What a program computes, on the host: `expected` runs it for every program of the grid."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from triton_porting_kit.conformance.rounding import wrap
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
+from triton_porting_kit.conformance.stress.numbers import Datum, as_number, convert
+from triton_porting_kit.conformance.stress.operations import OPERATIONS
+from triton_porting_kit.conformance.stress.operations.base import Place
+from triton_porting_kit.conformance.stress.operations.memory import modulo
+from triton_porting_kit.conformance.stress.program import (
+    Atomic,
+    Branch,
+    IllConditioned,
+    Let,
+    Loop,
+    Program,
+    Statement,
+    Store,
+    Type,
+    walk,
+)
+from triton_porting_kit.conformance.stress.typing import Types, types_of
+
+Environment = dict[int, Datum]
+MOST_STEPS = 3000
+"""Statements that one program of the grid may execute."""
+
+
+@dataclass
+class Output:
+    """An array that programs store into."""
+
+    kind: Kind
+    initial: Array
+    values: Array
+    errors: Array
+
+    @classmethod
+    def of(cls, kind: Kind, size: int) -> Output:
+        initial = np.full(size, untouched(kind), kind.host)
+        wide = np.float64 if kind.is_float else kind.host
+        return cls(kind, initial, initial.astype(wide), np.zeros(size))
+
+
+def untouched(kind: Kind) -> int | float | bool:
+    """What outputs are filled with before a launch."""
+    return True if kind.bits == 1 else 91.0 if kind.is_float else kind.highest // 3
+
+
+@dataclass
+class Run:
+    """One program of the grid that runs."""
+
+    place: Place
+    outputs: dict[int, Output]
+    linear: int = 0
+    """Its number."""
+    steps: int = field(default=0)
+
+    def body(self, body: tuple[Statement, ...], values: Environment) -> None:
+        for statement in body:
+            self.statement(statement, values)
+
+    def statement(self, statement: Statement, values: Environment) -> None:
+        """Execute one statement. Raises `IllConditioned`."""
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            raise IllConditioned("a program that takes too long")
+        match statement:
+            case Let():
+                results = OPERATIONS[statement.op].compute(
+                    [values[v] for v in statement.args], statement.attrs, self.place
+                )
+                for out, datum in zip(
+                    statement.outs, results if isinstance(results, tuple) else (results,), strict=True
+                ):
+                    values[out] = datum
+            case Loop():
+                self._loop(statement, values)
+            case Branch():
+                taken = bool(values[statement.condition].value)
+                inner = {**values}
+                self.body(statement.then if taken else statement.other, inner)
+                for merged in statement.results:
+                    values[merged.out] = inner[merged.then if taken else merged.other]
+            case Store():
+                self._store(statement, values)
+            case Atomic():
+                self._atomic(statement, values)
+
+    def _loop(self, loop: Loop, values: Environment) -> None:
+        carried = {c.param: values[c.initial] for c in loop.carried}
+        for c in loop.carried:
+            if c.next != c.param and c.next in carried and _equal(carried[c.next], carried[c.param]):
+                # Triton's simplification of loops, up to 3.9 at least and for every backend, takes a value that
+                # starts as another does, and follows it, for one that never changes.
+                raise IllConditioned("a carried value that follows another which starts as it does")
+        for index in counts(loop, values):
+            inner = {**values, **carried, loop.index: as_number("i32", np.asarray(index))}
+            self.body(loop.body, inner)
+            carried = {c.param: inner[c.next] for c in loop.carried}
+        values |= carried
+
+    def _store(self, store: Store, values: Environment) -> None:
+        datum = values[store.value]
+        output, slot = self.outputs[store.number], slot_size(store, datum.type)
+        offsets, inside = places(store, datum.value.shape)
+        mask = inside if store.mask is None else inside & values[store.mask].value
+        at = self.linear * slot + offsets[mask]
+        output.values[at] = datum.value[mask]
+        output.errors[at] = datum.errors[mask]
+
+    def _atomic(self, atomic: Atomic, values: Environment) -> None:
+        datum, output = values[atomic.value], self.outputs[atomic.number]
+        at = modulo(values[atomic.at], atomic.size)
+        mask = np.ones(at.shape, bool) if atomic.mask is None else values[atomic.mask].value
+        for where, value in zip(at[mask].ravel(), datum.value[mask].ravel(), strict=True):
+            old, new = int(output.values[where]), int(value)
+            combined = {
+                "add": old + new, "min": min(old, new), "max": max(old, new),
+                "and": old & new, "or": old | new, "xor": old ^ new,
+            }[atomic.kind]  # fmt: skip
+            output.values[where] = wrap(combined, datum.kind)
+
+
+def _equal(a: Datum, b: Datum) -> bool:
+    return a.kind == b.kind and np.array_equal(a.value, b.value)
+
+
+def counts(loop: Loop, values: Environment) -> list[int]:
+    """What a loop's counter is, turn by turn."""
+    if loop.bound is None:
+        return [3 + 2 * k if loop.style == "stepped" else k for k in range(loop.trips)]
+    bound = int(convert(values[loop.bound], KINDS["i32"]).value) & loop.trips
+    if loop.style == "scalar":
+        return list(range(bound))
+    return [bound >> k for k in range(bound.bit_length())]
+
+
+def slot_size(store: Store, type_: Type) -> int:
+    """Elements of an output that belong to one program."""
+    count = math.prod(type_.shape if store.form == "permuted" else store.extents)
+    return 2 * count if store.form == "spaced" else count
+
+
+def places(store: Store, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """Where in a program's part each element goes, and which do."""
+    extents = shape if store.form == "permuted" else store.extents
+    offsets, inside, stride = np.zeros(shape, np.int64), np.ones(shape, bool), 1
+    for d in reversed(range(len(shape))):
+        index = np.arange(shape[d]).reshape([-1 if i == d else 1 for i in range(len(shape))])
+        offsets = offsets + index * stride
+        inside = inside & (index < store.extents[d])
+        stride *= extents[d]
+    if store.form == "spaced":
+        offsets = offsets * 2
+    elif store.form == "permuted":
+        offsets = (offsets * 5 + 3) % math.prod(shape)
+    elif store.form == "reversed":
+        offsets = stride - 1 - offsets
+    return offsets, inside
+
+
+def outputs_of(program: Program, types: Types) -> dict[int, Output]:
+    """The outputs of a program by number, untouched."""
+    found = {}
+    for statement in walk(program.body):
+        if isinstance(statement, Store):
+            type_ = types[statement.value]
+            size = program.programs * slot_size(statement, type_)
+            found[statement.number] = Output.of(type_.kind, size)
+        elif isinstance(statement, Atomic):
+            found[statement.number] = Output.of(types[statement.value].kind, statement.size)
+    return found
+
+
+def place_of(program: Program, number: int) -> Place:
+    x, y, z = (*program.grid, 1, 1)[:3]
+    return Place(program.position(number), (x, y, z))
+
+
+def expected(program: Program) -> dict[int, Output]:
+    """What is in every output afterwards. Raises `Malformed` or `IllConditioned`."""
+    outputs = outputs_of(program, types_of(program))
+    with np.errstate(all="ignore"):
+        for number in range(program.programs):
+            Run(place_of(program, number), outputs, number).body(program.body, {})
+    return outputs
+
+

@@ -1,0 +1,34 @@
+"""What became of one program that was run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PASS = "pass"
+WRONG = "wrong result"
+OUT_OF_BOUNDS = "out-of-bounds write"
+ERROR = "error"
+CRASH = "crash"
+TIMEOUT = "timeout"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`kind` is one of the constants above."""
+
+    kind: str
+    message: str = ""
+    detail: str = ""
+    """Of an error: its stage and type."""
+
+    @property
+    def failed(self) -> bool:
+        return self.kind != PASS
+
+    def is_like(self, other: Outcome) -> bool:
+        """Whether two failures are of the same kind: what shrinking must keep."""
+        return self.kind == other.kind and (self.kind != ERROR or self.detail == other.detail)
+
+    def __str__(self) -> str:
+        place = f" ({self.detail})" if self.detail else ""
+        return f"{self.kind}{place}: {self.message}" if self.message else f"{self.kind}{place}"

@@ -1,0 +1,189 @@
+"""The tree of a random program: statements in single static assignment, loops and branches with results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from triton_porting_kit.conformance.types import KINDS, Kind
+
+
+class Malformed(Exception):
+    """A tree is no program: types do not fit, or a value is used where it is not there."""
+
+
+class IllConditioned(Exception):
+    """A program whose result is not defined well enough to compare it."""
+
+
+@dataclass(frozen=True)
+class Type:
+    """Of a value: an element type by name, and a shape; () is a scalar."""
+
+    kind_name: str
+    shape: tuple[int, ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.kind_name]
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.shape)
+
+    def with_kind(self, name: str) -> Type:
+        return Type(name, self.shape)
+
+    def with_shape(self, *shape: int) -> Type:
+        return Type(self.kind_name, shape)
+
+
+Attrs = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Let:
+    """``outs = op(args)``: values are numbered."""
+
+    outs: tuple[int, ...]
+    op: str
+    args: tuple[int, ...] = ()
+    attrs: Attrs = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A value that a loop changes: `param` is `initial` at first, then `next` of the turn before, also afterwards."""
+
+    param: int
+    initial: int
+    next: int
+
+
+STYLES = ("range", "stepped", "argument", "static", "scalar", "while", "halving")
+"""How a loop counts: to a literal, in steps of two from three on, to an argument, unrolled, to a scalar of the program, ``while`` to a literal,
+``while`` a scalar of the program that is halved is not zero."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop of a few turns. `index` is its counter, an i32 scalar that the body may use."""
+
+    index: int
+    style: str
+    trips: int
+    """Turns; of those that a scalar counts, the largest number (a power of two, less one)."""
+    bound: int | None
+    """The integer scalar of ``scalar`` and ``halving``."""
+    carried: tuple[Carried, ...]
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A result of a branch."""
+
+    out: int
+    then: int
+    other: int
+
+
+@dataclass(frozen=True)
+class Branch:
+    """``if``: an i1 scalar decides at run time."""
+
+    condition: int
+    then: tuple[Statement, ...]
+    other: tuple[Statement, ...]
+    results: tuple[Merged, ...]
+
+
+@dataclass(frozen=True)
+class Store:
+    """Every program of the grid stores a tile into its own part of an output of its own.
+
+    `form`: ``plain``, ``spaced`` (every other element), ``permuted`` (scattered by an odd multiple) or ``reversed``.
+    """
+
+    number: int
+    """Of the output."""
+    value: int
+    mask: int | None = None
+    extents: tuple[int, ...] = ()
+    """How much of the tile is stored."""
+    form: str = "plain"
+
+
+@dataclass(frozen=True)
+class Atomic:
+    """Programs of the grid combine elements of a tile into shared ones: `kind` is add, min, max, and, or, xor."""
+
+    number: int
+    value: int
+    at: int
+    """An integer tile of the same shape: where to, modulo `size`."""
+    kind: str
+    size: int
+    mask: int | None = None
+
+
+Statement = Let | Loop | Branch | Store | Atomic
+
+
+@dataclass(frozen=True)
+class Program:
+    """A whole program, and the grid that it runs on."""
+
+    body: tuple[Statement, ...]
+    grid: tuple[int, ...] = (1,)
+    warps: int = 4
+    seed: int = 0
+    """It was made from."""
+
+    @property
+    def programs(self) -> int:
+        return math.prod(self.grid)
+
+    def position(self, program: int) -> tuple[int, int, int]:
+        """``tl.program_id`` of the axes, of the program with a number."""
+        x, y, _ = (*self.grid, 1, 1)[:3]
+        return program % x, program // x % y, program // (x * y)
+
+
+def walk(body: tuple[Statement, ...]) -> Iterator[Statement]:
+    """All statements, those of bodies after the one that they are in."""
+    for statement in body:
+        yield statement
+        match statement:
+            case Loop():
+                yield from walk(statement.body)
+            case Branch():
+                yield from walk(statement.then)
+                yield from walk(statement.other)
+
+
+def uses(statement: Statement) -> tuple[int, ...]:
+    """The values that a statement itself reads, those of its body not."""
+    match statement:
+        case Let():
+            return statement.args
+        case Loop():
+            bound = () if statement.bound is None else (statement.bound,)
+            return (*bound, *(c.initial for c in statement.carried), *(c.next for c in statement.carried))
+        case Branch():
+            return (statement.condition, *(v for r in statement.results for v in (r.then, r.other)))
+        case Store():
+            return (statement.value, *(() if statement.mask is None else (statement.mask,)))
+        case Atomic():
+            return (statement.value, statement.at, *(() if statement.mask is None else (statement.mask,)))
+
+
+def size_of(program: Program) -> int:
+    """The number of statements."""
+    return sum(1 for _ in walk(program.body))

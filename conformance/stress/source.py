@@ -1,0 +1,176 @@
+"""A program as the text of a Triton kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from triton_porting_kit.conformance.stress.operations import OPERATIONS
+from triton_porting_kit.conformance.stress.operations.base import Parameter, Words
+from triton_porting_kit.conformance.stress.operations.memory import index_text, modulo_text
+from triton_porting_kit.conformance.stress.oracle import slot_size
+from triton_porting_kit.conformance.stress.program import (
+    Atomic,
+    Branch,
+    Let,
+    Loop,
+    Program,
+    Statement,
+    Store,
+    walk,
+)
+from triton_porting_kit.conformance.stress.typing import Types, types_of
+
+
+def parameters(program: Program) -> list[Parameter]:
+    """What the kernel reads, in the order of its parameters; the outputs follow, by number."""
+    found = []
+    for statement in walk(program.body):
+        if isinstance(statement, Let):
+            operation = OPERATIONS[statement.op]
+            if operation.parameter is not None:
+                found.append(operation.parameter(_parameter(statement), statement.attrs))
+        elif isinstance(statement, Loop) and statement.style == "argument":
+            found.append(Parameter(f"trips{statement.index}", "i32", value=statement.trips))
+    return found
+
+
+def output_names(program: Program) -> list[str]:
+    numbers = sorted(s.number for s in walk(program.body) if isinstance(s, Store | Atomic))
+    return [f"O{number}" for number in numbers]
+
+
+def source_of(program: Program) -> str:
+    """The kernel, an undecorated function, with the decorated functions that it calls in front of it."""
+    helpers: dict[str, None] = {}
+    for statement in walk(program.body):
+        if isinstance(statement, Let):
+            helpers |= dict.fromkeys(OPERATIONS[statement.op].helpers)
+    names = [p.name for p in parameters(program)] + output_names(program)
+    lines = _Writer(program, types_of(program)).body(program.body, 1)
+    return "".join(helpers) + f"def kernel({', '.join(names)}):\n" + "".join(f"{line}\n" for line in lines)
+
+
+def _parameter(statement: Let) -> str:
+    return f"{'n' if statement.op == 'argument' else 'X'}{statement.outs[0]}"
+
+
+class _Writer:
+    def __init__(self, program: Program, types: Types) -> None:
+        self._types = types
+        x, y, _ = (*program.grid, 1, 1)[:3]
+        linear = ["tl.program_id(0)"]
+        linear += [f"tl.program_id(1) * {x}"] if len(program.grid) > 1 else []
+        linear += [f"tl.program_id(2) * {x * y}"] if len(program.grid) > 2 else []
+        self._linear = linear[0] if len(linear) == 1 else f"({' + '.join(linear)})"
+        self._single = program.programs == 1
+
+    def body(self, body: tuple[Statement, ...], depth: int, last: list[str] | None = None) -> list[str]:
+        """The lines of a body, and `last` ones."""
+        indent = "    " * depth
+        lines = [f"{indent}{line}" for statement in body for line in self._statement(statement)]
+        lines += [f"{indent}{line}" for line in last or []]
+        return lines or [f"{indent}pass"]
+
+    def _statement(self, statement: Statement) -> Iterator[str]:
+        match statement:
+            case Let():
+                yield from self._let(statement)
+            case Loop():
+                yield from self._loop(statement)
+            case Branch():
+                yield f"if v{statement.condition}:"
+                yield from self.body(statement.then, 1, [f"v{r.out} = v{r.then}" for r in statement.results])
+                yield "else:"
+                yield from self.body(
+                    statement.other, 1, [f"v{r.out} = v{r.other}" for r in statement.results]
+                )
+            case Store():
+                yield self._store(statement)
+            case Atomic():
+                at = modulo_text(f"v{statement.at}", statement.size)
+                mask = "" if statement.mask is None else f", mask=v{statement.mask}"
+                yield f"tl.atomic_{statement.kind}(O{statement.number} + {at}, v{statement.value}{mask})"
+
+    def _let(self, let: Let) -> Iterator[str]:
+        operation = OPERATIONS[let.op]
+        outs = [self._types[v] for v in let.outs]
+        text = operation.text(
+            Words(
+                [f"v{v}" for v in let.args],
+                [self._types[v] for v in let.args],
+                let.attrs,
+                outs,
+                _parameter(let),
+            )
+        )
+        if len(outs) == 1:
+            yield f"v{let.outs[0]} = {f'({text}).to({outs[0].kind.language})' if operation.casts else text}"
+            return
+        yield f"{', '.join(f'v{v}' for v in let.outs)} = {text}"
+        if operation.casts:
+            yield from (f"v{v} = v{v}.to({t.kind.language})" for v, t in zip(let.outs, outs, strict=True))
+
+    def _loop(self, loop: Loop) -> Iterator[str]:
+        for carried in loop.carried:
+            yield f"v{carried.param} = v{carried.initial}"
+        last = []
+        if loop.carried:
+            names = ", ".join(f"v{c.param}" for c in loop.carried)
+            last.append(f"{names} = {', '.join(f'v{c.next}' for c in loop.carried)}")
+        index, bound = f"v{loop.index}", f"(v{loop.bound}.to(tl.int32) & {loop.trips})"
+        first: list[str] = []
+        match loop.style:
+            case "range":
+                yield f"for {index} in range({loop.trips}):"
+            case "stepped":
+                yield f"for {index} in range(3, {3 + 2 * loop.trips}, 2):"
+            case "argument":
+                yield f"for {index} in range(trips{loop.index}):"
+            case "static":
+                yield f"for s{loop.index} in tl.static_range({loop.trips}):"
+                first = [f"    {index} = tl.full((), s{loop.index}, tl.int32)"]
+            case "scalar":
+                yield f"for {index} in range({bound}):"
+            case "while":
+                yield f"{index} = tl.full((), 0, tl.int32)"
+                yield f"while {index} < {loop.trips}:"
+                last.append(f"{index} = {index} + 1")
+            case "halving":
+                yield f"{index} = {bound}"
+                yield f"while {index} > 0:"
+                last.append(f"{index} = {index} >> 1")
+        yield from first
+        yield from self.body(loop.body, 1, last)
+
+    def _store(self, store: Store) -> str:
+        type_ = self._types[store.value]
+        shape, slot = type_.shape, slot_size(store, type_)
+        extents = shape if store.form == "permuted" else store.extents
+        terms, stride = [], 1
+        for d in reversed(range(len(shape))):
+            along = index_text(shape, d)
+            terms.append(along if stride == 1 else f"{along} * {stride}")
+            stride *= extents[d]
+        offsets = " + ".join(terms)
+        match store.form:
+            case "spaced" if terms:
+                offsets = f"({offsets}) * 2"
+            case "permuted" if terms:
+                offsets = f"(({offsets}) * 5 + 3) % {math.prod(shape)}"
+            case "reversed" if terms:
+                offsets = f"{stride - 1} - ({offsets})"
+        base = [] if self._single else [f"{self._linear} * {slot}"]
+        at = " + ".join([f"O{store.number}", *base, *([offsets] if terms else [])])
+        masks = [
+            f"({index_text(shape, d)} < {e})"
+            for d, (e, s) in enumerate(zip(store.extents, shape, strict=True))
+            if e < s
+        ]
+        masks += [] if store.mask is None else [f"v{store.mask}"]
+        value = f"v{store.value}"
+        if len(masks) < len(shape) and masks and store.mask is None and len(shape) > 1:
+            mask = f"tl.broadcast_to({' & '.join(masks)}, {shape})"  # a mask of the whole shape
+        else:
+            mask = " & ".join(masks)
+        return f"tl.store({at}, {value}{f', mask={mask}' if mask else ''})"

@@ -1,0 +1,97 @@
+"""The types of all values of a program; whether it is one."""
+
+from __future__ import annotations
+
+from triton_porting_kit.conformance.stress.operations import OPERATIONS
+from triton_porting_kit.conformance.stress.operations.base import INTEGERS, need
+from triton_porting_kit.conformance.stress.program import (
+    STYLES,
+    Atomic,
+    Branch,
+    Let,
+    Loop,
+    Program,
+    Statement,
+    Store,
+    Type,
+)
+
+ATOMIC_TYPES = ("i32", "i64", "u32", "u64")
+ATOMICS = ("add", "min", "max", "and", "or", "xor")
+Types = dict[int, Type]
+
+
+def types_of(program: Program) -> Types:
+    """Every value's type, of whatever body. Raises `Malformed`."""
+    every: Types = {}
+    _body(program.body, {}, every)
+    return every
+
+
+def check_statement(statement: Statement, scope: Types, every: Types) -> None:
+    """Type one statement: its results are added to the scope that it stands in, and to `every` value's."""
+    match statement:
+        case Let():
+            types = OPERATIONS[statement.op].infer(_read(scope, *statement.args), statement.attrs)
+            need(len(types) == len(statement.outs))
+            for out, type_ in zip(statement.outs, types, strict=True):
+                _define(out, type_, scope, every)
+        case Loop():
+            _loop(statement, scope, every)
+        case Branch():
+            need(_read(scope, statement.condition) == (Type("i1"),))
+            then, other = {**scope}, {**scope}
+            _body(statement.then, then, every)
+            _body(statement.other, other, every)
+            for merged in statement.results:
+                (type_,) = _read(then, merged.then)
+                need(_read(other, merged.other) == (type_,))
+                _define(merged.out, type_, scope, every)
+        case Store():
+            (type_,) = _read(scope, statement.value)
+            need(len(statement.extents) == type_.rank)
+            need(all(0 < e <= s for e, s in zip(statement.extents, type_.shape, strict=True)))
+            _masked(statement.mask, type_, scope)
+        case Atomic():
+            value, at = _read(scope, statement.value, statement.at)
+            need(value.kind_name in ATOMIC_TYPES and at.kind_name in INTEGERS and value.shape == at.shape)
+            need(statement.kind in ATOMICS and statement.size > 0)
+            _masked(statement.mask, value, scope)
+
+
+def _loop(loop: Loop, scope: Types, every: Types) -> None:
+    need(loop.style in STYLES and loop.trips >= 0)
+    if loop.bound is not None:
+        (bound,) = _read(scope, loop.bound)
+        need(bound.rank == 0 and bound.kind_name in INTEGERS)
+    else:
+        need(loop.style not in ("scalar", "halving"))
+    inner = {**scope}
+    _define(loop.index, Type("i32"), inner, every)
+    for carried in loop.carried:
+        (type_,) = _read(scope, carried.initial)
+        _define(carried.param, type_, inner, every)
+    _body(loop.body, inner, every)
+    for carried in loop.carried:
+        need(_read(inner, carried.next) == (every[carried.param],))
+        scope[carried.param] = every[carried.param]
+
+
+def _body(body: tuple[Statement, ...], scope: Types, every: Types) -> None:
+    for statement in body:
+        check_statement(statement, scope, every)
+
+
+def _read(scope: Types, *values: int) -> tuple[Type, ...]:
+    need(all(v in scope for v in values), "a value that is not there")
+    return tuple(scope[v] for v in values)
+
+
+def _define(value: int, type_: Type, scope: Types, every: Types) -> None:
+    need(value not in every, "a value that is defined twice")
+    scope[value] = every[value] = type_
+
+
+def _masked(mask: int | None, type_: Type, scope: Types) -> None:
+    if mask is not None:
+        need(_read(scope, mask) == (type_.with_kind("i1"),))
