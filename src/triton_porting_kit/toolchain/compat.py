@@ -375,6 +375,24 @@ def runtime_hooks(**hooks: Callable[..., Any]) -> Iterator[None]:
             setattr(knobs.runtime, name, hook)
 
 
+@contextmanager
+def watched_compilations() -> Iterator[list[tuple[str, bool]]]:
+    """A context whose list gets, for each kernel that Triton compiles, its name and whether its cache had it."""
+    from triton import knobs
+
+    seen: list[tuple[str, bool]] = []
+
+    def listen(*, src: Any, cache_hit: bool, **_: Any) -> None:
+        seen.append((str(src.name), bool(cache_hit)))
+
+    before = knobs.compilation.listener
+    knobs.compilation.listener = listen
+    try:
+        yield seen
+    finally:
+        knobs.compilation.listener = before
+
+
 # --- loaded kernels ----------------------------------------------------------------------------------
 
 
