@@ -5,12 +5,14 @@ the working type (fp64 for fp64, else fp32), each half a unit in the last place 
 derived from the operands beside each oracle: for a sum, the sum of the magnitudes of its terms. Nothing is allowed that
 no entry gives a reason for.
 
-``python -m triton_porting_kit.conformance.tolerances`` writes the table for docs/conformance-kernels.md.
+``python -m triton_porting_kit.conformance.tolerances`` writes the table into docs/conformance-kernels.md.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -154,5 +156,12 @@ def document() -> str:
     return "\n".join(lines) + "\n"
 
 
+def main(path: str = "docs/conformance-kernels.md") -> None:
+    """Put the table in place of the one that a page has."""
+    page = Path(path)
+    head, _, rest = page.read_text(encoding="utf-8").partition("| kernel |")
+    page.write_text(head + document() + "\n" + rest.partition("\n\n")[2], encoding="utf-8")
+
+
 if __name__ == "__main__":
-    print(document(), end="")
+    main(*sys.argv[1:])
