@@ -3,14 +3,12 @@
 from triton_porting_kit.compiler import libdevice
 from triton_porting_kit.compiler.backend import PipelineBackend
 from triton_porting_kit.compiler.cpu import cpu_pipeline
-from triton_porting_kit.compiler.integrity import CorruptCacheWarning
 from triton_porting_kit.compiler.options import KernelOptions
 from triton_porting_kit.compiler.pipeline import Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.compiler.versions import source_digest, toolchain_versions
 
 __all__ = [
-    "CorruptCacheWarning",
     "CpuTarget",
     "KernelOptions",
     "Pipeline",

@@ -13,15 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from triton_porting_kit import trust
 from triton_porting_kit.compiler.record import DIGESTS, OVERRIDDEN, SOURCE
-from triton_porting_kit.errors import CorruptCacheError
+from triton_porting_kit.errors import CorruptCacheError, CorruptCacheWarning
 from triton_porting_kit.toolchain import compat
 
 if TYPE_CHECKING:
     from triton_porting_kit.compiler.backend import PipelineBackend
-
-
-class CorruptCacheWarning(UserWarning):
-    """A cached file was not what the compiler had written, and has been made again."""
 
 
 def check_cached(metadata: Any, backend: PipelineBackend) -> None:

@@ -15,7 +15,7 @@ class KernelOptions:
 
     Every option that any of Triton's own backends knows is there with a default, because the front end reads
     them (more of them with each release); what is given and known to nobody is refused by Triton itself.
-    Raises `OptionError` for counts that make no sense.
+    Raises `OptionError` for counts that make no sense, and for a mode that computes something else.
     """
 
     def __init__(self, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
@@ -25,6 +25,7 @@ class KernelOptions:
             values["extern_libs"] = tuple(values["extern_libs"].items())  # as Triton's own backends have them
         self.__dict__.update(values)
         _check_counts(values)
+        _check_instrumentation(str(values.get("instrumentation_mode") or ""))
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"there is no compile option {name!r}")
@@ -45,4 +46,14 @@ def _check_counts(values: Mapping[str, Any]) -> None:
     if values["num_warps"] & (values["num_warps"] - 1):
         raise OptionError(
             f"num_warps is {values['num_warps']}: it must be a power of 2", remedy="give a power of 2"
+        )
+
+
+def _check_instrumentation(mode: str) -> None:
+    """Triton's sanitizers look for mistakes with a GPU's means, and may be asked for where there are none; but this
+    one replaces every float operation by one on integers, so that results without it are other results."""
+    if "fpsan" in mode:
+        raise OptionError(
+            f"instrumentation_mode is {mode!r}: floats are not computed as integers here",
+            remedy="unset TRITON_INSTRUMENTATION_MODE",
         )

@@ -11,7 +11,14 @@ from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.errors import PortingKitError
 
 MODULES: dict[str, tuple[str, ...]] = {
-    "registration": (),
+    "registration": (
+        "registration.discovery",
+        "registration.options",
+        "registration.hashing",
+        "registration.stages",
+        "registration.cache",
+        "registration.coexistence",
+    ),
     "runtime": (
         "runtime.memory",
         "runtime.copies",
@@ -29,7 +36,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "runtime.hooks",
         "runtime.failures",
     ),
-    "language": ("language.checks",),
+    "language": ("language.checks", "language.programs"),
     "kernels": tuple(f"kernels.{family}" for family in FAMILIES),
     "stress": ("stress.checks",),
 }

@@ -41,7 +41,9 @@ class Tolerance:
         """Precision of the working type where results are of `kind`."""
         return self.precision or (53 if kind.name == "fp64" else 24)
 
-    def allowed(self, expected: Array, kind: Kind, scale: Array | float | None = None, terms: int = 1) -> Array:
+    def allowed(
+        self, expected: Array, kind: Kind, scale: Array | float | None = None, terms: int = 1
+    ) -> Array:
         """The absolute error that each element may have. `scale`: by default the result's magnitude."""
         magnitude = np.abs(np.asarray(expected, np.float64))
         with np.errstate(all="ignore"):
@@ -83,11 +85,15 @@ TABLE: dict[str, Tolerance] = {
     ),
     "softmax": Tolerance(f"{_EXP}: 40 covers x - max up to 32; {_SUM}", roundings=44, sums=1, flushes=True),
     "layer_norm": Tolerance(
-        f"mean, variance and bias: {_SUM}; the scale holds the mean's part, which shifts a row", roundings=8, sums=1
+        f"mean, variance and bias: {_SUM}; the scale holds the mean's part, which shifts a row",
+        roundings=8,
+        sums=1,
     ),
     "layer_norm_statistics": Tolerance(f"{_SUM}; square root and quotient 2 units each", roundings=6, sums=1),
     "layer_norm_backward": Tolerance(
-        f"three terms that cancel, and two means: {_SUM}; each has its part of the scale", roundings=16, sums=1
+        f"three terms that cancel, and two means: {_SUM}; each has its part of the scale",
+        roundings=16,
+        sums=1,
     ),
     "rms_norm": Tolerance(f"{_SUM}; square root, quotient and products", roundings=8, sums=1),
     "matmul": Tolerance(f"{_SUM}; epilogues another 2", roundings=4, sums=1),
@@ -99,16 +105,16 @@ TABLE: dict[str, Tolerance] = {
         precision=13,
     ),
     "matmul_tf32": Tolerance(
-        "tf32 keeps 11 bits of each operand (some chips cut off: a whole unit), which are off independently of each other",
+        "tf32 keeps 11 bits of each operand (some chips cut off: a whole unit), two to a product",
         roundings=2,
         precision=10,
     ),
     "matmul_integer": Tolerance("integer arithmetic, exact", ulp=0),
     "matmul_quantised": Tolerance("an exact integer sum, converted, and two products", roundings=4),
     "attention": Tolerance(
-        f"an exponential has the rounding errors of a score and its size, which the scale holds; {_SUM}; running sums are "
-        "scaled again at every block. Weights that are rounded to the type of the operands come on top: half a unit each, "
-        "which a sum of n of them holds to 4 / √n of it",
+        f"an exponential has the rounding errors of a score and its size, which the scale holds; {_SUM}; running "
+        "sums are scaled again at every block. Weights that are rounded to the type of the operands come on top: half "
+        "a unit each, which a sum of n of them holds to 4 / √n of it",
         roundings=16,
         sums=1,
         flushes=True,
@@ -118,8 +124,7 @@ TABLE: dict[str, Tolerance] = {
         f"{_EXP}; {_SUM}; a logarithm and two differences of numbers up to the scale", roundings=24, sums=1
     ),
     "giou_loss": Tolerance(
-        "areas are off by 3 units, the union by 8, quotients by 2; the two of them by 28 in all, of a scale of 3; and a "
-        "mean",
+        "areas are off by 3 units, the union by 8, quotients by 2; both by 28 in all, of a scale of 3; and a mean",
         roundings=12,
         sums=1,
     ),
@@ -133,10 +138,14 @@ TABLE: dict[str, Tolerance] = {
 
 def document() -> str:
     """The table in Markdown."""
-    lines = ["| kernel | ulp of the result | roundings of the working type | bits | small results | because |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| kernel | ulp of the result | roundings of the working type | bits | small results | because |",
+        "|---|---|---|---|---|---|",
+    ]
     for name, entry in TABLE.items():
         count = " + ".join(
-            [f"{entry.roundings:g}"] * (entry.roundings > 0) + [f"{entry.sums:g} min(n, 4 √n)"] * (entry.sums > 0)
+            [f"{entry.roundings:g}"] * (entry.roundings > 0)
+            + [f"{entry.sums:g} min(n, 4 √n)"] * (entry.sums > 0)
         )
         bits = str(entry.precision or "24, fp64: 53") if count else ""
         small = "may be 0" if entry.flushes else ""

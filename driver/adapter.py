@@ -17,8 +17,8 @@ from triton_porting_kit.driver.array import DeviceArray
 from triton_porting_kit.driver.benchmark import Benchmarker
 from triton_porting_kit.driver.device import DEFAULT_STREAM, Device
 from triton_porting_kit.driver.interface import DeviceInterface
-from triton_porting_kit.driver.shared_caches import share_caches
 from triton_porting_kit.errors import InvalidArgument, SignatureError
+from triton_porting_kit.toolchain import compat
 
 _CPP_TYPES = {
     "i1": "int8_t",
@@ -53,7 +53,7 @@ class TritonDriver(DriverBase):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        share_caches()
+        compat.share_kernel_caches()
         self.utils = DriverUtils(self)
         self._current = _Current()
 
@@ -110,6 +110,11 @@ class TritonDriver(DriverBase):  # type: ignore[misc]
     def devices(self) -> Sequence[Device]:
         """The devices, opened at the first call."""
         return self.make_devices()
+
+    @property
+    def has_one_device(self) -> bool:
+        """Whether what is compiled for one device is for all names that programs have for a device."""
+        return len(self.devices) == 1
 
     @property
     def device(self) -> Device:

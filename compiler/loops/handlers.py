@@ -72,7 +72,12 @@ def _constant(lowering: Lowering, operation: Operation) -> None:
         shape = definition.type.shape
         assert shape is not None
         if not attribute.is_splat:
-            table = Buffer(shape, element, lowering.data.tensor(attribute, shape, element))
+            literal = _scalar_literal(str(attribute))
+            if element in minifloats.FORMATS:  # which LLVM has no type for
+                literal, stored = _byte_literal(literal, element), "i8"
+            else:
+                stored = element
+            table = Buffer(shape, element, lowering.data.tensor(literal, shape, stored))
             table.shared = True  # it is part of the object file
             lowering.define(definition, table)
             return
@@ -93,14 +98,25 @@ def _scalar_constant(lowering: Lowering, literal: str, element: str) -> Value:
     if literal in ("true", "false"):
         return lowering.builder.constant(int(literal == "true"), "i1")
     if element in types.NARROW_FLOATS:
-        bits = int(literal, 16) if literal.startswith("0x") else _narrow_bits(float(literal), element)
-        return lowering.builder.constant(bits, types.register(element))
+        return lowering.builder.constant(_pattern(literal, element), types.register(element))
     if element.startswith(("i", "u")):
         return lowering.builder.constant(int(literal, 0), element)
     if literal.startswith("0x"):
         number = _float_from_bits(int(literal, 16), element)
         return lowering.builder.constant(literal if number is None else number, element)
     return lowering.builder.constant(float(literal), element)
+
+
+def _byte_literal(text: str, element: str) -> str:
+    """The literal of a tensor of 8-bit floats as one of their bit patterns."""
+    if text.startswith('"'):  # all patterns in hexadecimal
+        return text
+    return re.sub(r"[^][, ]+", lambda number: str(_pattern(number[0], element)), text)
+
+
+def _pattern(literal: str, element: str) -> int:
+    """The bit pattern of a literal of one of the narrow floats."""
+    return int(literal, 16) if literal.startswith("0x") else _narrow_bits(float(literal), element)
 
 
 def _float_from_bits(bits: int, element: str) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 
@@ -31,12 +30,13 @@ class ModuleData:
             f"dense<{list(numbers)}> : tensor<{count}xi64>", f" : !llvm.array<{count} x i64>"
         )
 
-    def tensor(self, attribute: Any, shape: Sequence[int], element: str) -> Value:
-        """The address of the elements of a dense attribute, in row-major order."""
+    def tensor(self, literal: str, shape: Sequence[int], element: str) -> Value:
+        """The address of the elements of a dense attribute with that literal, in row-major order."""
         type = element
         for size in reversed(shape):
             type = f"array<{size} x {type}>"
-        return self._address(str(attribute), f" : !llvm.{type}")
+        sizes = "".join(f"{size}x" for size in shape)
+        return self._address(f"dense<{literal}> : tensor<{sizes}{element}>", f" : !llvm.{type}")
 
     def _address(self, initial: str, type: str) -> Value:
         symbol = self._symbols.setdefault(f"({initial}){type}", f"tpk_data_{len(self._symbols)}")

@@ -16,12 +16,12 @@ from triton_porting_kit.conformance.kernels.problem import (
     Operand,
     Problem,
     Random,
+    empty,
     expect,
     normal,
     operand,
 )
 from triton_porting_kit.conformance.types import KINDS, Array
-from triton_porting_kit.kernels.arrays import empty
 
 ROWS = COLS = 32
 """Queries and keys of a tile."""
@@ -70,7 +70,11 @@ def attention_forward_kernel(
         accumulator = tl.dot(p.to(v.dtype), v, accumulator, input_precision="ieee")
         top = new_top
     out = accumulator / total[:, None]
-    tl.store(out_ptr + rows[:, None] * DIM + dims[None, :], out.to(out_ptr.dtype.element_ty), mask=rows[:, None] < n)
+    tl.store(
+        out_ptr + rows[:, None] * DIM + dims[None, :],
+        out.to(out_ptr.dtype.element_ty),
+        mask=rows[:, None] < n,
+    )
     tl.store(lse_ptr + head * n + rows, top + tl.log(total), mask=rows < n)
 
 
@@ -157,18 +161,18 @@ def _meta(dim: int, causal: bool) -> dict[str, Any]:
 def attention(q: Any, k: Any, v: Any, causal: bool) -> tuple[Any, Any]:
     """The output, and the logarithm of each query's sum of weights, of (heads, n, dimensions)."""
     heads, n, dim = q.shape
-    out, lse = empty(q.shape, q), empty((heads, n), q, "float32")
+    out, lse = empty(q.shape, q), empty((heads, n), q, "fp32")
     grid = (triton.cdiv(n, ROWS), heads)
     attention_forward_kernel[grid](q, k, v, out, lse, n, dim**-0.5, **_meta(dim, causal))
     return out, lse
 
 
 def attention_backward(
-    q: Any, k: Any, v: Any, out: Any, lse: Any, dout: Any, causal: bool
+    q: Any, k: Any, v: Any, out: Any, lse: Any, dout: Any, *, causal: bool
 ) -> tuple[Any, Any, Any]:
     """dq, dk and dv for the gradient `dout` of the output."""
     heads, n, dim = q.shape
-    delta = empty((heads, n), q, "float32")
+    delta = empty((heads, n), q, "fp32")
     dq, dk, dv = (empty(q.shape, q) for _ in range(3))
     attention_delta_kernel[(triton.cdiv(n, ROWS), heads)](out, dout, delta, n, DIM=dim, ROWS=ROWS)
     common = (n, dim**-0.5)
@@ -220,7 +224,9 @@ def forward_expected(kind: str, causal: bool, q: Array, k: Array, v: Array) -> t
     p, lse = _weights(q, k, causal)
     size, terms = 1 + _size_of_scores(q, k), sum(q.shape[1:])
     out = expect("out", p @ v, kind, "attention", (p @ np.abs(v)) * size, terms)
-    return _plus(out, _rounded(kind, p, v)), expect("lse", lse, "fp32", "attention", np.abs(lse) + size, terms)
+    return _plus(out, _rounded(kind, p, v)), expect(
+        "lse", lse, "fp32", "attention", np.abs(lse) + size, terms
+    )
 
 
 def backward_expected(kind: str, causal: bool, *values: Array) -> tuple[Expected, ...]:
@@ -228,16 +234,25 @@ def backward_expected(kind: str, causal: bool, *values: Array) -> tuple[Expected
     q, k, v, out, lse, dout = values
     (_, n, dim), factor = q.shape, q.shape[2] ** -0.5
     s = q @ k.swapaxes(1, 2) * factor
-    p = np.exp(np.where(np.tril(np.ones((n, n), bool)), s, -np.inf) if causal else s) * np.exp(-lse)[..., None]
+    p = (
+        np.exp(np.where(np.tril(np.ones((n, n), bool)), s, -np.inf) if causal else s)
+        * np.exp(-lse)[..., None]
+    )
     delta = (out * dout).sum(axis=2, keepdims=True)
     dp = dout @ v.swapaxes(1, 2)
     ds = p * (dp - delta) * factor
     turned, weights = ds.swapaxes(1, 2), p.swapaxes(1, 2)
     size = 1 + _size_of_scores(q, k) + float(np.abs(lse).max())
-    rough = p * factor * (np.abs(dout) @ np.abs(v).swapaxes(1, 2) + (np.abs(out * dout)).sum(axis=2, keepdims=True))
+    rough = (
+        p
+        * factor
+        * (np.abs(dout) @ np.abs(v).swapaxes(1, 2) + (np.abs(out * dout)).sum(axis=2, keepdims=True))
+    )
     terms = n + dim
     return (
-        _plus(expect("dq", ds @ k, kind, "attention", rough @ np.abs(k) * size, terms), _rounded(kind, ds, k)),
+        _plus(
+            expect("dq", ds @ k, kind, "attention", rough @ np.abs(k) * size, terms), _rounded(kind, ds, k)
+        ),
         _plus(
             expect("dk", turned @ q, kind, "attention", rough.swapaxes(1, 2) @ np.abs(q) * size, terms),
             _rounded(kind, turned, q),
@@ -253,7 +268,9 @@ def _inputs(random: Random, heads: int, n: int, dim: int, kind: str) -> tuple[Op
     return tuple(normal(random, (heads, n, dim), kind) for _ in range(3))
 
 
-def _backward_inputs(random: Random, heads: int, n: int, dim: int, kind: str, causal: bool) -> tuple[Operand, ...]:
+def _backward_inputs(
+    random: Random, heads: int, n: int, dim: int, kind: str, causal: bool
+) -> tuple[Operand, ...]:
     q, k, v = _inputs(random, heads, n, dim, kind)
     p, lse = _weights(q.values.astype(np.float64), k.values.astype(np.float64), causal)
     return q, k, v, operand(p @ v.values, kind), operand(lse, "fp32"), normal(random, (heads, n, dim), kind)
@@ -279,7 +296,11 @@ def problem(heads: int, n: int, dim: int, kind: str, causal: bool, peer: bool = 
 def _backward_by_numpy(causal: bool, *values: Array) -> tuple[Array, ...]:
     q, k, v, out, _, dout = values
     p, _ = _weights(q, k, causal)
-    ds = p * (dout @ v.swapaxes(1, 2) - (out * dout).sum(axis=2, keepdims=True)) * q.dtype.type(q.shape[2] ** -0.5)
+    ds = (
+        p
+        * (dout @ v.swapaxes(1, 2) - (out * dout).sum(axis=2, keepdims=True))
+        * q.dtype.type(q.shape[2] ** -0.5)
+    )
     return ds @ k, ds.swapaxes(1, 2) @ q, p.swapaxes(1, 2) @ dout
 
 
@@ -289,7 +310,7 @@ def backward(heads: int, n: int, dim: int, kind: str, causal: bool, peer: bool =
         f"{heads}x{n}x{dim}" + "-causal" * causal,
         kind,
         lambda random: _backward_inputs(random, heads, n, dim, kind, causal),
-        lambda *arrays: attention_backward(*arrays, causal),
+        lambda *arrays: attention_backward(*arrays, causal=causal),
         lambda *values: backward_expected(kind, causal, *values),
         ROWS * max(dim, COLS),
         peer=(lambda *values: _backward_by_numpy(causal, *values)) if peer else None,

@@ -9,9 +9,15 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from triton_porting_kit.conformance.kernels.problem import Expected, Family, Problem, expect, normal
+from triton_porting_kit.conformance.kernels.problem import (
+    Expected,
+    Family,
+    Problem,
+    empty,
+    expect,
+    normal,
+)
 from triton_porting_kit.conformance.types import Array
-from triton_porting_kit.kernels.arrays import empty
 
 TILE_M, TILE_N, TILE_K = 32, 32, 32
 
@@ -37,7 +43,11 @@ def convolution_kernel(
         x = out_x[:, None] * STRIDE - PADDING + (k // channels % S)[None, :]
         seen = (y >= 0) & (y < height) & (x >= 0) & (x < width)
         seen = seen & (image[:, None] < batch) & (k[None, :] < depth)
-        patch = tl.load(x_ptr + ((image[:, None] * height + y) * width + x) * channels + channel[None, :], mask=seen, other=0.0)
+        patch = tl.load(
+            x_ptr + ((image[:, None] * height + y) * width + x) * channels + channel[None, :],
+            mask=seen,
+            other=0.0,
+        )
         weights = tl.load(
             w_ptr + k[:, None] * filters + chosen[None, :],
             mask=(k[:, None] < depth) & (chosen[None, :] < filters),
@@ -46,7 +56,9 @@ def convolution_kernel(
         accumulator = tl.dot(patch, weights, accumulator, input_precision="ieee")
     inside = (image[:, None] < batch) & (chosen[None, :] < filters)
     tl.store(
-        out_ptr + pixel[:, None] * filters + chosen[None, :], accumulator.to(out_ptr.dtype.element_ty), mask=inside
+        out_ptr + pixel[:, None] * filters + chosen[None, :],
+        accumulator.to(out_ptr.dtype.element_ty),
+        mask=inside,
     )
 
 
@@ -77,7 +89,12 @@ def _convolution(x: Array, w: Array, stride: int, padding: int) -> Array:
 
 
 def problem(
-    x: tuple[int, int, int, int], w: tuple[int, int, int], stride: int, padding: int, kind: str, peer: bool = False
+    x: tuple[int, int, int, int],
+    w: tuple[int, int, int],
+    stride: int,
+    padding: int,
+    kind: str,
+    peer: bool = False,
 ) -> Problem:
     """`x`: (batch, height, width, channels). `w`: (R, S, filters)."""
     shape = (w[0], w[1], x[3], w[2])

@@ -11,9 +11,17 @@ import triton.language as tl
 
 from triton_porting_kit.conformance.kernels.batched import zero_kernel
 from triton_porting_kit.conformance.kernels.matmul import matrix
-from triton_porting_kit.conformance.kernels.problem import Expected, Family, Operand, Problem, exact, expect, normal
+from triton_porting_kit.conformance.kernels.problem import (
+    Expected,
+    Family,
+    Operand,
+    Problem,
+    empty,
+    exact,
+    expect,
+    normal,
+)
 from triton_porting_kit.conformance.types import KINDS, Array
-from triton_porting_kit.kernels.arrays import empty
 
 TILE = 32
 
@@ -24,7 +32,8 @@ def transpose_kernel(x_ptr, out_ptr, n_rows, n_cols, TILE: tl.constexpr):
     rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
     cols = tl.program_id(1) * TILE + tl.arange(0, TILE)
     x = tl.load(
-        x_ptr + rows[:, None] * n_cols + cols[None, :], mask=(rows[:, None] < n_rows) & (cols[None, :] < n_cols)
+        x_ptr + rows[:, None] * n_cols + cols[None, :],
+        mask=(rows[:, None] < n_rows) & (cols[None, :] < n_cols),
     )
     tl.store(
         out_ptr + cols[:, None] * n_rows + rows[None, :],
@@ -92,9 +101,7 @@ def embedding(table: Any, index: Any) -> Any:
     """Launch over the rows that are wanted."""
     n, dim = index.shape[0], table.shape[1]
     out = empty((n, dim), table)
-    embedding_kernel[(triton.cdiv(n, 8),)](
-        table, index, out, n, dim, ROWS=8, DIM=triton.next_power_of_2(dim)
-    )
+    embedding_kernel[(triton.cdiv(n, 8),)](table, index, out, n, dim, ROWS=8, DIM=triton.next_power_of_2(dim))
     return out
 
 
@@ -125,7 +132,7 @@ EMBEDDING = Family("embedding", "Rows of a table by their numbers", "exact")
 def embedding_backward(dout: Any, index: Any, vocabulary: int) -> Any:
     """The gradient of the table, fp32."""
     n, dim = dout.shape
-    dtable = empty((vocabulary, dim), dout, "float32")
+    dtable = empty((vocabulary, dim), dout, "fp32")
     zero_kernel[(triton.cdiv(vocabulary * dim, 1024),)](dtable, vocabulary * dim, BLOCK=1024)
     embedding_backward_kernel[(triton.cdiv(n, 8),)](
         dout, index, dtable, n, dim, ROWS=8, DIM=triton.next_power_of_2(dim)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any
 
@@ -10,10 +11,15 @@ import triton
 import triton.language as tl
 
 from triton_porting_kit.conformance.kernels.matmul import accumulator_of, matrix, product_of
-from triton_porting_kit.conformance.kernels.problem import Family, Problem, expect, normal
+from triton_porting_kit.conformance.kernels.problem import (
+    Family,
+    Problem,
+    empty,
+    expect,
+    normal,
+)
 from triton_porting_kit.conformance.types import KINDS
 from triton_porting_kit.kernels import matmul as tuned
-from triton_porting_kit.kernels.arrays import element_count, empty
 
 PROGRAMS = 6
 TILE, DEPTH = 32, 32
@@ -31,11 +37,17 @@ def persistent_matmul_kernel(
         accumulator = tl.zeros((TILE, TILE), dtype=ACCUMULATOR)
         for start in range(0, K, DEPTH):
             k = start + tl.arange(0, DEPTH)
-            a = tl.load(a_ptr + rows[:, None] * K + k[None, :], mask=(rows[:, None] < M) & (k[None, :] < K), other=0.0)
-            b = tl.load(b_ptr + k[:, None] * N + cols[None, :], mask=(k[:, None] < K) & (cols[None, :] < N), other=0.0)
+            a = tl.load(
+                a_ptr + rows[:, None] * K + k[None, :], mask=(rows[:, None] < M) & (k[None, :] < K), other=0.0
+            )
+            b = tl.load(
+                b_ptr + k[:, None] * N + cols[None, :], mask=(k[:, None] < K) & (cols[None, :] < N), other=0.0
+            )
             accumulator = tl.dot(a, b, accumulator, input_precision="ieee", out_dtype=ACCUMULATOR)
         inside = (rows[:, None] < M) & (cols[None, :] < N)
-        tl.store(c_ptr + rows[:, None] * N + cols[None, :], accumulator.to(c_ptr.dtype.element_ty), mask=inside)
+        tl.store(
+            c_ptr + rows[:, None] * N + cols[None, :], accumulator.to(c_ptr.dtype.element_ty), mask=inside
+        )
 
 
 def _clear(arguments: dict[str, Any]) -> None:
@@ -44,7 +56,8 @@ def _clear(arguments: dict[str, Any]) -> None:
 
 
 @triton.autotune(
-    configs=[triton.Config({"BLOCK": block}, num_warps=4, pre_hook=_clear) for block in (256, 1024)], key=["n"]
+    configs=[triton.Config({"BLOCK": block}, num_warps=4, pre_hook=_clear) for block in (256, 1024)],
+    key=["n"],
 )
 @triton.heuristics({"EVEN": lambda arguments: arguments["n"] % arguments["BLOCK"] == 0})
 @triton.jit
@@ -65,7 +78,7 @@ def persistent_matmul(a: Any, b: Any) -> Any:
     """Launch `PROGRAMS` programs."""
     (m, k), n = a.shape, b.shape[1]
     kind = a.kind.name
-    c = empty((m, n), a, {"i8": "int32"}.get(kind))
+    c = empty((m, n), a, {"i8": "i32"}.get(kind, kind))
     persistent_matmul_kernel[(PROGRAMS,)](
         a, b, c, m, n, k, ACCUMULATOR=accumulator_of(kind), TILE=TILE, DEPTH=DEPTH
     )
@@ -128,7 +141,7 @@ for _kind in ("fp32", "bf16"):
 
 def tuned_sum(x: Any) -> Any:
     """Launch as many programs as the chosen tile asks for."""
-    out, n = empty((1,), x, "float32"), element_count(x)
+    out, n = empty((1,), x, "fp32"), math.prod(x.shape)
     tuned_sum_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, out, n)
     return out
 

@@ -16,12 +16,12 @@ from triton_porting_kit.conformance.kernels.problem import (
     Operand,
     Problem,
     Random,
+    empty,
     expect,
     normal,
     operand,
 )
 from triton_porting_kit.conformance.types import KINDS, Array
-from triton_porting_kit.kernels.arrays import empty
 
 TILE, DEPTH = 32, 32
 GROUP = 32
@@ -39,8 +39,12 @@ def scaled_matmul_kernel(
     accumulator = tl.zeros((TILE, TILE), dtype=ACCUMULATOR)
     for start in range(0, K, DEPTH):
         k = start + tl.arange(0, DEPTH)
-        a = tl.load(a_ptr + rows[:, None] * K + k[None, :], mask=(rows[:, None] < M) & (k[None, :] < K), other=0.0)
-        b = tl.load(b_ptr + cols[None, :] * K + k[:, None], mask=(k[:, None] < K) & (cols[None, :] < N), other=0.0)
+        a = tl.load(
+            a_ptr + rows[:, None] * K + k[None, :], mask=(rows[:, None] < M) & (k[None, :] < K), other=0.0
+        )
+        b = tl.load(
+            b_ptr + cols[None, :] * K + k[:, None], mask=(k[:, None] < K) & (cols[None, :] < N), other=0.0
+        )
         accumulator = tl.dot(a, b, accumulator, out_dtype=ACCUMULATOR)
     a_scale = tl.load(a_scale_ptr + rows, mask=rows < M, other=0.0)
     b_scale = tl.load(b_scale_ptr + cols, mask=cols < N, other=0.0)
@@ -59,7 +63,9 @@ def int4_matmul_kernel(
     accumulator = tl.zeros((TILE, TILE), tl.float32)
     for start in range(0, K, GROUP):
         k = start + tl.arange(0, GROUP)
-        a = tl.load(a_ptr + rows[:, None] * K + k[None, :], mask=(rows[:, None] < M) & (k[None, :] < K), other=0.0)
+        a = tl.load(
+            a_ptr + rows[:, None] * K + k[None, :], mask=(rows[:, None] < M) & (k[None, :] < K), other=0.0
+        )
         inside = (k[:, None] < K) & (cols[None, :] < N)
         packed = tl.load(packed_ptr + (k[:, None] // 2) * N + cols[None, :], mask=inside, other=0)
         nibble = (packed >> ((k[:, None] % 2) * 4).to(tl.uint8)) & 15
@@ -75,10 +81,10 @@ def int4_matmul_kernel(
 # --- 8 bits ------------------------------------------------------------------------------------------
 
 
-def scaled_matmul(a: Any, b: Any, a_scale: Any, b_scale: Any, result: str) -> Any:
+def scaled_matmul(a: Any, b: Any, a_scale: Any, b_scale: Any, *, result: str) -> Any:
     """Launch over (M, K), (N, K), (M,) and (N,)."""
     (m, k), n = a.shape, b.shape[0]
-    c = empty((m, n), a, KINDS[result].device)
+    c = empty((m, n), a, result)
     scaled_matmul_kernel[(triton.cdiv(m, TILE), triton.cdiv(n, TILE))](
         a, b, a_scale, b_scale, c, m, n, k, ACCUMULATOR=accumulator_of(a.kind.name), TILE=TILE, DEPTH=DEPTH
     )
@@ -113,7 +119,7 @@ def problem(m: int, n: int, k: int, kind: str, result: str, peer: bool = False) 
             _scales(random, m),
             _scales(random, n),
         ),
-        lambda *arrays: scaled_matmul(*arrays, result),
+        lambda *arrays: scaled_matmul(*arrays, result=result),
         expected,
         TILE * max(TILE, DEPTH),
         (f"type:{result}",),
@@ -122,7 +128,10 @@ def problem(m: int, n: int, k: int, kind: str, result: str, peer: bool = False) 
 
 
 SCALED = Family(
-    "scaled-matmul", "A product of 8-bit matrices with scales of rows and columns", "matmul_quantised", ("feature:dot",)
+    "scaled-matmul",
+    "A product of 8-bit matrices with scales of rows and columns",
+    "matmul_quantised",
+    ("feature:dot",),
 )
 for _kind, _result, _shape in product(
     ("i8", "fp8e4nv", "fp8e5"), ("fp32", "bf16"), ((1, 1, 1), (33, 20, 70), (65, 64, 128))
@@ -183,7 +192,9 @@ def int4_problem(m: int, n: int, k: int, kind: str, peer: bool = False) -> Probl
     )
 
 
-INT4 = Family("int4-matmul", "A product with 4-bit weights, unpacked as they are read,", "matmul", ("feature:dot",))
+INT4 = Family(
+    "int4-matmul", "A product with 4-bit weights, unpacked as they are read,", "matmul", ("feature:dot",)
+)
 for _kind, _shape in product(("fp32", "fp16", "bf16"), ((1, 1, 2), (33, 20, 70), (16, 65, 128))):
     INT4.add(int4_problem(*_shape, _kind))
 for _kind in ("fp32", "bf16"):

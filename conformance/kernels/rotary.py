@@ -9,9 +9,17 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from triton_porting_kit.conformance.kernels.problem import Family, Operand, Problem, Random, expect, normal, operand
+from triton_porting_kit.conformance.kernels.problem import (
+    Family,
+    Operand,
+    Problem,
+    Random,
+    empty,
+    expect,
+    normal,
+    operand,
+)
 from triton_porting_kit.conformance.types import Array
-from triton_porting_kit.kernels.arrays import empty
 
 
 @triton.jit

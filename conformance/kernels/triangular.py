@@ -10,9 +10,17 @@ import triton
 import triton.language as tl
 
 from triton_porting_kit.conformance.kernels.matmul import matrix
-from triton_porting_kit.conformance.kernels.problem import Expected, Family, Operand, Problem, Random, exact, expect
+from triton_porting_kit.conformance.kernels.problem import (
+    Expected,
+    Family,
+    Operand,
+    Problem,
+    Random,
+    empty,
+    exact,
+    expect,
+)
 from triton_porting_kit.conformance.types import KINDS, Array
-from triton_porting_kit.kernels.arrays import empty
 
 TILE = 32
 
@@ -44,7 +52,9 @@ def triangular_matmul_kernel(a_ptr, b_ptr, c_ptr, n, m, TILE: tl.constexpr):
             mask=(rows[:, None] < n) & (k[None, :] <= rows[:, None]),
             other=0.0,
         )
-        b = tl.load(b_ptr + k[:, None] * m + cols[None, :], mask=(k[:, None] < n) & (cols[None, :] < m), other=0.0)
+        b = tl.load(
+            b_ptr + k[:, None] * m + cols[None, :], mask=(k[:, None] < n) & (cols[None, :] < m), other=0.0
+        )
         accumulator = tl.dot(a, b, accumulator, input_precision="ieee")
     inside = (rows[:, None] < n) & (cols[None, :] < m)
     tl.store(c_ptr + rows[:, None] * m + cols[None, :], accumulator.to(c_ptr.dtype.element_ty), mask=inside)
@@ -144,7 +154,7 @@ PRODUCT.add(triangular_problem(400, 256, "fp32", peer=True))
 def band_sums(x: Any, width: int) -> Any:
     """Launch a program for each row of a square matrix."""
     n = x.shape[0]
-    out = empty((n,), x, "float32")
+    out = empty((n,), x, "fp32")
     band_sums_kernel[(n,)](x, out, n, width, BLOCK=triton.next_power_of_2(n))
     return out
 

@@ -85,7 +85,10 @@ def _rotary(x: Any, cos: Any, sin: Any) -> Any:
 
 
 def _convolution(x: Any, w: Any) -> Call:
-    images, filters = x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+    images, filters = (
+        x.permute(0, 3, 1, 2),
+        w.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last),
+    )
     return lambda: functional.conv2d(images, filters, padding=1)
 
 

@@ -11,9 +11,9 @@ from triton_porting_kit.conformance.arrays import GuardedArray
 from triton_porting_kit.conformance.check import Checks
 from triton_porting_kit.conformance.comparison import identical
 from triton_porting_kit.conformance.context import Context
-from triton_porting_kit.conformance.language.rounding import from_float64
 from triton_porting_kit.conformance.language.source import make_kernel
-from triton_porting_kit.conformance.language.types import (
+from triton_porting_kit.conformance.rounding import from_float64
+from triton_porting_kit.conformance.types import (
     FLOATS,
     INTEGERS,
     KINDS,

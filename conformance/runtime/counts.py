@@ -10,10 +10,10 @@ import numpy as np
 from triton_porting_kit.conformance.check import Checks
 from triton_porting_kit.conformance.comparison import identical
 from triton_porting_kit.conformance.context import Context
-from triton_porting_kit.conformance.language.rounding import from_float64
 from triton_porting_kit.conformance.language.source import make_kernel
-from triton_porting_kit.conformance.language.types import FLOATS, KINDS, Kind, to_bits
+from triton_porting_kit.conformance.rounding import from_float64
 from triton_porting_kit.conformance.runtime.arguments import Interior
+from triton_porting_kit.conformance.types import FLOATS, KINDS, Kind, to_bits
 
 CHECKS = Checks("runtime/argument-counts", compiles=True)
 

@@ -15,7 +15,7 @@ from triton_porting_kit.conformance.check import Checks
 from triton_porting_kit.conformance.comparison import identical
 from triton_porting_kit.conformance.context import Context
 from triton_porting_kit.conformance.language.source import make_kernel
-from triton_porting_kit.conformance.language.types import KINDS
+from triton_porting_kit.conformance.types import KINDS
 
 CHECKS = Checks("runtime/structures", compiles=True)
 

@@ -253,7 +253,11 @@ class Builder:
             return None
         kind = self.types[scalar].kind_name
         other = self.let("tl.full", kind=kind, shape=(), value=self.draws.between(0, 2))
-        return None if other is None else self.let(f"compare {self.draws.choose(('<', '==', '>='))}", scalar, other)
+        return (
+            None
+            if other is None
+            else self.let(f"compare {self.draws.choose(('<', '==', '>='))}", scalar, other)
+        )
 
     # --- results -------------------------------------------------------------------------------------
 

@@ -97,7 +97,11 @@ class _Writer:
         outs = [self._types[v] for v in let.outs]
         text = operation.text(
             Words(
-                [f"v{v}" for v in let.args], [self._types[v] for v in let.args], let.attrs, outs, _parameter(let)
+                [f"v{v}" for v in let.args],
+                [self._types[v] for v in let.args],
+                let.attrs,
+                outs,
+                _parameter(let),
             )
         )
         if len(outs) == 1:
@@ -105,9 +109,7 @@ class _Writer:
             return
         yield f"{', '.join(f'v{v}' for v in let.outs)} = {text}"
         if operation.casts:
-            yield from (
-                f"v{v} = v{v}.to({t.kind.language})" for v, t in zip(let.outs, outs, strict=True)
-            )
+            yield from (f"v{v} = v{v}.to({t.kind.language})" for v, t in zip(let.outs, outs, strict=True))
 
     def _loop(self, loop: Loop) -> Iterator[str]:
         for carried in loop.carried:

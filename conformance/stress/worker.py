@@ -49,7 +49,9 @@ def main(backend: str, profile: str = "") -> None:
             return
         assert isinstance(launch, Launch)
         found = outcome_of(launch, session.memory)
-        answers.write(json.dumps({"kind": found.kind, "message": found.message, "detail": found.detail}) + "\n")
+        answers.write(
+            json.dumps({"kind": found.kind, "message": found.message, "detail": found.detail}) + "\n"
+        )
 
 
 if __name__ == "__main__":

@@ -85,6 +85,10 @@ class CorruptCacheError(PortingKitError):
     """Cached files of a kernel are damaged, and nothing is left to make them again from."""
 
 
+class CorruptCacheWarning(UserWarning):
+    """A cached file was not what the compiler had written, and has been made again."""
+
+
 # --- launcher ------------------------------------------------------------------------------------
 
 

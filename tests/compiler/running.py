@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.language import types
+from triton_porting_kit.conformance import types
 from triton_porting_kit.conformance.language.source import make_kernel
 from triton_porting_kit.conformance.language.values import pairs, samples
 from triton_porting_kit.conformance.rounding import (

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-import triton  # noqa: F401  (Triton loads the kit's backends: it has to come before they are half imported)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cpu_backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Choose the CPU backend, and a cache that starts empty."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TRITON_DEFAULT_BACKEND", "cpu")
-        patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("triton-cache")))
-        yield
+def _on_the_cpu(cpu_backend: None) -> None:
+    """Every test here runs on the CPU backend."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -67,12 +67,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cpu_backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Choose the CPU backend, and a cache that starts empty."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TRITON_DEFAULT_BACKEND", "cpu")
-        patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("triton-cache")))
-        yield
+def _on_the_cpu(cpu_backend: None) -> None:
+    """Every test here runs on the CPU backend."""
 
 
 @pytest.fixture(scope="session")

@@ -175,6 +175,7 @@ def conform(
     level: Annotated[
         list[str] | None,
         typer.Option(
+            "--level",
             metavar="LEVEL",
             help="registration, runtime, language, kernels or stress; may be repeated. All by default.",
         ),
@@ -182,6 +183,7 @@ def conform(
     select: Annotated[
         list[str] | None,
         typer.Option(
+            "--select",
             metavar="EXPR",
             help="Checks by name: words and patterns with and, or, not and parentheses. May be repeated.",
         ),
@@ -225,6 +227,9 @@ def conform(
     if nothing failed and nothing that is mandatory is missing; 130 after Ctrl-C, which leaves a report of what was
     done.
     """
+    from triton_porting_kit.conformance.execution.importing import import_triton
+
+    import_triton()
     from triton_porting_kit.conformance.command.conform import list_checks, run_conform
     from triton_porting_kit.conformance.command.request import Request
 

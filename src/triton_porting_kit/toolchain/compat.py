@@ -18,7 +18,7 @@ import triton
 from triton._C.libtriton import ir as triton_ir
 from triton._C.libtriton import passes as triton_passes
 
-from triton_porting_kit.errors import CompilationError, ToolchainError
+from triton_porting_kit.errors import CompilationError, CorruptCacheWarning, ToolchainError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -273,10 +273,9 @@ def kernel_cache_folder(key: str) -> Path | None:
 
 @functools.cache
 def mend_cache() -> None:
-    """Mend Triton's handling of its cache where a release needs it; before a kernel is looked up there."""
+    """Mend Triton's handling of its cache where it needs it; before a kernel is looked up there."""
     _let_unfinished_kernels_go()
-    if release() < (3, 8):
-        _refuse_incomplete_groups()
+    _refuse_damaged_groups()
 
 
 def _let_unfinished_kernels_go() -> None:
@@ -287,8 +286,12 @@ def _let_unfinished_kernels_go() -> None:
         CompiledKernel.module = None
 
 
-def _refuse_incomplete_groups() -> None:
-    """A kernel of which a cached file is missing or whose list of files is damaged is compiled again, not half read."""
+def _refuse_damaged_groups() -> None:
+    """A kernel is compiled again if its metadata is damaged, its list of files is, or a file on it is missing.
+
+    Triton's constructor of a cached kernel reads the metadata and calls nothing of a backend before; releases
+    before 3.8 do not check the list of files either.
+    """
     from triton.runtime.cache import FileCacheManager
 
     by_triton = FileCacheManager.get_group
@@ -301,9 +304,57 @@ def _refuse_incomplete_groups() -> None:
             listed = json.loads(Path(self._make_path(f"__grp__{filename}")).read_text())["child_paths"]
         except ValueError:
             return None
-        return group if len(group) == len(listed) else None
+        if len(group) != len(listed):
+            return None
+        metadata = group.get(filename) if filename.endswith(".json") else None
+        if metadata is None or _is_metadata(Path(metadata)):
+            return group
+        warnings.warn(
+            f"{metadata} is not the file that was written (damaged or replaced); the kernel is compiled again",
+            CorruptCacheWarning,
+            stacklevel=2,
+        )
+        return None
 
     FileCacheManager.get_group = get_group
+
+
+def _is_metadata(path: Path) -> bool:
+    """Whether a file holds the metadata of a compiled kernel, as far as Triton needs it to make one of them."""
+    try:
+        found = json.loads(path.read_bytes())
+        return isinstance(found["hash"], str) and {"backend", "arch", "warp_size"} <= found["target"].keys()
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return False
+
+
+# --- the caches of a function ------------------------------------------------------------------------
+
+
+@functools.cache
+@_internal
+def share_kernel_caches() -> None:
+    """Let a function's compiled kernels be found under any name of the device, if its driver `has_one_device`.
+
+    Triton keeps them by what the driver calls the current device. Drivers call it what torch calls a GPU, a number.
+    Torch calls the only CPU "cpu", and programs look for kernels under that name, or under 0. For functions that
+    were decorated before, only the driver's number works.
+    """
+    from triton.runtime import driver
+    from triton.runtime.jit import JITFunction
+
+    by_triton = JITFunction.create_binder
+
+    def create_binder(self: Any) -> Any:
+        if getattr(driver.active, "has_one_device", False):
+            target = driver.active.get_current_target()
+            # Each entry holds the target that it is for.
+            for caches in self.device_caches.values():
+                if target in caches:
+                    return caches
+        return by_triton(self)
+
+    JITFunction.create_binder = create_binder
 
 
 # --- hooks -------------------------------------------------------------------------------------------
@@ -322,6 +373,24 @@ def runtime_hooks(**hooks: Callable[..., Any]) -> Iterator[None]:
     finally:
         for name, hook in before.items():
             setattr(knobs.runtime, name, hook)
+
+
+@contextmanager
+def watched_compilations() -> Iterator[list[tuple[str, bool]]]:
+    """A context whose list gets, for each kernel that Triton compiles, its name and whether its cache had it."""
+    from triton import knobs
+
+    seen: list[tuple[str, bool]] = []
+
+    def listen(*, src: Any, cache_hit: bool, **_: Any) -> None:
+        seen.append((str(src.name), bool(cache_hit)))
+
+    before = knobs.compilation.listener
+    knobs.compilation.listener = listen
+    try:
+        yield seen
+    finally:
+        knobs.compilation.listener = before
 
 
 # --- loaded kernels ----------------------------------------------------------------------------------

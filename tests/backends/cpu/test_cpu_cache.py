@@ -17,8 +17,7 @@ from cpu_kernels import add_constant
 from cpu_scripts import Script
 from triton import knobs
 
-from triton_porting_kit.compiler import CorruptCacheWarning
-from triton_porting_kit.errors import CorruptCacheError, InsecureCacheError
+from triton_porting_kit.errors import CorruptCacheError, CorruptCacheWarning, InsecureCacheError
 
 Array = Callable[..., Any]
 
@@ -174,6 +173,32 @@ def test_a_damaged_override_is_not_replaced_by_the_compilers(
     file(cache, "llir").write_bytes(b"")
     with pytest.raises(CorruptCacheError):
         launch(array, ir_override=str(override))
+
+
+METADATA_DAMAGE = {
+    "truncated": lambda data: data[: len(data) // 2],
+    "empty": lambda data: b"",
+    "random": lambda data: os.urandom(len(data)),
+    "not of a kernel": lambda data: b'{"target": null}',
+    "without a target": lambda data: json.dumps(
+        {name: value for name, value in json.loads(data).items() if name != "target"}
+    ).encode(),
+    "a list": lambda data: b"[]",
+}
+
+
+@pytest.mark.parametrize("damage", list(METADATA_DAMAGE))
+def test_a_kernel_with_damaged_metadata_is_compiled_again(damage: str, array: Array, cache: Path) -> None:
+    launch(array)
+    path = file(cache, "json")
+    good = json.loads(path.read_bytes())
+    path.write_bytes(METADATA_DAMAGE[damage](path.read_bytes()))
+    with pytest.warns(CorruptCacheWarning, match=r"add_constant\.json is not the file that was written"):
+        launch(array)
+    assert json.loads(path.read_bytes()) == good
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        launch(array)
 
 
 def test_a_missing_file_is_compiled_again(array: Array, cache: Path) -> None:

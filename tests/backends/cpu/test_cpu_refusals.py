@@ -12,9 +12,16 @@ import triton
 import triton.language as tl
 from cpu_kernels import add_constant
 from cpu_scripts import Script
+from triton import knobs
 
 from triton_porting_kit.driver import DeviceArray
-from triton_porting_kit.errors import CompilationError, InvalidModule, InvalidPointer, OutOfMemory
+from triton_porting_kit.errors import (
+    CompilationError,
+    InvalidModule,
+    InvalidPointer,
+    OptionError,
+    OutOfMemory,
+)
 
 Array = Callable[..., Any]
 
@@ -120,6 +127,20 @@ def test_tritons_own_options_are_taken(options: dict[str, Any], array: Array) ->
     x = array([0.0] * 8)
     add_constant[(1,)](x, 8, AMOUNT=1, BLOCK=8, **options)
     assert (x.numpy() == 1).all()
+
+
+@pytest.mark.parametrize(("mode", "taken"), [("consan", True), ("iisan", True), ("fpsan", False)])
+def test_tritons_sanitizers(mode: str, taken: bool, array: Array, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_INSTRUMENTATION_MODE", mode)
+    monkeypatch.setattr(knobs.compilation, "instrumentation_mode", mode)
+    x = array([0.0] * 8)
+    if taken:
+        add_constant[(1,)](x, 8, AMOUNT=1, BLOCK=8)
+        assert (x.numpy() == 1).all()
+        return
+    # It would compute other floats, which nobody should take for the kernel's.
+    with pytest.raises(OptionError, match="instrumentation_mode is 'fpsan'"):
+        add_constant[(1,)](x, 8, AMOUNT=1, BLOCK=8)
 
 
 @pytest.mark.parametrize("option", ["num_warp", "numwarps", "BLOCK_M", "stages"])

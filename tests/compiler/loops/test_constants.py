@@ -22,6 +22,10 @@ CASES: dict[str, tuple[str, str, Any]] = {
     "f32": ("2x2xf32", "[[0.5, -1.0], [0x7FC00000, 2.0]]", np.array([0.5, -1, np.nan, 2], np.float32)),
     "bf16": ("4xbf16", "[1.0, 2.0, 3.0, -0.0]", np.array([0x3F80, 0x4000, 0x4040, 0x8000], np.uint16)),
     "f16": ("2x1x2xf16", "[[[1.0, 2.0]], [[3.0, -0.0]]]", np.array([1, 2, 3, -0.0], np.float16)),
+    "f8E4M3FN": ("4xf8E4M3FN", "[1.0, -0.0, 448.0, 0x7F]", np.array([0x38, 0x80, 0x7E, 0x7F], np.uint8)),
+    "f8E5M2": ("2x2xf8E5M2", "[[1.0, -2.0], [0x7C, 0.25]]", np.array([0x3C, 0xC0, 0x7C, 0x34], np.uint8)),
+    "f8E5M2FNUZ": ("4xf8E5M2FNUZ", "[1.0, -2.0, 0x80, 0.0]", np.array([0x40, 0xC4, 0x80, 0], np.uint8)),
+    "f8E4M3FNUZ": ("4xf8E4M3FNUZ", '"0x40C48000"', np.array([0x40, 0xC4, 0x80, 0], np.uint8)),
     "i64": (
         "4xi64",
         '"0x' + np.arange(4, dtype=np.int64).tobytes().hex() + '"',

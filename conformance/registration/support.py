@@ -1,0 +1,131 @@
+"""What checks of registration share: the backend as Triton sees it, and compiled kernels."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import triton
+
+from triton_porting_kit.conformance.context import Context, Session
+from triton_porting_kit.conformance.language.source import make_kernel
+
+SUM = (
+    "def total(X, O, n, BLOCK: tl.constexpr):\n"
+    "    i = tl.arange(0, BLOCK)\n"
+    "    tl.store(O, tl.sum(tl.load(X + i, mask=i < n, other=0), axis=0))\n"
+)
+
+
+def target_of(context: Context) -> Any:
+    """The target that kernels are compiled for."""
+    return context.driver.get_current_target()
+
+
+def backend_of(context: Context, target: Any = None) -> Any:
+    """A new object of the compiler that Triton chooses for a target, by default the current one."""
+    from triton.compiler.compiler import make_backend
+
+    return make_backend(target or target_of(context))
+
+
+def registered(context: Context) -> Any:
+    """The compiler and driver classes under the backend's name."""
+    from triton.backends import backends
+
+    return backends[context.session.backend]
+
+
+def entry_points(name: str) -> list[Any]:
+    """The entry points of Triton's group that have the backend's name."""
+    found = importlib.metadata.entry_points(group="triton.backends")
+    return [point for point in found if point.name == name]
+
+
+def anew(source: str) -> Any:
+    """A kernel of which this process has no compiled form in memory yet, though perhaps in a cache on disk."""
+    return triton.jit(make_kernel(source).fn)
+
+
+def warm(source: str, *args: Any, **options: Any) -> Any:
+    """The compiled kernel for some arguments, not launched; looked up on disk, not in memory."""
+    return anew(source).warmup(*args, grid=(1,), **options)
+
+
+@contextmanager
+def environment(**variables: str | None) -> Iterator[None]:
+    """A context with other environment variables; None takes one away."""
+    before = {name: os.environ.get(name) for name in variables}
+    try:
+        _set(variables)
+        yield
+    finally:
+        _set(before)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+@contextmanager
+def own_cache(context: Context) -> Iterator[str]:
+    """A context in which Triton's cache is an empty folder of the check's own."""
+    with tempfile.TemporaryDirectory(dir=context.session.scratch or None) as folder:
+        with environment(TRITON_CACHE_DIR=folder, TRITON_ALWAYS_COMPILE=None):
+            yield folder
+
+
+# --- fresh processes ---------------------------------------------------------------------------------------
+
+_CHILD = """
+import json, sys
+from triton_porting_kit.conformance.registration import child
+print("\\n" + json.dumps(getattr(child, sys.argv[1])(*json.loads(sys.argv[2]))))
+"""
+
+
+def in_fresh_process(task: str, *arguments: Any, **variables: str | None) -> Any:
+    """What a function of `triton_porting_kit.conformance.registration.child` returns in a process of its own.
+
+    `arguments`: what JSON can hold. `variables`: of the environment; None takes one away. Raises `RuntimeError` with
+    what the process wrote if it fails.
+    """
+    kept = {**os.environ, **variables}
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD, task, json.dumps(arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={name: value for name, value in kept.items() if value is not None},
+    )
+    if done.returncode:
+        raise RuntimeError(f"a fresh process ended with {done.returncode}: {done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@functools.cache
+def facts_of_fresh_process(backend: str, chosen: bool) -> Any:
+    """`triton_porting_kit.conformance.registration.child.facts`, with the backend asked for by name or not.
+
+    Python's own hashes have another seed there: what depends on those differs. One process serves several checks.
+    """
+    return in_fresh_process(
+        "facts", backend, TRITON_DEFAULT_BACKEND=backend if chosen else None, PYTHONHASHSEED="4711"
+    )
+
+
+def memory_of(session: Session) -> str:
+    """How the profile of a fresh process has to declare memory so that it is reached as it is here."""
+    return str(session.memory.describe()["memory"])
