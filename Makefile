@@ -56,7 +56,7 @@ lint: $(VENV)/.test-tools $(VENV)/.installed ## ruff, clang-format and mypy, cha
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
-	$(BIN)/python -m mypy -p triton_porting_kit
+	$(BIN)/python -m mypy -p triton_porting_kit -p triton_porting_kit_pytest
 
 format: $(VENV)/.test-tools $(VENV)/.installed ## format Python and C++ in place
 	$(BIN)/ruff check --fix .
@@ -115,7 +115,7 @@ $(VENV)/.installed: $(VENV)/.needed $(VENV)/.sources $(SOURCES)
 .venv-releases/%/.needed: pyproject.toml | $(VENV)/.needed
 	$(PYTHON) -m venv .venv-releases/$*
 	.venv-releases/$*/bin/python -m pip install -q --disable-pip-version-check -r $(VENV)/needed.txt triton==$* \
-	  pytest pytest-xdist hypothesis
+	  hypothesis
 	@touch $@
 
 .PRECIOUS: .venv-releases/%/.needed

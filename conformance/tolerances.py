@@ -105,16 +105,16 @@ TABLE: dict[str, Tolerance] = {
         precision=13,
     ),
     "matmul_tf32": Tolerance(
-        "tf32 keeps 11 bits of each operand (some chips cut off: a whole unit), which are off independently of each other",
+        "tf32 keeps 11 bits of each operand (some chips cut off: a whole unit), two to a product",
         roundings=2,
         precision=10,
     ),
     "matmul_integer": Tolerance("integer arithmetic, exact", ulp=0),
     "matmul_quantised": Tolerance("an exact integer sum, converted, and two products", roundings=4),
     "attention": Tolerance(
-        f"an exponential has the rounding errors of a score and its size, which the scale holds; {_SUM}; running sums are "
-        "scaled again at every block. Weights that are rounded to the type of the operands come on top: half a unit each, "
-        "which a sum of n of them holds to 4 / √n of it",
+        f"an exponential has the rounding errors of a score and its size, which the scale holds; {_SUM}; running "
+        "sums are scaled again at every block. Weights that are rounded to the type of the operands come on top: half "
+        "a unit each, which a sum of n of them holds to 4 / √n of it",
         roundings=16,
         sums=1,
         flushes=True,
@@ -124,8 +124,7 @@ TABLE: dict[str, Tolerance] = {
         f"{_EXP}; {_SUM}; a logarithm and two differences of numbers up to the scale", roundings=24, sums=1
     ),
     "giou_loss": Tolerance(
-        "areas are off by 3 units, the union by 8, quotients by 2; the two of them by 28 in all, of a scale of 3; and a "
-        "mean",
+        "areas are off by 3 units, the union by 8, quotients by 2; both by 28 in all, of a scale of 3; and a mean",
         roundings=12,
         sums=1,
     ),

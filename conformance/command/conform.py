@@ -80,6 +80,7 @@ class _Conform:
             target=request.target,
             stress=request.stress,
             scratch=str(scratch),
+            catalogue=request.catalogue,
         )
         shard = Shard.parse(request.shard) if request.shard else None
         self._choice = Choice(request.levels, request.selections, shard)
@@ -117,7 +118,8 @@ class _Conform:
         self._introduce(found, len(plan.checks), len(waiting))
         finished = False
         try:
-            with Watcher(self._console, len(waiting), quiet=self._request.quiet) as watcher:
+            quiet = self._request.quiet or found.failure is not None
+            with Watcher(self._console, len(waiting), quiet=quiet) as watcher:
 
                 def saw(record: Record) -> None:
                     run.append(record)

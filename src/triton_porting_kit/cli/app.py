@@ -227,6 +227,9 @@ def conform(
     if nothing failed and nothing that is mandatory is missing; 130 after Ctrl-C, which leaves a report of what was
     done.
     """
+    from triton_porting_kit.conformance.execution.importing import import_triton
+
+    import_triton()
     from triton_porting_kit.conformance.command.conform import list_checks, run_conform
     from triton_porting_kit.conformance.command.request import Request
 
