@@ -57,7 +57,7 @@ _AXIS = (
 _plant("reduce-axis", "a reduction along the rows runs along the columns", _multiline(REDUCE + r"0 : i32\} : \(tensor<(8)x(32)x(\w+)>\)", _AXIS), "reductions/sum-i32-tile_8x32_axis0")
 _plant("reduce-last", "a sum leaves the last element out", _reduce_last, "reductions/sum-i32-tile_1024_axis0")
 _plant("argmax-tie", "argmax takes the last of equal elements", replaced(r"arith\.cmpi slt(, %arg\d+, %arg\d+ : i32[^\n]*\n[^\n]*arith\.andi)", r"arith.cmpi sgt\1"), "reductions/argmax-i32-*", "reductions/argmax-fp16-*")
-_plant("reduce-or-and", "a reduction by | is one by &", _multiline(r"(tpk\.reduce[^\n]*\n[^\n]*\n\s*\S+ = )arith\.ori", r"\1arith.andi"), "reductions/reduce_or-*")
+_plant("reduce-or-and", "a reduction by | is one by &", _multiline(r"(tpk\.reduce[^\n]*\n[^\n]*\n\s*\S+ = )arith\.ori", r"\1arith.andi"), "reductions/reduce_or-i32-tile_8x32_*")
 _plant("max-is-min", "max is min", _multiline(r"(tpk\.reduce[^\n]*\n[^\n]*\n\s*\S+ = )arith\.maxsi", r"\1arith.minsi"), "reductions/max-i32-*")
 _plant("scan-reversed", "scans run from the other end", replaced(r"reverse = (true|false)", lambda m: f"reverse = {'false' if m[1] == 'true' else 'true'}"), "scans/cumsum-i32-*", "scans/cumprod-fp32-*")
 _plant("scan-reverse-ignored", "scans with reverse=True run forwards", replaced(r"reverse = true", "reverse = false"), "scans/cumsum-fp32-*_reverse")
