@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from triton_porting_kit.conformance.faults.fault import Apply, Rewrite, Table, method, rewrite
-from triton_porting_kit.conformance.faults.rewriting import attributes, renamed, replaced, swapped, written
+from triton_porting_kit.conformance.faults.rewriting import (
+    Operation,
+    attributes,
+    each,
+    renamed,
+    replaced,
+    swapped,
+    written,
+)
 
 TABLE = Table()
 
@@ -18,6 +26,21 @@ def _plant(name: str, sentence: str, change: Rewrite, *caught_by: str) -> None:
 
 def _apply(name: str, sentence: str, apply: Apply, *caught_by: str) -> None:
     TABLE.add("compiler", name, sentence, apply, *(f"language/{p}" for p in caught_by))
+
+
+def _product_and_sum(operation: Operation) -> str:
+    """The product is computed as float64, which is exact, so that nothing can fuse the two afterwards."""
+    kind, n = operation.result_type, operation.number
+    wide = kind.replace("f32", "f64")
+    x, y, z = operation.operands
+    lines = (
+        f'%fault_x{n} = "arith.extf"({x}) : ({kind}) -> {wide}',
+        f'%fault_y{n} = "arith.extf"({y}) : ({kind}) -> {wide}',
+        f'%fault_p{n} = "arith.mulf"(%fault_x{n}, %fault_y{n}) : ({wide}, {wide}) -> {wide}',
+        f'%fault_q{n} = "arith.truncf"(%fault_p{n}) : ({wide}) -> {kind}',
+        f'{operation.results}"arith.addf"(%fault_q{n}, {z}) : ({kind}, {kind}) -> {kind}',
+    )
+    return "\n".join(operation.indent + line for line in lines)
 
 
 def _predicate(old: int, new: int, operation: str = "arith.cmpi") -> Rewrite:
@@ -65,13 +88,7 @@ _plant("neg-zero", "-x is 0 - x: the zero loses its sign",
         {r} = "arith.subf"(%fault_a{n}, {0}) : ({T}, {T}) -> {T}"""), "arithmetic/neg-fp32-*")
 _plant("abs-ignored", "abs of integers changes nothing", written(r"math\.absi", '{r} = "arith.addi"({0}, {0}) : ({T}, {T}) -> {T}'), "arithmetic/abs-i32-*")
 _plant("umulhi-signed", "umulhi multiplies as signed", written(r"tt\.mulhiui", '%fault_a{n}, {r} = "arith.mulsi_extended"({0}, {1}) : ({T}, {T}) -> ({T}, {T})'), "arithmetic/umulhi-*")
-_plant("fma-rounds-twice", "fma is a product and a sum",
-    written(r"math\.fma", """
-        %fault_x{n} = "arith.extf"({0}) : (f32) -> f64
-        %fault_y{n} = "arith.extf"({1}) : (f32) -> f64
-        %fault_p{n} = "arith.mulf"(%fault_x{n}, %fault_y{n}) : (f64, f64) -> f64
-        %fault_q{n} = "arith.truncf"(%fault_p{n}) : (f64) -> f32
-        {r} = "arith.addf"(%fault_q{n}, {2}) : (f32, f32) -> f32""", where=r": \(f32, "), "arithmetic/fma-fp32-scalar")
+_plant("fma-rounds-twice", "fma is a product and a sum", each(r"math\.fma", _product_and_sum, where="f32"), "arithmetic/fma-fp32-*", "programs/fma-residue-fp32")
 _plant("div-by-reciprocal", "div_rn is a product with the reciprocal, which rounds twice",
     written(r"tt\.precise_divf", """
         %fault_a{n} = "arith.constant"() <{{value = 1.0 : f32}}> : () -> f32
