@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triton_porting_kit.conformance.faults.fault import Apply, Rewrite, Table, method, rewrite
+from triton_porting_kit.conformance.faults.fault import Apply, Rewrite, Table, in_language, method, rewrite
 from triton_porting_kit.conformance.faults.rewriting import (
     Operation,
     attributes,
@@ -21,11 +21,11 @@ TABLE = Table()
 
 def _plant(name: str, sentence: str, change: Rewrite, *caught_by: str) -> None:
     """A fault between Triton's passes and the import of their result."""
-    TABLE.add("compiler", name, sentence, rewrite("ttir", change), *(f"language/{p}" for p in caught_by))
+    TABLE.add("compiler", name, sentence, rewrite("ttir", change), *map(in_language, caught_by))
 
 
 def _apply(name: str, sentence: str, apply: Apply, *caught_by: str) -> None:
-    TABLE.add("compiler", name, sentence, apply, *(f"language/{p}" for p in caught_by))
+    TABLE.add("compiler", name, sentence, apply, *map(in_language, caught_by))
 
 
 def _product_and_sum(operation: Operation) -> str:
@@ -104,7 +104,7 @@ _plant("sqrt-approximate", "sqrt is x times rsqrt(x): NaN at 0",
     written(r"math\.sqrt", """
         %fault_a{n} = "math.rsqrt"({0}) : ({T}) -> {T}
         {r} = "arith.mulf"({0}, %fault_a{n}) : ({T}, {T}) -> {T}"""), "functions/sqrt-fp32-*")
-_plant("exp-base", "exp is 2 to the x", renamed("math.exp", "math.exp2"), "functions/exp-fp32-*")
+_plant("exp-base", "exp is 2 to the x", renamed("math.exp", "math.exp2"), "functions/exp-fp32-*", "kernels/softmax/fp32-7x33")
 _plant("sin-cos", "sin is cos", renamed("math.sin", "math.cos"), "functions/sin-fp32-*")
 _plant("floor-truncates", "floor rounds towards zero", renamed("math.floor", "math.trunc"), "functions/floor-fp32-*")
 _plant("bitcast-converts", "a bitcast of float to integer converts the value",
