@@ -116,8 +116,8 @@ def run_self_test(select: Sequence[str] = ("*",), jobs: int = 1, report: Report 
         hopeless = [
             pool.submit(_hopeless, fault.name, profile, folder)
             for fault in HOPELESS
-            if wanted(fault)
             for profile in PROFILES
+            if wanted(fault)
         ]
         for verdicts in hopeless:
             result.hopeless |= verdicts.result()
@@ -143,13 +143,13 @@ def _clean(names: set[str], folder: Path) -> dict[str, Record]:
 
 def _hopeless(name: str, profile: str, folder: Path) -> dict[tuple[str, str, str], Verdict]:
     """The verdicts on a backend that can do nothing, as if its sample of a level were all that is mandatory."""
+    samples = {level: sample([check for check in _CHECKS if check.level == level]) for level in LEVELS}
+    checks = [check for level in LEVELS for check in samples[level]]
+    records = run_checks(find(name), checks, folder, write_profile(folder, profile))
     found = {}
-    path = write_profile(folder, profile)
-    for level in LEVELS:
-        checks = sample([check for check in _CHECKS if check.level == level])
-        records = run_checks(find(name), checks, folder, path)
-        statuses = {record.name: record.status for record in records.values()}
-        found[name, profile, level] = verdict(statuses, [check.name for check in checks])
+    for level, its in samples.items():
+        names = [check.name for check in its]
+        found[name, profile, level] = verdict({n: records[n].status for n in names if n in records}, names)
     return found
 
 
