@@ -69,7 +69,7 @@ def error_evidence(error: BaseException) -> dict[str, object]:
 
 
 def _names_the_backend(error: BaseException) -> bool:
-    """Whether an exception was raised outside of the suite's own modules, or by the device's memory that they use."""
+    """Whether an exception was raised outside of the suite: the device's memory and the test backend do not count."""
     frames = list(traceback.walk_tb(error.__traceback__))
-    module = str(frames[-1][0].f_globals.get("__name__", "")) if frames else ""
-    return bool(frames) and (not module.startswith(_SUITE) or module == f"{_SUITE}.memory")
+    module = str(frames[-1][0].f_globals.get("__name__", "")) if frames else _SUITE
+    return not module.startswith(_SUITE) or module.startswith((f"{_SUITE}.memory", f"{_SUITE}.faults"))
