@@ -21,7 +21,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
   $(sort $(shell find $(ROOMS) -type f -not -name '*.pyc' -not -name '*.so'))
 NATIVE := $(filter %.cpp %.h,$(SOURCES))
 
-.PHONY: help demo test test-releases test-all docs lint check format bench install clean
+.PHONY: help demo test test-browser test-releases test-all docs lint check format bench install clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -35,28 +35,32 @@ demo: $(VENV)/.installed ## install the kit and run its kernels on this CPU, che
 test: lint ## install with test tools, check the code, run every test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS)
 
+test-browser: $(VENV)/.test-tools $(VENV)/.installed ## try the page of reports in Chromium, which has to be there
+	$(BIN)/python -m pytest -m browser $(PYTEST_ARGS) tests/conformance/report
+
 test-releases: $(RELEASES:%=.venv-releases/%/.installed) ## the main tests on older releases of Triton, without torch
 	@failed=; for release in $(RELEASES); do \
 	  echo "Triton $$release"; \
-	  .venv-releases/$$release/bin/python -m pytest -n $(JOBS) --dist loadgroup -m "not slow and (sample or not table)" \
-	    $(PYTEST_ARGS) $(RELEASE_TESTS) || \
+	  .venv-releases/$$release/bin/python -m pytest -n $(JOBS) --dist loadgroup \
+	    -m "not slow and not browser and (sample or not table)" $(PYTEST_ARGS) $(RELEASE_TESTS) || \
 	    failed="$$failed $$release"; \
 	done; test -z "$$failed" || { echo "failed on Triton$$failed"; exit 1; }
 
-test-all: test ## the tests, the slow ones too, then the demo and the quick benchmark
+test-all: test test-browser ## the tests, the slow ones too, then the demo and the quick benchmark
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m slow $(PYTEST_ARGS)
 	$(BIN)/tpk demo
 	$(BIN)/python -m benchmarks.run --quick --out $(VENV)/results.json
 
-docs: $(VENV)/.installed ## write docs/support.md and the mandatory lists from the checks that there are
+docs: $(VENV)/.installed ## write docs/support.md, the table of tolerances and the mandatory lists from the checks that there are
 	$(BIN)/python -m triton_porting_kit.conformance.language.support docs/support.md
+	$(BIN)/python -m triton_porting_kit.conformance.tolerances docs/conformance-kernels.md
 	$(BIN)/python -m triton_porting_kit.conformance.mandatory conformance/mandatory
 
 lint: $(VENV)/.test-tools $(VENV)/.installed ## ruff, clang-format and mypy, changing nothing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
-	$(BIN)/python -m mypy -p triton_porting_kit
+	$(BIN)/python -m mypy -p triton_porting_kit -p triton_porting_kit_pytest
 
 format: $(VENV)/.test-tools $(VENV)/.installed ## format Python and C++ in place
 	$(BIN)/ruff check --fix .
@@ -115,7 +119,7 @@ $(VENV)/.installed: $(VENV)/.needed $(VENV)/.sources $(SOURCES)
 .venv-releases/%/.needed: pyproject.toml | $(VENV)/.needed
 	$(PYTHON) -m venv .venv-releases/$*
 	.venv-releases/$*/bin/python -m pip install -q --disable-pip-version-check -r $(VENV)/needed.txt triton==$* \
-	  pytest pytest-xdist hypothesis
+	  hypothesis jsonschema
 	@touch $@
 
 .PRECIOUS: .venv-releases/%/.needed

@@ -36,9 +36,9 @@ MODULES: dict[str, tuple[str, ...]] = {
         "runtime.hooks",
         "runtime.failures",
     ),
-    "language": ("language.checks",),
+    "language": ("language.checks", "language.programs"),
     "kernels": tuple(f"kernels.{family}" for family in FAMILIES),
-    "stress": (),
+    "stress": ("stress.checks",),
 }
 """By level, the modules (of this package) whose `CHECKS` it consists of."""
 
@@ -47,12 +47,16 @@ class CatalogueError(PortingKitError):
     """Two checks have one name: a defect of the suite."""
 
 
-def checks(levels: Sequence[str] = tuple(LEVELS)) -> Iterator[Check]:
-    """The checks of some levels, in order, for the release of Triton that is installed."""
+def checks(levels: Sequence[str] = tuple(LEVELS), *, stress: int = 0, seed: int = 0) -> Iterator[Check]:
+    """The checks of some levels, in order, for the release of Triton that is installed.
+
+    `stress`: how many random programs, 0 for as many as are mandatory; `seed`: theirs.
+    """
     seen: set[str] = set()
     for level in levels:
         for module in MODULES[level]:
-            for check in importlib.import_module(f"{__package__}.{module}").CHECKS:
+            found = importlib.import_module(f"{__package__}.{module}")
+            for check in found.programs(stress, seed) if level == "stress" else found.CHECKS:
                 if check.name in seen:
                     raise CatalogueError(f"there are two checks named {check.name}")
                 seen.add(check.name)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from triton_porting_kit.conformance.check import Check
+from triton_porting_kit.conformance.essential import ESSENTIAL
 from triton_porting_kit.conformance.record import Listing
 from triton_porting_kit.errors import PortingKitError
 
@@ -75,7 +76,13 @@ class Profile:
     entries: tuple[Listing, ...] = ()
 
     def listing(self, check: Check) -> Listing | None:
-        """The entry that names a check: a capability that is not claimed, or the first of its lists."""
+        """The entry that names a check: a capability that is not claimed, or the first of its lists.
+
+        What every chip needs (`triton_porting_kit.conformance.essential`) may be expected to fail, and no more.
+        """
+        if check.name in ESSENTIAL:
+            expected = (e for e in self.entries if e.list == "expected_failures")
+            return next((e for e in expected if fnmatch.fnmatchcase(check.name, e.pattern)), None)
         lacking = self.capabilities.lacks(check)
         if lacking:
             return Listing("unsupported", "capabilities", f"the profile does not claim {lacking}")

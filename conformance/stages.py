@@ -22,6 +22,7 @@ IN_CHECK = "check"
 
 _COMPILER = "triton/compiler/compiler.py"
 _JIT = "triton/runtime/jit.py"
+_MEMORY = "conformance/memory.py"
 _LAUNCHERS = frozenset({"launch", "synchronize", "launch_entry"})
 
 
@@ -43,7 +44,7 @@ def of_places(places: Iterable[tuple[str, str]]) -> str:
             return "compiled"
         if path.endswith(_COMPILER) and function in ("_init_handles", "__init__"):
             found = LOADED
-        elif found == IN_CHECK and (path.endswith(_JIT) or function in _LAUNCHERS):
+        elif found == IN_CHECK and (path.endswith((_JIT, _MEMORY)) or function in _LAUNCHERS):
             found = LAUNCHED
     return found
 

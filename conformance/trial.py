@@ -12,6 +12,7 @@ from triton_porting_kit.conformance.record import Listing, Record
 from triton_porting_kit.conformance.stages import IN_CHECK, OUT_OF_BOUNDS, WRONG_RESULT, of_exception
 from triton_porting_kit.conformance.status import Evidence
 
+_SUITE = __package__ or ""
 _LINES = 40
 """Of a traceback, the last ones are kept."""
 
@@ -68,8 +69,9 @@ def error_evidence(error: BaseException) -> dict[str, object]:
 
 
 def _names_the_backend(error: BaseException) -> bool:
-    """Whether an exception was raised outside of the suite's own modules."""
+    """Whether an exception was raised outside of the suite's own modules, or by the device's memory that they use, or
+    by a planted fault."""
     frames = list(traceback.walk_tb(error.__traceback__))
-    return bool(frames) and not str(frames[-1][0].f_globals.get("__name__", "")).startswith(
-        "triton_porting_kit.conformance"
-    )
+    module = str(frames[-1][0].f_globals.get("__name__", "")) if frames else ""
+    ours = module.startswith(_SUITE) and not module.startswith((f"{_SUITE}.memory", f"{_SUITE}.faults"))
+    return bool(frames) and not ours

@@ -58,7 +58,7 @@ def run_checks(settings: Settings, names: Sequence[str], jobs: int, listen: Call
     plan.write_text(json.dumps({"settings": settings.to_json(), "checks": list(names), "strict": False}))
     ini.write_text("[pytest]\n")
     listener = _Listener(settings, listen)
-    arguments = ["--pyargs", _PACKAGE, "--conformance-run", str(plan), "-p", f"{_PACKAGE}.plugin"]
+    arguments = ["--pyargs", _PACKAGE, "--conformance-run", str(plan)]
     arguments += ["-c", str(ini), "--rootdir", str(folder), "--import-mode", "importlib", "--capture", "no"]
     for plugin in ("terminal", "cacheprovider", "faulthandler", "warnings", "junitxml"):
         arguments += ["-p", f"no:{plugin}"]
@@ -76,7 +76,11 @@ def run_checks(settings: Settings, names: Sequence[str], jobs: int, listen: Call
 @contextmanager
 def _only_the_suite(folder: Path) -> Iterator[None]:
     """Keep what is set up for the tests of the user's project away."""
-    wanted = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": ""}
+    wanted = {
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "PYTEST_ADDOPTS": "",
+        "PYTEST_PLUGINS": "triton_porting_kit_pytest",
+    }
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

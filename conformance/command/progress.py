@@ -85,6 +85,7 @@ class Watcher:
             self._progress.console.print(
                 f"[{STYLES[record.status]}]{record.status}[/] {record.name} [dim]{record.stage}[/]",
                 highlight=False,
+                soft_wrap=True,
             )
         if not self._live and done * _LINES_OUTSIDE // self._total > self._shown:
             self._shown = done * _LINES_OUTSIDE // self._total

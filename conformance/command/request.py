@@ -9,6 +9,7 @@ from typing import Any
 
 from triton_porting_kit.conformance.execution.run import Choice
 from triton_porting_kit.conformance.execution.runfolder import RunFolderError, records_in
+from triton_porting_kit.conformance.execution.settings import CATALOGUE
 
 SAME = (
     "suite_version",
@@ -42,6 +43,7 @@ class Request:
     quiet: bool = False
     seed: int = 0
     stress: int = 0
+    catalogue: str = CATALOGUE
 
 
 def default_folder(request: Request) -> Path:

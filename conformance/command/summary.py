@@ -33,7 +33,7 @@ def show_failures(console: Console, records: Iterable[Record], rerun: Sequence[s
         console.print(
             f"[{STYLES[status]}]{status}[/]{escape(where)} {escape(first.name)}{more}", highlight=False
         )
-        console.print(f"    {escape(_shortened(first.message))}", highlight=False)
+        console.print(f"    {escape(_shortened(first.message))}", highlight=False, soft_wrap=True)
         console.print(
             f"    rerun: {escape(' '.join([*rerun, '--select', first.name]))}",
             highlight=False,

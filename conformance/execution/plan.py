@@ -31,7 +31,7 @@ class Plan:
 def load_checks(settings: Settings, levels: Sequence[str]) -> list[Check]:
     """All checks of some levels."""
     module = importlib.import_module(settings.catalogue)
-    return list(module.checks(levels))
+    return list(module.checks(levels, stress=settings.stress, seed=settings.seed))
 
 
 def make_plan(

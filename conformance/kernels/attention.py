@@ -16,12 +16,12 @@ from triton_porting_kit.conformance.kernels.problem import (
     Operand,
     Problem,
     Random,
+    empty,
     expect,
     normal,
     operand,
 )
 from triton_porting_kit.conformance.types import KINDS, Array
-from triton_porting_kit.kernels.arrays import empty
 
 ROWS = COLS = 32
 """Queries and keys of a tile."""
@@ -161,18 +161,18 @@ def _meta(dim: int, causal: bool) -> dict[str, Any]:
 def attention(q: Any, k: Any, v: Any, causal: bool) -> tuple[Any, Any]:
     """The output, and the logarithm of each query's sum of weights, of (heads, n, dimensions)."""
     heads, n, dim = q.shape
-    out, lse = empty(q.shape, q), empty((heads, n), q, "float32")
+    out, lse = empty(q.shape, q), empty((heads, n), q, "fp32")
     grid = (triton.cdiv(n, ROWS), heads)
     attention_forward_kernel[grid](q, k, v, out, lse, n, dim**-0.5, **_meta(dim, causal))
     return out, lse
 
 
 def attention_backward(
-    q: Any, k: Any, v: Any, out: Any, lse: Any, dout: Any, causal: bool
+    q: Any, k: Any, v: Any, out: Any, lse: Any, dout: Any, *, causal: bool
 ) -> tuple[Any, Any, Any]:
     """dq, dk and dv for the gradient `dout` of the output."""
     heads, n, dim = q.shape
-    delta = empty((heads, n), q, "float32")
+    delta = empty((heads, n), q, "fp32")
     dq, dk, dv = (empty(q.shape, q) for _ in range(3))
     attention_delta_kernel[(triton.cdiv(n, ROWS), heads)](out, dout, delta, n, DIM=dim, ROWS=ROWS)
     common = (n, dim**-0.5)
@@ -310,7 +310,7 @@ def backward(heads: int, n: int, dim: int, kind: str, causal: bool, peer: bool =
         f"{heads}x{n}x{dim}" + "-causal" * causal,
         kind,
         lambda random: _backward_inputs(random, heads, n, dim, kind, causal),
-        lambda *arrays: attention_backward(*arrays, causal),
+        lambda *arrays: attention_backward(*arrays, causal=causal),
         lambda *values: backward_expected(kind, causal, *values),
         ROWS * max(dim, COLS),
         peer=(lambda *values: _backward_by_numpy(causal, *values)) if peer else None,

@@ -10,9 +10,13 @@ import triton
 import triton.language as tl
 
 from triton_porting_kit.conformance.kernels.matmul import accumulator_of, matrix, product_of
-from triton_porting_kit.conformance.kernels.problem import Expected, Family, Problem
-from triton_porting_kit.conformance.types import KINDS, Array
-from triton_porting_kit.kernels.arrays import empty
+from triton_porting_kit.conformance.kernels.problem import (
+    Expected,
+    Family,
+    Problem,
+    empty,
+)
+from triton_porting_kit.conformance.types import Array
 
 TILE, DEPTH = 32, 32
 
@@ -122,7 +126,7 @@ def _result(kind: str) -> str:
 def batched_matmul(a: Any, b: Any) -> Any:
     """Launch over (batch, M, K) and (batch, K, N)."""
     (batch, m, k), n = a.shape, b.shape[2]
-    c = empty((batch, m, n), a, KINDS[_result(a.kind.name)].device)
+    c = empty((batch, m, n), a, _result(a.kind.name))
     batched_matmul_kernel[(triton.cdiv(m, TILE), triton.cdiv(n, TILE), batch)](
         a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride(),
         ACCUMULATOR=accumulator_of(a.kind.name), TILE=TILE, DEPTH=DEPTH,
@@ -160,10 +164,10 @@ def grouped_matmul(*matrices: Any, programs: int = 8) -> tuple[Any, ...]:
     pairs = list(zip(matrices[::2], matrices[1::2], strict=True))
     results = tuple(empty((a.shape[0], b.shape[1]), a) for a, b in pairs)
     table = [[x.data_ptr() for x in (a, b, c)] for (a, b), c in zip(pairs, results, strict=True)]
-    addresses = empty((len(pairs), 3), matrices[0], "int64")
-    addresses.write(np.array(table, np.int64))  # type: ignore[attr-defined]
-    shapes = empty((len(pairs), 3), matrices[0], "int32")
-    shapes.write(np.array([[a.shape[0], b.shape[1], a.shape[1]] for a, b in pairs], np.int32))  # type: ignore[attr-defined]
+    addresses = empty((len(pairs), 3), matrices[0], "i64")
+    addresses.write(np.array(table, np.int64))
+    shapes = empty((len(pairs), 3), matrices[0], "i32")
+    shapes.write(np.array([[a.shape[0], b.shape[1], a.shape[1]] for a, b in pairs], np.int32))
     element = {"fp32": tl.float32, "fp16": tl.float16, "bf16": tl.bfloat16}[matrices[0].kind.name]
     grouped_matmul_kernel[(programs,)](
         addresses, shapes, len(pairs), ELEMENT=element, RESULT=element, TILE=TILE, DEPTH=DEPTH
@@ -206,7 +210,7 @@ for _kind in ("fp32", "fp16", "bf16"):
 def split_k_matmul(a: Any, b: Any, split: int) -> Any:
     """Launch `split` programs for each tile."""
     (m, k), n = a.shape, b.shape[1]
-    c = empty((m, n), a, {"i8": "int32", "fp64": "float64"}.get(a.kind.name, "float32"))
+    c = empty((m, n), a, {"i8": "i32", "fp64": "fp64"}.get(a.kind.name, "fp32"))
     zero_kernel[(triton.cdiv(m * n, 1024),)](c, m * n, BLOCK=1024)
     split_k_kernel[(triton.cdiv(m, TILE), triton.cdiv(n, TILE), split)](
         a, b, c, m, n, k, ACCUMULATOR=accumulator_of(a.kind.name), SPLIT=split, TILE=TILE, DEPTH=DEPTH

@@ -9,9 +9,15 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from triton_porting_kit.conformance.kernels.problem import Expected, Family, Problem, expect, normal
+from triton_porting_kit.conformance.kernels.problem import (
+    Expected,
+    Family,
+    Problem,
+    empty,
+    expect,
+    normal,
+)
 from triton_porting_kit.conformance.types import Array
-from triton_porting_kit.kernels.arrays import empty
 
 TILE_M, TILE_N, TILE_K = 32, 32, 32
 

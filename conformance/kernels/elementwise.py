@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any
 
@@ -15,12 +16,12 @@ from triton_porting_kit.conformance.kernels.problem import (
     Operand,
     Problem,
     Random,
+    empty,
     exact,
     expect,
     normal,
 )
 from triton_porting_kit.conformance.types import KINDS, Array
-from triton_porting_kit.kernels.arrays import element_count, empty
 from triton_porting_kit.kernels.vector_add import vector_add
 
 BLOCK = 1024
@@ -107,7 +108,7 @@ def normal_distribution(x: Array) -> Array:
 
 def gelu_residual(x: Any, residual: Any) -> Any:
     """Launch over all elements of contiguous arrays."""
-    out, n = empty(x.shape, x), element_count(x)
+    out, n = empty(x.shape, x), math.prod(x.shape)
     gelu_residual_kernel[(triton.cdiv(n, BLOCK),)](x, residual, out, n, BLOCK=BLOCK)
     return out
 

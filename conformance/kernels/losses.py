@@ -15,13 +15,13 @@ from triton_porting_kit.conformance.kernels.problem import (
     Operand,
     Problem,
     Random,
+    empty,
     expect,
     normal,
     operand,
 )
 from triton_porting_kit.conformance.types import KINDS, Array
 from triton_porting_kit.kernels import references
-from triton_porting_kit.kernels.arrays import empty
 from triton_porting_kit.kernels.dropout import BLOCK as DROPOUT_BLOCK
 from triton_porting_kit.kernels.dropout import dropout
 from triton_porting_kit.kernels.giou import giou_loss
@@ -52,7 +52,7 @@ def cross_entropy_kernel(logits_ptr, target_ptr, loss_ptr, grad_ptr, n_classes, 
 def cross_entropy(logits: Any, target: Any) -> tuple[Any, Any]:
     """The loss of each sample, and the gradient of their mean."""
     rows, classes = logits.shape
-    loss, grad = empty((rows,), logits, "float32"), empty(logits.shape, logits)
+    loss, grad = empty((rows,), logits, "fp32"), empty(logits.shape, logits)
     cross_entropy_kernel[(rows,)](
         logits, target, loss, grad, classes, 1.0 / rows, BLOCK=triton.next_power_of_2(classes), num_warps=8
     )

@@ -16,12 +16,12 @@ from triton_porting_kit.conformance.kernels.problem import (
     Family,
     Operand,
     Problem,
+    empty,
     exact,
     expect,
     normal,
 )
 from triton_porting_kit.conformance.types import KINDS, Array
-from triton_porting_kit.kernels.arrays import empty
 
 TILE = 32
 
@@ -132,7 +132,7 @@ EMBEDDING = Family("embedding", "Rows of a table by their numbers", "exact")
 def embedding_backward(dout: Any, index: Any, vocabulary: int) -> Any:
     """The gradient of the table, fp32."""
     n, dim = dout.shape
-    dtable = empty((vocabulary, dim), dout, "float32")
+    dtable = empty((vocabulary, dim), dout, "fp32")
     zero_kernel[(triton.cdiv(vocabulary * dim, 1024),)](dtable, vocabulary * dim, BLOCK=1024)
     embedding_backward_kernel[(triton.cdiv(n, 8),)](
         dout, index, dtable, n, dim, ROWS=8, DIM=triton.next_power_of_2(dim)

@@ -15,13 +15,13 @@ from triton_porting_kit.conformance.kernels.problem import (
     Operand,
     Problem,
     Random,
+    empty,
     expect,
     normal,
     operand,
 )
 from triton_porting_kit.conformance.types import Array
 from triton_porting_kit.kernels import references
-from triton_porting_kit.kernels.arrays import empty
 from triton_porting_kit.kernels.layer_norm import layer_norm, layer_norm_backward
 
 EPS = 1e-5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any
 
@@ -10,10 +11,15 @@ import triton
 import triton.language as tl
 
 from triton_porting_kit.conformance.kernels.matmul import accumulator_of, matrix, product_of
-from triton_porting_kit.conformance.kernels.problem import Family, Problem, expect, normal
+from triton_porting_kit.conformance.kernels.problem import (
+    Family,
+    Problem,
+    empty,
+    expect,
+    normal,
+)
 from triton_porting_kit.conformance.types import KINDS
 from triton_porting_kit.kernels import matmul as tuned
-from triton_porting_kit.kernels.arrays import element_count, empty
 
 PROGRAMS = 6
 TILE, DEPTH = 32, 32
@@ -72,7 +78,7 @@ def persistent_matmul(a: Any, b: Any) -> Any:
     """Launch `PROGRAMS` programs."""
     (m, k), n = a.shape, b.shape[1]
     kind = a.kind.name
-    c = empty((m, n), a, {"i8": "int32"}.get(kind))
+    c = empty((m, n), a, {"i8": "i32"}.get(kind, kind))
     persistent_matmul_kernel[(PROGRAMS,)](
         a, b, c, m, n, k, ACCUMULATOR=accumulator_of(kind), TILE=TILE, DEPTH=DEPTH
     )
@@ -135,7 +141,7 @@ for _kind in ("fp32", "bf16"):
 
 def tuned_sum(x: Any) -> Any:
     """Launch as many programs as the chosen tile asks for."""
-    out, n = empty((1,), x, "float32"), element_count(x)
+    out, n = empty((1,), x, "fp32"), math.prod(x.shape)
     tuned_sum_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, out, n)
     return out
 

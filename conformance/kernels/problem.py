@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -120,9 +120,9 @@ def operand(values: Any, kind: str | Kind) -> Operand:
 
 
 def normal(
-    random: Random, shape: tuple[int, ...], kind: str | Kind, scale: float = 1.0, shift: float = 0.0
+    random: Random, shape: tuple[int, ...], kind: str | Kind, scale: Any = 1.0, shift: Any = 0.0
 ) -> Operand:
-    """Normally distributed numbers of a floating-point type."""
+    """Normally distributed numbers of a floating-point type. `scale` and `shift`: for all, or for each."""
     return operand(random.standard_normal(shape) * scale + shift, kind)
 
 
@@ -148,6 +148,11 @@ def expect(
 def exact(what: str, values: Array, kind: str | Kind) -> Expected:
     """A result that is identical or wrong."""
     return Expected(what, values, KINDS[kind] if isinstance(kind, str) else kind)
+
+
+def empty(shape: Sequence[int], like: Any, kind: str = "") -> Any:
+    """An array without content beside another, of its type or of `kind`."""
+    return like.device.empty(KINDS[kind] if kind else like.kind, shape)
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:

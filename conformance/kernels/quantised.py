@@ -16,12 +16,12 @@ from triton_porting_kit.conformance.kernels.problem import (
     Operand,
     Problem,
     Random,
+    empty,
     expect,
     normal,
     operand,
 )
 from triton_porting_kit.conformance.types import KINDS, Array
-from triton_porting_kit.kernels.arrays import empty
 
 TILE, DEPTH = 32, 32
 GROUP = 32
@@ -81,10 +81,10 @@ def int4_matmul_kernel(
 # --- 8 bits ------------------------------------------------------------------------------------------
 
 
-def scaled_matmul(a: Any, b: Any, a_scale: Any, b_scale: Any, result: str) -> Any:
+def scaled_matmul(a: Any, b: Any, a_scale: Any, b_scale: Any, *, result: str) -> Any:
     """Launch over (M, K), (N, K), (M,) and (N,)."""
     (m, k), n = a.shape, b.shape[0]
-    c = empty((m, n), a, KINDS[result].device)
+    c = empty((m, n), a, result)
     scaled_matmul_kernel[(triton.cdiv(m, TILE), triton.cdiv(n, TILE))](
         a, b, a_scale, b_scale, c, m, n, k, ACCUMULATOR=accumulator_of(a.kind.name), TILE=TILE, DEPTH=DEPTH
     )
@@ -119,7 +119,7 @@ def problem(m: int, n: int, k: int, kind: str, result: str, peer: bool = False) 
             _scales(random, m),
             _scales(random, n),
         ),
-        lambda *arrays: scaled_matmul(*arrays, result),
+        lambda *arrays: scaled_matmul(*arrays, result=result),
         expected,
         TILE * max(TILE, DEPTH),
         (f"type:{result}",),

@@ -14,12 +14,12 @@ from triton_porting_kit.conformance.kernels.problem import (
     Operand,
     Problem,
     Random,
+    empty,
     expect,
     normal,
     operand,
 )
 from triton_porting_kit.conformance.types import Array
-from triton_porting_kit.kernels.arrays import empty
 
 
 @triton.jit

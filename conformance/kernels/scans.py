@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any
 
@@ -15,12 +16,12 @@ from triton_porting_kit.conformance.kernels.problem import (
     Operand,
     Problem,
     Random,
+    empty,
     exact,
     expect,
     normal,
 )
 from triton_porting_kit.conformance.types import KINDS, Array
-from triton_porting_kit.kernels.arrays import element_count, empty
 
 BLOCK = 512
 TOTALS = 2048
@@ -70,7 +71,7 @@ def sums_kernel(x_ptr, rows_ptr, cols_ptr, n_rows, n_cols, ROWS: tl.constexpr, C
 
 def prefix_sum(x: Any) -> Any:
     """Three launches: tiles, their totals, and both together."""
-    n = element_count(x)
+    n = math.prod(x.shape)
     tiles = triton.cdiv(n, BLOCK)
     if tiles > TOTALS:
         raise ValueError(f"{n} elements are more than {TOTALS * BLOCK}")
@@ -119,7 +120,7 @@ for _kind in ("fp32", "i32"):
 
 def sums(x: Any) -> tuple[Any, Any]:
     """One program for the whole matrix."""
-    rows, cols = empty((x.shape[0],), x, "float32"), empty((x.shape[1],), x, "float32")
+    rows, cols = empty((x.shape[0],), x, "fp32"), empty((x.shape[1],), x, "fp32")
     sums_kernel[(1,)](x, rows, cols, *x.shape, ROWS=16, COLS=triton.next_power_of_2(x.shape[1]))
     return rows, cols
 

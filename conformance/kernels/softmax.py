@@ -10,9 +10,16 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from triton_porting_kit.conformance.kernels.problem import Family, Operand, Problem, Random, expect, normal
+from triton_porting_kit.conformance.kernels.problem import (
+    Family,
+    Operand,
+    Problem,
+    Random,
+    empty,
+    expect,
+    normal,
+)
 from triton_porting_kit.conformance.types import Array
-from triton_porting_kit.kernels.arrays import empty
 from triton_porting_kit.kernels.softmax import softmax
 
 BLOCK = 256

@@ -16,11 +16,11 @@ from triton_porting_kit.conformance.kernels.problem import (
     Operand,
     Problem,
     Random,
+    empty,
     exact,
     expect,
 )
 from triton_porting_kit.conformance.types import KINDS, Array
-from triton_porting_kit.kernels.arrays import empty
 
 TILE = 32
 
@@ -154,7 +154,7 @@ PRODUCT.add(triangular_problem(400, 256, "fp32", peer=True))
 def band_sums(x: Any, width: int) -> Any:
     """Launch a program for each row of a square matrix."""
     n = x.shape[0]
-    out = empty((n,), x, "float32")
+    out = empty((n,), x, "fp32")
     band_sums_kernel[(n,)](x, out, n, width, BLOCK=triton.next_power_of_2(n))
     return out
 

@@ -249,8 +249,12 @@ def edge_values(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
 
 
 def small_numbers(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
-    """Small numbers, whose sums and products are exact."""
-    return tuple(small(shape.extents, kind, seed) for seed, kind in enumerate(kinds))
+    """Small numbers, whose sums and products are exact. The last element is not 0: its loss would not show."""
+    found = tuple(small(shape.extents, kind, seed) for seed, kind in enumerate(kinds))
+    for values in found:
+        if not values.ravel()[-1]:
+            values.ravel()[-1] = 1
+    return found
 
 
 def distinct(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,10 @@ def copies(memory: MemoryAccess) -> Iterator[dict[str, Any]]:
         content = np.zeros(size, np.uint8)
         source, target = memory.allocate(size), memory.allocate(size)
         source.write(content)
-        calls = {
-            "htod": lambda block=source, data=content: block.write(data),
+        calls: dict[str, Callable[[], Any]] = {
+            "htod": partial(source.write, content),
             "dtoh": source.read,
-            "dtod": lambda block=target, other=source: block.copy_from(other),
+            "dtod": partial(target.copy_from, source),
         }
         for direction, call in calls.items():
             call()

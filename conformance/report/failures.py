@@ -46,5 +46,6 @@ def _pattern(record: Record) -> str:
     for item in record.evidence:
         if item["kind"] == "comparison" and item["differ"]:
             return "some elements differ" if item["differ"] < item["elements"] else "all elements differ"
-    line = re.sub(r"0x[0-9a-f]+|\d+(\.\d+)?", "#", first_line(record)[:300])
+    line = first_line(record).replace(record.name, "…")[:300]
+    line = re.sub(r"0x[0-9a-f]+|\d+(\.\d+)?", "#", line)
     return re.sub(r"'[^']*'", "'…'", line)

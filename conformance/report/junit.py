@@ -11,7 +11,7 @@ from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report.evidence import in_text, rerun
 from triton_porting_kit.conformance.report.model import LevelResult, Report
 from triton_porting_kit.conformance.report.text import plain
-from triton_porting_kit.conformance.status import Status, Verdict
+from triton_porting_kit.conformance.status import Status
 
 NAME = "junit.xml"
 
@@ -30,7 +30,7 @@ def write(report: Report, path: Path) -> None:
     for result in report.levels:
         records = [record for record in report.records if record.level == result.level]
         lost = [name for name in report.not_run if name.startswith(f"{result.level}/")]
-        if records or lost or (result.asked and result.verdict is Verdict.FAIL):
+        if records or lost or report.gone(result):
             xml.add_testsuite(_suite(report, result, records, lost))
     if not report.records:
         suite = TestSuite("conformance")
@@ -50,10 +50,9 @@ def _suite(report: Report, result: LevelResult, records: list[Record], lost: lis
     suite.add_property("meaning", LEVELS[result.level].meaning)
     cases = [_of_record(record, report) for record in records]
     cases += [_case(name, 0, Error("was to be run, and was not", "not run")) for name in lost]
-    if result.missing and result.verdict is Verdict.FAIL:
-        text = f"{len(result.missing)} mandatory checks are missing"
-        failure = Failure(text, "missing")
-        failure.text = "\n".join(result.missing[:_SHOWN])
+    if gone := report.gone(result):
+        failure = Failure(f"{len(gone)} mandatory checks are missing", "missing")
+        failure.text = "\n".join(gone[:_SHOWN])
         cases.append(_case(f"{result.level}/mandatory-checks", 0, failure))
     suite.add_testcases(cases)
     return suite

@@ -58,10 +58,11 @@ def merge(parts: Sequence[Report]) -> Merged:
             if other is None or badness(record.status) > badness(other.status):
                 records[record.name] = record
     lost_shards = _lost_shards(parts)
+    not_run = tuple(dict.fromkeys(n for part in parts for n in part.not_run if n not in records))
     report = Report(
-        run=_joined_run(parts, complete=not lost_shards and all(part.run["complete"] for part in parts)),
+        run=_joined_run(parts, complete=not lost_shards and not not_run),
         records=tuple(records.values()),
-        not_run=tuple(dict.fromkeys(n for part in parts for n in part.not_run if n not in records)),
+        not_run=not_run,
         not_applicable=tuple(dict.fromkeys(name for part in parts for name in part.not_applicable)),
         damaged=sum(part.damaged for part in parts),
         performance=_joined_figures(parts),

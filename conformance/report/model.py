@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -118,6 +118,10 @@ class Report:
             return Verdict.INCOMPLETE
         return Verdict.CONDITIONAL if Verdict.CONDITIONAL in found else Verdict.PASS
 
+    def gone(self, result: LevelResult) -> tuple[str, ...]:
+        """Mandatory checks that have no record though nothing was left out on purpose, nor interrupted."""
+        return result.missing if self.whole and result.asked else ()
+
     @property
     def bad(self) -> int:
         """How many checks failed in any way."""
@@ -142,12 +146,12 @@ class Report:
         names = self.mandatory(level)
         missing = tuple(name for name in names if name not in statuses)
         found = verdict(statuses, names)
-        if found is Verdict.INCOMPLETE and missing and self.whole and level in self.asked:
-            # Nothing was left out on purpose, nor interrupted: the checks have gone away.
-            found = Verdict.FAIL
-        return LevelResult(
+        result = LevelResult(
             level, level in self.asked, found, _counted(statuses.values()), len(names), missing
         )
+        if found is Verdict.INCOMPLETE and self.gone(result):
+            return replace(result, verdict=Verdict.FAIL)
+        return result
 
     def to_json(self) -> dict[str, Any]:
         """The content of ``report.json``, but its digest."""

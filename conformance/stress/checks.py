@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count as count_from
 from typing import TYPE_CHECKING
 
 from triton_porting_kit.conformance.check import Check
@@ -18,11 +16,8 @@ if TYPE_CHECKING:
     from triton_porting_kit.conformance.context import Context
 
 DEFAULT_COUNT = 200
-COUNT_VARIABLE = "TPK_STRESS_COUNT"
-SEED_VARIABLE = "TPK_STRESS_SEED"
-"""Environment variables: how many programs `CHECKS` has, and of which seed."""
 STRIDE = 1_000_000
-"""Seeds of programs that belong to one seed of a run."""
+"""Seeds of programs that belong to one seed of a run: of seed 3, from 3,000,000 on."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +57,7 @@ def check_of(seed: int, number: int) -> Check:
     program = generate(seed)
     largest = max((t.count for t in types_of(program).values()), default=1)
     return Check(
-        f"stress/programs/{number:05}-seed{seed}",
+        f"stress/programs/{number:05}",
         f"The random program of seed {seed} gives what NumPy gives; `tpk fuzz --replay {seed}` shrinks it.",
         ProgramBody(seed),
         needs=needs(program),
@@ -71,24 +66,17 @@ def check_of(seed: int, number: int) -> Check:
     )
 
 
-def programs(count: int, seed: int = 0, lacking: frozenset[str] = frozenset()) -> Iterator[Check]:
-    """`count` checks of the seed of a run. Programs that need what is `lacking` (as in `Check.needs`) are passed by."""
-    found = 0
-    for program_seed in count_from(seed * STRIDE):
-        if found == count:
-            return
-        check = check_of(program_seed, found)
-        if not check.needs & lacking:
-            found += 1
-            yield check
+def programs(count: int = 0, seed: int = 0) -> Iterator[Check]:
+    """`count` checks (0: `DEFAULT_COUNT`) of the seed of a run."""
+    for number in range(count or DEFAULT_COUNT):
+        yield check_of(seed * STRIDE + number, number)
 
 
 class _Checks:
-    """The checks of this run, made when they are looked at."""
+    """Those of a run that says nothing else, made when they are looked at."""
 
     def __iter__(self) -> Iterator[Check]:
-        count = int(os.environ.get(COUNT_VARIABLE, DEFAULT_COUNT))
-        return programs(count, int(os.environ.get(SEED_VARIABLE, 0)))
+        return programs()
 
 
 CHECKS = _Checks()

@@ -84,9 +84,9 @@ def record(name: str, *evidence: Mapping[str, Any], listing: Listing | None = No
 
 LISTINGS = {
     name: Listing(name, f"language/*/{op}-*", f"{op} is listed", "https://example.org/1")
-    for name, op in (("unsupported", "sub"), ("expected_failures", "mul"), ("waivers", "add_f"))
+    for name, op in (("unsupported", "own_sub"), ("expected_failures", "own_mul"), ("waivers", "own_add"))
 }
-"""An entry of each list, by the list's name."""
+"""An entry of each list, by the list's name; the operations are none of Triton's."""
 
 
 def every_status() -> list[Record]:
@@ -113,12 +113,16 @@ def every_status() -> list[Record]:
                 "stage": "out-of-bounds write",
             },
         ),
-        record("language/arithmetic/sub-fp32-tile_1", error(), listing=unsupported),
-        record("language/arithmetic/sub-fp64-tile_1", right(), listing=unsupported),
-        record("language/arithmetic/mul-fp32-tile_1", wrong(), listing=expected),
-        record("language/arithmetic/add_f-fp32-tile_1", wrong(), listing=waived),
+        record("language/arithmetic/own_sub-fp32-tile_1", error(), listing=unsupported),
+        record("language/arithmetic/own_sub-fp64-tile_1", right(), listing=unsupported),
+        record("language/arithmetic/own_mul-fp32-tile_1", wrong(), listing=expected),
+        record("language/arithmetic/own_add-fp32-tile_1", wrong(), listing=waived),
         record("language/arithmetic/div-fp64-tile_1", {"kind": "compiled", "what": "kernel", "bytes": 100}),
     ]
+
+
+KERNELS = {"options": {"levels": ["kernels"], "select": None, "shard": None}}
+"""Metadata of a run of a level that has few checks."""
 
 
 def everything(level: str = "language") -> list[Record]:

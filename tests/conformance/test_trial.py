@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from triton_porting_kit.conformance.batches import try_checks
 from triton_porting_kit.conformance.check import Check, Checks
 from triton_porting_kit.conformance.comparison import identical
 from triton_porting_kit.conformance.context import Context, Session
+from triton_porting_kit.conformance.memory import _TorchBlock
 from triton_porting_kit.conformance.record import Listing, Record
 from triton_porting_kit.conformance.status import Status
 from triton_porting_kit.conformance.trial import try_check
@@ -70,6 +72,13 @@ def mistaken(context: Context) -> None:
     context.array(np.zeros(1), "no such type")
 
 
+def device_fails(context: Context) -> None:
+    """As torch's memory does after a kernel has: with an exception from C, which has no frame of its own."""
+    block = object.__new__(_TorchBlock)
+    block._tensor = SimpleNamespace(cpu=[].pop)
+    block.read()
+
+
 def refuses_nothing(context: Context) -> None:
     context.refuses("a call", lambda: 7, ValueError)
 
@@ -97,6 +106,7 @@ def run(body: Any, session: Session, listing: Listing | None = None) -> Record:
         (refused, Status.FAIL, "compiled: ", "CompilationError"),
         (nothing, Status.HARNESS_ERROR, "", ""),
         (mistaken, Status.HARNESS_ERROR, "check", "KeyError"),
+        (device_fails, Status.FAIL, "launched", "IndexError: pop from empty list"),
         (refuses_nothing, Status.FAIL, "wrong result", "it returned 7"),
         (refuses_otherwise, Status.FAIL, "", "it raised IndexError"),
     ],

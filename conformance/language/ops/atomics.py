@@ -53,15 +53,16 @@ def _combined(function: Callable[[Any, Any], Any], x: Array, v: Array, kind: Kin
 def _update(name: str, function: Callable[[Any, Any], Any], types: tuple[str, ...]) -> Op:
     def build(kind: Kind, shape: Shape) -> Work:
         x, v = operands(kind)
-        call = f"tl.atomic_{name}(X + i, tl.load(V + i{{0}}){{0}}{shape.params['hint']})"
+        # What a masked-off lane would add is not 0.
+        call = f"tl.atomic_{name}(X + i, tl.load(V + i{{0}}){{1}}{shape.params['hint']})"
         if shape.scalar:
             source = (
-                f"def kernel_atomic_{name}(V, X, O):\n    for i in range({COUNT}):\n        old = {call.format('')}\n"
+                f"def kernel_atomic_{name}(V, X, O):\n    for i in range({COUNT}):\n        old = {call.format('', '')}\n"
                 "        tl.store(O + i, old)\n"
             )
             touched = np.ones(COUNT, bool)
         else:
-            masked = call.format(f", mask=(i < {COUNT}) & (i % 3 != 1)")
+            masked = call.format(f", mask=i < {COUNT}", f", mask=(i < {COUNT}) & (i % 3 != 1)")
             source = (
                 f"def kernel_atomic_{name}(V, X, O):\n    i = tl.arange(0, 64)\n    old = {masked}\n"
                 f"    tl.store(O + i, old, mask=(i < {COUNT}) & (i % 3 != 1))\n"

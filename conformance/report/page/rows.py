@@ -9,7 +9,7 @@ from triton_porting_kit.conformance.report.failures import first_line
 from triton_porting_kit.conformance.report.model import Report
 from triton_porting_kit.conformance.status import BAD, Status, Verdict
 
-_LENGTH = 160
+_LENGTH = 110
 """Characters of a message, which has all of them where its failure is shown."""
 
 

@@ -14,7 +14,7 @@ from triton_porting_kit.conformance.report.failures import Group, groups
 from triton_porting_kit.conformance.report.matrix import Mark, matrix
 from triton_porting_kit.conformance.report.model import LevelResult, Report
 from triton_porting_kit.conformance.report.page.figures import parts, seconds
-from triton_porting_kit.conformance.status import Status, Verdict
+from triton_porting_kit.conformance.status import Status
 from triton_porting_kit.conformance.types import KINDS
 
 GROUPS = 60
@@ -111,12 +111,14 @@ def warnings(report: Report) -> list[str]:
     if options.get("compile_only"):
         found.append(f"Kernels were compiled for {options.get('target') or 'a target'}, and not run.")
     for result in report.levels:
-        if result.missing and result.verdict is Verdict.FAIL and report.whole and result.asked:
+        if gone := report.gone(result):
             found.append(
-                f"Level {result.level}: {_checks(len(result.missing))} that are mandatory are missing from the run."
+                f"Level {result.level}: {_checks(len(gone))} that are mandatory are missing from the run."
             )
     if unexpected := report.counts.get(Status.UNEXPECTED_PASS):
-        found.append(f"The profile is out of date: it lists {_checks(unexpected)} that pass all the same.")
+        found.append(
+            f"The profile is out of date: of the checks that it lists, {unexpected:,} pass all the same."
+        )
     if report.damaged:
         found.append(
             f"{report.damaged} lines of the run's records could not be read; their checks have no result."

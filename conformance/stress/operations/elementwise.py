@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from triton_porting_kit.conformance.types import KINDS, Array
 from triton_porting_kit.conformance.stress import numbers
 from triton_porting_kit.conformance.stress.numbers import Datum, settle, whole
 from triton_porting_kit.conformance.stress.operations.base import (
@@ -28,7 +29,6 @@ from triton_porting_kit.conformance.stress.operations.base import (
     template,
 )
 from triton_porting_kit.conformance.stress.program import Attrs, IllConditioned, Type
-from triton_porting_kit.conformance.types import KINDS, Array
 
 WIDE = ("fp32", "fp64")
 Compute = Callable[[Sequence[Datum], Attrs, Place], Datum]
@@ -239,7 +239,7 @@ def _propose_literal(scope: Scope) -> Proposal | None:
     if value is None:
         return None
     draws, floating = scope.draws, scope.type_of(value).kind.is_float
-    symbol = draws.choose(["+", "-", "*"] if floating else [*_LITERAL])
+    symbol = draws.choose("+ - *".split() if floating else [*_LITERAL])
     number = draws.between(-8, 8) / 4 if floating and symbol != "*" else draws.between(1, 7)
     return (value,), {"symbol": symbol, "literal": number}
 
@@ -309,3 +309,4 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("literal", _literal_types, template("{0} {symbol} {literal}"), _literal, _propose_literal,
         tags=lambda types, attrs: (f"literal {attrs['symbol']}",)),
 )  # fmt: skip
+

@@ -175,6 +175,7 @@ def conform(
     level: Annotated[
         list[str] | None,
         typer.Option(
+            "--level",
             metavar="LEVEL",
             help="registration, runtime, language, kernels or stress; may be repeated. All by default.",
         ),
@@ -182,6 +183,7 @@ def conform(
     select: Annotated[
         list[str] | None,
         typer.Option(
+            "--select",
             metavar="EXPR",
             help="Checks by name: words and patterns with and, or, not and parentheses. May be repeated.",
         ),
@@ -217,7 +219,22 @@ def conform(
     list_names: Annotated[bool, typer.Option("--list", help="Print the names of checks; run none.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     seed: Annotated[int, typer.Option(help="The seed of all random data.")] = 0,
-    stress: Annotated[int, typer.Option(metavar="N", min=0, help="Random programs of the level stress.")] = 0,
+    stress: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Random programs of the level stress; as many as are mandatory by default.",
+            show_default=False,
+        ),
+    ] = 0,
+    self_test: Annotated[
+        bool,
+        typer.Option(
+            "--self-test",
+            help="Judge the suite instead: does it notice faults in a test backend? --select chooses faults.",
+        ),
+    ] = False,
 ) -> None:
     """Judge a backend by the conformance suite.
 
@@ -225,7 +242,11 @@ def conform(
     if nothing failed and nothing that is mandatory is missing; 130 after Ctrl-C, which leaves a report of what was
     done.
     """
+    from triton_porting_kit.conformance.execution.importing import import_triton
+
+    import_triton()
     from triton_porting_kit.conformance.command.conform import list_checks, run_conform
+    from triton_porting_kit.conformance.command.conform import self_test as run_self_test
     from triton_porting_kit.conformance.command.request import Request
 
     if compile_only != bool(target):
@@ -245,4 +266,57 @@ def conform(
         seed=seed,
         stress=stress,
     )
+    if self_test:
+        raise typer.Exit(run_self_test(request))
     raise typer.Exit(list_checks(request) if list_names else run_conform(request))
+
+
+@app.command()
+def fuzz(
+    backend: Annotated[
+        str, typer.Option(metavar="NAME", help="The backend to try, as it is registered with Triton.")
+    ] = "cpu",
+    count: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Programs to run; 200 unless --minutes is given.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(metavar="M", min=0.0, help="Go on for so long instead.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Other seeds, other programs.")] = 0,
+    replay: Annotated[
+        int | None, typer.Option(metavar="SEED", help="Run the program of one seed only.")
+    ] = None,
+    shrink: Annotated[bool, typer.Option(help="Make failing programs small.")] = True,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where scripts of failing programs go.")] = Path(
+        "fuzz-failures"
+    ),
+    seconds: Annotated[float, typer.Option(min=1.0, help="Time limit of one program.")] = 60.0,
+    profile: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A conformance.toml, for how memory is reached.")
+    ] = None,
+) -> None:
+    """Run random programs on a backend, and make small scripts of those that fail.
+
+    Each program is made from a seed and compared with what NumPy computes, in a process of its own: crashes and
+    hangs are found, too. A failing one is shrunk and written as a script that needs nothing but the backend. The
+    exit status is 0 only if none failed.
+    """
+    from triton_porting_kit.conformance.command_fuzz import FuzzRequest, run_fuzz
+
+    if count is None and minutes is None:
+        count = 200
+    raise typer.Exit(
+        run_fuzz(
+            FuzzRequest(
+                backend=backend,
+                count=count,
+                minutes=minutes,
+                seed=seed,
+                replay=replay,
+                shrink=shrink,
+                out=out,
+                seconds=seconds,
+                profile=str(profile or ""),
+            )
+        )
+    )

@@ -1,0 +1,29 @@
+"""Lets Triton find the test backend: a folder with the metadata of a distribution, on the path of worker processes."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+BACKEND = "triton_porting_kit.conformance.faults.backend"
+NAME = "faulty"
+
+
+@contextmanager
+def installed() -> Iterator[Path]:
+    """A private folder, removed afterwards, in which the test backend is as if installed."""
+    with tempfile.TemporaryDirectory(prefix="tpk-faults-") as folder:
+        info = Path(folder) / "tpk_faulty_backend-0.dist-info"
+        info.mkdir(mode=0o700)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tpk-faulty-backend\nVersion: 0\n")
+        (info / "entry_points.txt").write_text(f"[triton.backends]\n{NAME} = {BACKEND}\n")
+        yield Path(folder)
+
+
+def environment(folder: Path, fault: str) -> dict[str, str]:
+    """What worker processes of one fault have in their environment beside ours."""
+    path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH", ""))))
+    return {"PYTHONPATH": path, "TPK_FAULT": fault}

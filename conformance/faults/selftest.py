@@ -1,0 +1,173 @@
+"""The self-test: every fault on the checks that must notice it, and those checks without a fault."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+
+from triton_porting_kit.conformance import catalogue
+from triton_porting_kit.conformance.check import Check
+from triton_porting_kit.conformance.faults.fault import PARTS, Fault
+from triton_porting_kit.conformance.faults.hopeless import HOPELESS, PROFILES, sample, write_profile
+from triton_porting_kit.conformance.faults.plugin import installed
+from triton_porting_kit.conformance.faults.table import CLEAN_FAULT, FAULTS, find
+from triton_porting_kit.conformance.faults.trying import Trial, chosen, run_checks, try_fault
+from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.conformance.record import Record
+from triton_porting_kit.conformance.status import BAD, Verdict, verdict
+from triton_porting_kit.errors import PortingKitError
+
+DEMANDED = 0.97
+"""The part of the faults that must be caught."""
+
+LOT = 60
+"""Checks that are run one after another on the clean backend."""
+
+Report = Callable[[str], None]
+
+
+@dataclass
+class SelfTest:
+    """What came of the self-test."""
+
+    trials: list[Trial] = field(default_factory=list)
+    clean: dict[str, Record] = field(default_factory=dict)
+    """The checks of all these faults on the backend without one."""
+    hopeless: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
+    """What a backend that can do nothing came to: by its name, its profile and the level."""
+
+    @property
+    def rate(self) -> float:
+        """The part of the faults that was caught."""
+        return sum(trial.caught for trial in self.trials) / len(self.trials) if self.trials else 0.0
+
+    @property
+    def false_alarms(self) -> list[Record]:
+        """Checks that fail where nothing is wrong."""
+        return [record for record in self.clean.values() if record.status in BAD]
+
+    @property
+    def green(self) -> list[tuple[str, str, str]]:
+        """Where a backend that can do nothing came out well."""
+        return [key for key, found in self.hopeless.items() if found in (Verdict.PASS, Verdict.CONDITIONAL)]
+
+    @property
+    def passed(self) -> bool:
+        return bool(self.clean) and self.rate >= DEMANDED and not self.false_alarms and not self.green
+
+    def summary(self) -> str:
+        """A table by part, what was missed, and the verdict."""
+        lines = [f"{'part':<10} {'faults':>6} {'caught':>6}"]
+        for part in PARTS:
+            trials = [trial for trial in self.trials if trial.fault.part == part]
+            if trials:
+                lines.append(f"{part:<10} {len(trials):>6} {sum(t.caught for t in trials):>6}")
+        for trial in self.trials:
+            if not trial.caught:
+                lines.append(f"not caught: {trial.fault.name} ({trial.fault.sentence})")
+                lines += [f"    missed by {pattern}" for pattern in trial.missed]
+        for record in self.false_alarms:
+            lines.append(f"fails without a fault: {record.name}: {record.status}: {record.message[:300]}")
+        for backend, profile, level in self.green:
+            lines.append(f"green though it can do nothing: {backend} in level {level} (profile: {profile})")
+        caught = sum(trial.caught for trial in self.trials)
+        lines.append(
+            f"{caught} of {len(self.trials)} faults are caught: {100 * self.rate:.1f}% ({100 * DEMANDED:.0f}% are "
+            f"demanded); of {len(self.clean)} checks, {len(self.false_alarms)} fail without a fault; of "
+            f"{len(self.hopeless)} verdicts on backends that can do nothing, {len(self.green)} are green"
+        )
+        return "\n".join(lines)
+
+
+class NoSuchFault(PortingKitError):
+    """A pattern matches no fault."""
+
+
+def run_self_test(select: Sequence[str] = ("*",), jobs: int = 1, report: Report = print) -> SelfTest:
+    """Try the faults whose names match one of the patterns `select`, `jobs` at a time, and the hopeless backends.
+
+    `report` is given a line for each as it ends. Raises `NoSuchFault` for a pattern that matches none.
+    """
+    names = [fault.name for fault in (*FAULTS, *HOPELESS)]
+    for pattern in select:
+        if not fnmatch.filter(names, pattern):
+            raise NoSuchFault(f"no fault matches {pattern!r}; there are {', '.join(names)}")
+
+    def wanted(fault: Fault) -> bool:
+        return any(fnmatch.fnmatchcase(fault.name, pattern) for pattern in select)
+
+    faults = [fault for fault in FAULTS if wanted(fault)]
+    result = SelfTest()
+    # Processes and not threads: each fault is named in the environment of those that it starts.
+    with installed() as folder, ProcessPoolExecutor(jobs, get_context("spawn"), _start) as pool:
+        shares = [pool.submit(_clean, share, folder) for share in _shares(faults, list(catalogue.checks()))]
+        runs = {pool.submit(_tried, fault.name, folder): fault for fault in faults}
+        trials = {}
+        for run in as_completed(runs):
+            trials[runs[run].name] = trial = Trial(runs[run], *run.result())
+            report(_line(trial))
+        result.trials = [trials[fault.name] for fault in faults]
+        for share in shares:
+            result.clean |= share.result()
+        hopeless = [
+            pool.submit(_hopeless, fault.name, profile, folder)
+            for fault in HOPELESS
+            for profile in PROFILES
+            if wanted(fault)
+        ]
+        for verdicts in hopeless:
+            result.hopeless |= verdicts.result()
+    return result
+
+
+_CHECKS: list[Check] = []
+
+
+def _start() -> None:
+    """In each process: the checks are collected once."""
+    _CHECKS.extend(catalogue.checks())
+
+
+def _tried(name: str, folder: Path) -> tuple[dict[str, Record], float, dict[str, tuple[str, ...]]]:
+    trial = try_fault(find(name), _CHECKS, folder)
+    return dict(trial.records), trial.seconds, dict(trial.checks)
+
+
+def _clean(names: set[str], folder: Path) -> dict[str, Record]:
+    return run_checks(CLEAN_FAULT, [check for check in _CHECKS if check.name in names], folder)
+
+
+def _hopeless(name: str, profile: str, folder: Path) -> dict[tuple[str, str, str], Verdict]:
+    """The verdicts on a backend that can do nothing, as if its sample of a level were all that is mandatory."""
+    samples = {level: sample([check for check in _CHECKS if check.level == level]) for level in LEVELS}
+    checks = [check for level in LEVELS for check in samples[level]]
+    records = run_checks(find(name), checks, folder, write_profile(folder, profile))
+    found = {}
+    for level, its in samples.items():
+        names = [check.name for check in its]
+        found[name, profile, level] = verdict({n: records[n].status for n in names if n in records}, names)
+    return found
+
+
+def _line(trial: Trial) -> str:
+    outcome = "caught" if trial.caught else "NOT CAUGHT by " + ", ".join(trial.missed)
+    return f"{trial.fault.part}/{trial.fault.name}: {outcome} ({trial.seconds:.1f} s)"
+
+
+def _shares(faults: Sequence[Fault], checks: Sequence[Check]) -> list[set[str]]:
+    """The names of the checks of all faults in lots, batches whole."""
+    patterns = {pattern for fault in faults for pattern in fault.caught_by}
+    wanted = {name for names in chosen(sorted(patterns), checks).values() for name in names}
+    lots: list[set[str]] = [set()]
+    batch = ""
+    for check in checks:
+        if check.name in wanted:
+            if len(lots[-1]) >= LOT and not (check.batch and check.batch == batch):
+                lots.append(set())
+            lots[-1].add(check.name)
+            batch = check.batch
+    return [lot for lot in lots if lot]

@@ -1,0 +1,35 @@
+"""All faults, by name."""
+
+from __future__ import annotations
+
+from triton_porting_kit.conformance.faults import (
+    compiler_host,
+    compiler_memory,
+    compiler_shapes,
+    compiler_values,
+    driver_faults,
+    launcher_faults,
+    process_faults,
+)
+from triton_porting_kit.conformance.faults.fault import CLEAN, Fault, nothing
+from triton_porting_kit.conformance.faults.hopeless import HOPELESS
+
+CLEAN_FAULT = Fault(CLEAN, "compiler", "nothing is wrong", nothing, ())
+
+FAULTS: tuple[Fault, ...] = (
+    *compiler_values.TABLE,
+    *compiler_memory.TABLE,
+    *compiler_shapes.TABLE,
+    *compiler_host.TABLE,
+    *launcher_faults.TABLE,
+    *driver_faults.TABLE,
+    *process_faults.TABLE,
+)
+
+
+def find(name: str) -> Fault:
+    """The fault of a name. Raises ValueError for one that there is not."""
+    for fault in (CLEAN_FAULT, *FAULTS, *HOPELESS):
+        if fault.name == name:
+            return fault
+    raise ValueError(f"there is no fault {name!r}; there are {', '.join(fault.name for fault in FAULTS)}")

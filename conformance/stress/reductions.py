@@ -1,0 +1,332 @@
+"""Smaller programs out of a program: what shrinking tries, the most promising first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from triton_porting_kit.conformance.stress.program import (
+    Atomic,
+    Branch,
+    Let,
+    Loop,
+    Malformed,
+    Program,
+    Statement,
+    Store,
+    Type,
+    walk,
+)
+from triton_porting_kit.conformance.stress.rewriting import Body, changed, places, tidy, with_values
+from triton_porting_kit.conformance.stress.source import parameters, source_of
+from triton_porting_kit.conformance.stress.typing import Types, types_of
+
+Cost = tuple[int, ...]
+
+
+def cost(program: Program) -> Cost:
+    """What shrinking makes smaller: statements, programs of the grid, elements, kinds of things, text."""
+    types = types_of(program)
+    weight = sum(1 if isinstance(s, Let) and s.op == "tl.full" else 3 for s in walk(program.body))
+    elements = sum(t.count for t in types.values())
+    arrays = sum(p.size for p in parameters(program))
+    strange = sum(p.flavour not in ("ones", "zeros", "") for p in parameters(program))
+    turns = sum(s.trips for s in walk(program.body) if isinstance(s, Loop))
+    return weight, program.programs, elements + arrays, strange, turns, len(source_of(program))
+
+
+def smaller(program: Program) -> Iterator[Program]:
+    """Candidates; some are no programs."""
+    types = types_of(program)
+    yield from _single_results(program)
+    yield from _without_chunks(program, types)
+    yield from _flattened(program)
+    yield from _substituted(program, types)
+    yield from _grids(program)
+    yield from _plainer_statements(program)
+    yield from _smaller_shapes(program)
+    yield from _plainer_types(program)
+
+
+def candidates(program: Program) -> Iterator[Program]:
+    """Those of `smaller` that are programs and cost less."""
+    limit, seen = cost(program), set()
+    for other in smaller(program):
+        try:
+            slim = tidy(other)
+            price = cost(slim)
+        except (Malformed, ValueError, KeyError, IndexError):
+            continue
+        mark = (source_of(slim), slim.grid, slim.warps)
+        if price < limit and any(isinstance(s, Store | Atomic) for s in walk(slim.body)) and mark not in seen:
+            seen.add(mark)
+            yield slim
+
+
+# --- fewer statements ----------------------------------------------------------------------------
+
+
+def _single_results(program: Program) -> Iterator[Program]:
+    """Programs that store one thing only."""
+    stores = [place for place, s in places(program.body) if isinstance(s, Store | Atomic)]
+    if len(stores) < 2:
+        return
+    for kept in stores:
+        body = program.body
+        for place in reversed(stores):
+            if place != kept:
+                body = changed(body, place, lambda s: ())
+        yield replace(program, body=body)
+    for dropped in stores:
+        yield replace(program, body=changed(program.body, dropped, lambda s: ()))
+
+
+def constant(value: int, type_: Type, number: int = 1) -> Let:
+    literal: Any = number / 1 if type_.kind.is_float else number
+    return Let((value,), "tl.full", (), {"kind": type_.kind_name, "shape": type_.shape, "value": literal})
+
+
+def _defined(statement: Statement) -> tuple[int, ...]:
+    match statement:
+        case Let():
+            return statement.outs
+        case Loop():
+            return tuple(c.param for c in statement.carried)
+        case Branch():
+            return tuple(r.out for r in statement.results)
+    return ()
+
+
+def _constants(statement: Statement, types: Types, number: int = 1) -> Body:
+    return tuple(constant(v, types[v], number) for v in _defined(statement))
+
+
+def _without_chunks(program: Program, types: Types) -> Iterator[Program]:
+    """Runs of statements of the outermost body become constants."""
+    body, size = program.body, len(program.body) // 2
+    while size >= 1:
+        for start in range(len(body) - size, -1, -size):
+            chunk = body[start : start + size]
+            constants = tuple(c for s in chunk if not _is_constant(s) for c in _constants(s, types))
+            kept = tuple(s for s in chunk if _is_constant(s))
+            yield replace(program, body=(*body[:start], *constants, *kept, *body[start + size :]))
+        size //= 2
+
+
+def _is_constant(statement: Statement) -> bool:
+    return isinstance(statement, Let) and statement.op == "tl.full"
+
+
+def _flattened(program: Program) -> Iterator[Program]:
+    """Loops and branches give way to what they do once, or to nothing."""
+    for place, statement in places(program.body):
+        if isinstance(statement, Branch):
+            for part, inside in enumerate((statement.then, statement.other)):
+                names = {r.out: (r.then, r.other)[part] for r in statement.results}
+                body = changed(program.body, place, lambda s, inside=inside: inside)  # type: ignore[misc]
+                yield replace(program, body=with_values(body, names))
+        elif isinstance(statement, Loop):
+            names = {c.param: c.initial for c in statement.carried}
+            without = changed(program.body, place, lambda s: ())
+            yield replace(program, body=with_values(without, names))
+            index = constant(statement.index, Type("i32"))
+            once = with_values(statement.body, names)
+            after = {c.param: names.get(c.next, c.next) for c in statement.carried}
+            body = changed(program.body, place, lambda s, i=index, once=once: (i, *once))  # type: ignore[misc]
+            yield replace(program, body=with_values(body, after))
+
+
+def _substituted(program: Program, types: Types) -> Iterator[Program]:
+    """A statement gives way to one of its operands, or to a constant."""
+    for place, statement in reversed([*places(program.body)]):
+        if isinstance(statement, Let) and not _is_constant(statement):
+            for arg in dict.fromkeys(statement.args):
+                if len(statement.outs) == 1 and types[arg] == types[statement.outs[0]]:
+                    body = changed(program.body, place, lambda s: ())
+                    yield replace(program, body=with_values(body, {statement.outs[0]: arg}))
+        if not _is_constant(statement) and not isinstance(statement, Store | Atomic):
+            for number in (1, 0):
+                constants = _constants(statement, types, number)
+                yield replace(program, body=changed(program.body, place, lambda s, c=constants: c))  # type: ignore[misc]
+        if isinstance(statement, Let):
+            yield from _other_operands(program, types, statement)
+
+
+def _other_operands(program: Program, types: Types, let: Let) -> Iterator[Program]:
+    """An older value of the same type takes the place of a result everywhere."""
+    if len(let.outs) == 1:
+        older = [v for v in types if v < let.outs[0] and types[v] == types[let.outs[0]] and v not in let.args]
+        for value in older[-3:]:
+            yield replace(program, body=with_values(program.body, {let.outs[0]: value}))
+
+
+# --- plainer ones --------------------------------------------------------------------------------
+
+
+def _grids(program: Program) -> Iterator[Program]:
+    for grid in ((1,), (2,), program.grid[:1], program.grid[:2], tuple(min(n, 2) for n in program.grid)):
+        if grid != program.grid:
+            yield replace(program, grid=grid)
+            yield replace(program, grid=grid, body=tuple(_without_axes(program.body)))
+
+
+def _without_axes(body: Body) -> Iterator[Statement]:
+    for statement in body:
+        if isinstance(statement, Let) and statement.op == "load":
+            yield _with_attrs(statement, axes=(None,) * len(statement.attrs["tile"]))
+        else:
+            yield statement
+
+
+def _with_attrs(let: Let, **attrs: Any) -> Let:
+    return replace(let, attrs={**let.attrs, **attrs})
+
+
+def _plainer_statements(program: Program) -> Iterator[Program]:
+    for place, statement in places(program.body):
+        for other in _plainer(statement):
+            yield replace(program, body=changed(program.body, place, lambda s, o=other: (o,)))  # type: ignore[misc]
+    if program.warps != 4:
+        yield replace(program, warps=4)
+
+
+def _plainer(statement: Statement) -> Iterator[Statement]:
+    match statement:
+        case Let(op="load"):
+            attrs = statement.attrs
+            size = attrs["tile"]
+            plain = {"extents": size, "strides": contiguous(size), "axes": (None,) * len(size)}
+            yield replace(_with_attrs(statement, **plain), args=())
+            yield replace(statement, args=())
+            for key, value in plain.items():
+                yield _with_attrs(statement, **{key: value})
+            yield _with_attrs(statement, strides=contiguous(attrs["extents"]))
+            yield from _contents(statement)
+        case Let(op="gathered load"):
+            yield replace(statement, args=statement.args[:1])
+            for size in (1, 2, 8):
+                if size < statement.attrs["size"]:
+                    yield _with_attrs(statement, size=size)
+            yield from _contents(statement)
+        case Let(op="literal"):
+            yield _with_attrs(statement, literal=1)
+        case Let() if statement.attrs.get("keep_dims") or statement.attrs.get("reverse"):
+            yield replace(statement, attrs={**statement.attrs, "reverse": False})
+        case Loop():
+            for trips in (1, 2, statement.trips - 1):
+                if 0 < trips < statement.trips and (statement.bound is None or trips in (1, 3)):
+                    yield replace(statement, trips=trips)
+            if statement.style != "range":
+                for trips in {min(statement.trips, 3), 2, 1}:
+                    yield replace(statement, style="range", bound=None, trips=trips)
+        case Store():
+            yield replace(statement, mask=None)
+            yield replace(statement, form="plain")
+        case Atomic():
+            yield replace(statement, mask=None)
+            yield replace(statement, size=1)
+
+
+def _contents(let: Let) -> Iterator[Let]:
+    for flavour in ("zeros", "ones", "small"):
+        if let.attrs["flavour"] != flavour:
+            yield _with_attrs(let, flavour=flavour, seed=0)
+
+
+def contiguous(extents: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of rows one after the other."""
+    return tuple(math.prod(extents[d + 1 :]) for d in range(len(extents)))
+
+
+def _smaller_shapes(program: Program) -> Iterator[Program]:
+    """All dimensions of one size become smaller at once."""
+    sizes = {n for t in types_of(program).values() for n in t.shape if n > 1}
+    for size in sorted(sizes, reverse=True):
+        for other in sorted({1, 2, 4, size // 4, size // 2}):
+            if 0 < other < size:
+                yield resized(program, {size: other})
+                if size * size in sizes:  # of a flattened square
+                    yield resized(program, {size: other, size * size: other * other})
+    for size in sorted(sizes):
+        for larger in sizes:  # of a flattened tile
+            if larger > size and larger // 2 not in sizes:
+                yield resized(program, {size: size // 2, larger: larger // 2})
+    for place, statement in places(program.body):
+        if isinstance(statement, Store):
+            for d, extent in enumerate(statement.extents):
+                extents = (*statement.extents[:d], 1, *statement.extents[d + 1 :])
+                other_store = replace(statement, extents=extents)
+                if extent > 1:
+                    yield replace(program, body=changed(program.body, place, lambda s, o=other_store: (o,)))  # type: ignore[misc]
+
+
+def resized(program: Program, sizes: Mapping[int, int]) -> Program:
+    """With other sizes of dimensions wherever they occur. Raises `Malformed`."""
+    types = types_of(program)
+
+    def shape(old: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(sizes.get(n, n) for n in old)
+
+    def let(s: Let) -> Let:
+        attrs = dict(s.attrs)
+        for key in ("shape", "tile"):
+            if key in attrs:
+                attrs[key] = shape(attrs[key])
+        if s.op == "load":
+            attrs["extents"] = tuple(
+                max(e * new // old, 1)
+                for e, old, new in zip(attrs["extents"], s.attrs["tile"], attrs["tile"], strict=True)
+            )
+            attrs["strides"] = contiguous(attrs["extents"])
+        if s.op == "tl.arange":
+            attrs["size"] = sizes.get(attrs["size"], attrs["size"])
+        if "bins" in attrs:
+            attrs["bins"] = sizes.get(attrs["bins"], attrs["bins"])
+        return replace(s, attrs=attrs)
+
+    def body(statements: Body) -> Body:
+        return tuple(statement(s) for s in statements)
+
+    def statement(s: Statement) -> Statement:
+        match s:
+            case Let():
+                return let(s)
+            case Loop():
+                return replace(s, body=body(s.body))
+            case Branch():
+                return replace(s, then=body(s.then), other=body(s.other))
+            case Store():
+                old = types[s.value].shape
+                extents = tuple(
+                    max(e * new // n, 1) for e, n, new in zip(s.extents, old, shape(old), strict=True)
+                )
+                return replace(s, extents=extents)
+        return s
+
+    return replace(program, body=body(program.body))
+
+
+def _plainer_types(program: Program) -> Iterator[Program]:
+    """One element type gives way to i32 or fp32 wherever it is named."""
+    kinds = {t.kind_name for t in types_of(program).values()}
+    for kind in sorted(kinds - {"i1", "i32", "fp32"}):
+        other = "i32" if kind[0] in "iu" else "fp32"
+
+        def renamed(s: Statement, kind: str = kind, other: str = other) -> Body:
+            if not isinstance(s, Let):
+                return (s,)
+            attrs = {k: other if v == kind else v for k, v in s.attrs.items()}
+            return (replace(s, attrs=attrs),)
+
+        body = program.body
+        for place, _ in [*places(program.body)]:
+            body = changed(body, place, renamed) if not _has_body(body, place) else body
+        yield replace(program, body=body)
+
+
+def _has_body(body: Body, place: tuple[int, ...]) -> bool:
+    return any(p == place and isinstance(s, Loop | Branch) for p, s in places(body))
+
+

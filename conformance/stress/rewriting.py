@@ -1,0 +1,138 @@
+"""Changing the tree of a program: other values in place of some, dead statements left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from triton_porting_kit.conformance.stress.program import (
+    Atomic,
+    Branch,
+    Carried,
+    Let,
+    Loop,
+    Merged,
+    Program,
+    Statement,
+    Store,
+    uses,
+)
+
+Body = tuple[Statement, ...]
+
+
+def with_values(body: Body, other: Mapping[int, int]) -> Body:
+    """A body that reads other values in place of some."""
+
+    def of(value: int) -> int:
+        seen = set()
+        while value in other and value not in seen:
+            seen.add(value)
+            value = other[value]
+        return value
+
+    def maybe(value: int | None) -> int | None:
+        return None if value is None else of(value)
+
+    def statement(s: Statement) -> Statement:
+        match s:
+            case Let():
+                return replace(s, args=tuple(of(v) for v in s.args))
+            case Loop():
+                carried = tuple(Carried(c.param, of(c.initial), of(c.next)) for c in s.carried)
+                inside = tuple(statement(inner) for inner in s.body)
+                return replace(s, bound=maybe(s.bound), carried=carried, body=inside)
+            case Branch():
+                results = tuple(Merged(r.out, of(r.then), of(r.other)) for r in s.results)
+                then, rest = (tuple(statement(inner) for inner in part) for part in (s.then, s.other))
+                return replace(s, condition=of(s.condition), then=then, other=rest, results=results)
+            case Store():
+                return replace(s, value=of(s.value), mask=maybe(s.mask))
+            case Atomic():
+                return replace(s, value=of(s.value), at=of(s.at), mask=maybe(s.mask))
+
+    return tuple(statement(s) for s in body)
+
+
+def tidy(program: Program) -> Program:
+    """A program without statements that change nothing."""
+    return replace(program, body=_alive(program.body, set()))
+
+
+def _alive(body: Body, wanted: set[int]) -> Body:
+    """The statements that store, or that `wanted` values need; `wanted` grows by what those read."""
+    kept: list[Statement] = []
+    for statement in reversed(body):
+        match statement:
+            case Let():
+                if not wanted.intersection(statement.outs):
+                    continue
+            case Loop():
+                slim = _loop(statement, wanted)
+                if slim is None:
+                    continue
+                statement = slim
+            case Branch():
+                results = tuple(r for r in statement.results if r.out in wanted)
+                then_wanted, other_wanted = {r.then for r in results}, {r.other for r in results}
+                then, other = _alive(statement.then, then_wanted), _alive(statement.other, other_wanted)
+                if not (results or then or other):
+                    continue
+                wanted |= then_wanted | other_wanted
+                statement = Branch(statement.condition, then, other, results)
+        wanted.update(uses(statement))
+        kept.append(statement)
+    return tuple(reversed(kept))
+
+
+def _loop(loop: Loop, wanted: set[int]) -> Loop | None:
+    """A loop without carried values and statements that nobody needs; None where it does nothing."""
+    needed = {c.param for c in loop.carried if c.param in wanted}
+    while True:
+        carried = tuple(c for c in loop.carried if c.param in needed)
+        inside = {c.next for c in carried}
+        body = _alive(loop.body, inside)
+        more = {c.param for c in loop.carried if c.param in inside} - needed
+        if not more:
+            break
+        needed |= more
+    if not (carried or body):
+        return None
+    wanted |= inside
+    return replace(loop, carried=carried, body=body)
+
+
+Place = tuple[int, ...]
+"""Where a statement is: its index in the body, then for each body on the way which part (0, or 1 for ``else``) and
+index."""
+
+
+def places(body: Body, before: Place = ()) -> Iterable[tuple[Place, Statement]]:
+    """Every statement and where it is."""
+    for index, statement in enumerate(body):
+        yield (*before, index), statement
+        match statement:
+            case Loop():
+                yield from places(statement.body, (*before, index, 0))
+            case Branch():
+                yield from places(statement.then, (*before, index, 0))
+                yield from places(statement.other, (*before, index, 1))
+
+
+def changed(body: Body, place: Place, change: Callable[[Statement], Body]) -> Body:
+    """A body in which one statement is others."""
+    index, rest = place[0], place[1:]
+    statement = body[index]
+    if not rest:
+        return (*body[:index], *change(statement), *body[index + 1 :])
+    part, inner = rest[0], rest[1:]
+    match statement:
+        case Loop():
+            new: Statement = replace(statement, body=changed(statement.body, inner, change))
+        case Branch() if part == 0:
+            new = replace(statement, then=changed(statement.then, inner, change))
+        case Branch():
+            new = replace(statement, other=changed(statement.other, inner, change))
+        case _:
+            raise AssertionError("a place in a statement that has no body")
+    return (*body[:index], new, *body[index + 1 :])

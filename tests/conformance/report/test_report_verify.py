@@ -1,0 +1,197 @@
+"""`verify` against reports that were tampered with."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from report_runs import KERNELS, every_status, everything, report, wrong
+
+from triton_porting_kit.conformance.context import Session
+from triton_porting_kit.conformance.report import document
+from triton_porting_kit.conformance.report.errors import ReportError
+from triton_porting_kit.conformance.report.verify import disagreements, seed_of
+
+Data = dict[str, Any]
+HONEST = document.document_of(report(every_status(), complete=False))
+
+
+def check_of(data: Data, status: str) -> Data:
+    """The first check with a status."""
+    found: Data = next(check for check in data["checks"] if check["status"] == status)
+    return found
+
+
+def test_honest_reports_agree() -> None:
+    assert disagreements(HONEST) == []
+    assert disagreements(document.document_of(report(everything()))) == []
+    assert disagreements(document.document_of(report([]))) == []
+
+
+def flip_status(data: Data) -> None:
+    check_of(data, "fail")["status"] = "pass"
+
+
+def remove_check(data: Data) -> None:
+    data["checks"].remove(check_of(data, "fail"))
+
+
+def remove_item(data: Data) -> None:
+    check_of(data, "crash")["evidence"].clear()
+
+
+def mend_comparison(data: Data) -> None:
+    item = check_of(data, "fail")["evidence"][-1]
+    item["differ"] = 0
+
+
+def break_comparison(data: Data) -> None:
+    check_of(data, "pass")["evidence"][0] |= {**wrong(), "differ": 99}
+
+
+def hide_traceback(data: Data) -> None:
+    item = next(i for check in data["checks"] for i in check["evidence"] if "traceback" in i)
+    item["traceback"] = "nothing to see"
+
+
+def invent_listing(data: Data) -> None:
+    entry = {"list": "waivers", "pattern": "language/*", "reason": "trust me", "link": ""}
+    check_of(data, "fail") | {"listing": entry}
+    check_of(data, "fail")["listing"] = entry
+
+
+def drop_listing(data: Data) -> None:
+    check_of(data, "waived")["listing"] = None
+
+
+def change_list(data: Data) -> None:
+    check_of(data, "expected failure")["listing"]["list"] = "waivers"
+
+
+def add_to_the_profile(data: Data) -> None:
+    entry = {"pattern": "language/arithmetic/add-fp32-*", "reason": "later", "link": ""}
+    data["run"]["profile"]["waivers"].append(entry)
+
+
+def improve_verdict(data: Data) -> None:
+    data["verdict"] = "pass"
+
+
+def improve_level(data: Data) -> None:
+    level = next(level for level in data["levels"] if level["level"] == "language")
+    level["verdict"] = "pass with exceptions"
+
+
+def hide_missing(data: Data) -> None:
+    level = next(level for level in data["levels"] if level["level"] == "language")
+    level["missing"].clear()
+    level["missing_count"] = 0
+
+
+def lower_the_bar(data: Data) -> None:
+    data["run"]["device"]["memory"] = "torch:cuda"
+
+
+def drop_level(data: Data) -> None:
+    data["levels"].pop()
+
+
+def double_check(data: Data) -> None:
+    data["checks"].append(copy.deepcopy(check_of(data, "pass")))
+
+
+def change_counts(data: Data) -> None:
+    del data["counts"]["harness error"]
+
+
+def change_seed(data: Data) -> None:
+    data["run"]["seed"] = 7
+
+
+def move_level(data: Data) -> None:
+    check_of(data, "fail")["level"] = "stress"
+
+
+def change_message(data: Data) -> None:
+    check_of(data, "timeout")["message"] = "it was slow"
+
+
+def claim_complete(data: Data) -> None:
+    data["complete"] = True
+
+
+TAMPERINGS: list[tuple[Callable[[Data], None], str]] = [
+    (flip_status, "its status is given as 'pass'; its evidence says 'fail'"),
+    (remove_check, "counts of the run is given as"),
+    (remove_item, "its status is given as 'crash'; its evidence says 'harness error'"),
+    (mend_comparison, "its status is given as 'fail'; its evidence says 'pass'"),
+    (break_comparison, "99 elements differ, of 8"),
+    (hide_traceback, "the digest is not that of the content"),
+    (invent_listing, "the profile has no such entry"),
+    (drop_listing, "the profile lists it under waivers, and its record does not say so"),
+    (change_list, "it is said to be listed under waivers"),
+    (add_to_the_profile, "the profile lists it under waivers, and its record does not say so"),
+    (improve_verdict, "the verdict of the run is given as"),
+    (improve_level, "level language: verdict is given as"),
+    (hide_missing, "level language: missing_count is given as 0"),
+    (lower_the_bar, "level runtime: mandatory is given as"),
+    (drop_level, "level stress is left out"),
+    (double_check, "there are 2 records of it"),
+    (change_counts, "counts of the run is given as"),
+    (change_seed, "does not come from the run's, 7"),
+    (move_level, "it is counted to the level stress"),
+    (change_message, "its message is given as 'it was slow'"),
+    (claim_complete, "the complete of the run is given as true"),
+]
+
+
+@pytest.mark.parametrize(("tamper", "finding"), TAMPERINGS, ids=lambda v: getattr(v, "__name__", ""))
+@pytest.mark.parametrize("sealed", [False, True])
+def test_tampering_is_found(tamper: Callable[[Data], None], finding: str, sealed: bool) -> None:
+    """Even where who tampered computed the digest again, but for text that nothing depends on."""
+    data = copy.deepcopy(HONEST)
+    tamper(data)
+    if sealed and tamper is not hide_traceback:
+        data["digest"] = document.digest(data)
+    document.validate(data, "the report")
+    found = disagreements(data)
+    assert any(finding in line for line in found), found
+    assert sealed or any("digest" in line for line in found)
+
+
+def test_a_pass_without_a_mandatory_check_is_found() -> None:
+    data = document.document_of(report(everything("kernels"), **KERNELS))
+    gone = data["checks"].pop(50)
+    data["counts"]["pass"] -= 1
+    level = data["levels"][3]
+    level["counts"]["pass"] -= 1
+    data["digest"] = document.digest(data)
+    found = disagreements(data)
+    assert any(line.startswith("level kernels: verdict") for line in found)
+    assert any(gone["name"] in line for line in found)
+
+
+def test_a_listing_by_capabilities_needs_some() -> None:
+    data = copy.deepcopy(HONEST)
+    entry = {"list": "unsupported", "pattern": "capabilities", "reason": "no fp32", "link": ""}
+    check_of(data, "fail")["listing"] = entry
+    assert not any("claim everything" in line for line in disagreements(data))
+    data["run"]["profile"]["capabilities"] = {"types": None, "atomics": None}
+    assert any("claim everything" in line for line in disagreements(data))
+
+
+def test_other_versions_are_not_verified() -> None:
+    data = copy.deepcopy(HONEST)
+    data["run"]["suite_version"] = "99"
+    with pytest.raises(ReportError, match="version 99 of the suite"):
+        disagreements(data)
+
+
+def test_seeds_are_those_of_sessions() -> None:
+    class Check:
+        name = "language/arithmetic/add-fp32-tile_1"
+
+    session = Session("cpu", None, seed=5)  # type: ignore[arg-type]
+    assert session.seed_of(Check()) == seed_of(5, Check.name)  # type: ignore[arg-type]
