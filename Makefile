@@ -35,14 +35,14 @@ demo: $(VENV)/.installed ## install the kit and run its kernels on this CPU, che
 test: lint ## install with test tools, check the code, run every test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS)
 
-test-browser: $(VENV)/.test-tools $(VENV)/.installed ## try the page of conformance reports in Chromium, which has to be there
+test-browser: $(VENV)/.test-tools $(VENV)/.installed ## try the page of reports in Chromium, which has to be there
 	$(BIN)/python -m pytest -m browser $(PYTEST_ARGS) tests/conformance/report
 
 test-releases: $(RELEASES:%=.venv-releases/%/.installed) ## the main tests on older releases of Triton, without torch
 	@failed=; for release in $(RELEASES); do \
 	  echo "Triton $$release"; \
-	  .venv-releases/$$release/bin/python -m pytest -n $(JOBS) --dist loadgroup -m "not slow and not browser and (sample or not table)" \
-	    $(PYTEST_ARGS) $(RELEASE_TESTS) || \
+	  .venv-releases/$$release/bin/python -m pytest -n $(JOBS) --dist loadgroup \
+	    -m "not slow and not browser and (sample or not table)" $(PYTEST_ARGS) $(RELEASE_TESTS) || \
 	    failed="$$failed $$release"; \
 	done; test -z "$$failed" || { echo "failed on Triton$$failed"; exit 1; }
 

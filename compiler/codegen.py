@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from triton_porting_kit.compiler.lane_stores import with_scalar_stores
 from triton_porting_kit.compiler.loop_hints import annotate_branches
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import CompilationError
@@ -20,7 +21,7 @@ def lower_to_llvm_ir(module: Any) -> str:
     try:
         mlir.run_passes(module, _PIPELINE)
         annotate_branches(module)
-        return mlir.to_llvm_ir(module)
+        return with_scalar_stores(mlir.to_llvm_ir(module))
     except mlir.ir.MLIRError as error:
         raise CompilationError(
             f"MLIR could not lower the loops to LLVM IR: {error}",

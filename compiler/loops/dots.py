@@ -59,7 +59,7 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     product = _product_for(lowering.target, a, b, work)
     left = product.pack_left(lowering, operation, a)
     right = product.pack_right(lowering, operation, b)
-    accumulator = _accumulator(lowering, operation, c, work)
+    accumulator = _accumulator(lowering, operation, c, work, (left, right))
     builder = lowering.builder
     builder.forget_reads()
     *batch, m, n = c.shape
@@ -83,15 +83,27 @@ def _product_for(target: CpuTarget, a: Tensor, b: Tensor, work: str) -> Product:
     return Bfloat16Pairs() if pairs and target.multiplies_bf16_pairs else Elements(work)
 
 
-def _accumulator(lowering: Lowering, operation: Operation, initial: Tensor, element: str) -> Buffer:
-    """A buffer that holds `initial` and may be overwritten; that of a loop-carried value where it ends here."""
+def _accumulator(
+    lowering: Lowering, operation: Operation, initial: Tensor, element: str, factors: tuple[Buffer, Buffer]
+) -> Buffer:
+    """A buffer that holds `initial` and may be overwritten while the `factors` are still read.
+
+    It is that of a loop-carried value where it ends here.
+    """
     held = initial.buffer or initial
-    if isinstance(held, Buffer) and held.element == element and _ends_here(lowering, initial, operation):
+    kept = [factor.pointer for factor in factors]
+    if (
+        isinstance(held, Buffer)
+        and held.element == element
+        and held.pointer not in kept
+        and _ends_here(lowering, initial, operation)
+    ):
         return held.renamed()
     for tensor in closure([held]):
         if (
             isinstance(tensor, Buffer)
             and (tensor.shape, tensor.element) == (initial.shape, element)
+            and tensor.pointer not in kept
             and _ends_here(lowering, tensor, operation)
             and initial.element == element
             and not reads_buffer(held, tensor, aligned_only=True)

@@ -216,3 +216,32 @@ def test_flash_attention(n: int, d: int, kind: str, causal: bool) -> None:
     exact = p @ wide[2] / p.sum(1, keepdims=True)
     # The weights p are rounded to the input type; everything else is single precision.
     np.testing.assert_allclose(get(out), exact, atol=2.0 ** -KINDS[kind].precision * 4 + 1e-5)
+
+
+@triton.jit
+def own_accumulator_kernel(X, O, FORM: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    x = tl.load(X + i)
+    if FORM == "constant":
+        y = tl.full((N, N), 1.0, tl.float32)
+    elif FORM == "computed":
+        y = x * 2
+    elif FORM == "product":
+        y = tl.dot(x, x, input_precision="ieee")
+    elif FORM == "flipped":
+        y = tl.flip(x, 1)
+    else:
+        y = x
+    tl.store(O + i, tl.dot(x, y, acc=y, input_precision="ieee"))
+    tl.store(O + N * N + i, tl.dot(y, x, acc=y, input_precision="ieee"))
+    tl.store(O + 2 * N * N + i, tl.dot(y, y, acc=y, input_precision="ieee"))
+
+
+@pytest.mark.parametrize("form", ["constant", "computed", "product", "flipped", "loaded"])
+def test_a_factor_that_is_also_the_accumulator_is_not_overwritten(form: str) -> None:
+    n = 32
+    x = (np.arange(n * n) % 3).reshape(n, n).astype(np.float32)
+    y = {"constant": np.ones_like(x), "computed": x * 2, "product": x @ x, "flipped": x[:, ::-1], "loaded": x}[form]
+    out = empty((3, n, n), "fp32")
+    own_accumulator_kernel[(1,)](put(x, "fp32"), out, form, n)
+    assert_same(get(out), np.stack([x @ y + y, y @ x + y, y @ y + y]))

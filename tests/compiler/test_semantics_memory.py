@@ -381,3 +381,37 @@ def test_one_value_with_several_consumers() -> None:
     np.testing.assert_allclose(actual[64:128], e, rtol=1e-6)
     np.testing.assert_allclose(actual[128:192], np.cumsum(e) + x, rtol=1e-5)
     np.testing.assert_allclose(actual[192], (e * x).sum(), rtol=1e-5)
+
+
+@triton.jit
+def one_lane_kernel(X, O, LANE: tl.constexpr, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + i)
+    tl.store(O + i, x.to(O.dtype.element_ty), mask=i == LANE)
+
+
+@pytest.mark.parametrize("block", [2, 4, 8])
+@pytest.mark.parametrize("lane", ["first", "last"])
+@pytest.mark.parametrize(("wide", "narrow"), [("i64", "i32"), ("i64", "i8"), ("i32", "i16"), ("i32", "i8"), ("i16", "i8")])
+def test_a_narrowed_store_of_one_lane_writes_no_more(wide: str, narrow: str, lane: str, block: int) -> None:
+    """LLVM's own scalar stores of such lanes are as wide as the element was before."""
+    values = np.arange(1, block + 1).astype(KINDS[wide].host)
+    out = put(np.full(2 * block, 77, KINDS[narrow].host), narrow)
+    at = 0 if lane == "first" else block - 1
+    one_lane_kernel[(1,)](put(values, wide), out, at, block)
+    expected = np.full(2 * block, 77, KINDS[narrow].host)
+    expected[at] = values[at]
+    assert_same(get(out), expected)
+
+
+@triton.jit
+def first_elements_kernel(X, O, B: tl.constexpr):
+    i = tl.arange(0, B)
+    least = tl.min(tl.load(X + tl.arange(0, 2)[:, None] * B + i[None, :]), 0)
+    tl.store(O + i, least.to(tl.int32), mask=i < 1)
+
+
+def test_one_narrowed_result_of_a_reduction_is_stored() -> None:
+    out = put(np.full(4, 77, np.int32), "i32")
+    first_elements_kernel[(1,)](put(np.array([[5, 6], [7, 4]], np.int64), "i64"), out, 2)
+    assert_same(get(out), np.array([5, 77, 77, 77], np.int32))

@@ -1,0 +1,74 @@
+"""`tpk fuzz`: exit status, replay, scripts of failing programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from triton_porting_kit.cli.app import app
+from triton_porting_kit.conformance.stress import campaign, outcome
+from triton_porting_kit.conformance.stress.campaign import Campaign, seeds_of
+from triton_porting_kit.conformance.stress.isolation import Isolated
+from triton_porting_kit.conformance.stress.source import source_of
+
+
+def test_seeds_are_those_of_the_level() -> None:
+    assert list(seeds_of(2, 3)) == [2_000_000, 2_000_001, 2_000_002]
+
+
+def test_programs_that_pass(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["fuzz", "--count", "3", "--seed", "4", "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert "3 programs, none failed." in done.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_replay_runs_one_program(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["fuzz", "--replay", "17", "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "1 programs, none failed." in done.output
+
+
+def test_minutes_end_the_run(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["fuzz", "--minutes", "0.02", "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+
+
+def test_failures_are_shown_and_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that finds every program with a store wrong: all that is left is a store."""
+
+    class Wrong(Isolated):
+        def run(self, launch: object) -> outcome.Outcome:
+            assert super().run(launch).kind == outcome.PASS  # type: ignore[arg-type]
+            return outcome.Outcome(outcome.WRONG, "O0 (i32): nothing is right")
+
+    monkeypatch.setattr("triton_porting_kit.conformance.command_fuzz.Isolated", Wrong)
+    done = CliRunner().invoke(app, ["fuzz", "--count", "2", "--out", str(tmp_path)])
+    assert done.exit_code == 1, done.output
+    assert "seed 0: wrong result: O0 (i32): nothing is right" in done.output
+    assert "tpk fuzz --backend cpu --replay 1" in done.output
+    text = (tmp_path / "fuzz_0.py").read_text()
+    assert text.count("tl.store") == 1
+    compile(text, "fuzz_0.py", "exec")
+
+
+def test_failures_are_kept_whole_without_shrinking(tmp_path: Path) -> None:
+    with Isolated("cpu") as worker:
+        faulty = Campaign(
+            "cpu", worker, tmp_path, shrinks=False, write=lambda p: source_of(p).replace("tl.store", "tl.stare")
+        )
+        ((seed, failure),) = faulty.run([5])
+    assert seed == 5
+    assert failure is not None
+    assert failure.outcome.kind == outcome.ERROR
+    assert failure.shrunk is None
+    assert failure.path == tmp_path / "fuzz_5.py"
+    assert campaign.STRIDE == 1_000_000
+
+
+def test_a_backend_that_is_not_there(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["fuzz", "--backend", "abacus", "--count", "1", "--out", str(tmp_path)])
+    assert done.exit_code != 0
+    assert "abacus" in str(done.exception)

@@ -1,0 +1,117 @@
+"""Random programs: what they are made of, and that a seed always makes the same one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from stress_helpers import constructs
+
+from triton_porting_kit.conformance.stress.checks import check_of
+from triton_porting_kit.conformance.stress.draws import Draws, content
+from triton_porting_kit.conformance.stress.generator import generate
+from triton_porting_kit.conformance.stress.operations import OPERATIONS
+from triton_porting_kit.conformance.stress.operations.base import EVERY, NUMBERS
+from triton_porting_kit.conformance.stress.oracle import expected
+from triton_porting_kit.conformance.stress.program import STYLES, Program, size_of
+from triton_porting_kit.conformance.stress.source import source_of
+from triton_porting_kit.conformance.stress.typing import ATOMICS, types_of
+from triton_porting_kit.conformance.types import KINDS
+
+PROGRAMS = 500
+DIGEST = "4ea896e2b85082b2"
+"""Of the sources of the first programs: the same with every Python, NumPy and Triton. A change of the generator
+changes it; seeds in reports then stand for other programs."""
+
+WANTED = {
+    *OPERATIONS,
+    *(f"type {kind}" for kind in EVERY),
+    *(f"cast from {kind}" for kind in EVERY),
+    *(f"cast to {kind}" for kind in NUMBERS),
+    *(f"rank {rank}" for rank in range(4)),
+    *(f"grid of {rank} dimensions" for rank in (1, 2, 3)),
+    *(f"load of rank {rank}" for rank in (1, 2, 3)),
+    *(f"load of {kind}" for kind in EVERY),
+    "load of odd extents", "load with a mask of values", "load with gaps", "load backwards", "load that repeats",
+    "load transposed", "load gathered", "load gathered with a mask", "load of a scalar",
+    *(f"store {form}" for form in ("plain", "spaced", "permuted", "reversed")),
+    "store of part of a tile", "store with a mask of values",
+    *(f"atomic {kind}" for kind in ATOMICS), "atomic with a mask",
+    *(f"loop {style}" for style in STYLES), *(f"loop that carries {n}" for n in (1, 2, 3)), "nested body",
+    "branch with results", "branch without results", "operands that broadcast", "reduction of all", "scan in reverse",
+    *(f"dot of {kind}" for kind in ("i8", "fp16", "bf16", "fp32")), "dot of rank 2", "dot of rank 3",
+    "dot with an accumulator",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def programs() -> list[Program]:
+    return [generate(seed) for seed in range(PROGRAMS)]
+
+
+def test_every_construct_occurs(programs: list[Program]) -> None:
+    found = Counter(name for program in programs for name in set(constructs(program)))
+    assert {name: found[name] for name in WANTED if found[name] < 3} == {}
+    sizes = [size_of(program) for program in programs]
+    assert 15 <= sum(sizes) / len(sizes) <= 60
+
+
+def test_some_programs_fit_chips_with_few_types(programs: list[Program]) -> None:
+    small = [p for p in programs if {t.kind_name for t in types_of(p).values()} <= {"i1", "i32", "fp32"}]
+    assert len(small) >= PROGRAMS // 10
+    assert check_of(small[0].seed, 0).needs <= {
+        *("type:i1", "type:i32", "type:fp32", "atomic:i32", "feature:atomics", "feature:dot")
+    }
+
+
+def test_most_results_are_exact(programs: list[Program]) -> None:
+    """Bounds are for what is rounded; the rest is compared bit by bit."""
+    floats = [o for p in programs[:100] for o in expected(p).values() if o.kind.is_float]
+    exact = sum(int((o.errors == 0).sum()) for o in floats)
+    total = sum(o.errors.size for o in floats)
+    assert 0.5 < exact / total < 0.95
+
+
+def digest_of(count: int) -> str:
+    return hashlib.sha256("".join(source_of(generate(seed)) for seed in range(count)).encode()).hexdigest()[:16]
+
+
+def test_a_seed_makes_the_same_program_everywhere() -> None:
+    assert digest_of(40) == DIGEST
+
+
+def test_programs_do_not_depend_on_hashes_of_the_process() -> None:
+    script = (
+        "from triton_porting_kit.conformance.stress.generator import generate\n"
+        "from triton_porting_kit.conformance.stress.source import source_of\n"
+        "print(''.join(source_of(generate(seed)) for seed in range(10)), end='')"
+    )
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", script], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert texts == {"".join(source_of(generate(seed)) for seed in range(10)).encode()}
+
+
+def test_draws_are_those_of_the_random_stream() -> None:
+    draws = Draws(7)
+    assert [draws.below(100) for _ in range(5)] == [32, 15, 65, 7, 53]
+    assert sorted(draws.permutation(5)) == list(range(5))
+
+
+@pytest.mark.parametrize("kind", [KINDS[name] for name in EVERY], ids=str)
+@pytest.mark.parametrize("flavour", ["edges", "full", "small", "whole", "ones", "zeros"])
+def test_content_is_of_the_type(kind: object, flavour: str) -> None:
+    assert hasattr(kind, "host")
+    values = content(kind, 100, flavour, 5)  # type: ignore[arg-type]
+    assert values.dtype == kind.host
+    again = content(kind, 100, flavour, 5)  # type: ignore[arg-type]
+    assert (values == again).all()
+    if flavour in ("edges", "full", "small"):
+        assert (values != content(kind, 100, flavour, 6)).any()  # type: ignore[arg-type]
