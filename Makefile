@@ -35,14 +35,14 @@ demo: $(VENV)/.installed ## install the kit and run its kernels on this CPU, che
 test: lint ## install with test tools, check the code, run every test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS)
 
-test-browser: $(VENV)/.test-tools $(VENV)/.installed ## try the page of conformance reports in Chromium, which has to be there
+test-browser: $(VENV)/.test-tools $(VENV)/.installed ## try the page of reports in Chromium, which has to be there
 	$(BIN)/python -m pytest -m browser $(PYTEST_ARGS) tests/conformance/report
 
 test-releases: $(RELEASES:%=.venv-releases/%/.installed) ## the main tests on older releases of Triton, without torch
 	@failed=; for release in $(RELEASES); do \
 	  echo "Triton $$release"; \
-	  .venv-releases/$$release/bin/python -m pytest -n $(JOBS) --dist loadgroup -m "not slow and not browser and (sample or not table)" \
-	    $(PYTEST_ARGS) $(RELEASE_TESTS) || \
+	  .venv-releases/$$release/bin/python -m pytest -n $(JOBS) --dist loadgroup \
+	    -m "not slow and not browser and (sample or not table)" $(PYTEST_ARGS) $(RELEASE_TESTS) || \
 	    failed="$$failed $$release"; \
 	done; test -z "$$failed" || { echo "failed on Triton$$failed"; exit 1; }
 
@@ -51,8 +51,9 @@ test-all: test test-browser ## the tests, the slow ones too, then the demo and t
 	$(BIN)/tpk demo
 	$(BIN)/python -m benchmarks.run --quick --out $(VENV)/results.json
 
-docs: $(VENV)/.installed ## write docs/support.md and the mandatory lists from the checks that there are
+docs: $(VENV)/.installed ## write docs/support.md, the table of tolerances and the mandatory lists from the checks that there are
 	$(BIN)/python -m triton_porting_kit.conformance.language.support docs/support.md
+	$(BIN)/python -m triton_porting_kit.conformance.tolerances docs/conformance-kernels.md
 	$(BIN)/python -m triton_porting_kit.conformance.mandatory conformance/mandatory
 
 lint: $(VENV)/.test-tools $(VENV)/.installed ## ruff, clang-format and mypy, changing nothing

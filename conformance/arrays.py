@@ -24,7 +24,9 @@ def fence(kind: Kind) -> Array:
     """The bytes of a guard zone: for floating-point types NaN, which no sum hides, for others `FILL`."""
     element = np.full(kind.storage.itemsize, FILL, np.uint8)
     if kind.is_float:
-        element[-1] = 0x80 if kind.only_nan else 0xFF
+        element[-(1 + element.size // 8) :] = (
+            0x80 if kind.only_nan else 0xFF
+        )  # fp64: the exponent is in two bytes
     return np.tile(element, GUARD // element.size)
 
 

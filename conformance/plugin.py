@@ -16,7 +16,7 @@ import pytest
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.execution.plan import load_checks, make_plan
 from triton_porting_kit.conformance.execution.run import Choice
-from triton_porting_kit.conformance.execution.settings import Settings
+from triton_porting_kit.conformance.execution.settings import CATALOGUE, Settings
 from triton_porting_kit.conformance.execution.shards import Shard
 from triton_porting_kit.conformance.execution.supervisor import CannotStart, Supervisor
 from triton_porting_kit.conformance.levels import LEVELS
@@ -52,6 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--stress", type=int, default=0, metavar="N", help="random programs of the level stress")
     group.addoption("--fail-unexpected-pass", action="store_true", help="as --strict of `tpk conform`")
     group.addoption("--conformance-run", metavar="FILE", help=argparse.SUPPRESS)  # from `tpk conform`
+    group.addoption("--conformance-catalogue", metavar="MODULE", default=CATALOGUE, help=argparse.SUPPRESS)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -177,7 +178,12 @@ class Runner:
             if not option.backend:
                 raise pytest.UsageError("the conformance suite judges a backend: name it with --backend")
             self._settings = Settings(
-                option.backend, option.profile, option.seed, option.target, option.stress
+                backend=option.backend,
+                profile=option.profile,
+                seed=option.seed,
+                target=option.target,
+                stress=option.stress,
+                catalogue=option.conformance_catalogue,
             )
             self._names, self.strict = None, option.fail_unexpected_pass
         shard = Shard.parse(option.shard) if option.shard else None
@@ -200,7 +206,7 @@ class Runner:
             description = None
         chosen = self._choice
         plan = make_plan(self._settings, chosen.levels, chosen.selections, chosen.shard, description)
-        if description is not None:
+        if self._supervisor.profile.entries:
             self._supervisor.profile.verify_patterns(load_checks(self._settings, list(LEVELS)))
         return list(plan.checks)
 

@@ -87,6 +87,13 @@ def wrapped(values: Array, kind: Kind) -> Array:
     return np.array(flat, kind.host).reshape(np.shape(values))
 
 
+def last_place(values: Array, kind: Kind) -> Array:
+    """The unit in the last place of `kind` at each of float64 values; at 0 and below the normal numbers, the least."""
+    _, power = np.frexp(values)
+    power = np.where(values == 0, kind.lowest_exponent, power - 1)
+    return np.asarray(np.ldexp(1.0, np.maximum(power, kind.lowest_exponent) - kind.precision + 1))
+
+
 def ulp_distance(actual: Array, exact: Array, kind: Kind) -> Array:
     """How far `actual` is from float64 `exact`, in units of the last place of `kind` at `exact`.
 
@@ -96,8 +103,7 @@ def ulp_distance(actual: Array, exact: Array, kind: Kind) -> Array:
     actual, exact = np.asarray(actual, np.float64), np.asarray(exact, np.float64)
     with np.errstate(all="ignore"):
         overflowed = np.where(np.abs(exact) > kind.largest, np.copysign(np.inf, exact), exact)
-        _, power = np.frexp(exact)
-        unit = np.ldexp(1.0, np.maximum(power - 1, kind.lowest_exponent) - kind.precision + 1)
+        unit = last_place(exact, kind)
         large = np.abs(exact) > 1
         scale = np.where(
             large, 0.5, 1.0

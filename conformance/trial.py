@@ -69,7 +69,9 @@ def error_evidence(error: BaseException) -> dict[str, object]:
 
 
 def _names_the_backend(error: BaseException) -> bool:
-    """Whether an exception was raised outside of the suite: the device's memory and the test backend do not count."""
+    """Whether an exception was raised outside of the suite's own modules, or by the device's memory that they use, or
+    by a planted fault."""
     frames = list(traceback.walk_tb(error.__traceback__))
-    module = str(frames[-1][0].f_globals.get("__name__", "")) if frames else _SUITE
-    return not module.startswith(_SUITE) or module.startswith((f"{_SUITE}.memory", f"{_SUITE}.faults"))
+    module = str(frames[-1][0].f_globals.get("__name__", "")) if frames else ""
+    ours = module.startswith(_SUITE) and not module.startswith((f"{_SUITE}.memory", f"{_SUITE}.faults"))
+    return bool(frames) and not ours

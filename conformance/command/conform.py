@@ -34,6 +34,7 @@ from triton_porting_kit.conformance.execution.runfolder import (
 )
 from triton_porting_kit.conformance.execution.settings import Settings
 from triton_porting_kit.conformance.execution.shards import Shard
+from triton_porting_kit.conformance.execution.supervisor import Supervisor
 from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report.build import write_reports
@@ -41,6 +42,8 @@ from triton_porting_kit.conformance.report.model import GOOD
 from triton_porting_kit.conformance.status import Status
 
 INTERRUPTED = 130
+FIGURES_SECONDS = 60.0
+"""What measuring performance may take."""
 
 
 def run_conform(request: Request) -> int:
@@ -62,6 +65,20 @@ def list_checks(request: Request) -> int:
     if found.failure is not None:
         print(f"tpk: no worker could be started: {found.failure['message']}", file=sys.stderr)
     return 0
+
+
+def self_test(request: Request) -> int:
+    """Judge the suite: whether it notices faults that are planted in a test backend."""
+    from triton_porting_kit.conformance.faults.selftest import run_self_test
+
+    console = Console(quiet=request.quiet)
+
+    def show(line: str) -> None:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    result = run_self_test(request.selections or ("*",), request.jobs, show)
+    show(result.summary())
+    return 0 if result.passed else 1
 
 
 class _Conform:
@@ -97,7 +114,7 @@ class _Conform:
     def plan(self, found: Probe) -> Plan:
         """What is to be tried."""
         choice = self._choice
-        if found.failure is None:
+        if found.profile.entries:
             found.profile.verify_patterns(load_checks(self._settings, list(LEVELS)))
         return make_plan(
             self._settings, choice.levels, choice.selections, choice.shard, found.description or None
@@ -135,12 +152,27 @@ class _Conform:
                     )
                 else:
                     finished = True
+            if finished and found.failure is None and self._measures(run):
+                self._console.print("measuring", highlight=False)
+                with Supervisor(self._settings) as supervisor:
+                    run.add_figures(supervisor.measure(FIGURES_SECONDS))
         except KeyboardInterrupt:
             finished = False
         finally:
             complete = run.finish(now())
         status = self._conclude(complete)
         return status if finished else INTERRUPTED
+
+    def _measures(self, run: RunFolder) -> bool:
+        """Whether figures of performance are to be taken: once, with the level `kernels`, where all of it is tried."""
+        choice = self._choice
+        return (
+            not run.has_figures
+            and not self._settings.target
+            and not choice.selections
+            and (not choice.levels or "kernels" in choice.levels)
+            and (choice.shard is None or choice.shard.number == 1)
+        )
 
     def _kept(self, about: dict[str, Any]) -> set[str]:
         """The checks that an earlier part of the run has done."""

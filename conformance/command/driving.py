@@ -76,7 +76,11 @@ def run_checks(settings: Settings, names: Sequence[str], jobs: int, listen: Call
 @contextmanager
 def _only_the_suite(folder: Path) -> Iterator[None]:
     """Keep what is set up for the tests of the user's project away."""
-    wanted = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": "triton_porting_kit_pytest"}
+    wanted = {
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "PYTEST_ADDOPTS": "",
+        "PYTEST_PLUGINS": "triton_porting_kit_pytest",
+    }
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

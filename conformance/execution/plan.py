@@ -9,7 +9,7 @@ from typing import Any
 
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.execution.selection import select
-from triton_porting_kit.conformance.execution.settings import CATALOGUE, Settings
+from triton_porting_kit.conformance.execution.settings import Settings
 from triton_porting_kit.conformance.execution.shards import Shard, share
 from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.errors import PortingKitError
@@ -31,9 +31,7 @@ class Plan:
 def load_checks(settings: Settings, levels: Sequence[str]) -> list[Check]:
     """All checks of some levels."""
     module = importlib.import_module(settings.catalogue)
-    if settings.catalogue == CATALOGUE:
-        return list(module.checks(levels, stress=settings.stress, seed=settings.seed))
-    return list(module.checks(levels))
+    return list(module.checks(levels, stress=settings.stress, seed=settings.seed))
 
 
 def make_plan(

@@ -15,6 +15,7 @@ from triton_porting_kit.errors import PortingKitError
 
 RUN = "run.json"
 RECORDS = "records.jsonl"
+PERFORMANCE = "performance.json"
 
 
 class RunFolderError(PortingKitError):
@@ -29,6 +30,8 @@ class RunFolder:
         self.path, self.metadata = path, dict(metadata)
         path.mkdir(parents=True, exist_ok=True)
         self._write()
+        if not keep:
+            (path / PERFORMANCE).unlink(missing_ok=True)
         records = path / RECORDS
         if keep and records.is_file() and not records.read_bytes().endswith(b"\n"):
             with records.open("ab") as file:
@@ -39,6 +42,15 @@ class RunFolder:
         """Add what a check ended in."""
         self._file.write(json.dumps(record.to_json()) + "\n")
         self._file.flush()
+
+    def add_figures(self, figures: Mapping[str, Any]) -> None:
+        """Add the figures of performance."""
+        (self.path / PERFORMANCE).write_text(json.dumps(figures) + "\n", encoding="utf-8")
+
+    @property
+    def has_figures(self) -> bool:
+        """Whether an earlier part of the run has taken them."""
+        return (self.path / PERFORMANCE).is_file()
 
     def finish(self, end: str) -> bool:
         """Close the run at the time `end`. Whether it is complete: every planned check has a record."""

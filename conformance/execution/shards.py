@@ -13,7 +13,7 @@ from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.errors import PortingKitError
 
 DURATIONS = Path(__file__).parent / "durations.json"
-"""Seconds by batch, or by name of a check that is in none, as `measure` found them on the CPU reference."""
+"""Seconds by batch, or by name of a check that is in none, on the CPU reference; `durations.py` writes it."""
 
 UNKNOWN_SECONDS = 0.5
 """Of what was never measured."""
@@ -56,14 +56,15 @@ def share(checks: Sequence[Check], shard: Shard, durations: Mapping[str, float] 
     seconds = _measured() if durations is None else durations
     units: dict[str, float] = {}
     for check in checks:
-        units[_unit(check)] = seconds.get(_unit(check), UNKNOWN_SECONDS)
+        units[unit_of(check)] = seconds.get(unit_of(check), UNKNOWN_SECONDS)
     loads = [0.0] * shard.count
     owner = {}
     for unit in sorted(units, key=lambda unit: (-units[unit], unit)):
         owner[unit] = min(range(shard.count), key=lambda k: (loads[k], k))
         loads[owner[unit]] += units[unit]
-    return [check for check in checks if owner[_unit(check)] == shard.number - 1]
+    return [check for check in checks if owner[unit_of(check)] == shard.number - 1]
 
 
-def _unit(check: Check) -> str:
+def unit_of(check: Check) -> str:
+    """What a check is measured and given with: its batch, or itself."""
     return check.batch or check.name

@@ -22,6 +22,8 @@ START_SECONDS = 120.0
 """For a worker to import everything and open the device."""
 END_SECONDS = 60.0
 """For a worker to look after the device when a check is over."""
+_MEASURING = 5.0
+"""How often the time that measuring should take it may take."""
 _PAUSES = (0.0, 1.0, 5.0)
 """Seconds before each try to start a worker where one ran before."""
 
@@ -163,6 +165,25 @@ class Supervisor:
             limits.pop(record.name)
             limit = max(limits.values(), default=END_SECONDS)
             yield record
+
+    def measure(self, seconds: float) -> dict[str, Any]:
+        """Figures of performance, taken in about so many seconds; or ``error``, what became of the worker instead."""
+        try:
+            self.start()
+        except CannotStart as error:
+            return {"error": str(error)}
+        worker = self._worker
+        assert worker is not None
+        worker.send({"measure": seconds})
+        try:
+            found: dict[str, Any] = worker.receive(_MEASURING * seconds + START_SECONDS)["measured"]
+        except WorkerDied:
+            found = {"error": str(worker.evidence()["message"])}
+            self.close()
+        except LimitExceeded:
+            found = {"error": str(worker.evidence(_MEASURING * seconds + START_SECONDS)["message"])}
+            self.close()
+        return found
 
     def _record(self, check: Check, evidence: Evidence, seconds: float) -> Record:
         seed = _seed_of(self.settings.seed, check)

@@ -6,6 +6,7 @@ dies, and when it gets SIGUSR1. Standard output belongs to the backend: nothing 
 It is sent ``{"settings": …, "reset": bool, "scratch": folder}`` and answers ``{"ready": description}`` or
 ``{"failed": evidence}``. Then, for each ``{"run": [names]}``, it sends ``{"record": …}`` as checks end, and at last
 ``{"done": {"healthy": bool, "unfinished": [names]}}``: those that lost their device to another check of their batch.
+For ``{"measure": seconds}`` it sends ``{"measured": figures}``.
 """
 
 from __future__ import annotations
@@ -101,7 +102,11 @@ class _Worker:
             self._channel.send({"failed": error_evidence(error) | {"kind": "error", "stage": IMPORTED}})
             return
         while True:
-            self._run(self._channel.receive()["run"])
+            order = self._channel.receive()
+            if "measure" in order:
+                self._measure(order["measure"])
+            else:
+                self._run(order["run"])
 
     # --- opening -------------------------------------------------------------------------------------
 
@@ -148,6 +153,11 @@ class _Worker:
                 break
         unfinished = [name for name in names if name not in finished]
         self._channel.send({"done": {"healthy": healthy, "unfinished": unfinished}})
+
+    def _measure(self, seconds: float) -> None:
+        from triton_porting_kit.conformance.performance import measure
+
+        self._channel.send({"measured": measure(self._session, seconds)})
 
     def _check(self, name: str) -> Check:
         if name not in self._checks:

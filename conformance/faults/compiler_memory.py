@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triton_porting_kit.conformance.faults.fault import Rewrite, Table, rewrite
+from triton_porting_kit.conformance.faults.fault import Rewrite, Table, in_language, rewrite
 from triton_porting_kit.conformance.faults.rewriting import (
     attributes,
     derived,
@@ -35,13 +35,13 @@ MULTIPLE_OF_8 = """
 
 def _plant(name: str, sentence: str, change: Rewrite, *caught_by: str) -> None:
     """A fault between the structured form and its lowering."""
-    TABLE.add("compiler", name, sentence, rewrite("structured", change), *(f"language/{p}" for p in caught_by))
+    TABLE.add("compiler", name, sentence, rewrite("structured", change), *map(in_language, caught_by))
 
 
 _plant("store-one-more", "a masked store writes one element too many", derived(STORE, HI, PLUS_ONE, index=0), "memory/store_below-i32-tile_17", "memory/store_below-i8-tile_17")
 _plant("store-one-less", "a masked store leaves the last element out", derived(STORE, HI, MINUS_ONE, index=0), "memory/store_below-i32-tile_64", "memory/load_store-fp32-tile_17")
 _plant("load-one-less", "a masked load leaves the last element out", derived(LOAD, HI, MINUS_ONE, index=0), "memory/load_store-i32-tile_17", "memory/load_store-fp16-tile_17x4")
-_plant("tail-dropped", "elements behind the last whole vector of 8 are not stored", derived(STORE, HI, MULTIPLE_OF_8, index=0), "memory/load_store-i32-tile_17", "arithmetic/add-fp32-tile_324")
+_plant("tail-dropped", "elements behind the last whole vector of 8 are not stored", derived(STORE, HI, MULTIPLE_OF_8, index=0), "memory/load_store-i32-tile_17", "arithmetic/add-fp32-tile_324", "kernels/vector-add/fp32-1023", "kernels/rms-norm/fp32-3x70")
 _plant("first-dropped", "a store with bounds begins with the second element", derived(STORE, LO, PLUS_ONE, index=0), "memory/load_store-i64-tile_17")
 _plant("store-mask-dropped", "a store's mask is ignored", dropped(STORE, MASK), "memory/store_every_third-i16-*", "memory/store_every_third-fp32-*")
 _plant("store-bounds-dropped", "a store ignores that its mask is a range", dropped(STORE, LO, HI), "memory/store_below-i32-tile_17", "memory/store_nothing-i32-*")
@@ -52,6 +52,7 @@ _plant("other-garbage", "lanes that are masked off hold garbage instead of other
         %fault_c{n} = "arith.constant"() <{{value = -23131 : {T}}}> : () -> {T}
         {y} = "arith.addi"({x}, %fault_c{n}) : ({T}, {T}) -> {T}""", where=r", i32\) ->"), "memory/load_other-i32-*")
 _plant("scatter-mask-dropped", "a scatter's mask is ignored", dropped(r"tpk\.scatter", GATHER_MASK), "memory/scatter-i32-tile_17x4", "memory/scatter-fp32-tile_17x4")
+_plant("gather-reads-on", "lanes of a gather that are masked off read what lies at their addresses", dropped(r"tpk\.gather", GATHER_MASK, where=r"operandSegmentSizes = array<i32: 1, 1, 1"), "memory/masked_off-i32-tile_17")
 _plant("strides-swapped", "rows and columns are addressed with each other's stride", swapped(LOAD, 2, 3, where=r"tensor<8x16x"), "memory/load_transposed-i32-*", "memory/load_transposed-fp64-*")
 _plant("row-stride", "rows lie as far apart as a row is long, whatever their stride", derived(LOAD, STRIDES, '{y} = "arith.constant"() <{{value = 16 : i64}}> : () -> i64', index=0, where=r"tensor<8x16x"), "descriptors-and-block-pointers/descriptor_load-i32-inside")
 _plant("backwards-forwards", "negative strides are taken as positive", derived(LOAD, STRIDES, '{y} = "math.absi"({x}) : (i64) -> i64'), "memory/load_backwards-i16-*")
@@ -74,6 +75,7 @@ _PLAIN = """
     "tpk.scatter"({0}, {1}, %fault_new{n}) {{operandSegmentSizes = array<i32: 1, 1, 0, 1>}} : (!llvm.ptr, {T1}, {T}) -> ()
     {r} = "arith.addi"(%fault_old{n}, {2}) : ({T}, {T}) -> {T}"""
 _plant("atomic-plain", "atomic_add is a load, a sum and a store", written(r"tpk\.atomic_rmw", _PLAIN, where='kind = "add", operandSegmentSizes = array<i32: 1, 1, 1, 0>'), "atomics/atomic_add_contended-i32-programs")
+_plant("atomic-fadd-plain", "atomic_add of floats is a load, a sum and a store", written(r"tpk\.atomic_rmw", _PLAIN.replace("arith.addi", "arith.addf"), where='kind = "fadd", operandSegmentSizes = array<i32: 1, 1, 1, 0>'), "atomics/atomic_add_contended-fp32-programs")
 _NEW = """
     %fault_old{n} = "tpk.atomic_rmw"({0}, {1}, {2}, {3}) {{kind = "add", operandSegmentSizes = array<i32: 1, 1, 1, 1>, scope = "gpu", sem = "acq_rel"}} : (!llvm.ptr, {T1}, {T2}, {T3}) -> {T}
     {r} = "arith.addi"(%fault_old{n}, {2}) : ({T}, {T}) -> {T}"""

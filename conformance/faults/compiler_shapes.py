@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from triton_porting_kit.conformance.faults.fault import Rewrite, Table, rewrite
+from triton_porting_kit.conformance.faults.fault import Rewrite, Table, in_language, rewrite
 from triton_porting_kit.conformance.faults.rewriting import Operation, each, replaced, swapped, written
 
 TABLE = Table()
@@ -22,7 +22,7 @@ def _with(operation: Operation, at: int, value: str) -> Operation:
 
 
 def _plant(name: str, sentence: str, change: Rewrite, *caught_by: str, stage: str = "structured") -> None:
-    TABLE.add("compiler", name, sentence, rewrite(stage, change), *(f"language/{p}" for p in caught_by))
+    TABLE.add("compiler", name, sentence, rewrite(stage, change), *map(in_language, caught_by))
 
 
 def _multiline(pattern: str, new: str) -> Rewrite:
@@ -57,8 +57,9 @@ _AXIS = (
 _plant("reduce-axis", "a reduction along the rows runs along the columns", _multiline(REDUCE + r"0 : i32\} : \(tensor<(8)x(32)x(\w+)>\)", _AXIS), "reductions/sum-i32-tile_8x32_axis0")
 _plant("reduce-last", "a sum leaves the last element out", _reduce_last, "reductions/sum-i32-tile_1024_axis0")
 _plant("argmax-tie", "argmax takes the last of equal elements", replaced(r"arith\.cmpi slt(, %arg\d+, %arg\d+ : i32[^\n]*\n[^\n]*arith\.andi)", r"arith.cmpi sgt\1"), "reductions/argmax-i32-*", "reductions/argmax-fp16-*")
-_plant("reduce-or-and", "a reduction by | is one by &", _multiline(r"(tpk\.reduce[^\n]*\n[^\n]*\n\s*\S+ = )arith\.ori", r"\1arith.andi"), "reductions/reduce_or-*")
+_plant("reduce-or-and", "a reduction by | is one by &", _multiline(r"(tpk\.reduce[^\n]*\n[^\n]*\n\s*\S+ = )arith\.ori", r"\1arith.andi"), "reductions/reduce_or-i32-tile_8x32_*")
 _plant("max-is-min", "max is min", _multiline(r"(tpk\.reduce[^\n]*\n[^\n]*\n\s*\S+ = )arith\.maxsi", r"\1arith.minsi"), "reductions/max-i32-*")
+_plant("float-max-is-min", "max of floats is min", _multiline(r"(tpk\.reduce[^\n]*\n[^\n]*\n\s*\S+ = )arith\.(maxnumf|maximumf)", r"\1arith.minnumf"), "reductions/max-fp32-tile_8x32_*", "kernels/softmax/fp32-9x500-shifted")
 _plant("scan-reversed", "scans run from the other end", replaced(r"reverse = (true|false)", lambda m: f"reverse = {'false' if m[1] == 'true' else 'true'}"), "scans/cumsum-i32-*", "scans/cumprod-fp32-*")
 _plant("scan-reverse-ignored", "scans with reverse=True run forwards", replaced(r"reverse = true", "reverse = false"), "scans/cumsum-fp32-*_reverse")
 _plant("gather-next", "gather takes the next element",
@@ -95,7 +96,7 @@ _plant("dot-transposed", "the second operand of a square product is transposed",
 _plant("dot-accumulator", "dot ignores acc",
     written(r"tt\.dot", """
         %fault_z{n} = "arith.constant"() <{{value = dense<0.0> : {T2}}}> : () -> {T2}
-        {r} = "tt.dot"({0}, {1}, %fault_z{n}) <{{inputPrecision = 0 : i32, maxNumImpreciseAcc = 0 : i32}}> : ({T0}, {T1}, {T2}) -> {T}""", where=r"f(32|16|64)>$|f(32|16|64)> loc"), "matrix-products/dot_acc-fp32-16x16x16_acc", "matrix-products/dot_acc-fp16-*", stage="ttir")
+        {r} = "tt.dot"({0}, {1}, %fault_z{n}) <{{inputPrecision = 0 : i32, maxNumImpreciseAcc = 0 : i32}}> : ({T0}, {T1}, {T2}) -> {T}""", where=r"f(32|16|64)>$|f(32|16|64)> loc"), "matrix-products/dot_acc-fp32-16x16x16_acc", "matrix-products/dot_acc-fp16-*", "kernels/matmul/fp32-130x67x96", stage="ttir")
 _plant("dot-half", "products of float16 are accumulated as float16", replaced(r"^( *)(%\S+) = (linalg\.matmul [^\n]*xf16>[^\n]*-> tensor<(\S+)xf32>)[^\n]*$",
     "\\1\\2_long = \\3\n\\1\\2_half = arith.truncf \\2_long : tensor<\\4xf32> to tensor<\\4xf16>\n\\1\\2 = arith.extf \\2_half : tensor<\\4xf16> to tensor<\\4xf32>"), "matrix-products/dot-fp16-32x64x16")
 _plant("dot-precision", "operands of float32 products are rounded to bfloat16",
@@ -106,7 +107,7 @@ _plant("dot-precision", "operands of float32 products are rounded to bfloat16",
 _plant("scales-ignored", "dot_scaled ignores the scales of its first operand", each(r"tt\.dot_scaled", lambda o: o.drop(3), where=r"operandSegmentSizes = array<i32: 1, 1, 1, 1"), "matrix-products-with-scales/dot_scaled_e4m3-fp8e4nv-16x16x64", stage="ttir")
 
 _plant("loop-short", "a for loop leaves its last iteration out",
-    each(r"scf\.for", lambda o: f'{o.indent}{o.fresh("ub")} = "arith.subi"({o.operands[1]}, {o.operands[2]}) : (i32, i32) -> i32\n' + str(_with(o, 1, o.fresh("ub")))), "control-flow-and-functions/for-i32-tile_64", "control-flow-and-functions/for_tiles-*", stage="ttir")
+    each(r"scf\.for", lambda o: f'{o.indent}{o.fresh("ub")} = "arith.subi"({o.operands[1]}, {o.operands[2]}) : (i32, i32) -> i32\n' + str(_with(o, 1, o.fresh("ub")))), "control-flow-and-functions/for-i32-tile_64", "control-flow-and-functions/for_tiles-*", "kernels/matmul/fp32-17x33x65", "kernels/online-softmax/fp32-5x2000", stage="ttir")
 _plant("loop-step", "a for loop's step is 1",
     each(r"scf\.for", lambda o: f'{o.indent}{o.fresh("s")} = "arith.constant"() <{{value = 1 : i32}}> : () -> i32\n' + str(_with(o, 2, o.fresh("s")))), "control-flow-and-functions/for_step-i32-*", stage="ttir")
 _plant("while-more", "a while loop runs once more", replaced(r"arith\.cmpi slt(,[^\n]*\n\s*scf\.condition)", r"arith.cmpi sle\1"), "control-flow-and-functions/while-i32-*")

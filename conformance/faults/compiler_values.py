@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from triton_porting_kit.conformance.faults.fault import Apply, Rewrite, Table, method, rewrite
-from triton_porting_kit.conformance.faults.rewriting import attributes, renamed, replaced, swapped, written
+from triton_porting_kit.conformance.faults.fault import Apply, Rewrite, Table, in_language, method, rewrite
+from triton_porting_kit.conformance.faults.rewriting import (
+    Operation,
+    attributes,
+    each,
+    renamed,
+    replaced,
+    swapped,
+    written,
+)
 
 TABLE = Table()
 
@@ -13,11 +21,26 @@ TABLE = Table()
 
 def _plant(name: str, sentence: str, change: Rewrite, *caught_by: str) -> None:
     """A fault between Triton's passes and the import of their result."""
-    TABLE.add("compiler", name, sentence, rewrite("ttir", change), *(f"language/{p}" for p in caught_by))
+    TABLE.add("compiler", name, sentence, rewrite("ttir", change), *map(in_language, caught_by))
 
 
 def _apply(name: str, sentence: str, apply: Apply, *caught_by: str) -> None:
-    TABLE.add("compiler", name, sentence, apply, *(f"language/{p}" for p in caught_by))
+    TABLE.add("compiler", name, sentence, apply, *map(in_language, caught_by))
+
+
+def _product_and_sum(operation: Operation) -> str:
+    """The product is computed as float64, which is exact, so that nothing can fuse the two afterwards."""
+    kind, n = operation.result_type, operation.number
+    wide = kind.replace("f32", "f64")
+    x, y, z = operation.operands
+    lines = (
+        f'%fault_x{n} = "arith.extf"({x}) : ({kind}) -> {wide}',
+        f'%fault_y{n} = "arith.extf"({y}) : ({kind}) -> {wide}',
+        f'%fault_p{n} = "arith.mulf"(%fault_x{n}, %fault_y{n}) : ({wide}, {wide}) -> {wide}',
+        f'%fault_q{n} = "arith.truncf"(%fault_p{n}) : ({wide}) -> {kind}',
+        f'{operation.results}"arith.addf"(%fault_q{n}, {z}) : ({kind}, {kind}) -> {kind}',
+    )
+    return "\n".join(operation.indent + line for line in lines)
 
 
 def _predicate(old: int, new: int, operation: str = "arith.cmpi") -> Rewrite:
@@ -65,13 +88,7 @@ _plant("neg-zero", "-x is 0 - x: the zero loses its sign",
         {r} = "arith.subf"(%fault_a{n}, {0}) : ({T}, {T}) -> {T}"""), "arithmetic/neg-fp32-*")
 _plant("abs-ignored", "abs of integers changes nothing", written(r"math\.absi", '{r} = "arith.addi"({0}, {0}) : ({T}, {T}) -> {T}'), "arithmetic/abs-i32-*")
 _plant("umulhi-signed", "umulhi multiplies as signed", written(r"tt\.mulhiui", '%fault_a{n}, {r} = "arith.mulsi_extended"({0}, {1}) : ({T}, {T}) -> ({T}, {T})'), "arithmetic/umulhi-*")
-_plant("fma-rounds-twice", "fma is a product and a sum",
-    written(r"math\.fma", """
-        %fault_x{n} = "arith.extf"({0}) : (f32) -> f64
-        %fault_y{n} = "arith.extf"({1}) : (f32) -> f64
-        %fault_p{n} = "arith.mulf"(%fault_x{n}, %fault_y{n}) : (f64, f64) -> f64
-        %fault_q{n} = "arith.truncf"(%fault_p{n}) : (f64) -> f32
-        {r} = "arith.addf"(%fault_q{n}, {2}) : (f32, f32) -> f32""", where=r": \(f32, "), "arithmetic/fma-fp32-scalar")
+_plant("fma-rounds-twice", "fma is a product and a sum", each(r"math\.fma", _product_and_sum, where="f32"), "arithmetic/fma-fp32-*", "programs/fma-residue-fp32")
 _plant("div-by-reciprocal", "div_rn is a product with the reciprocal, which rounds twice",
     written(r"tt\.precise_divf", """
         %fault_a{n} = "arith.constant"() <{{value = 1.0 : f32}}> : () -> f32
@@ -87,7 +104,7 @@ _plant("sqrt-approximate", "sqrt is x times rsqrt(x): NaN at 0",
     written(r"math\.sqrt", """
         %fault_a{n} = "math.rsqrt"({0}) : ({T}) -> {T}
         {r} = "arith.mulf"({0}, %fault_a{n}) : ({T}, {T}) -> {T}"""), "functions/sqrt-fp32-*")
-_plant("exp-base", "exp is 2 to the x", renamed("math.exp", "math.exp2"), "functions/exp-fp32-*")
+_plant("exp-base", "exp is 2 to the x", renamed("math.exp", "math.exp2"), "functions/exp-fp32-*", "kernels/softmax/fp32-7x33")
 _plant("sin-cos", "sin is cos", renamed("math.sin", "math.cos"), "functions/sin-fp32-*")
 _plant("floor-truncates", "floor rounds towards zero", renamed("math.floor", "math.trunc"), "functions/floor-fp32-*")
 _plant("bitcast-converts", "a bitcast of float to integer converts the value",

@@ -91,6 +91,11 @@ class Table:
         self._faults.append(Fault(name, part, sentence, apply, caught_by, **fields))
 
 
+def in_language(pattern: str) -> str:
+    """A pattern of the level `language` unless it names another."""
+    return pattern if pattern.startswith(("kernels/", "stress/", "runtime/")) else f"language/{pattern}"
+
+
 def rewrite(stage: str, *functions: Rewrite) -> Apply:
     """Rewrites the artefact of a stage."""
 

@@ -57,7 +57,6 @@ PROFILES = {
     "none": "",
     "everything is declared unsupported": '[[unsupported]]\npattern = "*"\nreason = "the chip cannot do it"\n',
     "everything is waived": '[[waivers]]\npattern = "*"\nreason = "agreed"\n',
-    "everything is expected to fail": '[[expected_failures]]\npattern = "*"\nreason = "not yet"\n',
 }
 """What a hopeless backend may declare."""
 

@@ -143,8 +143,8 @@ def replaced(old: str, new: str | Callable[[re.Match[str]], str]) -> Rewrite:
 def written(names: str, template: str, **conditions: str) -> Rewrite:
     """Lines in the place of an operation.
 
-    The template may use ``{r}`` (the result), ``{0}``, ``{1}``, ... (operands), ``{T}`` and ``{T0}``, ``{T1}``, ... (the
-    types of the result and of operands), ``{n}`` (a number that makes names unique).
+    The template may use ``{r}`` (the result), ``{0}``, ``{1}``, ... (operands), ``{T}`` and ``{T0}``, ``{T1}``, ...
+    (the types of the result and of operands), ``{n}`` (a number that makes names unique).
     """
 
     def change(operation: Operation) -> str:

@@ -7,6 +7,8 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -39,6 +41,35 @@ def _far(context: Context) -> None:
     expected = np.concatenate([np.arange(64) * 7, (np.arange(64) * 7 + 1)[::-1]]).astype(np.int32)
     context.compare("what was stored", identical(context.read(out), expected))
 
+
+FMA = """
+def residues(X, Y, Z, O):
+    i = tl.arange(0, 256)
+    tl.store(O + i, tl.fma(tl.load(X + i), tl.load(Y + i), tl.load(Z + i)))
+"""
+
+
+def _residues(context: Context, kind: str) -> None:
+    host = {"fp32": np.float32, "fp64": np.float64}[kind]
+    x, y = context.random.uniform(1, 2, (2, 256)).astype(host)
+    z = -(x * y)
+    exact = [
+        Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c)) for a, b, c in zip(x, y, z, strict=True)
+    ]
+    expected = np.array([float(number) for number in exact], host)
+    out = context.empty((256,), kind)
+    make_kernel(FMA)[(1,)](*(context.array(values, kind) for values in (x, y, z)), out)
+    context.compare("x * y - the rounded x * y", identical(context.read(out), expected))
+
+
+for _kind in ("fp32", "fp64"):
+    CHECKS.add(
+        f"fma-residue-{_kind}",
+        "tl.fma rounds once: what a product lost when it was rounded comes out, to the last bit.",
+        partial(_residues, kind=_kind),
+        needs=(f"type:{_kind}",),
+        compiles=True,
+    )
 
 CALLED = """@triton.jit(noinline=True)
 def added(p, value):

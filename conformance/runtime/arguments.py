@@ -185,8 +185,8 @@ def _inferred(context: Context) -> None:
     count = len(_INFERRED)
     names = [f"a{k}" for k in range(count)]
     stores = "".join(
-        f"    tl.store(O + {k}, tl.to_tensor({a}).to(tl.uint64))\n"
-        f"    tl.store(B + {k}, tl.to_tensor({a}).dtype.primitive_bitwidth)\n"
+        f"    tl.store(O + {k}, tl.core.to_tensor({a}).to(tl.uint64))\n"
+        f"    tl.store(B + {k}, tl.core.to_tensor({a}).dtype.primitive_bitwidth)\n"
         for k, a in enumerate(names)
     )
     source = f"def inferred(O, B, {', '.join(names)}):\n{stores}"

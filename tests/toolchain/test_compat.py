@@ -56,6 +56,16 @@ def test_a_pass_that_is_not_there_is_named(tmp_path: Path) -> None:
         compat.run_passes(module, ["ttir.no_such_pass"])
 
 
+def test_passes_are_printed_when_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    compat.run_passes(parsed(f"module {{ {KERNEL} }}", tmp_path), ["common.cse"])
+    assert "IR Dump" not in capfd.readouterr().err
+    monkeypatch.setenv("MLIR_ENABLE_DUMP", "1")
+    compat.run_passes(parsed(f"module {{ {KERNEL} }}", tmp_path), ["common.cse"])
+    assert "IR Dump Before CSE" in capfd.readouterr().err
+
+
 # --- releases ----------------------------------------------------------------------------------------
 
 

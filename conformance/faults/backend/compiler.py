@@ -7,8 +7,8 @@ from typing import Any
 
 from triton.backends.compiler import GPUTarget
 
-from triton_porting_kit import compiler
 from triton_porting_kit.backends.cpu import compiler as cpu
+from triton_porting_kit.compiler import KernelOptions, Pipeline, Stage
 from triton_porting_kit.conformance.faults.backend import FAULT, NAME, SEAMS
 from triton_porting_kit.toolchain import compat
 
@@ -24,7 +24,7 @@ class FaultyBackend(cpu.CPUBackend):
     def supports_target(target: GPUTarget) -> bool:
         return bool(target.backend == NAME)
 
-    def pipeline(self, options: Any) -> compiler.Pipeline:
+    def pipeline(self, options: Any) -> Pipeline:
         pipeline = super().pipeline(options)
         for stage, rewrites in SEAMS.rewrites.items():
             if rewrites:
@@ -36,7 +36,7 @@ class FaultyBackend(cpu.CPUBackend):
         return f"{super().version()}-{FAULT.name}"
 
 
-def _rewriting(stage: str, after: compiler.Stage) -> compiler.Stage:
+def _rewriting(stage: str, after: Stage) -> Stage:
     """A stage that is given the rewritten artefact of the one before."""
 
     def run(source: Any, metadata: Any) -> Any:
@@ -49,4 +49,4 @@ def _rewriting(stage: str, after: compiler.Stage) -> compiler.Stage:
 
 SEAMS.patch("backend", FaultyBackend)
 if SEAMS.methods["options"]:
-    SEAMS.patch("options", compiler.KernelOptions)
+    SEAMS.patch("options", KernelOptions)

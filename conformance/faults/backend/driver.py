@@ -7,21 +7,22 @@ from typing import Any
 
 from triton.backends.compiler import GPUTarget
 
-from triton_porting_kit import launcher
 from triton_porting_kit.backends.cpu import driver as cpu
 from triton_porting_kit.conformance.faults.backend import FAULT, NAME, SEAMS
-from triton_porting_kit.driver import Device, NativeLaunchEntry, host
-from triton_porting_kit.driver import adapter as adapters
+from triton_porting_kit.driver import Device, NativeLaunchEntry
+from triton_porting_kit.driver.adapter import DriverUtils
+from triton_porting_kit.driver.host import HostDevice
+from triton_porting_kit.launcher import PythonLauncher
 
 
-class FaultyDevice(host.HostDevice):
+class FaultyDevice(HostDevice):
     """The host. Kernels are launched by the hook in Python, where faults can be."""
 
     def launch_entry(self) -> NativeLaunchEntry | None:  # type: ignore[override]
         return None
 
 
-class FaultyLauncher(launcher.PythonLauncher):
+class FaultyLauncher(PythonLauncher):
     """Fills the argument block and launches in Python. Faults take the place of its last three steps."""
 
     def __init__(self, source: Any, metadata: Any, launch: Any) -> None:
@@ -44,7 +45,7 @@ class FaultyLauncher(launcher.PythonLauncher):
         return block
 
 
-class FaultyUtils(adapters.DriverUtils):
+class FaultyUtils(DriverUtils):
     """What Triton's compiled kernels ask of the driver."""
 
 

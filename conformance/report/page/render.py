@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
 
 from triton_porting_kit.conformance.report.model import Report
 from triton_porting_kit.conformance.report.page.rows import rows
@@ -31,17 +30,17 @@ def page(report: Report) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _template().render(
         **view(report),
-        style=Markup(style),
-        script=Markup(script),
+        style=style,
+        script=script,
         script_hash=f"sha256-{digest}",
         data=_embedded(rows(report)),
     )
 
 
-def _embedded(data: object) -> Markup:
+def _embedded(data: object) -> str:
     """JSON that may stand in a script element: nothing in it can end the element."""
     text = json.dumps(data, separators=(",", ":"))
-    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 @cache

@@ -116,7 +116,9 @@ def warnings(report: Report) -> list[str]:
                 f"Level {result.level}: {_checks(len(gone))} that are mandatory are missing from the run."
             )
     if unexpected := report.counts.get(Status.UNEXPECTED_PASS):
-        found.append(f"The profile is out of date: it lists {_checks(unexpected)} that pass all the same.")
+        found.append(
+            f"The profile is out of date: of the checks that it lists, {unexpected:,} pass all the same."
+        )
     if report.damaged:
         found.append(
             f"{report.damaged} lines of the run's records could not be read; their checks have no result."
@@ -134,7 +136,7 @@ def facts(report: Report) -> list[tuple[str, list[tuple[str, str]]]]:
         kit.append(("commit", f"{run['commit']}{' with local changes' if run.get('dirty') else ''}"))
     kit += [("Triton", run["triton_version"]), ("Python", run.get("python"))]
     kit += [*run.get("toolchain", {}).items(), ("platform", run.get("platform"))]
-    options = [(key.replace("_", " "), value) for key, value in report.options.items()]
+    options = [(key, value) for key, value in report.options.items() if value]
     times = [("started", _time(run.get("start"))), ("ended", _time(run.get("end")))]
     spent = sum(record.seconds for record in report.records)
     times += [("time in checks", seconds(spent))]

@@ -219,7 +219,22 @@ def conform(
     list_names: Annotated[bool, typer.Option("--list", help="Print the names of checks; run none.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     seed: Annotated[int, typer.Option(help="The seed of all random data.")] = 0,
-    stress: Annotated[int, typer.Option(metavar="N", min=0, help="Random programs of the level stress.")] = 0,
+    stress: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Random programs of the level stress; as many as are mandatory by default.",
+            show_default=False,
+        ),
+    ] = 0,
+    self_test: Annotated[
+        bool,
+        typer.Option(
+            "--self-test",
+            help="Judge the suite instead: does it notice faults in a test backend? --select chooses faults.",
+        ),
+    ] = False,
 ) -> None:
     """Judge a backend by the conformance suite.
 
@@ -231,6 +246,7 @@ def conform(
 
     import_triton()
     from triton_porting_kit.conformance.command.conform import list_checks, run_conform
+    from triton_porting_kit.conformance.command.conform import self_test as run_self_test
     from triton_porting_kit.conformance.command.request import Request
 
     if compile_only != bool(target):
@@ -250,6 +266,8 @@ def conform(
         seed=seed,
         stress=stress,
     )
+    if self_test:
+        raise typer.Exit(run_self_test(request))
     raise typer.Exit(list_checks(request) if list_names else run_conform(request))
 
 

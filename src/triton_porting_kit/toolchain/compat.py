@@ -136,6 +136,7 @@ def run_passes(module: Any, names: Iterable[str]) -> None:
     was for.
     """
     manager = triton_ir.pass_manager(module.context)
+    manager.enable_debug()  # what MLIR_ENABLE_DUMP and MLIR_ENABLE_TIMING ask for
     for name in names:
         group, _, short = name.partition(".")
         add = getattr(getattr(triton_passes, group, None), f"add_{short}", None)

@@ -193,7 +193,9 @@ CHECKS = {
 }
 
 
-def checks(levels: Sequence[str] = ("runtime", "language", "kernels")) -> Iterator[Check]:
+def checks(
+    levels: Sequence[str] = ("runtime", "language", "kernels"), *, stress: int = 0, seed: int = 0
+) -> Iterator[Check]:
     """As `triton_porting_kit.conformance.catalogue.checks`."""
     for level in levels:
         yield from CHECKS.get(level, ())

@@ -55,7 +55,7 @@ FAULTS = (
     Fault("matmul/fp8e4nv-17x33x65", "matmul.matmul_kernel", "b_ptrs += BLOCK_K * stride_bk", "b_ptrs += BLOCK_K * stride_bn"),
     Fault("matmul/fp8e5-130x67x96", "matmul.matmul_kernel", "(pid % group_size) // rows_in_group", "(pid % group_size) // GROUP_M"),
     Fault("matmul/bf16-65x96x80-leaky-relu", "matmul.matmul_kernel", "0.01 * accumulator", "0.02 * accumulator"),
-    Fault("matmul/fp32-96x96x200-tf32x3", "matmul.matmul_kernel", "tl.dot(a, b,", "tl.dot(a.to(tl.bfloat16).to(tl.float32), b,"),
+    Fault("matmul/fp32-96x96x200-tf32", "matmul.matmul_kernel", "tl.dot(a, b,", "tl.dot(a.to(tl.float8e5).to(tl.float32), b,"),
     Fault("batched-matmul/fp32-3x33x20x70", "batched.batched_matmul_kernel", "b_ptr + batch * stride_bb", "b_ptr"),
     Fault("batched-matmul/i8-7x16x48x31", "batched.batched_matmul_kernel", "(k[None, :] < K)", "(k[None, :] < K - 1)"),
     Fault("grouped-matmul/fp16-four", "batched.grouped_matmul_kernel", "done += tiles", "done += tiles + 1"),

@@ -1,0 +1,146 @@
+"""`tpk conform` from outside: what it prints, leaves behind, and says by its exit status."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from conform_helpers import conform, run_in, start, statuses_in
+
+pytestmark = pytest.mark.xdist_group("conform")
+
+GOOD = "runtime/fake/passes"
+
+
+def test_what_passes(tmp_path: Path) -> None:
+    status, printed = conform(tmp_path, selections=(GOOD,))
+    assert status == 0, printed
+    assert "1 pass" in printed
+    assert statuses_in(tmp_path) == [(GOOD, "pass")]
+    run = run_in(tmp_path)
+    assert run["complete"]
+    assert run["planned"] == [GOOD]
+    assert run["options"]["select"] == [GOOD]
+    assert run["device"]["memory"] == "kit"
+    assert run["end"] >= run["start"]
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert [check["name"] for check in report["checks"]] == [GOOD]
+
+
+def test_what_fails_is_told_with_the_command_that_reruns_it(tmp_path: Path) -> None:
+    selections = ("computes_garbage or exits or aborts or passes",)
+    status, printed = conform(tmp_path, selections=selections, seed=7)
+    assert status == 1
+    assert "fail [wrong result] runtime/fake/computes_garbage" in printed
+    assert "two is two: it is 3" in printed
+    assert "rerun: tpk conform --backend cpu --seed 7 --select runtime/fake/aborts" in printed
+    assert "the worker process died of SIGABRT" in printed
+    assert dict(statuses_in(tmp_path))["runtime/fake/exits"] == "crash"
+
+
+def test_jobs_share_the_checks(tmp_path: Path) -> None:
+    status, printed = conform(tmp_path, selections=("kernels/slow/0*", "language/fake/*"), jobs=2)
+    assert status == 1
+    found = dict(statuses_in(tmp_path))
+    assert len(found) == 15
+    assert [name for name in found if found[name] != "pass"] == ["language/fake/crash"], printed
+
+
+def test_quiet(tmp_path: Path) -> None:
+    status, printed = conform(tmp_path, selections=("raises",), quiet=True)
+    assert (status, printed) == (1, "")
+
+
+def test_a_whole_run_without_its_mandatory_checks_fails(tmp_path: Path) -> None:
+    status, printed = conform(tmp_path, levels=("kernels",))
+    assert status == 1
+    assert "24 pass" in printed
+    assert "verdict: pass" not in printed
+
+
+def test_expected_and_unexpected(tmp_path: Path) -> None:
+    profile = tmp_path / "conformance.toml"
+    profile.write_text(
+        '[[expected_failures]]\npattern = "runtime/fake/raises"\nreason = "not yet"\n'
+        '[[expected_failures]]\npattern = "runtime/fake/passes"\nreason = "not yet"\n'
+        '[[waivers]]\npattern = "runtime/fake/aborts"\nreason = "agreed"\n'
+    )
+    options = {"selections": ("raises or passes or aborts",), "profile": str(profile)}
+    assert conform(tmp_path / "run", **options)[0] == 0
+    assert dict(statuses_in(tmp_path / "run")) == {
+        "runtime/fake/raises": "expected failure",
+        "runtime/fake/passes": "unexpected pass",
+        "runtime/fake/aborts": "waived",
+    }
+    assert conform(tmp_path / "strict", strict=True, **options)[0] == 1
+
+
+def test_a_pattern_that_matches_nothing(tmp_path: Path) -> None:
+    profile = tmp_path / "conformance.toml"
+    profile.write_text('[[waivers]]\npattern = "runtime/fake/past"\nreason = "typing"\n')
+    status, printed = conform(tmp_path / "run", selections=(GOOD,), profile=str(profile))
+    assert status == 1
+    assert "'runtime/fake/past' in [[waivers]] matches no check" in printed
+    assert not (tmp_path / "run").exists()
+
+
+def test_no_checks_are_no_pass(tmp_path: Path) -> None:
+    status, printed = conform(tmp_path / "run", selections=("nothing_of_the_kind",))
+    assert status == 1
+    assert "no check" in printed
+
+
+def test_a_backend_that_is_not_there(tmp_path: Path) -> None:
+    status, printed = conform(
+        tmp_path, selections=("kernels/slow/0*",), profile=str(tmp_path / "missing.toml")
+    )
+    assert status == 1
+    assert "no worker can be started" in printed
+    assert {status for _, status in statuses_in(tmp_path)} == {"fail"}
+    assert len(statuses_in(tmp_path)) == 10
+
+
+@pytest.mark.parametrize(("number", "jobs"), [(signal.SIGINT, 1), (signal.SIGTERM, 2)])
+def test_what_is_interrupted_can_be_gone_on_with(tmp_path: Path, number: int, jobs: int) -> None:
+    process = start(tmp_path, levels=("kernels",), selections=("kernels/*",), jobs=jobs)
+    records = tmp_path / "records.jsonl"
+    deadline = time.monotonic() + 120
+    while not (records.is_file() and records.read_text().count("\n") >= 3) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(number)
+    printed, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, printed
+    first = statuses_in(tmp_path)
+    assert 3 <= len(first) < 24
+    assert not run_in(tmp_path)["complete"]
+    assert not json.loads((tmp_path / "report.json").read_text())["complete"]
+    assert "--resume" in printed
+
+    status, printed = conform(tmp_path, levels=("kernels",))
+    assert status == 1
+    assert "go on with it: --resume" in printed.lower()
+
+    with records.open("a") as file:
+        file.write('{"name": "kernels/slow/23", "cut of')
+    status, printed = conform(tmp_path, resume=True)
+    assert status == 0, printed
+    assert f"24 checks, {len(first)} of them done before" in printed
+    assert run_in(tmp_path)["complete"]
+    whole = [line for line in records.read_text().splitlines() if not line.endswith("cut of")]
+    names = [json.loads(line)["name"] for line in whole]
+    assert len(names) == len(set(names)) == 24
+
+
+def test_another_run_is_not_gone_on_with(tmp_path: Path) -> None:
+    assert conform(tmp_path, selections=(GOOD,))[0] == 0
+    status, printed = conform(tmp_path, selections=(GOOD,), seed=3, resume=True)
+    assert status == 1
+    assert "was started with seed 0" in printed
+    run = run_in(tmp_path) | {"triton_version": "1.0"}
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    status, printed = conform(tmp_path, resume=True)
+    assert status == 1
+    assert "triton_version ('1.0'" in printed
