@@ -85,7 +85,7 @@ _plant("histogram-mask", "a histogram ignores its mask", each(r"tpk\.histogram",
 _plant("sort-direction", "sort ignores descending=True", replaced(r"arith\.cmpi sgt(, %\S+, %\S+ : tensor<2x2x2x)", r"arith.cmpi slt\1"), "sorting-and-gathering/sort_descending-i32-tile_64")
 _plant("join-swapped", "join takes its operands the other way round", swapped(r"tpk\.join"), "shapes/join-i32-tile_16", "shapes/interleave-fp16-tile_16")
 _plant("split-swapped", "split returns its results the other way round", _split_swapped, "shapes/split-i32-tile_16x2")
-_plant("cat-swapped", "cat takes its operands the other way round", replaced(r"tensor\.concat dim\(0\) (%\S+), (%\S+) :", r"tensor.concat dim(0) \2, \1 :"), "shapes/cat_along-i32-tile_16_dim0")
+_plant("cat-repeats", "cat takes its first operand twice", replaced(r"tensor\.concat dim\(0\) (%\S+), (%\S+) :", r"tensor.concat dim(0) \1, \1 :"), "shapes/cat-i32-tile_64")
 _plant("trans-ignored", "trans of a square tile changes nothing", replaced(r"(linalg\.transpose ins\(\S+ : tensor<(\d+)x\2x.*permutation = )\[1, 0\]", r"\1[0, 1]"), "shapes/trans-i32-tile_16x16", "shapes/trans-fp32-tile_64x64")
 _plant("broadcast-axis", "a square tile is broadcast along the wrong axis", replaced(r"(linalg\.broadcast ins\(\S+ : tensor<(\d+)x(\w+)>\) outs\(\S+ : tensor<\2x\2x\3>\) dimensions = )\[1\]", r"\1[0]"), "shapes/outer-*")
 
