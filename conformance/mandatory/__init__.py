@@ -8,12 +8,14 @@ compiled only, too. ``python -m triton_porting_kit.conformance.mandatory`` write
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.errors import PortingKitError
 
 SUITE_VERSION = "1"
@@ -69,6 +71,13 @@ def names(level: str, release: Release, *, kit: bool = True, compile_only: bool 
 def path_of(level: str) -> Path:
     """The file of a level's list."""
     return Path(__file__).parent / f"{level}.txt"
+
+
+@cache
+def digest() -> str:
+    """Of all lists: which they were, where a version has not been released yet."""
+    content = b"".join(path_of(level).read_bytes() for level in LEVELS if path_of(level).is_file())
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 @cache

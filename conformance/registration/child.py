@@ -44,9 +44,9 @@ def launch(backend: str, memory: str, source: str, length: int) -> dict[str, Any
     """Launch a kernel of the kind of `triton_porting_kit.conformance.registration.support.SUM`."""
     from triton_porting_kit.conformance.arrays import GuardedArray
     from triton_porting_kit.conformance.language.source import make_kernel
-    from triton_porting_kit.conformance.types import KINDS
     from triton_porting_kit.conformance.profile import Profile
     from triton_porting_kit.conformance.sessions import open_session
+    from triton_porting_kit.conformance.types import KINDS
     from triton_porting_kit.toolchain import compat
 
     session = open_session(backend, Profile(memory=memory))

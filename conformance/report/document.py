@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from triton_porting_kit.conformance import mandatory
 from triton_porting_kit.conformance.report.errors import ReportError
 from triton_porting_kit.conformance.report.model import Report
 
@@ -21,7 +22,7 @@ SCHEMA = Path(__file__).parent / "schema.json"
 
 def document_of(report: Report) -> dict[str, Any]:
     """A report as JSON, with its digest. Raises `ReportError` where it does not keep to the schema."""
-    data = {"format": FORMAT, **report.to_json()}
+    data = {"format": FORMAT, "mandatory_digest": mandatory.digest(), **report.to_json()}
     if not _is_json(data):
         data = _finite(data)
     data["digest"] = digest(data)

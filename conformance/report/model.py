@@ -18,8 +18,8 @@ from triton_porting_kit.conformance.status import BAD, Status, Verdict, verdict
 
 LATEST: Release = (98, 0)
 """Of a run that could not even find Triton: what the newest release has is mandatory."""
-GOOD = frozenset({Verdict.PASS, Verdict.CONDITIONAL})
-"""Verdicts of a backend that conforms."""
+GOOD = frozenset({Verdict.PASS, Verdict.CONDITIONAL, Verdict.EXPECTED})
+"""Verdicts of a run in which nothing failed that was not declared."""
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,14 @@ class Report:
             return Verdict.FAIL
         if not GOOD.issuperset(found):
             return Verdict.INCOMPLETE
-        return Verdict.CONDITIONAL if Verdict.CONDITIONAL in found else Verdict.PASS
+        return next(
+            (worst for worst in (Verdict.EXPECTED, Verdict.CONDITIONAL) if worst in found), Verdict.PASS
+        )
 
     def gone(self, result: LevelResult) -> tuple[str, ...]:
         """Mandatory checks that have no record though nothing was left out on purpose, nor interrupted."""
+        if result.level == "stress" and self.options.get("stress"):
+            return ()  # how many programs was chosen
         return result.missing if self.whole and result.asked else ()
 
     @property
@@ -129,17 +133,21 @@ class Report:
 
     def mandatory(self, level: str) -> tuple[str, ...]:
         """The names that the level's verdict depends on. Raises `ReportError` for another version of the suite."""
+        self.verify_version()
+        return mandatory.names(
+            level,
+            release_of(str(self.run["triton_version"])),
+            kit=not str(self.run["device"].get("memory", "")).startswith("torch"),
+            compile_only=bool(self.options.get("compile_only")),
+        )
+
+    def verify_version(self) -> None:
+        """Raises `ReportError` where this kit has not the lists of the report's version of the suite."""
         if self.run["suite_version"] != SUITE_VERSION:
             raise ReportError(
                 f"the report is of version {self.run['suite_version']} of the suite, and this kit has the mandatory "
                 f"lists of version {SUITE_VERSION}; use a release of the kit with version {self.run['suite_version']}"
             )
-        return mandatory.names(
-            level,
-            release_of(str(self.run["triton_version"])),
-            kit=self.run["device"].get("memory", "kit") == "kit",
-            compile_only=bool(self.options.get("compile_only")),
-        )
 
     def _level(self, level: str) -> LevelResult:
         statuses = {name: status for name, status in self.statuses.items() if name.startswith(f"{level}/")}

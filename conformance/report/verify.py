@@ -9,8 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from triton_porting_kit.conformance import mandatory
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report import document
+from triton_porting_kit.conformance.report.errors import ReportError
 from triton_porting_kit.conformance.report.model import Report
 
 LISTS = ("unsupported", "expected_failures", "waivers")
@@ -19,9 +21,16 @@ LISTS = ("unsupported", "expected_failures", "waivers")
 def disagreements(data: Mapping[str, Any]) -> list[str]:
     """What a document that keeps to the schema claims, and does not follow from the rest of it; a sentence each.
 
-    Raises `ReportError` where this kit has not the mandatory lists of the report's suite version.
+    Raises `ReportError` where this kit has not the mandatory lists that the report was judged by.
     """
     report = Report.from_json(data)
+    report.verify_version()
+    if data["mandatory_digest"] != mandatory.digest():
+        version, kit, commit = (report.run.get(key) for key in ("suite_version", "kit_version", "commit"))
+        raise ReportError(
+            f"the report was judged by other mandatory lists of version {version} than this kit has; use the kit that "
+            f"made it: {kit}, commit {commit}"
+        )
     found = [*_checks(data["checks"], report), *_names(report), *_totals(data, report)]
     if data["digest"] != document.digest(data):
         found.append(

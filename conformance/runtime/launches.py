@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import resource
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -207,14 +208,25 @@ def _stream_of_thread(context: Context) -> None:
 def _events(context: Context) -> None:
     interface = context.driver.get_device_interface()
     out = context.array(np.zeros(2, np.int64), "i64")
-    turns = turns_for(context, 15.0)
+    milliseconds, found, host = 15.0, 0.0, 0.0
     start, end = interface.Event(enable_timing=True), interface.Event(enable_timing=True)
-    start.record()
-    spin(out, turns, 5)
-    end.record()
-    end.synchronize()
-    found = start.elapsed_time(end)
-    context.expect(0.75 <= found < 60_000, "it is a twentieth of what it should be, at least", f"{found} ms")
+    for _ in range(4):  # a machine that does other things too may be late
+        turns = turns_for(context, milliseconds)
+        begin = time.perf_counter()
+        start.record()
+        spin(out, turns, 5)
+        end.record()
+        end.synchronize()
+        host = (time.perf_counter() - begin) * 1000
+        found = start.elapsed_time(end)
+        if host / 2 <= found <= host * 1.05 + 0.1:
+            break
+        milliseconds *= 4
+    context.expect(
+        host / 2 <= found <= host * 1.05 + 0.1,
+        "it is what the host measured, or half of it",
+        f"{found} of {host} ms",
+    )
 
 
 # --- 10,000 launches -----------------------------------------------------------------------------------------
@@ -255,14 +267,18 @@ def _growth(context: Context, launch: Any) -> int:
     elements=BLOCK,
 )
 def _leak_host(context: Context) -> None:
-    array, constant = context.array(np.zeros(8, np.int32), "i32"), (3, 5.5)
+    array, constant = context.array(np.zeros(1, np.int64), "i64"), (3, 5.5)
     source = "def leaks(X, t, by, f):\n    tl.store(X, tl.load(X) + by)\n"
-    kernel = make_kernel(source)
-    grown = _growth(context, lambda: kernel[(1,)](array, constant, 3, 2.5))
+    kernel, launched = make_kernel(source), 0
+
+    def launch() -> None:
+        nonlocal launched
+        kernel[(1,)](array, constant, 3, 2.5)
+        launched += 1
+
+    grown = _growth(context, launch)
     context.expect(grown <= ALLOWANCE, "the process has grown by at most 1 MiB", f"by {grown} bytes")
-    context.expect(
-        int(context.read(array)[0]) >= 3 * LAUNCHES, "all launches ran", str(context.read(array)[0])
-    )
+    context.compare("every launch ran", identical(context.read(array), np.array([3 * launched], np.int64)))
 
 
 @CHECKS.check("leak-references", "Launches keep no references to their arguments.")
@@ -327,6 +343,8 @@ def _leak_device(context: Context) -> None:
             usage()[0] <= before[0], "the device counts no more bytes in use", f"{usage()[0]}, {before[0]}"
         )
         context.expect(usage()[2] <= before[2], "nor more allocations", f"{usage()[2]}, {before[2]}")
+    total = np.full(1000, 3 * (LAUNCHES + 1), np.int32)
+    context.compare("every launch ran", identical(context.read(array), total))
     size = context.device.properties().memory_bytes // 2
     context.device.memfree(context.device.memalloc(size))
     context.expect(True, "half of the device's memory can still be allocated at once")

@@ -18,13 +18,11 @@ from triton_porting_kit.conformance.runtime.blocks import (
     stream_of,
     upload,
 )
-from triton_porting_kit.conformance.runtime.spinning import spin, turns_for
+from triton_porting_kit.conformance.runtime.spinning import SLOW, at_two_paces, spin, turns_for
 from triton_porting_kit.errors import DeviceError, InvalidArgument, LaunchError
 
 CHECKS = Checks("runtime/streams", kit_device=True, needs=("feature:streams",))
 
-SLOW = 15.0
-"""Milliseconds that a kernel takes where others have to wait for it."""
 ATTEMPTS = 4
 """A machine that does other things too may be late: what is about time is tried again, with four times of it."""
 
@@ -45,12 +43,13 @@ def _handles(context: Context) -> None:
 
 
 @CHECKS.check("kernel-then-copy", "A copy starts after the kernel that is before it on its stream.")
-def _kernel_then_copy(context: Context) -> None:
+@at_two_paces
+def _kernel_then_copy(context: Context, pace: float) -> None:
     device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
     with stream_of(device) as stream:
         found = np.zeros(8, np.uint8)
         with context.driver.stream(stream):
-            spin(out, turns_for(context, SLOW), MARK)
+            spin(out, turns_for(context, pace), MARK)
         device.memcpy_dtoh(found, out.data_ptr(), stream)
         device.synchronize(stream)
         same_bytes(context, "what was copied", found, _word(MARK))
@@ -71,20 +70,22 @@ def _copy_then_kernel(context: Context) -> None:
 
 
 @CHECKS.check("memset-after-kernel", "A memset starts after the kernel that is before it on its stream.")
-def _memset_after_kernel(context: Context) -> None:
+@at_two_paces
+def _memset_after_kernel(context: Context, pace: float) -> None:
     device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
     with stream_of(device) as stream:
         with context.driver.stream(stream):
-            spin(out, turns_for(context, SLOW), MARK)
+            spin(out, turns_for(context, pace), MARK)
         device.memset(out.data_ptr(), 0x22, 8, stream)
         device.synchronize(stream)
         same_bytes(context, "memory", download(device, out.data_ptr(), 8), np.full(8, 0x22, np.uint8))
 
 
 @CHECKS.check("kernels-in-order", "Kernels on one stream run one after another.")
-def _kernels_in_order(context: Context) -> None:
+@at_two_paces
+def _kernels_in_order(context: Context, pace: float) -> None:
     device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
-    turns = turns_for(context, SLOW)
+    turns = turns_for(context, pace)
     with stream_of(device) as stream:
         with context.driver.stream(stream):
             for k in range(8):  # ever shorter: were they not in order, the first would be the last to write
@@ -200,11 +201,12 @@ def _asynchronous(context: Context) -> None:
 # --- synchronize -----------------------------------------------------------------------------------------
 
 
-def _synchronised(context: Context, whole: bool) -> None:
+@at_two_paces
+def _synchronised(context: Context, pace: float, whole: bool) -> None:
     device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
     with stream_of(device) as stream, stream_of(device) as second, allocated(device, 8) as (address,):
         with context.driver.stream(stream):
-            spin(out, turns_for(context, SLOW), MARK)
+            spin(out, turns_for(context, pace), MARK)
         device.memcpy_dtod(address, out.data_ptr(), 8, stream)
         device.synchronize(None if whole else stream)
         # On a stream of its own: nothing but the synchronisation orders it behind the kernel.
@@ -238,11 +240,12 @@ def _idle(context: Context) -> None:
 
 
 @CHECKS.check("destroy-finishes", "Destroying a stream lets the work on it end.")
-def _destroy_finishes(context: Context) -> None:
+@at_two_paces
+def _destroy_finishes(context: Context, pace: float) -> None:
     device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
     stream = device.create_stream()
     with context.driver.stream(stream):
-        spin(out, turns_for(context, SLOW), MARK)
+        spin(out, turns_for(context, pace), MARK)
     device.destroy_stream(stream)
     same_bytes(context, "memory", download(device, out.data_ptr(), 8), _word(MARK))
 
@@ -252,14 +255,15 @@ def _destroy_finishes(context: Context) -> None:
     "Freeing memory lets work in flight that uses it end first.",
     needs=("feature:streams", "feature:events"),
 )
-def _free_waits(context: Context) -> None:
+@at_two_paces
+def _free_waits(context: Context, pace: float) -> None:
     device = context.device
     with stream_of(device) as stream, events_of(device, 2) as (start, end):
         address, size = device.memalloc(8 << 20), 8 << 20
         out = context.array(np.zeros(2, np.int64), "i64")
         device.record_event(start, stream)
         with context.driver.stream(stream):
-            spin(out, turns_for(context, SLOW), MARK)
+            spin(out, turns_for(context, pace), MARK)
         device.memset(address, 1, size, stream)
         device.record_event(end, stream)
         device.memfree(address)

@@ -1,10 +1,13 @@
-"""Performance figures as tables."""
+"""Performance figures as tables. `triton_porting_kit.conformance.performance.measure` says what they are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+_DIRECTIONS = {"htod": "host to device", "dtoh": "device to host", "dtod": "within the device"}
+_PEERS = ("numpy", "torch")
 
 
 @dataclass(frozen=True)
@@ -18,61 +21,72 @@ class Part:
 
 
 def parts(performance: Mapping[str, Any] | None) -> list[Part]:
-    """Every list of rows as a table, every other group of figures as a list."""
-    found: list[Part] = []
-    alone: list[tuple[str, str]] = []
-    for key, value in (performance or {}).items():
-        title = _title(key)
-        if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
-            columns = list(dict.fromkeys(name for row in value for name in row))
-            ratios = [c for c in columns if c.startswith("seconds_") and c != "seconds_ours"]
-            compared = ratios if "seconds_ours" in columns else []
-            rows = [
-                [figure(c, row.get(c)) for c in columns] + [_speed(row, other) for other in compared]
-                for row in value
-            ]
-            heads = [_title(c) for c in columns] + [
-                f"times {c.removeprefix('seconds_')}'s speed" for c in compared
-            ]
-            found.append(Part(title, columns=heads, rows=rows))
-        elif isinstance(value, Mapping):
-            found.append(Part(title, [(_title(name), figure(name, item)) for name, item in value.items()]))
-        else:
-            alone.append((title, figure(key, value)))
-    return ([Part("Figures", alone)] if alone else []) + found
+    """The tables, without those that have nothing to show."""
+    found = performance or {}
+    made = []
+    if launch := found.get("launch"):
+        made.append(Part("Launches of a kernel that does nothing", _launch(launch)))
+    if copies := found.get("copies"):
+        made.append(Part("Copies", columns=("", "size", "time", "rate"), rows=[_copy(row) for row in copies]))
+    if kernels := found.get("kernels"):
+        peers = [peer for peer in _PEERS if any(row.get(f"{peer}_seconds") for row in kernels)]
+        columns = ["kernel", "shape", "type", "time", "between quartiles"]
+        columns += [column for peer in peers for column in (f"{peer}'s time", f"times {peer}'s speed")]
+        remarks = any(row.get("error") for row in kernels)
+        rows = [
+            [*_kernel(row, peers), *([str(row.get("error") or "")] if remarks else [])] for row in kernels
+        ]
+        made.append(Part("Kernels", columns=[*columns, *([""] if remarks else [])], rows=rows))
+    return made
 
 
-def figure(name: str, value: Any) -> str:
-    """A figure for people, with the unit that its name tells."""
+def _launch(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
+    names = (("seconds", "one of many"), ("round_trip_seconds", "one that is waited for"))
+    facts = [(title, seconds(figures[key])) for key, title in names if figures.get(key) is not None]
+    if "arguments" in figures:
+        facts.append(("arguments", str(figures["arguments"])))
+    return facts
+
+
+def _copy(row: Mapping[str, Any]) -> list[str]:
+    rate = row.get("bytes_per_second")
+    direction = str(row.get("direction", ""))
+    return [
+        _DIRECTIONS.get(direction, direction),
+        size(row.get("bytes", 0)),
+        seconds(row.get("seconds")),
+        f"{rate / 1e9:.3g} GB/s" if rate else "-",
+    ]
+
+
+def _kernel(row: Mapping[str, Any], peers: Sequence[str]) -> list[str]:
+    shape = row.get("shape", "")
+    cells = [
+        str(row.get("kernel", "")),
+        " x ".join(map(str, shape)) if isinstance(shape, (list, tuple)) else str(shape),
+        str(row.get("type", "")),
+        seconds(row.get("seconds")),
+        seconds(row.get("spread")),
+    ]
+    for peer in peers:
+        ours, theirs = row.get("seconds"), row.get(f"{peer}_seconds")
+        cells += [seconds(theirs), f"{theirs / ours:.2f}" if ours and theirs else "-"]
+    return cells
+
+
+def seconds(value: float | None) -> str:
+    """A time in a unit that suits it."""
     if value is None:
         return "-"
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-    if "bytes_per_second" in name:
-        return f"{value / 1e9:.3g} GB/s"
-    if "seconds" in name:
-        return seconds(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
-
-
-def seconds(value: float) -> str:
-    """A time in a unit that suits it."""
     for scale, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if abs(value) >= scale:
             return f"{value / scale:.3g} {unit}"
     return f"{value / 1e-9:.3g} ns"
 
 
-def _speed(row: Mapping[str, Any], other: str) -> str:
-    ours, theirs = row.get("seconds_ours"), row.get(other)
-    return f"{theirs / ours:.2f}" if ours and theirs else "-"
-
-
-def _title(key: str) -> str:
-    text = (
-        key.removeprefix("seconds_")
-        .removesuffix("_bytes_per_second")
-        .removesuffix("_seconds")
-        .replace("_", " ")
-    )
-    return text[:1].upper() + text[1:]
+def size(count: int) -> str:
+    """Bytes in a unit that suits them."""
+    for scale, unit in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}"
+    return f"{count} B"

@@ -51,6 +51,8 @@
     inner.append(again);
     box.append(inner);
   };
+  const time = (seconds) =>
+    seconds >= 1 ? `${seconds} s` : seconds >= 1e-3 ? `${+(seconds * 1e3).toPrecision(3)} ms` : `${+(seconds * 1e6).toPrecision(3)} µs`;
   const show = () => {
     const part = document.createDocumentFragment();
     for (const row of found.slice(shown, shown + PAGE)) {
@@ -58,7 +60,7 @@
       box.className = `check ${css(row.status)}`;
       const line = document.createElement("summary");
       line.append(element("span", "name", row.name), element("span", "status", row.status));
-      if (row.seconds !== null) line.append(element("span", "seconds", `${row.seconds} s`));
+      if (row.seconds !== null) line.append(element("span", "seconds", time(row.seconds)));
       box.append(line);
       box.addEventListener("toggle", () => fill(box, row), { once: true });
       part.append(box);

@@ -136,7 +136,7 @@ def facts(report: Report) -> list[tuple[str, list[tuple[str, str]]]]:
         kit.append(("commit", f"{run['commit']}{' with local changes' if run.get('dirty') else ''}"))
     kit += [("Triton", run["triton_version"]), ("Python", run.get("python"))]
     kit += [*run.get("toolchain", {}).items(), ("platform", run.get("platform"))]
-    options = [(key.replace("_", " "), value) for key, value in report.options.items()]
+    options = [(key, value) for key, value in report.options.items() if value]
     times = [("started", _time(run.get("start"))), ("ended", _time(run.get("end")))]
     spent = sum(record.seconds for record in report.records)
     times += [("time in checks", seconds(spent))]

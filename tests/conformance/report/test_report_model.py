@@ -61,6 +61,12 @@ def test_a_partial_run_is_incomplete(partial: dict[str, Any]) -> None:
     assert len(language(found).missing) == language(found).mandatory - 50
 
 
+def test_fewer_programs_than_usual_are_incomplete() -> None:
+    records = everything("stress")[:10]
+    assert report(records, **with_options(levels=["stress"])).verdict is Verdict.FAIL
+    assert report(records, **with_options(levels=["stress"], stress=10)).verdict is Verdict.INCOMPLETE
+
+
 def test_a_partial_run_that_fails_has_failed() -> None:
     found = report([record(everything()[0].name, wrong())], **with_options(shard=[1, 4]))
     assert found.verdict is Verdict.FAIL

@@ -144,11 +144,25 @@ def test_no_checks_are_said_to_be_no_pass() -> None:
 
 def test_figures_have_units() -> None:
     assert [seconds(v) for v in (2.5, 0.0125, 4.2e-6, 3e-9)] == ["2.5 s", "12.5 ms", "4.2 µs", "3 ns"]
-    alone, copies, kernels = parts(PERFORMANCE)
-    assert alone.facts == [("Launch", "4.2 µs")]
-    assert ("Host to device", "12.5 GB/s") in copies.facts
-    assert kernels.rows[0][:6] == ["softmax", "4096, 1024", "fp32", "2 ms", "20 ms", "-"]
-    assert kernels.rows[1][-2:] == ["500.00", "1.10"]
+    launch, copies, kernels = parts(PERFORMANCE)
+    assert ("one of many", "4.2 µs") in launch.facts
+    assert copies.rows == [["host to device", "64 MiB", "5 ms", "12.5 GB/s"]]
+    assert kernels.rows[0] == [
+        "softmax",
+        "4096 x 1024",
+        "fp32",
+        "2 ms",
+        "100 µs",
+        "20 ms",
+        "10.00",
+        "-",
+        "-",
+        "",
+    ]
+    assert kernels.rows[1][5:] == ["500 ms", "500.00", "1.1 ms", "1.10", ""]
+    assert kernels.rows[2][3:] == ["-", "-", "-", "-", "-", "-", "no fp64"]
+    assert all(len(row) == len(kernels.columns) for row in kernels.rows)
+    assert parts({"launch": None, "copies": [], "kernels": []}) == []
     assert parts(None) == []
 
 

@@ -189,6 +189,13 @@ def test_other_versions_are_not_verified() -> None:
         disagreements(data)
 
 
+def test_other_lists_are_not_verified() -> None:
+    data = copy.deepcopy(HONEST)
+    data["mandatory_digest"] = data["digest"]
+    with pytest.raises(ReportError, match=r"other mandatory lists of version 1.* commit 0123"):
+        disagreements(data)
+
+
 def test_seeds_are_those_of_sessions() -> None:
     class Check:
         name = "language/arithmetic/add-fp32-tile_1"
