@@ -24,6 +24,8 @@ def parts(performance: Mapping[str, Any] | None) -> list[Part]:
     """The tables, without those that have nothing to show."""
     found = performance or {}
     made = []
+    if error := found.get("error"):
+        made.append(Part("Not measured", [("because", str(error))]))
     if launch := found.get("launch"):
         made.append(Part("Launches of a kernel that does nothing", _launch(launch)))
     if copies := found.get("copies"):
