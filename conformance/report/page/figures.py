@@ -68,7 +68,7 @@ def _kernel(row: Mapping[str, Any], peers: Sequence[str]) -> list[str]:
         " x ".join(map(str, shape)) if isinstance(shape, (list, tuple)) else str(shape),
         str(row.get("type", "")),
         seconds(row.get("seconds")),
-        seconds(row.get("spread")),
+        seconds(row.get("spread") or None),  # 0 is that of a single sample
     ]
     for peer in peers:
         ours, theirs = row.get("seconds"), row.get(f"{peer}_seconds")
