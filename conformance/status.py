@@ -42,6 +42,8 @@ class Verdict(StrEnum):
     """Every mandatory check passed."""
     CONDITIONAL = "pass with exceptions"
     """Every mandatory check passed, or is declared unsupported and was refused cleanly, or is waived."""
+    EXPECTED = "fail as expected"
+    """Mandatory checks fail, all of them declared as expected failures."""
     FAIL = "fail"
     INCOMPLETE = "incomplete"
     """Nothing failed, but mandatory checks were not run."""
@@ -112,11 +114,13 @@ def verdict(statuses: Mapping[str, Status], mandatory: Iterable[str]) -> Verdict
         return Verdict.NOT_RUN
     names = list(mandatory)
     found = [statuses[name] for name in names if name in statuses]
-    if any(status in BAD for status in statuses.values()) or Status.EXPECTED_FAILURE in found:
+    if any(status in BAD for status in statuses.values()):
         return Verdict.FAIL
     if not names or len(found) < len(names):
         return Verdict.INCOMPLETE
     passed = {Status.PASS, Status.UNEXPECTED_PASS}
     if not any(status in passed for status in found):
         return Verdict.FAIL  # a backend that refuses everything has shown nothing
+    if Status.EXPECTED_FAILURE in found:
+        return Verdict.EXPECTED
     return Verdict.PASS if all(status in passed for status in found) else Verdict.CONDITIONAL

@@ -12,10 +12,9 @@ from triton_porting_kit.conformance.report.diff import diff
 from triton_porting_kit.conformance.report.failures import groups
 from triton_porting_kit.conformance.report.folder import RUN, read_run
 from triton_porting_kit.conformance.report.merge import merge
-from triton_porting_kit.conformance.report.model import Report
+from triton_porting_kit.conformance.report.model import GOOD, Report
 from triton_porting_kit.conformance.report.text import plain
 from triton_porting_kit.conformance.report.verify import disagreements
-from triton_porting_kit.conformance.status import Verdict
 
 SHOWN = 50
 """Of long lists, so many are printed."""
@@ -86,7 +85,7 @@ def run_show(path: Path) -> int:
         count = f" ({len(group.records)} checks)" if len(group.records) > 1 else ""
         stage = f"{group.stage}: " if group.stage else ""
         print(f"\n{group.status}: {group.records[0].name}{count}\n  {plain(stage + group.message)}")
-    return 0 if report.verdict in (Verdict.PASS, Verdict.CONDITIONAL) else 1
+    return int(report.verdict not in GOOD)
 
 
 def _print_verdicts(report: Report) -> None:
