@@ -10,7 +10,8 @@ import re
 
 _STORE = re.compile(
     r"^(?P<indent> *)(?:tail )?call void @llvm\.masked\.store\.\w+\.p0"
-    r"\((?P<type><\d+ x (?P<element>\w+)>) (?P<value>.+), ptr (?:captures\(none\) )?align (?P<align>\d+) (?P<pointer>[%@]\S+), "
+    r"\((?P<type><\d+ x (?P<element>\w+)>) (?P<value>.+), "
+    r"ptr (?:captures\(none\) )?align (?P<align>\d+) (?P<pointer>[%@]\S+), "
     r"<\d+ x i1> <(?P<mask>i1 (?:true|false)(?:, i1 (?:true|false))*)>\)(?P<rest>.*)$",
     re.MULTILINE,
 )

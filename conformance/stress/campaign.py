@@ -62,7 +62,12 @@ class Campaign:
         shrunk = None
         if self.shrinks:
             shrunk = shrink(
-                program, outcome, self.worker.run, write=self.write, seconds=self.shrink_seconds, watch=self.watch
+                program,
+                outcome,
+                self.worker.run,
+                write=self.write,
+                seconds=self.shrink_seconds,
+                watch=self.watch,
             )
             launch, outcome = shrunk.launch, shrunk.outcome
         text = script_of(launch, self.backend, self.worker.memory, f"A kernel that fails: {outcome}"[:600])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from triton_porting_kit.conformance.check import Check
@@ -52,6 +53,7 @@ def needs(program: Program) -> frozenset[str]:
     return frozenset(found)
 
 
+@cache
 def check_of(seed: int, number: int) -> Check:
     """The check of the program of a seed, the `number`-th of a run."""
     program = generate(seed)

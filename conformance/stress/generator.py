@@ -3,12 +3,14 @@ ill-conditioned or too large to be compared."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from triton_porting_kit.conformance.stress.draws import Draws
+from triton_porting_kit.conformance.stress.numbers import Datum, as_number
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
 from triton_porting_kit.conformance.stress.operations.base import EVERY, INTEGERS, SHAPES, need
 from triton_porting_kit.conformance.stress.operations.memory import flavour, strides
@@ -189,13 +191,14 @@ class Builder:
             trips = draws.choose((1, 3, 7))
         else:
             trips = draws.between(0, 4)
-        inner.define(index, Type("i32"), lambda e: OPERATIONS["tl.full"].compute([], {"kind": "i32", "shape": (), "value": 1}, place_of(self.program, 0)))  # fmt: skip
+        first = as_number("i32", np.ones((), np.int32))
+        inner.define(index, Type("i32"), lambda environment: first)
         params = []
         for _ in range(draws.between(1, 3)):
             initial = self.any(lambda t: True)
             if initial is not None:
                 param = self.shared.value()
-                inner.define(param, self.types[initial], lambda e, v=initial: e[v])
+                inner.define(param, self.types[initial], operator.itemgetter(initial))
                 params.append((param, initial))
         inner.grow(draws.between(1, 6))
         carried = []
@@ -215,11 +218,11 @@ class Builder:
             found = self.let("literal", value, symbol=self.draws.choose("+-"), literal=1)
         return value if found is None else found
 
-    def define(self, value: int, type_: Type, datum: Callable[[Environment], object]) -> None:
+    def define(self, value: int, type_: Type, datum: Callable[[Environment], Datum]) -> None:
         """A value that a body is given."""
         self.types[value] = type_
         for environment in self.environments:
-            environment[value] = datum(environment)  # type: ignore[assignment]
+            environment[value] = datum(environment)
 
     def branch(self) -> None:
         condition = self.condition()
@@ -229,7 +232,7 @@ class Builder:
         for body in bodies:
             body.grow(self.draws.between(0, 4))
         then, other = bodies
-        results = []
+        results: list[Merged] = []
         for _ in range(self.draws.between(1, 2)):
             made = [v for v in then.types if v not in self.types]
             first = self.draws.choose(made) if made else self.any(lambda t: True)

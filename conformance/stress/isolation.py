@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pickle
 import queue
@@ -55,7 +56,7 @@ class Isolated:
 
     def start(self) -> None:
         """Start the process, and wait until it has the backend. Raises `WorkerFailed`."""
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `stop`
         self._process = subprocess.Popen(
             self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
         )
@@ -130,7 +131,5 @@ def _forward(pipe: Any, answers: queue.SimpleQueue[bytes]) -> None:
 
 
 def _close(pipe: Any) -> None:
-    try:
+    with contextlib.suppress(BrokenPipeError):  # what was on its way is lost with the process
         pipe.close()
-    except BrokenPipeError:
-        pass  # what was on its way is lost with the process

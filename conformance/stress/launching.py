@@ -6,10 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-
 from triton_porting_kit.conformance.arrays import GuardedArray
 from triton_porting_kit.conformance.comparison import Comparison
-from triton_porting_kit.conformance.types import KINDS, Array, Kind
 from triton_porting_kit.conformance.language.work import Result
 from triton_porting_kit.conformance.memory import MemoryAccess
 from triton_porting_kit.conformance.stress.draws import content
@@ -17,6 +15,7 @@ from triton_porting_kit.conformance.stress.operations.base import Parameter
 from triton_porting_kit.conformance.stress.oracle import Output, expected
 from triton_porting_kit.conformance.stress.program import Program
 from triton_porting_kit.conformance.stress.source import output_names, parameters, source_of
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
 
 @dataclass(frozen=True)
@@ -105,5 +104,3 @@ def mistake(launch: Launch, memory: MemoryAccess) -> str:
         if not any(array is output for output in outputs) and not array.is_unchanged():
             return "an input was written to"
     return ""
-
-

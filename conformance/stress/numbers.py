@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from triton_porting_kit.conformance.rounding import from_float64
-from triton_porting_kit.conformance.types import KINDS, Array, Kind
 from triton_porting_kit.conformance.stress.program import IllConditioned, Type
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,8 @@ def settle(
     value = np.asarray(value, np.float64)
     if not np.isfinite(value).all():
         raise IllConditioned("a result that is not finite")
+    if (np.abs(value) > kind.largest / 4).any():
+        raise IllConditioned(f"a result that is near the end of the range of {kind}")
     near = from_float64(value, kind).astype(np.float64)
     spread = np.zeros(value.shape) if error is None else np.asarray(error)
     exact = np.broadcast_to(exact, value.shape) & (near == value) & (spread == 0)
@@ -149,7 +151,9 @@ def product_of(a: Datum, b: Datum, c: Datum | None, kind: Kind) -> Datum:
     """A matrix product, accumulated in `kind`, of operands of any type."""
     x, y = a.value.astype(np.float64), b.value.astype(np.float64)
     if not kind.is_float:
-        return whole(kind, a.value.astype(np.int64) @ b.value.astype(np.int64) + (0 if c is None else c.value))
+        return whole(
+            kind, a.value.astype(np.int64) @ b.value.astype(np.int64) + (0 if c is None else c.value)
+        )
     value, total = x @ y, np.abs(x) @ np.abs(y)
     grains = grain(x).min(-1, keepdims=True) * grain(y).min(-2, keepdims=True)
     grains = np.where(np.isnan(grains), np.inf, grains)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from triton_porting_kit.conformance.rounding import wrap
-from triton_porting_kit.conformance.types import KINDS, Array, Kind
 from triton_porting_kit.conformance.stress.numbers import Datum, as_number, convert
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
 from triton_porting_kit.conformance.stress.operations.base import Place
@@ -26,6 +25,7 @@ from triton_porting_kit.conformance.stress.program import (
     walk,
 )
 from triton_porting_kit.conformance.stress.typing import Types, types_of
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
 Environment = dict[int, Datum]
 MOST_STEPS = 3000
@@ -192,5 +192,3 @@ def expected(program: Program) -> dict[int, Output]:
         for number in range(program.programs):
             Run(place_of(program, number), outputs, number).body(program.body, {})
     return outputs
-
-

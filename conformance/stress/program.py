@@ -67,8 +67,8 @@ class Carried:
 
 
 STYLES = ("range", "stepped", "argument", "static", "scalar", "while", "halving")
-"""How a loop counts: to a literal, in steps of two from three on, to an argument, unrolled, to a scalar of the program, ``while`` to a literal,
-``while`` a scalar of the program that is halved is not zero."""
+"""How a loop counts: to a literal, in steps of two from three on, to an argument, unrolled, to a scalar of the
+program, ``while`` to a literal, ``while`` a scalar of the program that is halved is not zero."""
 
 
 @dataclass(frozen=True)

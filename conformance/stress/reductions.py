@@ -328,5 +328,3 @@ def _plainer_types(program: Program) -> Iterator[Program]:
 
 def _has_body(body: Body, place: tuple[int, ...]) -> bool:
     return any(p == place and isinstance(s, Loop | Branch) for p, s in places(body))
-
-

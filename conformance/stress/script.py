@@ -8,10 +8,10 @@ import zlib
 
 import numpy as np
 
-from triton_porting_kit.conformance.types import KINDS, Array, Kind, to_bits
 from triton_porting_kit.conformance.stress.launching import Launch, result_of, values_of
 from triton_porting_kit.conformance.stress.operations.base import Parameter
 from triton_porting_kit.conformance.stress.oracle import Output
+from triton_porting_kit.conformance.types import KINDS, Array, Kind, to_bits
 
 _LISTED = 64
 """Arrays of so many elements are written as lists, larger ones packed."""
@@ -100,7 +100,8 @@ for name, array, dtype, expected, allowed in [
         differ = actual != expected
     if differ.any():
         at = np.flatnonzero(differ)[0]
-        print(f"{{name}}: {{differ.sum()}} of {{differ.size}} differ; element {{at}} is {{actual[at]}}, not {{expected[at]}}")
+        found = f"element {{at}} is {{actual[at]}}, not {{expected[at]}}"
+        print(f"{{name}}: {{differ.sum()}} of {{differ.size}} differ; {{found}}")
         wrong += 1
 for whole, fence in fences:
     content = np.ascontiguousarray(download(whole)).view(np.uint8)

@@ -241,7 +241,13 @@ def own_accumulator_kernel(X, O, FORM: tl.constexpr, N: tl.constexpr):
 def test_a_factor_that_is_also_the_accumulator_is_not_overwritten(form: str) -> None:
     n = 32
     x = (np.arange(n * n) % 3).reshape(n, n).astype(np.float32)
-    y = {"constant": np.ones_like(x), "computed": x * 2, "product": x @ x, "flipped": x[:, ::-1], "loaded": x}[form]
+    y = {
+        "constant": np.ones_like(x),
+        "computed": x * 2,
+        "product": x @ x,
+        "flipped": x[:, ::-1],
+        "loaded": x,
+    }[form]
     out = empty((3, n, n), "fp32")
     own_accumulator_kernel[(1,)](put(x, "fp32"), out, form, n)
     assert_same(get(out), np.stack([x @ y + y, y @ x + y, y @ y + y]))

@@ -392,7 +392,9 @@ def one_lane_kernel(X, O, LANE: tl.constexpr, B: tl.constexpr):
 
 @pytest.mark.parametrize("block", [2, 4, 8])
 @pytest.mark.parametrize("lane", ["first", "last"])
-@pytest.mark.parametrize(("wide", "narrow"), [("i64", "i32"), ("i64", "i8"), ("i32", "i16"), ("i32", "i8"), ("i16", "i8")])
+@pytest.mark.parametrize(
+    ("wide", "narrow"), [("i64", "i32"), ("i64", "i8"), ("i32", "i16"), ("i32", "i8"), ("i16", "i8")]
+)
 def test_a_narrowed_store_of_one_lane_writes_no_more(wide: str, narrow: str, lane: str, block: int) -> None:
     """LLVM's own scalar stores of such lanes are as wide as the element was before."""
     values = np.arange(1, block + 1).astype(KINDS[wide].host)

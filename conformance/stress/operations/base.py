@@ -63,11 +63,11 @@ class Scope(Protocol):
     """What a proposal chooses from."""
 
     draws: Draws
-    shapes: Sequence[tuple[int, ...]]
+    shapes: tuple[tuple[int, ...], ...]
     """Of tiles that the program is mostly made of."""
-    kinds: Sequence[str]
+    kinds: tuple[str, ...]
     """Types that the program is mostly made of."""
-    vocabulary: Sequence[str]
+    vocabulary: tuple[str, ...]
     """All types that it may have."""
 
     @property

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.types import KINDS, Array
 from triton_porting_kit.conformance.stress import numbers
 from triton_porting_kit.conformance.stress.numbers import Datum, settle, whole
 from triton_porting_kit.conformance.stress.operations.base import (
@@ -29,6 +28,7 @@ from triton_porting_kit.conformance.stress.operations.base import (
     template,
 )
 from triton_porting_kit.conformance.stress.program import Attrs, IllConditioned, Type
+from triton_porting_kit.conformance.types import KINDS, Array
 
 WIDE = ("fp32", "fp64")
 Compute = Callable[[Sequence[Datum], Attrs, Place], Datum]
@@ -225,7 +225,7 @@ def _bitcast(data: Sequence[Datum], attrs: Attrs, place: Place) -> Datum:
     return whole(kind, np.ascontiguousarray(value).view(kind.host).reshape(x.value.shape))
 
 
-_LITERAL = {
+_LITERAL: dict[str, tuple[Callable[..., Any], Callable[..., Datum] | None]] = {
     "+": (np.add, lambda a, b: numbers.add(a, b)),
     "-": (np.subtract, lambda a, b: numbers.add(a, b, -1.0)),
     "*": (np.multiply, lambda a, b: numbers.multiply(a, b)),
@@ -239,7 +239,7 @@ def _propose_literal(scope: Scope) -> Proposal | None:
     if value is None:
         return None
     draws, floating = scope.draws, scope.type_of(value).kind.is_float
-    symbol = draws.choose("+ - *".split() if floating else [*_LITERAL])
+    symbol = draws.choose(["+", "-", "*"] if floating else [*_LITERAL])
     number = draws.between(-8, 8) / 4 if floating and symbol != "*" else draws.between(1, 7)
     return (value,), {"symbol": symbol, "literal": number}
 
@@ -309,4 +309,3 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("literal", _literal_types, template("{0} {symbol} {literal}"), _literal, _propose_literal,
         tags=lambda types, attrs: (f"literal {attrs['symbol']}",)),
 )  # fmt: skip
-

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from triton_porting_kit.conformance.types import KINDS
 from triton_porting_kit.conformance.stress.draws import Draws, content
 from triton_porting_kit.conformance.stress.numbers import Datum, as_number, convert, whole
 from triton_porting_kit.conformance.stress.operations.base import (
@@ -23,6 +22,8 @@ from triton_porting_kit.conformance.stress.operations.base import (
     some_shape,
 )
 from triton_porting_kit.conformance.stress.program import Attrs, Type
+from triton_porting_kit.conformance.types import KINDS
+
 
 def index_text(shape: Sequence[int], axis: int) -> str:
     """``tl.arange`` along an axis of a tile."""
@@ -110,7 +111,9 @@ def _propose_tile(scope: Scope) -> Proposal:
         axis = free.pop(draws.below(len(free))) if free and draws.chance(0.4) else None
         axes.append(axis)
         whole_size = size * (1 if axis is None else scope.grid[axis])
-        extents.append(draws.between(max(whole_size - size, 1), whole_size) if draws.chance(0.6) else whole_size)
+        extents.append(
+            draws.between(max(whole_size - size, 1), whole_size) if draws.chance(0.6) else whole_size
+        )
     kind = some_kind(scope)
     attrs = {
         "kind": kind, "tile": shape, "extents": tuple(extents), "strides": strides(draws, extents),
@@ -251,7 +254,11 @@ def _propose_full(scope: Scope) -> Proposal:
     kind = some_kind(scope)
     number = scope.draws.between(0, 40)
     shape = () if scope.draws.chance(0.3) else some_shape(scope)
-    return (), {"kind": kind, "shape": shape, "value": number / 4 if KINDS[kind].is_float else number if kind != "i1" else number % 2}
+    return (), {
+        "kind": kind,
+        "shape": shape,
+        "value": number / 4 if KINDS[kind].is_float else number if kind != "i1" else number % 2,
+    }
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -274,4 +281,3 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("tl.full", lambda types, attrs: (Type(attrs["kind"], tuple(attrs["shape"])),), _full_text, _full,
         _propose_full, weight=0.5),
 )  # fmt: skip
-

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.types import KINDS, Array
 from triton_porting_kit.conformance.stress import numbers
 from triton_porting_kit.conformance.stress.numbers import Datum, whole
 from triton_porting_kit.conformance.stress.operations.base import (
@@ -23,6 +22,7 @@ from triton_porting_kit.conformance.stress.operations.base import (
 )
 from triton_porting_kit.conformance.stress.operations.shaping import moved
 from triton_porting_kit.conformance.stress.program import Attrs, Type
+from triton_porting_kit.conformance.types import KINDS, Array
 
 PRODUCT = """@triton.jit
 def product(a, b):
@@ -129,7 +129,7 @@ def _max_and_index(data: Sequence[Datum], attrs: Attrs, place: Place) -> tuple[D
     x, axis = data[0], attrs["axis"]
     return tuple(
         _keeping(d, x, attrs)
-        for d in (Datum(x.kind, x.exact().max(axis)), whole(KINDS["i32"], x.value.argmax(axis)))
+        for d in (Datum(x.kind, x.exact().max(axis)), whole(KINDS["i32"], np.asarray(x.value.argmax(axis))))
     )
 
 
@@ -252,7 +252,9 @@ def _propose_dot(scope: Scope) -> Proposal | None:
     if a is None:
         return None
     t = scope.type_of(a)
-    b = scope.any(lambda u: fits(u) and u.kind_name == t.kind_name and u.shape[:-1] == (*t.shape[:-2], t.shape[-1]))
+    b = scope.any(
+        lambda u: fits(u) and u.kind_name == t.kind_name and u.shape[:-1] == (*t.shape[:-2], t.shape[-1])
+    )
     if b is None:
         return None
     result = Type(ACCUMULATORS[t.kind_name], (*t.shape[:-1], scope.type_of(b).shape[-1]))

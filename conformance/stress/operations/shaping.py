@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.types import KINDS, Array
 from triton_porting_kit.conformance.stress.numbers import Datum, whole
 from triton_porting_kit.conformance.stress.operations.base import (
     INTEGERS,
@@ -25,6 +24,7 @@ from triton_porting_kit.conformance.stress.operations.base import (
     template,
 )
 from triton_porting_kit.conformance.stress.program import Attrs, Type
+from triton_porting_kit.conformance.types import KINDS, Array
 
 
 def moved(x: Datum, move: Callable[[Array], Array]) -> Datum:
@@ -153,7 +153,13 @@ def _axis_of_many(scope: Scope, t: Type) -> dict[str, Any] | None:
 def _gather_types(types: Types, attrs: Attrs) -> Types:
     source, index = types
     need(0 < source.rank == index.rank and index.kind_name in INTEGERS and attrs["axis"] < source.rank)
-    need(all(m == n for d, (m, n) in enumerate(zip(source.shape, index.shape, strict=True)) if d != attrs["axis"]))
+    need(
+        all(
+            m == n
+            for d, (m, n) in enumerate(zip(source.shape, index.shape, strict=True))
+            if d != attrs["axis"]
+        )
+    )
     return (source.with_shape(*index.shape),)
 
 
@@ -177,7 +183,9 @@ def _propose_gather(scope: Scope) -> Proposal | None:
 
     def fits(t: Type) -> bool:
         others = [d for d in range(len(shape)) if d != axis]
-        return t.kind_name in INTEGERS and t.rank == len(shape) and all(t.shape[d] == shape[d] for d in others)
+        return (
+            t.kind_name in INTEGERS and t.rank == len(shape) and all(t.shape[d] == shape[d] for d in others)
+        )
 
     index = scope.any(fits)
     return None if index is None else ((source, index), {"axis": axis})

@@ -33,7 +33,11 @@ def constructs(program: Program) -> Iterator[str]:
                 yield "branch with results" if statement.results else "branch without results"
             case Store():
                 yield f"store {statement.form}"
-                yield "store of part of a tile" if statement.extents != types[statement.value].shape else "store"
+                yield (
+                    "store of part of a tile"
+                    if statement.extents != types[statement.value].shape
+                    else "store"
+                )
                 yield "store with a mask of values" if statement.mask is not None else "store"
             case Atomic():
                 yield f"atomic {statement.kind}"

@@ -77,7 +77,9 @@ def test_most_results_are_exact(programs: list[Program]) -> None:
 
 
 def digest_of(count: int) -> str:
-    return hashlib.sha256("".join(source_of(generate(seed)) for seed in range(count)).encode()).hexdigest()[:16]
+    return hashlib.sha256("".join(source_of(generate(seed)) for seed in range(count)).encode()).hexdigest()[
+        :16
+    ]
 
 
 def test_a_seed_makes_the_same_program_everywhere() -> None:
@@ -92,7 +94,10 @@ def test_programs_do_not_depend_on_hashes_of_the_process() -> None:
     )
     texts = {
         subprocess.run(
-            [sys.executable, "-c", script], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
+            [sys.executable, "-c", script],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
         ).stdout
         for seed in ("1", "2")
     }

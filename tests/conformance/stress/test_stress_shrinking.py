@@ -64,7 +64,13 @@ def first_failure(write: Write, run: Callable[[Launch], Outcome], seeds: range) 
     raise AssertionError("the fault was not found")
 
 
-@pytest.mark.parametrize("name", FAULTS)
+USUAL = ("subtraction adds", "masks let one more through", "scans go forward", "loops stop early")
+"""The other faults are left to the slow tests."""
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in USUAL else pytest.param(name, marks=pytest.mark.slow) for name in FAULTS]
+)
 def test_faults_are_caught_and_shrunk(name: str, worker: Isolated) -> None:
     write = FAULTS[name]
     program, failure = first_failure(write, worker.run, range(3000, 3150))
@@ -82,7 +88,7 @@ def shrunk(worker: Isolated) -> Shrunk:
     return shrink(program, failure, worker.run, write=write, seconds=60)
 
 
-@pytest.mark.parametrize("memory", ["kit", "torch:cpu"])
+@pytest.mark.parametrize("memory", ["kit", pytest.param("torch:cpu", marks=pytest.mark.slow)])
 def test_scripts_reproduce_the_failure(shrunk: Shrunk, memory: str, tmp_path: Path) -> None:
     if memory.startswith("torch"):
         pytest.importorskip("torch")
@@ -96,7 +102,7 @@ def test_scripts_reproduce_the_failure(shrunk: Shrunk, memory: str, tmp_path: Pa
     assert (passing.returncode, passing.stdout) == (0, ""), passing.stderr
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
 def test_scripts_of_whole_programs_pass(seed: int, tmp_path: Path) -> None:
     path = tmp_path / "passes.py"
     path.write_text(script_of(Launch.of(generate(seed)), "cpu", "kit", 'quotes """ and \\ backslashes'))
@@ -140,6 +146,7 @@ def test_crashes_hangs_and_errors_are_outcomes() -> None:
         assert worker.run(good) == Outcome(outcome.PASS)
 
 
+@pytest.mark.slow  # a process for every candidate that crashes
 def test_crashes_are_shrunk() -> None:
     """A fault of loops kills the process; what is left is a loop."""
 
