@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,12 @@ from triton_porting_kit.conformance.command.progress import Watcher
 from triton_porting_kit.conformance.command.request import (
     SAME,
     Request,
+    check_backend,
     default_folder,
     refuse_to_replace,
     resumed,
 )
-from triton_porting_kit.conformance.execution.plan import Plan, PlanError, load_checks, make_plan
+from triton_porting_kit.conformance.execution.plan import Plan, load_checks, make_plan
 from triton_porting_kit.conformance.execution.run import Choice, Probe, metadata, now, probe
 from triton_porting_kit.conformance.execution.runfolder import (
     RunFolder,
@@ -36,6 +38,7 @@ from triton_porting_kit.conformance.execution.settings import Settings
 from triton_porting_kit.conformance.execution.shards import Shard
 from triton_porting_kit.conformance.execution.supervisor import Supervisor
 from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.conformance.profile import ProfileError, load
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report.build import write_reports
 from triton_porting_kit.conformance.report.model import GOOD
@@ -87,8 +90,9 @@ class _Conform:
         self._before = metadata_in(self._folder)
         if request.resume and self._before is not None:
             request = resumed(request, self._before)
-        if not request.backend:
-            raise PlanError("the suite judges a backend: name it with --backend")
+        check_backend(request.backend)
+        if request.profile:
+            load(Path(request.profile))
         self._request = request
         self._settings = Settings(
             backend=request.backend,
@@ -101,13 +105,15 @@ class _Conform:
         )
         shard = Shard.parse(request.shard) if request.shard else None
         self._choice = Choice(request.levels, request.selections, shard)
-        self._console = Console(quiet=request.quiet, soft_wrap=False)
+        self._console = Console(quiet=request.quiet, soft_wrap=True)
 
     # --- before --------------------------------------------------------------------------------------
 
     def ask(self) -> Probe:
         """What there is to judge."""
         found = probe(self._settings)
+        if found.failure is not None and found.failure.get("type") == ProfileError.__name__:
+            raise ProfileError(str(found.failure["message"]))
         self._settings = self._settings.with_profile(found.profile.source or self._settings.profile)
         return found
 
@@ -115,7 +121,10 @@ class _Conform:
         """What is to be tried."""
         choice = self._choice
         if found.profile.entries:
-            found.profile.verify_patterns(load_checks(self._settings, list(LEVELS)))
+            # A profile may list any program of the level of stress, however few are tried this time.
+            every = [replace(self._settings, stress=0), self._settings]
+            names = {c.name: c for settings in every for c in load_checks(settings, list(LEVELS))}
+            found.profile.verify_patterns(names.values())
         return make_plan(
             self._settings, choice.levels, choice.selections, choice.shard, found.description or None
         )
@@ -160,7 +169,7 @@ class _Conform:
             finished = False
         finally:
             complete = run.finish(now())
-        status = self._conclude(complete)
+        status = self._conclude(complete, found.failure is not None)
         return status if finished else INTERRUPTED
 
     def _measures(self, run: RunFolder) -> bool:
@@ -197,7 +206,7 @@ class _Conform:
         if self._settings.profile:
             console.print(f"profile {self._settings.profile}", highlight=False, soft_wrap=True)
         kept = f", {planned - waiting} of them done before" if waiting < planned else ""
-        console.print(f"{planned} checks{kept}", highlight=False)
+        console.print(f"{planned} check{'' if planned == 1 else 's'}{kept}", highlight=False)
         if found.failure is not None:
             console.print(
                 f"[bold red]no worker can be started[/]: {escape(str(found.failure['message']))}",
@@ -206,11 +215,15 @@ class _Conform:
 
     # --- after ---------------------------------------------------------------------------------------
 
-    def _conclude(self, complete: bool) -> int:
-        """Write the report and say what came out; the exit status of a run that was not interrupted."""
+    def _conclude(self, complete: bool, told: bool) -> int:
+        """Write the report and say what came out; the exit status of a run that was not interrupted.
+
+        `told`: why everything failed has been said.
+        """
         records = list(records_in(self._folder).values())
         report = write_reports(self._folder, self._folder)
-        summary.show_failures(self._console, records, self._rerun())
+        if not told:
+            summary.show_failures(self._console, records, self._rerun())
         summary.show_levels(self._console, report)
         if not complete:
             self._console.print("the run is not complete; go on with it: add --resume", highlight=False)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from triton_porting_kit.conformance.execution.plan import PlanError
 from triton_porting_kit.conformance.execution.run import Choice
 from triton_porting_kit.conformance.execution.runfolder import RunFolderError, records_in
+from triton_porting_kit.conformance.execution.selection import SelectionError
 from triton_porting_kit.conformance.execution.settings import CATALOGUE
+from triton_porting_kit.conformance.execution.shards import ShardError
+from triton_porting_kit.conformance.profile import ProfileError
 
 SAME = (
     "suite_version",
@@ -24,6 +29,9 @@ SAME = (
     "planned",
 )
 """What has to be as it was for a run to go on: all its records are about one thing."""
+
+MISTAKES = (PlanError, ProfileError, RunFolderError, SelectionError, ShardError)
+"""Errors of whoever typed the command."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,20 @@ class Request:
     seed: int = 0
     stress: int = 0
     catalogue: str = CATALOGUE
+
+
+def check_backend(name: str) -> None:
+    """Raises `PlanError` unless a backend of this name is registered. Imports none."""
+    registered = sorted({entry.name for entry in importlib.metadata.entry_points(group="triton.backends")})
+    if not name:
+        raise PlanError(
+            f"the suite judges a backend: name it with --backend; there are {', '.join(registered)}"
+        )
+    if name not in registered:
+        raise PlanError(
+            f"Triton knows no backend {name!r}; registered are {', '.join(registered) or 'none'}. Install the package "
+            "that registers it under the entry point group triton.backends"
+        )
 
 
 def default_folder(request: Request) -> Path:

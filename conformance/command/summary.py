@@ -45,18 +45,17 @@ def show_failures(console: Console, records: Iterable[Record], rerun: Sequence[s
 
 def show_levels(console: Console, report: Report) -> None:
     """What each level comes to, and the run."""
+    selected = bool(report.options.get("select"))
     table = Table("level", "verdict", "checks", "missing", box=None, pad_edge=False)
     for level in report.levels:
-        if level.run or (level.asked and level.mandatory):
-            missing = f"{len(level.missing)} of {level.mandatory} mandatory" if level.missing else ""
-            table.add_row(
-                level.level,
-                _styled(level.verdict),
-                counted(Counter(level.counts)) if level.run else "",
-                missing,
-            )
+        if level.run or (level.asked and level.mandatory and not selected):
+            left_out = level.missing and not selected
+            missing = f"{len(level.missing)} of {level.mandatory} mandatory" if left_out else ""
+            counts = counted(Counter(level.counts)) if level.run else ""
+            table.add_row(level.level, _styled(level.verdict), counts, missing)
     console.print(table)
-    console.print(f"verdict: {_styled(report.verdict)}", highlight=False)
+    why = " (some checks were selected)" if selected and report.verdict is Verdict.INCOMPLETE else ""
+    console.print(f"verdict: {_styled(report.verdict)}{why}", highlight=False)
 
 
 def _styled(verdict: Verdict) -> str:

@@ -85,7 +85,7 @@ _plant("histogram-mask", "a histogram ignores its mask", each(r"tpk\.histogram",
 _plant("sort-direction", "sort ignores descending=True", replaced(r"arith\.cmpi sgt(, %\S+, %\S+ : tensor<2x2x2x)", r"arith.cmpi slt\1"), "sorting-and-gathering/sort_descending-i32-tile_64")
 _plant("join-swapped", "join takes its operands the other way round", swapped(r"tpk\.join"), "shapes/join-i32-tile_16", "shapes/interleave-fp16-tile_16")
 _plant("split-swapped", "split returns its results the other way round", _split_swapped, "shapes/split-i32-tile_16x2")
-_plant("cat-swapped", "cat takes its operands the other way round", replaced(r"tensor\.concat dim\(0\) (%\S+), (%\S+) :", r"tensor.concat dim(0) \2, \1 :"), "shapes/cat-i32-tile_64")
+_plant("cat-repeats", "cat takes its first operand twice", replaced(r"tensor\.concat dim\(0\) (%\S+), (%\S+) :", r"tensor.concat dim(0) \1, \1 :"), "shapes/cat-i32-tile_64")
 _plant("trans-ignored", "trans of a square tile changes nothing", replaced(r"(linalg\.transpose ins\(\S+ : tensor<(\d+)x\2x.*permutation = )\[1, 0\]", r"\1[0, 1]"), "shapes/trans-i32-tile_16x16", "shapes/trans-fp32-tile_64x64")
 _plant("broadcast-axis", "a square tile is broadcast along the wrong axis", replaced(r"(linalg\.broadcast ins\(\S+ : tensor<(\d+)x(\w+)>\) outs\(\S+ : tensor<\2x\2x\3>\) dimensions = )\[1\]", r"\1[0]"), "shapes/outer-*")
 
@@ -97,8 +97,8 @@ _plant("dot-accumulator", "dot ignores acc",
     written(r"tt\.dot", """
         %fault_z{n} = "arith.constant"() <{{value = dense<0.0> : {T2}}}> : () -> {T2}
         {r} = "tt.dot"({0}, {1}, %fault_z{n}) <{{inputPrecision = 0 : i32, maxNumImpreciseAcc = 0 : i32}}> : ({T0}, {T1}, {T2}) -> {T}""", where=r"f(32|16|64)>$|f(32|16|64)> loc"), "matrix-products/dot_acc-fp32-16x16x16_acc", "matrix-products/dot_acc-fp16-*", "kernels/matmul/fp32-130x67x96", stage="ttir")
-_plant("dot-half", "products of float16 are accumulated as float16", replaced(r"^( *)(%\S+) = (linalg\.matmul [^\n]*xf16>[^\n]*-> tensor<(\S+)xf32>)[^\n]*$",
-    "\\1\\2_long = \\3\n\\1\\2_half = arith.truncf \\2_long : tensor<\\4xf32> to tensor<\\4xf16>\n\\1\\2 = arith.extf \\2_half : tensor<\\4xf16> to tensor<\\4xf32>"), "matrix-products/dot-fp16-32x64x16")
+_plant("dot-half", "products of float16 are accumulated as float16", replaced(r"^( *)%(\S+) = (linalg\.matmul [^\n]*xf16>[^\n]*-> tensor<(\S+)xf32>)[^\n]*$",
+    "\\1%fault_l\\2 = \\3\n\\1%fault_h\\2 = arith.truncf %fault_l\\2 : tensor<\\4xf32> to tensor<\\4xf16>\n\\1%\\2 = arith.extf %fault_h\\2 : tensor<\\4xf16> to tensor<\\4xf32>"), "matrix-products/dot-fp16-32x64x16")
 _plant("dot-precision", "operands of float32 products are rounded to bfloat16",
     written(r"tt\.dot", """
         %fault_a{n} = "arith.truncf"({0}) : ({T0}) -> {A}

@@ -324,7 +324,8 @@ for _kind, _causal in product(("fp32", "fp16", "bf16"), (False, True)):
         FORWARD.add(problem(_heads, _n, _dim, _kind, _causal))
         BACKWARD.add(backward(_heads, _n, _dim, _kind, _causal))
 for _kind in ("fp32", "bf16"):
-    FORWARD.add(problem(8, 512, 64, _kind, True, peer=True))
-    BACKWARD.add(backward(4, 512, 64, _kind, True, peer=True))
+    FORWARD.add(problem(8, 1024, 64, _kind, True, peer=True))
+    FORWARD.add(problem(4, 512, 128, _kind, False))
+    BACKWARD.add(backward(4, 1024, 64, _kind, True, peer=True))
 
 CHECKS = (*FORWARD.checks, *BACKWARD.checks)

@@ -126,6 +126,6 @@ for _kind, (_x, _w, _stride, _padding) in product(
 ):
     FAMILY.add(problem(_x, _w, _stride, _padding, _kind))
 for _kind in ("fp32", "bf16"):
-    FAMILY.add(problem((2, 28, 28, 32), (3, 3, 64), 1, 1, _kind, peer=True))
+    FAMILY.add(problem((2, 56, 56, 64), (3, 3, 64), 1, 1, _kind, peer=True))
 
 CHECKS = tuple(FAMILY.checks)

@@ -104,7 +104,7 @@ CROSS_ENTROPY = Family("cross-entropy", "Cross entropy with its gradient", "cros
 for _kind, (_rows, _classes) in product(FLOATS, ((1, 1), (5, 11), (17, 1000))):
     CROSS_ENTROPY.add(cross_entropy_problem(_rows, _classes, _kind))
 for _kind in ("fp32", "bf16"):
-    CROSS_ENTROPY.add(cross_entropy_problem(64, 8000, _kind, peer=True))
+    CROSS_ENTROPY.add(cross_entropy_problem(128, 16_000, _kind, peer=True))
 
 
 # --- generalised IoU ---------------------------------------------------------------------------------

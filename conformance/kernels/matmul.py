@@ -198,7 +198,9 @@ for _kind in HALVES:
     FAMILY.add(problem(150, 140, 130, _kind, tiles=(128, 64, 64)))
 for _kind in ("fp32", *HALVES):
     FAMILY.add(problem(65, 96, 80, _kind, leaky_relu=True))
-    FAMILY.add(problem(512, 512, 512, _kind, peer=True))
+    FAMILY.add(problem(512, 512, 512, _kind, peer=_kind != "fp16"))  # which NumPy multiplies one by one
+for _kind in ("fp32", "bf16"):
+    FAMILY.add(problem(1024, 1024, 1024, _kind, peer=True))
 FAMILY.add(problem(256, 256, 256, "fp64", peer=True))
 FAMILY.add(problem(512, 512, 512, "i8"))
 FAMILY.add(problem(512, 512, 512, "fp8e4nv", layout="nt"))

@@ -26,7 +26,7 @@ from triton_porting_kit.kernels.layer_norm import layer_norm, layer_norm_backwar
 
 EPS = 1e-5
 SMALL = ((1, 1), (3, 70), (33, 257))
-REAL = (512, 1024)
+REAL = (512, 4096)
 
 
 @triton.jit

@@ -117,6 +117,7 @@ FUSED.add(problem(9, 500, "fp32", softmax, name="-shifted", shift=1000.0))
 ONLINE.add(problem(9, 500, "fp32", online_softmax, name="-shifted", tile=BLOCK, shift=-1000.0))
 for _kind in ("fp32", "bf16"):
     FUSED.add(problem(1823, 781, _kind, softmax))
+FUSED.add(problem(512, 4096, "fp16", softmax))
 ONLINE.add(problem(16, 32_000, "fp32", online_softmax, tile=BLOCK))
 PERSISTENT.add(problem(1823, 781, "fp32", persistent_softmax))
 

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 SAMPLE_SECONDS = 1e-3
 """A sample lasts at least this long: short calls are repeated within it."""
-MOST_SAMPLES = 15
+FEWEST_SAMPLES, MOST_SAMPLES = 3, 15
+LONG = 0.1
+"""Seconds of a sample that is enough by itself."""
 
 
 class Time(NamedTuple):
@@ -24,13 +26,14 @@ class Time(NamedTuple):
 def time_of(call: Callable[[], Any], wait: Callable[[], Any] = lambda: None, budget: float = 0.5) -> Time:
     """Time a call that has been made before. `wait` is called after each sample; what it waits for counts.
 
-    Takes `budget` seconds, or one sample if that is longer.
+    Takes `budget` seconds, or `FEWEST_SAMPLES` if that is longer, or one sample that is `LONG`.
     """
     end = time.perf_counter() + budget
     once = _sample(call, wait, 1)
     repeats = max(1, min(10_000, int(SAMPLE_SECONDS / max(once, 1e-9))))
     samples = [] if repeats > 1 else [once]
-    while not samples or (len(samples) < MOST_SAMPLES and time.perf_counter() < end):
+    fewest = 1 if once > LONG else FEWEST_SAMPLES
+    while len(samples) < fewest or (len(samples) < MOST_SAMPLES and time.perf_counter() < end):
         samples.append(_sample(call, wait, repeats))
     return Time(statistics.median(samples), _spread(samples))
 

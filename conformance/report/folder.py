@@ -38,7 +38,6 @@ def read_run(folder: Path) -> Report:
     planned = run.pop("planned", [])
     not_applicable = run.pop("not_applicable", [])
     records, damaged = _records(folder / RECORDS)
-    performance = _json(folder / PERFORMANCE) if (folder / PERFORMANCE).is_file() else None
     order = {name: number for number, name in enumerate(planned)}
     return Report(
         run=run,
@@ -46,7 +45,7 @@ def read_run(folder: Path) -> Report:
         not_run=tuple(name for name in planned if name not in records),
         not_applicable=tuple(not_applicable),
         damaged=damaged,
-        performance=performance,
+        performance=_figures(folder / PERFORMANCE),
     )
 
 
@@ -66,6 +65,17 @@ def _records(path: Path) -> tuple[dict[str, Record], int]:
         else:
             records[record.name] = record
     return records, damaged
+
+
+def _figures(path: Path) -> dict[str, Any] | None:
+    """Figures of performance. That they cannot be read is no reason to have no report."""
+    if not path.is_file():
+        return None
+    try:
+        found = _json(path)
+    except ReportError as error:
+        return {"error": str(error)}
+    return found if isinstance(found, dict) else {"error": f"{path} is no JSON object"}
 
 
 def _json(path: Path) -> Any:

@@ -11,7 +11,7 @@ from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report.evidence import in_text, rerun
 from triton_porting_kit.conformance.report.model import LevelResult, Report
 from triton_porting_kit.conformance.report.text import plain
-from triton_porting_kit.conformance.status import Status
+from triton_porting_kit.conformance.status import BAD, Status
 
 NAME = "junit.xml"
 
@@ -20,18 +20,23 @@ _SKIPPED = {
     Status.EXPECTED_FAILURE: "expected failure",
     Status.WAIVED: "waived",
 }
+_IN_FULL = 500
+"""Failures whose evidence is told; systems that read this file take only so much."""
+_LENGTH = 8000
+"""Characters of the evidence of one, at most."""
 _SHOWN = 200
 """Of the names of missing checks, so many are listed."""
 
 
 def write(report: Report, path: Path) -> None:
     """Write a report: a suite for each level, with an error for what was not run."""
+    full = {id(record) for record in [r for r in report.records if r.status in BAD][:_IN_FULL]}
     xml = JUnitXml(f"conformance of {plain(str(report.run['backend']))}")
     for result in report.levels:
         records = [record for record in report.records if record.level == result.level]
         lost = [name for name in report.not_run if name.startswith(f"{result.level}/")]
         if records or lost or report.gone(result):
-            xml.add_testsuite(_suite(report, result, records, lost))
+            xml.add_testsuite(_suite(report, result, records, lost, full))
     if not report.records:
         suite = TestSuite("conformance")
         suite.add_testcase(
@@ -42,13 +47,15 @@ def write(report: Report, path: Path) -> None:
     xml.write(str(path))
 
 
-def _suite(report: Report, result: LevelResult, records: list[Record], lost: list[str]) -> TestSuite:
+def _suite(
+    report: Report, result: LevelResult, records: list[Record], lost: list[str], full: set[int]
+) -> TestSuite:
     suite = TestSuite(result.level)
     for key in ("backend", "suite_version", "kit_version", "commit", "triton_version", "seed"):
         suite.add_property(key, plain(str(report.run.get(key, ""))))
     suite.add_property("verdict", str(result.verdict))
     suite.add_property("meaning", LEVELS[result.level].meaning)
-    cases = [_of_record(record, report) for record in records]
+    cases = [_of_record(record, report, id(record) in full) for record in records]
     cases += [_case(name, 0, Error("was to be run, and was not", "not run")) for name in lost]
     if gone := report.gone(result):
         failure = Failure(f"{len(gone)} mandatory checks are missing", "missing")
@@ -58,7 +65,7 @@ def _suite(report: Report, result: LevelResult, records: list[Record], lost: lis
     return suite
 
 
-def _of_record(record: Record, report: Report) -> TestCase:
+def _of_record(record: Record, report: Report, full: bool) -> TestCase:
     status = record.status
     if status is Status.PASS:
         return _case(record.name, record.seconds)
@@ -72,7 +79,8 @@ def _of_record(record: Record, report: Report) -> TestCase:
     first = record.message.strip().partition("\n")[0][:300] or str(status)
     kind = Failure if status is Status.FAIL else Error
     result = kind(plain(first), plain(f"{status}: {record.stage}" if record.stage else str(status)))
-    result.text = plain(f"{record.requirement}\n\n{in_text(record)}\n\n{rerun(report.run, record.name)}\n")
+    evidence = in_text(record)[:_LENGTH] if full else "the evidence is in report.json"
+    result.text = plain(f"{record.requirement}\n\n{evidence}\n\n{rerun(report.run, record.name)}\n")
     return _case(record.name, record.seconds, result)
 
 

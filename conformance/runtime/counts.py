@@ -48,7 +48,9 @@ def _random_value(kind: Kind, random: np.random.Generator) -> tuple[Any, int]:
     if kind.bits == 1:
         value = bool(random.integers(0, 2))
         return value, int(value)
-    if kind.name == "i8":  # of no sign: launchers of Triton's own refuse negative ones, and `arguments/i8` says so
+    if (
+        kind.name == "i8"
+    ):  # of no sign: launchers of Triton's own refuse negative ones, and `arguments/i8` says so
         number = int(random.integers(0, 128))
         return number, number
     if kind.is_integer:

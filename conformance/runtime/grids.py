@@ -58,6 +58,7 @@ for _grid in (
         "x".join(map(str, _grid)),
         f"A grid of {' by '.join(map(str, _grid))} runs each of its programs once, under its own number.",
         partial(_programs, given=_grid, counts=_grid),
+        seconds=300 if math.prod(_grid) > 100_000 else 60,
     )
 
 
@@ -137,6 +138,7 @@ for _grid in ((1,), (1000,), (1 << 20,), (33, 65_535), (77, 79, 83)):
         f"tally-{'x'.join(map(str, _grid))}",
         f"As many programs as a grid of {' by '.join(map(str, _grid))} has count themselves with an atomic addition.",
         partial(_tally, grid=_grid),
+        seconds=300 if math.prod(_grid) > 100_000 else 60,
         needs=("feature:atomics", "atomic:i64"),
     )
 

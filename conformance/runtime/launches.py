@@ -263,7 +263,7 @@ def _growth(context: Context, launch: Any) -> int:
 @CHECKS.check(
     "leak-host",
     "10,000 launches leave the host's memory as it was, but for 1 MiB.",
-    seconds=120,
+    seconds=300,
     elements=BLOCK,
 )
 def _leak_host(context: Context) -> None:
@@ -303,7 +303,7 @@ def _leak_references(context: Context) -> None:
     context.expect(max(grown) <= 1, "200 launches leave none behind", f"references more: {grown}")
 
 
-@CHECKS.check("leak-refused", "Launches that are refused keep no memory either.", elements=BLOCK)
+@CHECKS.check("leak-refused", "Launches that are refused keep no memory either.", seconds=300, elements=BLOCK)
 def _leak_refused(context: Context) -> None:
     array = context.array(np.zeros(8, np.int32), "i32")
     source = "def refuses(X, by: tl.int32):\n    tl.store(X, by)\n"
@@ -325,7 +325,11 @@ def _leak_refused(context: Context) -> None:
 
 
 @CHECKS.check(
-    "leak-device", "10,000 launches leave the device's memory as it was.", kit_device=True, elements=BLOCK
+    "leak-device",
+    "10,000 launches leave the device's memory as it was.",
+    seconds=300,
+    kit_device=True,
+    elements=BLOCK,
 )
 def _leak_device(context: Context) -> None:
     usage = getattr(context.device, "memory_usage", None)

@@ -57,7 +57,7 @@ def _kernel_then_copy(context: Context, pace: float) -> None:
 
 @CHECKS.check("copy-then-kernel", "A kernel starts after the copies that are before it on its stream.")
 def _copy_then_kernel(context: Context) -> None:
-    device, size = context.device, 16 << 20
+    device, size = context.device, 4 << 20
     out = context.array(np.zeros(2, np.int64), "i64")
     with stream_of(device) as stream, allocated(device, size, size) as (a, b):
         upload(device, a, pattern(size))

@@ -13,7 +13,7 @@ def test_version(tpk: Tpk) -> None:
 
 def test_help_names_the_commands_and_shows_examples(tpk: Tpk) -> None:
     output = tpk("--help").output
-    assert all(command in output for command in ("doctor", "demo", "compile"))
+    assert all(command in output for command in ("doctor", "demo", "compile", "verify", "report"))
     assert "tpk compile add.py:add_kernel" in tpk("compile", "--help").output
 
 

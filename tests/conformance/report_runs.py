@@ -151,7 +151,7 @@ def metadata(**fields: Any) -> dict[str, Any]:
         "profile": {
             "source": "/opt/npu/conformance.toml",
             "memory": "kit",
-            "capabilities": {"types": None, "atomics": ["i32"], "features": None, "maximum_tile": 65536},
+            "capabilities": {"types": None, "atomics": None, "features": None, "maximum_tile": None},
             **lists,
         },
         "seed": 0,

@@ -100,6 +100,8 @@ def test_timing_takes_what_it_is_given() -> None:
     assert 0.002 <= found.seconds < 0.1
     assert time.perf_counter() - begin < 2
     assert found.spread >= 0
-    once = time_of(lambda: time.sleep(0.005), budget=0)
-    assert once.seconds >= 0.005
+    calls.clear()
+    once = time_of(lambda: calls.append(time.sleep(0.11)), budget=0)
+    assert once.seconds >= 0.11
     assert once.spread == 0
+    assert len(calls) == 1

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conformance_helpers import install_broken_backend
 
 pytestmark = pytest.mark.xdist_group("plugin")
 
@@ -97,14 +98,7 @@ def test_mistakes(tmp_path: Path, arguments: tuple[str, ...], message: str) -> N
 
 def test_a_backend_that_crashes_when_it_is_imported(tmp_path: Path) -> None:
     """It crashes a worker, not pytest."""
-    info = tmp_path / "broken-0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 0\n")
-    (info / "entry_points.txt").write_text("[triton.backends]\nbroken = broken_backend\n")
-    package = tmp_path / "broken_backend"
-    package.mkdir()
-    for name in ("__init__", "compiler", "driver"):
-        (package / f"{name}.py").write_text("import os; os.abort()" if name == "compiler" else "")
+    install_broken_backend(tmp_path, "import os; os.abort()")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(f"{__name__}.FAKE", f"{FAKE}{os.pathsep}{tmp_path}")
         status, printed = judge(tmp_path, "--backend", "broken", "--level", "kernels")

@@ -76,12 +76,13 @@ def environment(folder: Path) -> Path:
 
 def test_wheel_holds_the_source_tree(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    held = {name for name in names if name.startswith("triton_porting_kit/")}
+    packages = ("triton_porting_kit", "triton_porting_kit_pytest")
+    held = {name for name in names if name.startswith(tuple(f"{package}/" for package in packages))}
     extensions = {name for name in held if name.endswith(".so")}
     assert {name.partition(".")[0] for name in extensions} == set(EXTENSIONS)
     assert source_files() <= held
     assert {name for name in held if name.endswith((".py", ".pyi"))} <= source_files()
-    beside = {name.partition("/")[0] for name in names} - {"triton_porting_kit"}
+    beside = {name.partition("/")[0] for name in names} - set(packages)
     assert [name.endswith(".dist-info") for name in beside] == [True]
 
 

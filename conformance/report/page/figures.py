@@ -24,6 +24,8 @@ def parts(performance: Mapping[str, Any] | None) -> list[Part]:
     """The tables, without those that have nothing to show."""
     found = performance or {}
     made = []
+    if error := found.get("error"):
+        made.append(Part("Not measured", [("because", str(error))]))
     if launch := found.get("launch"):
         made.append(Part("Launches of a kernel that does nothing", _launch(launch)))
     if copies := found.get("copies"):
@@ -66,7 +68,7 @@ def _kernel(row: Mapping[str, Any], peers: Sequence[str]) -> list[str]:
         " x ".join(map(str, shape)) if isinstance(shape, (list, tuple)) else str(shape),
         str(row.get("type", "")),
         seconds(row.get("seconds")),
-        seconds(row.get("spread")),
+        seconds(row.get("spread") or None),  # 0 is that of a single sample
     ]
     for peer in peers:
         ours, theirs = row.get("seconds"), row.get(f"{peer}_seconds")

@@ -247,7 +247,7 @@ def conform(
     import_triton()
     from triton_porting_kit.conformance.command.conform import list_checks, run_conform
     from triton_porting_kit.conformance.command.conform import self_test as run_self_test
-    from triton_porting_kit.conformance.command.request import Request
+    from triton_porting_kit.conformance.command.request import MISTAKES, Request
 
     if compile_only != bool(target):
         raise UserError("--compile-only and --target BACKEND:ARCH:WARP go together: name both")
@@ -266,9 +266,11 @@ def conform(
         seed=seed,
         stress=stress,
     )
-    if self_test:
-        raise typer.Exit(run_self_test(request))
-    raise typer.Exit(list_checks(request) if list_names else run_conform(request))
+    action = run_self_test if self_test else list_checks if list_names else run_conform
+    try:
+        raise typer.Exit(action(request))
+    except MISTAKES as error:
+        raise UserError(str(error)) from error
 
 
 @app.command()

@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 from triton_porting_kit.conformance.command.conform import run_conform
 from triton_porting_kit.conformance.command.request import Request
-sys.exit(run_conform(Request(backend="cpu", catalogue="fake_catalogue", report=Path(sys.argv[1]), **eval(sys.argv[2]))))
+options = {"backend": "cpu", "catalogue": "fake_catalogue", "report": Path(sys.argv[1])} | eval(sys.argv[2])
+sys.exit(run_conform(Request(**options)))
 """
 
 

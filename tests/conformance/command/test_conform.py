@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 from conform_helpers import conform, run_in, start, statuses_in
+from conformance_helpers import install_broken_backend
+
+from triton_porting_kit.conformance.command.conform import run_conform
+from triton_porting_kit.conformance.command.request import MISTAKES, Request
 
 pytestmark = pytest.mark.xdist_group("conform")
 
@@ -93,14 +97,37 @@ def test_no_checks_are_no_pass(tmp_path: Path) -> None:
     assert "no check" in printed
 
 
-def test_a_backend_that_is_not_there(tmp_path: Path) -> None:
-    status, printed = conform(
-        tmp_path, selections=("kernels/slow/0*",), profile=str(tmp_path / "missing.toml")
-    )
+def test_a_backend_that_cannot_be_imported_fails_every_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_broken_backend(tmp_path, "raise OSError('libchip.so: cannot open shared object file')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+    # `tpk` imports Triton before it knows what it is to do.
+    monkeypatch.setenv("TRITON_BACKENDS_IN_TREE", "1")
+    status, printed = conform(tmp_path / "run", backend="broken", selections=("kernels/slow/0*",))
     assert status == 1
-    assert "no worker can be started" in printed
-    assert {status for _, status in statuses_in(tmp_path)} == {"fail"}
-    assert len(statuses_in(tmp_path)) == 10
+    assert "no worker can be started: libchip.so: cannot open" in printed
+    assert len(statuses_in(tmp_path / "run")) == 10
+    assert {status for _, status in statuses_in(tmp_path / "run")} == {"fail"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"backend": ""}, "name it with --backend"),
+        ({"backend": "nosuch"}, "no backend 'nosuch'; registered are"),
+        ({"profile": "nosuch.toml"}, "nosuch.toml cannot be read"),
+        ({"shard": "3/2"}, "is not K/N"),
+        ({"selections": ("(a",)}, "a parenthesis is not closed"),
+    ],
+)
+def test_mistakes(tmp_path: Path, options: dict[str, object], message: str) -> None:
+    request = Request(
+        **{"backend": "cpu", "report": tmp_path / "run", "catalogue": "fake_catalogue"} | options
+    )
+    with pytest.raises(MISTAKES, match=message.replace("(", "[(]")):
+        run_conform(request)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(("number", "jobs"), [(signal.SIGINT, 1), (signal.SIGTERM, 2)])

@@ -10,6 +10,7 @@ from typing import Any
 
 import fake_catalogue
 import pytest
+from conformance_helpers import install_broken_backend
 
 from triton_porting_kit.conformance.execution.settings import Settings
 from triton_porting_kit.conformance.execution.supervisor import CannotStart, Supervisor
@@ -139,14 +140,7 @@ def test_the_worker_dies_with_the_supervisor(settings: Settings) -> None:
 
 @pytest.mark.parametrize("damage", ["raise OSError('libchip.so: cannot open')", "import os; os.abort()"])
 def test_a_worker_that_cannot_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
-    info = tmp_path / "broken-0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 0\n")
-    (info / "entry_points.txt").write_text("[triton.backends]\nbroken = broken_backend\n")
-    package = tmp_path / "broken_backend"
-    package.mkdir()
-    for name in ("__init__", "compiler", "driver"):
-        (package / f"{name}.py").write_text(damage if name == "compiler" else "")
+    install_broken_backend(tmp_path, damage)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
     with Supervisor(Settings("broken", catalogue="fake_catalogue")) as supervisor:
         with pytest.raises(CannotStart):

@@ -82,3 +82,12 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("[]")
     with pytest.raises(ReportError, match="no JSON object"):
         read_run(tmp_path)
+
+
+def test_broken_figures_are_said_to_be(tmp_path: Path) -> None:
+    write_run(tmp_path, [record("language/arithmetic/add-fp32-tile_1")])
+    for text in ('{"launch": ', "[]"):
+        (tmp_path / "performance.json").write_text(text)
+        performance = read_run(tmp_path).performance
+        assert performance is not None
+        assert list(performance) == ["error"]

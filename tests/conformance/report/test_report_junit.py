@@ -53,3 +53,11 @@ def test_missing_checks_are_a_failure(tmp_path: Path) -> None:
     (failure,) = xml.findall(".//failure")
     assert failure.get("message") == "1 mandatory checks are missing"
     assert failure.text == gone.name
+
+
+def test_many_failures_are_no_flood(tmp_path: Path) -> None:
+    path = tmp_path / "junit.xml"
+    names = [r.name for r in everything("kernels")] * 3
+    junit.write(report([record(name, error("x" * 100_000)) for name in names]), path)
+    assert path.stat().st_size < 10_000_000
+    assert JUnitXml.fromfile(str(path)).failures > 1000

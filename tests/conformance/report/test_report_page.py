@@ -164,6 +164,7 @@ def test_figures_have_units() -> None:
     assert all(len(row) == len(kernels.columns) for row in kernels.rows)
     assert parts({"launch": None, "copies": [], "kernels": []}) == []
     assert parts(None) == []
+    assert parts({"error": "it hung"})[0].facts == [("because", "it hung")]
 
 
 def test_figures_are_shown() -> None:

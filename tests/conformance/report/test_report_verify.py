@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from report_runs import KERNELS, every_status, everything, report, wrong
+from report_runs import KERNELS, error, every_status, everything, metadata, record, report, wrong
 
 from triton_porting_kit.conformance.context import Session
+from triton_porting_kit.conformance.record import Listing
 from triton_porting_kit.conformance.report import document
 from triton_porting_kit.conformance.report.errors import ReportError
 from triton_porting_kit.conformance.report.verify import disagreements, seed_of
@@ -173,13 +174,32 @@ def test_a_pass_without_a_mandatory_check_is_found() -> None:
     assert any(gone["name"] in line for line in found)
 
 
-def test_a_listing_by_capabilities_needs_some() -> None:
+def test_listings_by_capabilities_follow_from_them() -> None:
+    """From what each check of the catalogue needs."""
+    reason = "the profile does not claim type fp64"
+    listing = Listing("unsupported", "capabilities", reason)
+    names = [f"language/arithmetic/add-{kind}-tile_1" for kind in ("fp32", "fp64")]
+    claims = {"types": ["fp32"], "atomics": None, "features": None, "maximum_tile": None}
+    profile = {**metadata()["profile"], "capabilities": claims}
+
+    def found(*listings: Listing | None) -> list[str]:
+        records = [record(n, error(), listing=own) for n, own in zip(names, listings, strict=True)]
+        return disagreements(document.document_of(report(records, profile=profile, complete=False)))
+
+    assert found(None, listing) == []
+    assert found(listing, listing) == [
+        f"{names[0]}: it is said to be listed under unsupported, as 'capabilities'; the profile has no such entry"
+    ]
+    assert found(None, None) == [
+        f"{names[1]}: the profile lists it under unsupported, and its record does not say so"
+    ]
+
+
+def test_capabilities_that_claim_everything_list_nothing() -> None:
     data = copy.deepcopy(HONEST)
     entry = {"list": "unsupported", "pattern": "capabilities", "reason": "no fp32", "link": ""}
     check_of(data, "fail")["listing"] = entry
-    assert not any("claim everything" in line for line in disagreements(data))
-    data["run"]["profile"]["capabilities"] = {"types": None, "atomics": None}
-    assert any("claim everything" in line for line in disagreements(data))
+    assert any("the profile has no such entry" in line for line in disagreements(data))
 
 
 def test_other_versions_are_not_verified() -> None:
