@@ -60,7 +60,7 @@ PROFILES = {
 }
 """What a hopeless backend may declare."""
 
-_SAMPLE = 8
+_SAMPLE = 4
 """Checks of a level beside the essential ones. One that fails is enough for a verdict, so that no more are needed."""
 
 

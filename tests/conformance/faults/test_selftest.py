@@ -7,23 +7,24 @@ import os
 import pytest
 import triton  # noqa: F401
 
+from triton_porting_kit.conformance import catalogue
+from triton_porting_kit.conformance.essential import ESSENTIAL
 from triton_porting_kit.conformance.faults.fault import Fault, nothing
+from triton_porting_kit.conformance.faults.plugin import installed
 from triton_porting_kit.conformance.faults.selftest import NoSuchFault, SelfTest, run_self_test
-from triton_porting_kit.conformance.faults.trying import Trial
+from triton_porting_kit.conformance.faults.table import find
+from triton_porting_kit.conformance.faults.trying import Trial, run_checks
 from triton_porting_kit.conformance.record import Record
-from triton_porting_kit.conformance.status import Verdict
+from triton_porting_kit.conformance.status import Status, Verdict
 
 FEW = (
-    "sub-swapped",
     "store-one-more",
     "reduce-last",
-    "key-of-object",
     "i8-unsigned",
     "grid-exchanged",
     "htod-short",
-    "free-twice",
     "segfault-in-load",
-    "zeros",
+    "refuses-everything",
 )
 
 
@@ -80,6 +81,14 @@ def test_no_such_fault() -> None:
 def test_a_few_faults() -> None:
     found = run_self_test(FEW)
     assert found.passed, found.summary()
+
+
+def test_zeros_pass_nothing_that_is_essential() -> None:
+    essential = [check for check in catalogue.checks() if check.name in ESSENTIAL]
+    with installed() as folder:
+        records = run_checks(find("zeros"), essential, folder)
+    assert {record.status for record in records.values()} == {Status.FAIL}
+    assert len(records) == len(ESSENTIAL)
 
 
 @pytest.mark.slow
