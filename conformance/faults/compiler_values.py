@@ -47,9 +47,9 @@ def _predicate(old: int, new: int, operation: str = "arith.cmpi") -> Rewrite:
     return attributes(operation.replace(".", r"\."), rf"predicate = {old} : i64", f"predicate = {new} : i64")
 
 
-_plant("sub-swapped", "x - y is y - x", swapped(r"arith\.sub[if]"), "arithmetic/sub-i32-*", "arithmetic/sub-fp32-*")
+_plant("sub-swapped", "x - y is y - x", swapped(r"arith\.sub[if]"), "arithmetic/sub-i32-*", "arithmetic/sub-fp32-*", "stress/programs/0000?")
 _plant("div-swapped", "x / y is y / x", swapped(r"arith\.divf"), "arithmetic/div-fp32-*", "arithmetic/div-fp64-*")
-_plant("select-swapped", "where() takes the other side", swapped(r"arith\.select", 1, 2), "comparison-and-selection/where-*-tile_324")
+_plant("select-swapped", "where() takes the other side", swapped(r"arith\.select", 1, 2), "comparison-and-selection/where-fp32-*", "stress/programs/0000?")
 _plant("shift-swapped", "x << y is y << x", swapped(r"arith\.shli"), "bits/shl-i32-*")
 
 _plant("divsi-unsigned", "signed division takes operands as unsigned", renamed("arith.divsi", "arith.divui"), "arithmetic/floordiv-i16-*", "arithmetic/floordiv-i64-*")

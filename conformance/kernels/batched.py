@@ -9,7 +9,7 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from triton_porting_kit.conformance.kernels.matmul import accumulator_of, matrix, product_of
+from triton_porting_kit.conformance.kernels.matmul import accumulator_of, matrix, product_of, tolerance_of
 from triton_porting_kit.conformance.kernels.problem import (
     Expected,
     Family,
@@ -144,6 +144,7 @@ def batched(batch: int, m: int, n: int, k: int, kind: str, peer: bool = False) -
         lambda a, b: product_of(a, b, kind),
         TILE * max(TILE, DEPTH),
         peer=np.matmul if peer else None,
+        tolerance=tolerance_of(kind),
     )
 
 
@@ -230,6 +231,7 @@ def split_k(m: int, n: int, k: int, split: int, kind: str, peer: bool = False) -
         TILE * max(TILE, DEPTH),
         (f"atomic:{result}",),
         peer=np.matmul if peer else None,
+        tolerance=tolerance_of(kind),
     )
 
 

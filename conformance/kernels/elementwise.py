@@ -82,6 +82,7 @@ def addition(n: int, kind: str) -> Problem:
         lambda x, y: _sum(kind, x, y),
         BLOCK,
         peer=np.add if n > 100_000 else None,
+        tolerance="exact" if KINDS[kind].is_integer else "",
     )
 
 

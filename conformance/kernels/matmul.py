@@ -132,13 +132,22 @@ def matrix(random: Random, shape: tuple[int, ...], kind: str) -> Operand:
     return operand(random.standard_normal(shape), own)
 
 
-def product_of(a: Array, b: Array, kind: str, result: str = "", tolerance: str = "") -> Expected:
+def tolerance_of(kind: str, precision: str = "ieee") -> str:
+    """The entry of the table of tolerances for products of operands of `kind`."""
+    if KINDS[kind].is_integer:
+        return "exact"
+    if KINDS[kind].is_minifloat:
+        return "matmul_fp8"
+    return "matmul_tf32" if precision == "tf32" else "matmul"
+
+
+def product_of(a: Array, b: Array, kind: str, result: str = "", precision: str = "ieee") -> Expected:
     """a @ b of operands of `kind` as a `result`."""
     result = result or RESULT.get(kind, kind)
     if KINDS[kind].is_integer:
         return exact("product", (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32), result)
-    tolerance = tolerance or ("matmul_fp8" if KINDS[kind].is_minifloat else "matmul")
-    return expect("product", a @ b, result, tolerance, np.abs(a) @ np.abs(b), a.shape[-1])
+    entry = tolerance_of(kind, precision)
+    return expect("product", a @ b, result, entry, np.abs(a) @ np.abs(b), a.shape[-1])
 
 
 def problem(
@@ -159,7 +168,7 @@ def problem(
 
     def expected(a: Array, b: Array) -> Expected:
         left, right = a.T if turned[0] else a, b.T if turned[1] else b
-        found = product_of(left, right, kind, tolerance="matmul_tf32" if precision == "tf32" else "")
+        found = product_of(left, right, kind, precision=precision)
         if not leaky_relu:
             return found
         bent = np.where(found.values < 0, found.values / 100, found.values)
@@ -180,6 +189,7 @@ def problem(
         expected,
         max(block[0] * block[1], block[0] * block[2], block[1] * block[2]),
         peer=np.matmul if peer else None,
+        tolerance=tolerance_of(kind, precision),
     )
 
 

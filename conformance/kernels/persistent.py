@@ -10,7 +10,7 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from triton_porting_kit.conformance.kernels.matmul import accumulator_of, matrix, product_of
+from triton_porting_kit.conformance.kernels.matmul import accumulator_of, matrix, product_of, tolerance_of
 from triton_porting_kit.conformance.kernels.problem import (
     Family,
     Problem,
@@ -95,6 +95,7 @@ def problem(m: int, n: int, k: int, kind: str, peer: bool = False) -> Problem:
         lambda a, b: product_of(a, b, kind),
         TILE * max(TILE, DEPTH),
         peer=np.matmul if peer else None,
+        tolerance=tolerance_of(kind),
     )
 
 
@@ -128,6 +129,7 @@ def tuned_matmul(m: int, n: int, k: int, kind: str, leaky_relu: bool = False, pe
         expected,
         128 * 128,
         peer=np.matmul if peer else None,
+        tolerance=tolerance_of(kind),
     )
 
 

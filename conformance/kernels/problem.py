@@ -65,6 +65,8 @@ class Problem:
     """Capabilities beside the type."""
     peer: Callable[..., Any] | None = None
     """The same in NumPy, to be timed on the operands in their own types; problems of real size have one."""
+    tolerance: str = ""
+    """The entry of the table of tolerances, where it is not the family's."""
     writes: tuple[int, ...] = ()
     """Operands that the kernel may change, by position."""
 
@@ -102,10 +104,11 @@ class Family:
 
     def add(self, problem: Problem) -> None:
         """Make a check of a problem."""
-        reason = tolerances.TABLE[self.tolerance].reason
+        entry = problem.tolerance or self.tolerance
+        right = "exact" if entry == "exact" else "as in float64"
         self.checks.add(
             f"{problem.kind}-{problem.shape}",
-            f"{self.does} on {problem.kind}, {problem.shape}, is as in float64: {reason}",
+            f"{self.does} on {problem.kind}, {problem.shape}, is {right}: {tolerances.TABLE[entry].reason}",
             problem,
             needs={f"type:{problem.kind}", *self.needs, *problem.needs},
             elements=problem.elements,

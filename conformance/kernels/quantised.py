@@ -124,6 +124,7 @@ def problem(m: int, n: int, k: int, kind: str, result: str, peer: bool = False) 
         TILE * max(TILE, DEPTH),
         (f"type:{result}",),
         peer=by_numpy if peer else None,
+        tolerance="" if is_integer else "matmul_fp8",
     )
 
 

@@ -15,7 +15,7 @@ from triton_porting_kit.conformance.stress.launching import Launch
 from triton_porting_kit.conformance.stress.outcome import Outcome
 from triton_porting_kit.conformance.stress.program import Program, size_of
 from triton_porting_kit.conformance.stress.script import script_of
-from triton_porting_kit.conformance.stress.shrinking import Shrunk, Writes, shrink
+from triton_porting_kit.conformance.stress.shrinking import Shrunk, Writes, patience, shrink
 from triton_porting_kit.conformance.stress.source import source_of
 
 
@@ -61,10 +61,11 @@ class Campaign:
     def _failure(self, program: Program, launch: Launch, outcome: Outcome) -> Failure:
         shrunk = None
         if self.shrinks:
+            limit = patience(outcome, self.worker.seconds)
             shrunk = shrink(
                 program,
                 outcome,
-                self.worker.run,
+                lambda attempt: self.worker.run(attempt, limit),
                 write=self.write,
                 seconds=self.shrink_seconds,
                 watch=self.watch,

@@ -37,7 +37,7 @@ class Isolated:
         """`profile`: a ``conformance.toml``; `seconds`: time limit of one program."""
         self._command = [sys.executable, "-m", "triton_porting_kit.conformance.stress.worker", backend]
         self._command += [profile] if profile else []
-        self._seconds = seconds
+        self.seconds = seconds
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._errors: Any = None
@@ -81,8 +81,9 @@ class Isolated:
                     _close(pipe)
             self._errors.close()
 
-    def run(self, launch: Launch) -> Outcome:
-        """What becomes of a program."""
+    def run(self, launch: Launch, seconds: float | None = None) -> Outcome:
+        """What becomes of a program. `seconds`: another time limit."""
+        limit = self.seconds if seconds is None else seconds
         if self._process is None or self._runs >= RUNS_OF_A_PROCESS:
             self.stop()
             self.start()
@@ -94,10 +95,10 @@ class Isolated:
             self._process.stdin.flush()
         except BrokenPipeError:
             return self._died()
-        line = self._answer(self._seconds)
+        line = self._answer(limit)
         if line is None:
             self.stop()
-            return Outcome(outcome.TIMEOUT, f"no end after {self._seconds:g} s")
+            return Outcome(outcome.TIMEOUT, f"no end after {limit:g} s")
         return Outcome(**json.loads(line)) if line else self._died()
 
     def _answer(self, seconds: float) -> bytes | None:

@@ -67,6 +67,11 @@ def is_exact(kind: Kind, bound: Array, grains: Array) -> Array:
         return np.asarray((bound <= grains * 2.0**kind.precision) & ((grains >= smallest) | (bound == 0)))
 
 
+def own_ulp(kind: Kind) -> float:
+    """How far off the oracle itself may be, in units in the last place: it computes in float64."""
+    return 1.0 if kind.precision == 53 else 0.0
+
+
 def settle(
     kind: Kind, value: Array, error: Array | None, exact: Array | bool, ulp: float | Array = 0.5
 ) -> Datum:
@@ -84,7 +89,9 @@ def settle(
     spread = np.zeros(value.shape) if error is None else np.asarray(error)
     exact = np.broadcast_to(exact, value.shape) & (near == value) & (spread == 0)
     tiny = 2.0**kind.lowest_exponent
-    rounding = np.maximum(ulp, 0.5) * unit(kind, np.abs(value) + spread) + np.abs(near - value)
+    rounding = (np.maximum(ulp, 0.5) + own_ulp(kind)) * unit(kind, np.abs(value) + spread) + np.abs(
+        near - value
+    )
     spread = np.where(exact, 0.0, (spread + rounding) * (1 + 2.0**-20))
     # A device may take what is below the normal numbers for zero.
     spread = np.where((near != 0) & (np.abs(near) - spread < tiny), spread + tiny, spread)
@@ -137,7 +144,7 @@ def sum_along(x: Datum, axis: int, running: bool = False) -> Datum:
     total = np.abs(x.value).sum(axis, keepdims=True)
     grains = grain(x.value).min(axis, keepdims=True)
     spread = x.errors.sum(axis, keepdims=True)
-    rounding = count * 2.0**-x.kind.precision * (total + spread)
+    rounding = (1 + own_ulp(x.kind)) * count * 2.0**-x.kind.precision * (total + spread)
     exact = is_exact(x.kind, total, grains)
     error = np.where(exact & (spread == 0), 0.0, spread + rounding)
     if running:

@@ -61,5 +61,5 @@ def shrink(
 
 
 def patience(failure: Outcome, seconds: float) -> float:
-    """How long a candidate may take: a hang is looked for with less patience than it was found with."""
-    return min(seconds, 10.0) if failure.kind == TIMEOUT else seconds
+    """How long a candidate may take, where a program has `seconds`: a hang is looked for with less patience."""
+    return min(seconds, 15.0) if failure.kind == TIMEOUT else seconds

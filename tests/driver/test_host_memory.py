@@ -134,6 +134,9 @@ def test_null_and_address_overflow(device: HostDevice) -> None:
     for call in _each_copy(device, 0, 8):
         with pytest.raises(InvalidPointer, match="NULL"):
             call()
+    for call in _each_copy(device, 64, 8):
+        with pytest.raises(InvalidPointer, match="NULL plus 64"):
+            call()
     for call in _each_copy(device, 0, 0):  # empty tensors have no address
         call()
     with pytest.raises(InvalidPointer, match="address space"):

@@ -13,13 +13,17 @@ PACKAGES: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text())[
 EXTENSIONS = ("triton_porting_kit/driver/host/_host", "triton_porting_kit/launcher/_packed")
 
 
+SUFFIXES = (".py", ".pyi", ".h", ".toml", ".json", ".txt", ".j2", ".css", ".js")
+"""Of sources, and of what they read."""
+
+
 def source_files() -> set[str]:
     """Every file that belongs into an installation, as its path there, without the extension modules."""
     return {
         (Path(package) / path.relative_to(ROOT / folder)).as_posix()
         for package, folder in PACKAGES.items()
         for path in (ROOT / folder).rglob("*")
-        if path.suffix in (".py", ".pyi", ".h") or path.name == "py.typed"
+        if (path.suffix in SUFFIXES or path.name == "py.typed") and path.name != "CMakeLists.txt"
     }
 
 

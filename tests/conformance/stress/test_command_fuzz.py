@@ -12,6 +12,7 @@ from triton_porting_kit.cli.app import app
 from triton_porting_kit.conformance.stress import campaign, outcome
 from triton_porting_kit.conformance.stress.campaign import Campaign, seeds_of
 from triton_porting_kit.conformance.stress.isolation import Isolated
+from triton_porting_kit.conformance.stress.launching import Launch
 from triton_porting_kit.conformance.stress.source import source_of
 
 
@@ -41,8 +42,8 @@ def test_failures_are_shown_and_saved(tmp_path: Path, monkeypatch: pytest.Monkey
     """A worker that finds every program with a store wrong: all that is left is a store."""
 
     class Wrong(Isolated):
-        def run(self, launch: object) -> outcome.Outcome:
-            assert super().run(launch).kind == outcome.PASS  # type: ignore[arg-type]
+        def run(self, launch: Launch, seconds: float | None = None) -> outcome.Outcome:
+            assert super().run(launch, seconds).kind == outcome.PASS
             return outcome.Outcome(outcome.WRONG, "O0 (i32): nothing is right")
 
     monkeypatch.setattr("triton_porting_kit.conformance.command_fuzz.Isolated", Wrong)

@@ -18,7 +18,7 @@ from triton_porting_kit.conformance.stress.outcome import Outcome
 from triton_porting_kit.conformance.stress.program import Loop, Program, size_of, walk
 from triton_porting_kit.conformance.stress.reductions import candidates, cost
 from triton_porting_kit.conformance.stress.script import script_of
-from triton_porting_kit.conformance.stress.shrinking import Shrunk, shrink
+from triton_porting_kit.conformance.stress.shrinking import Shrunk, patience, shrink
 from triton_porting_kit.conformance.stress.source import source_of
 
 Write = Callable[[Program], str]
@@ -133,7 +133,7 @@ HANG = ("i = tl.program_id(0)", "while i < 5:", "    tl.store({}, i)", "    i = 
 def test_crashes_hangs_and_errors_are_outcomes() -> None:
     good = Launch.of(generate(0))
     hang = [line.format(good.names[0]) for line in HANG]
-    with Isolated("cpu", seconds=15) as worker:
+    with Isolated("cpu", seconds=60) as worker:
         assert worker.run(good) == Outcome(outcome.PASS)
         crash = worker.run(with_body(good, *CRASH))
         assert (crash.kind, crash.message) == (outcome.CRASH, "the process died of SIGSEGV")
@@ -142,7 +142,7 @@ def test_crashes_hangs_and_errors_are_outcomes() -> None:
         assert error.kind == outcome.ERROR
         assert "compiled: frontend" in error.detail
         assert "nothing" in error.message
-        assert worker.run(with_body(good, *hang)).kind == outcome.TIMEOUT
+        assert worker.run(with_body(good, *hang), 5).kind == outcome.TIMEOUT
         assert worker.run(good) == Outcome(outcome.PASS)
 
 
@@ -159,6 +159,26 @@ def test_crashes_are_shrunk() -> None:
         small = shrink(program, failure, worker.run, write=write, seconds=90)
     assert any(isinstance(s, Loop) for s in walk(small.program.body))
     assert size_of(small.program) <= 6, small.launch.source
+
+
+@pytest.mark.slow  # waits for every candidate that hangs
+def test_hangs_are_shrunk() -> None:
+    """A fault of ``while`` never ends; what is left is such a loop."""
+
+    def write(program: Program) -> str:
+        return re.sub(r"(?m)^( +)(v\d+) = \2 \+ 1$", r"\1\2 = \2 + 0", source_of(program))
+
+    with Isolated("cpu", seconds=60) as worker:
+        program, failure = first_failure(write, lambda launch: worker.run(launch, 15), range(3000, 3150))
+        assert failure.kind == outcome.TIMEOUT
+        small = shrink(program, failure, lambda launch: worker.run(launch, 15), write=write, seconds=240)
+    assert any(s.style == "while" for s in walk(small.program.body) if isinstance(s, Loop))
+    assert size_of(small.program) < size_of(program)
+
+
+def test_hangs_are_looked_for_with_less_patience() -> None:
+    assert patience(Outcome(outcome.TIMEOUT), 60) == 15
+    assert patience(Outcome(outcome.WRONG), 60) == 60
 
 
 def test_a_backend_that_is_not_there_is_said() -> None:
