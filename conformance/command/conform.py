@@ -168,7 +168,7 @@ class _Conform:
         except KeyboardInterrupt:
             finished = False
         finally:
-            complete = run.finish(now())
+            complete = run.finish(now(), self._settings.incidents())
         status = self._conclude(complete, found.failure is not None)
         return status if finished else INTERRUPTED
 
@@ -197,6 +197,7 @@ class _Conform:
                 "Start another with another --report"
             )
         about["start"] = self._before["start"]
+        about["incidents"] = self._before.get("incidents", [])
         return {name for name, record in records_in(self._folder).items() if is_final(record)}
 
     def _introduce(self, found: Probe, planned: int, waiting: int) -> None:
@@ -225,6 +226,11 @@ class _Conform:
         if not told:
             summary.show_failures(self._console, records, self._rerun())
         summary.show_levels(self._console, report)
+        if incidents := self._settings.incidents():
+            batches = "a batch" if len(incidents) == 1 else f"{len(incidents)} batches"
+            self._console.print(
+                f"{batches} took the worker down, and each check was then run alone", highlight=False
+            )
         if not complete:
             self._console.print("the run is not complete; go on with it: add --resume", highlight=False)
         summary.show_place(self._console, self._folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -52,12 +52,16 @@ class RunFolder:
         """Whether an earlier part of the run has taken them."""
         return (self.path / PERFORMANCE).is_file()
 
-    def finish(self, end: str) -> bool:
-        """Close the run at the time `end`. Whether it is complete: every planned check has a record."""
+    def finish(self, end: str, incidents: Sequence[Mapping[str, Any]] = ()) -> bool:
+        """Close the run at the time `end`. Whether it is complete: every planned check has a record.
+
+        `incidents`: what happened that is no check's result, such as the death of a worker that ran a whole batch.
+        """
         self._file.close()
         done = records_in(self.path)
         complete = all(name in done for name in self.metadata["planned"])
         self.metadata |= {"end": end, "complete": complete}
+        self.metadata["incidents"] = [*self.metadata.get("incidents", ()), *incidents]
         self._write()
         return complete
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 _STOP = "stop"
+_INCIDENTS = "incidents.jsonl"
 CATALOGUE = "triton_porting_kit.conformance.catalogue"
 
 
@@ -39,6 +41,19 @@ class Settings:
         """Interrupt all processes of the run."""
         if self.scratch:
             (Path(self.scratch) / _STOP).touch()
+
+    def note(self, incident: Mapping[str, Any]) -> None:
+        """Remember something that is no check's result, for the report of the run."""
+        if self.scratch:
+            with (Path(self.scratch) / _INCIDENTS).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(incident) + "\n")
+
+    def incidents(self) -> list[dict[str, Any]]:
+        """What was noted, in any process of the run."""
+        path = Path(self.scratch) / _INCIDENTS
+        if not self.scratch or not path.is_file():
+            return []
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
     def with_profile(self, path: str) -> Settings:
         """The same with the profile that was found."""

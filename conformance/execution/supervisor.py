@@ -134,6 +134,11 @@ class Supervisor:
                     begin = time.monotonic()
             except _Gone as gone:
                 self.close()
+                if len(part) > 1:
+                    names = [check.name for check in waiting]
+                    self.settings.note(
+                        {"what": "a batch took its worker down", "checks": names, **gone.evidence}
+                    )
                 if len(part) == 1 and part[0] in waiting:
                     yield self._record(part[0], gone.evidence, time.monotonic() - begin)
                     waiting = waiting[1:]

@@ -65,6 +65,10 @@ def test_a_whole_run_without_its_mandatory_checks_fails(tmp_path: Path) -> None:
     status, printed = conform(tmp_path / "run", levels=("language",), profile=str(profile))
     assert status == 1
     assert "4 pass, 1 waived" in printed
+    assert "a batch took the worker down" in printed
+    (incident,) = run_in(tmp_path / "run")["incidents"]
+    assert incident["signal"] == "SIGABRT"
+    assert "language/fake/crash" in incident["checks"]
     assert re.search(r"\d{4,} of \d{4,} mandatory", printed)
     assert "verdict: fail" in printed
 

@@ -102,7 +102,7 @@ def test_a_device_that_does_not_answer_gets_a_new_worker(records: dict[str, Reco
 def test_no_process_is_left_behind(records: dict[str, Record], settings: Settings) -> None:
     (child,) = re.findall(r"child (\d+)", process(records["leaves_a_child"])["output"])
     assert not alive(int(child))
-    assert [path.name for path in Path(settings.scratch).iterdir()] == ["cache"]
+    assert {path.name for path in Path(settings.scratch).iterdir()} <= {"cache", "incidents.jsonl"}
 
 
 def alive(pid: int) -> bool:
