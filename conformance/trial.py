@@ -8,6 +8,7 @@ import traceback
 from triton_porting_kit.conformance.arrays import OutOfBounds, WrongResult
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.context import Context, Failed, Session
+from triton_porting_kit.conformance.paths import without_roots
 from triton_porting_kit.conformance.record import Listing, Record
 from triton_porting_kit.conformance.stages import IN_CHECK, OUT_OF_BOUNDS, WRONG_RESULT, of_exception
 from triton_porting_kit.conformance.status import Evidence
@@ -63,8 +64,8 @@ def error_evidence(error: BaseException) -> dict[str, object]:
         "kind": kind,
         "stage": stage,
         "type": type(error).__name__,
-        "message": str(error)[:4000],
-        "traceback": "\n".join(trace[-_LINES:]),
+        "message": without_roots(str(error)[:4000]),
+        "traceback": without_roots("\n".join(trace[-_LINES:])),
     }
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from triton_porting_kit.conformance.execution.channel import Channel, ChannelClosed, Message
 from triton_porting_kit.conformance.execution.settings import Settings
+from triton_porting_kit.conformance.paths import without_roots
 from triton_porting_kit.conformance.stages import of_dump
 
 _TAIL = 2000
@@ -152,9 +153,9 @@ class WorkerProcess:
         stage = self._exits.get("stage") or of_dump(stack)
         found = {"kind": "process", **found, "stage": stage}
         if stack:
-            found["traceback"] = "\n".join(stack.splitlines()[:_STACK_LINES])
+            found["traceback"] = without_roots("\n".join(stack.splitlines()[:_STACK_LINES]))
         if tail := self._said.decode(errors="replace").strip()[-_TAIL:]:
-            found["output"] = tail
+            found["output"] = without_roots(tail)
         return found
 
     def _wait(self) -> int:

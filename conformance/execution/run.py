@@ -82,7 +82,7 @@ def metadata(settings: Settings, choice: Choice, found: Probe, plan: Plan) -> di
         "dirty": dirty,
         "triton_version": about.get("triton_version") or importlib.metadata.version("triton"),
         "python": sys.version.split()[0],
-        "platform": platform.platform(),
+        "platform": _platform(),
         "toolchain": versions(),
         "backend": settings.backend,
         "driver": about.get("driver"),
@@ -126,3 +126,8 @@ def _git(folder: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _platform() -> str:
+    """System, processor and C library."""
+    return " ".join(filter(None, (platform.system(), platform.machine(), *platform.libc_ver())))
