@@ -22,8 +22,8 @@ def open_session(
 
     `target`: ``BACKEND:ARCH:WARP`` to compile for, without a device. Raises `BackendNotFound`.
     """
-    os.environ["TRITON_DEFAULT_BACKEND"] = backend
     _check_registered(backend)
+    os.environ["TRITON_DEFAULT_BACKEND"] = backend
     if target:
         from triton_porting_kit.conformance.compile_only import CompileOnlyDriver, parse_target
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -32,7 +33,7 @@ def test_first_kernel_runs(scale: Path) -> None:
 
 
 def test_readme_command_prints_the_stage(scale: Path) -> None:
-    (command,) = blocks("README.md", "sh")[1:]
+    (command,) = (block for block in blocks("README.md", "sh") if block.startswith("tpk compile"))
     done = subprocess.run(
         command.replace("tpk", f"{sys.executable} -m triton_porting_kit.cli", 1),
         shell=True,
@@ -80,3 +81,21 @@ def test_every_variable_is_described() -> None:
     used = {name for path in sources for name in re.findall(r"\bTPK_[A-Z_]+\b", path.read_text())}
     text = (ROOT / "docs" / "debugging.md").read_text()
     assert {name for name in used if f"`{name}`" not in text} == set()
+
+
+def test_readme_commands_exist() -> None:
+    """Every command of the kit that a block of README names knows its options."""
+    lines = [line.partition("#")[0] for block in blocks("README.md", "sh") for line in block.splitlines()]
+    named = {tuple(line.split()[1:2]): line for line in lines if line.startswith("tpk ")}
+    assert {("conform",), ("fuzz",), ("verify",), ("compile",)} <= set(named)
+    for line in (line for line in lines if line.startswith("tpk ")):
+        words = line.split()
+        done = subprocess.run(
+            [sys.executable, "-m", "triton_porting_kit.cli", words[1], "--help"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"COLUMNS": "200"},
+        )
+        for option in (word for word in words if word.startswith("--")):
+            assert option in done.stdout, line
