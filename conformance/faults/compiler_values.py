@@ -12,6 +12,7 @@ from triton_porting_kit.conformance.faults.rewriting import (
     swapped,
     written,
 )
+from triton_porting_kit.toolchain import compat
 
 TABLE = Table()
 
@@ -82,10 +83,11 @@ _plant("max-nan", "maximum and minimum propagate NaN though they should not",
     written(r"arith\.(maxnumf)", '{r} = "arith.maximumf"({0}, {1}) : ({T0}, {T1}) -> {T}'), "arithmetic/maximum-fp32-*")
 _plant("min-nan-lost", "minimum with propagate_nan drops NaN", renamed("arith.minimumf", "arith.minnumf"), "arithmetic/minimum_nan-fp32-*", "arithmetic/minimum_nan-fp16-*")
 _plant("max-unsigned", "maximum of signed integers compares as unsigned", renamed("arith.maxsi", "arith.maxui"), "arithmetic/maximum-i16-*")
-_plant("neg-zero", "-x is 0 - x: the zero loses its sign",
-    written(r"arith\.negf", """
-        %fault_a{n} = "arith.subf"({0}, {0}) : ({T}, {T}) -> {T}
-        {r} = "arith.subf"(%fault_a{n}, {0}) : ({T}, {T}) -> {T}"""), "arithmetic/neg-fp32-*")
+if compat.release() >= (3, 8):  # before, -x is 0 - x
+    _plant("neg-zero", "-x is 0 - x: the zero loses its sign",
+        written(r"arith\.negf", """
+            %fault_a{n} = "arith.subf"({0}, {0}) : ({T}, {T}) -> {T}
+            {r} = "arith.subf"(%fault_a{n}, {0}) : ({T}, {T}) -> {T}"""), "arithmetic/neg-fp32-*")
 _plant("abs-ignored", "abs of integers changes nothing", written(r"math\.absi", '{r} = "arith.addi"({0}, {0}) : ({T}, {T}) -> {T}'), "arithmetic/abs-i32-*")
 _plant("umulhi-signed", "umulhi multiplies as signed", written(r"tt\.mulhiui", '%fault_a{n}, {r} = "arith.mulsi_extended"({0}, {1}) : ({T}, {T}) -> ({T}, {T})'), "arithmetic/umulhi-*")
 _plant("fma-rounds-twice", "fma is a product and a sum", each(r"math\.fma", _product_and_sum, where="f32"), "arithmetic/fma-fp32-*", "programs/fma-residue-fp32")

@@ -13,6 +13,7 @@ from triton_porting_kit.conformance.memory import KitMemory
 from triton_porting_kit.conformance.profile import Profile
 from triton_porting_kit.conformance.sessions import BackendNotFound, open_session
 from triton_porting_kit.conformance.stages import of_dump, of_places
+from triton_porting_kit.toolchain import compat
 
 
 def test_the_kit_s_device_is_found() -> None:
@@ -41,7 +42,12 @@ def test_a_backend_without_its_device_is_named() -> None:
     assert "Is its device there?" in said or "Triton activated" in said
 
 
-@pytest.mark.parametrize("target", ["cpu:x86_64:1", "hip:gfx942:64"])
+TARGETS = ["cpu:x86_64:1"]
+if compat.release() >= (3, 8):  # before, Triton's AMD backend needs torch to look at a pointer
+    TARGETS.append("hip:gfx942:64")
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_kernels_are_compiled_where_no_device_is(target: str) -> None:
     backend = {"cpu": "cpu", "hip": "amd"}[target.partition(":")[0]]
     said = in_process(
