@@ -152,3 +152,26 @@ class AssertionFailed(LaunchError, AssertionError):
 
 class DeviceLost(DeviceError):
     """The device died or hangs. Reset it before the next call."""
+
+
+# --- porting -------------------------------------------------------------------------------------
+
+
+class NamingError(PortingKitError, ValueError):
+    """A backend, a vendor or a chip cannot be called so. `suggestion` is a name that would do, or empty."""
+
+    def __init__(self, message: str, suggestion: str = "") -> None:
+        self.suggestion = suggestion
+        super().__init__(f"{message}; try {suggestion!r}" if suggestion else message)
+
+
+class TemplateError(PortingKitError):
+    """The repository of a backend cannot be made from the template, or not be brought up to date."""
+
+
+class AnswersError(TemplateError):
+    """The file that says what a repository was made from is missing, or was edited."""
+
+
+class DirtyTreeError(TemplateError):
+    """The repository has changes that are not committed, which an update would mix with its own."""

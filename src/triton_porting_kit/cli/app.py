@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import triton_porting_kit
-from triton_porting_kit.cli import report
+from triton_porting_kit.cli import porting, report
 from triton_porting_kit.cli.errors import UserError
 
 app = typer.Typer(
@@ -22,6 +22,8 @@ app = typer.Typer(
 )
 app.add_typer(report.app)
 app.command()(report.verify)
+app.command(epilog=porting.NEW_EPILOG)(porting.new)
+app.command()(porting.update)
 
 
 def _version(wanted: bool) -> None:

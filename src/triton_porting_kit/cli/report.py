@@ -57,3 +57,21 @@ def show(path: Source) -> None:
     from triton_porting_kit.conformance.report.commands import run_show
 
     raise typer.Exit(run_show(path))
+
+
+@app.command()
+def badge(
+    path: Annotated[
+        Path, typer.Argument(metavar="REPORT", help="A report.json, or the folder that it is in.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="Where the picture goes, as SVG.")
+    ] = Path("badge.svg"),
+) -> None:
+    """Draw the level that a backend has reached, from a report that agrees with its evidence.
+
+    It is the highest level that is passed with all below it. The exit status is 1 if the report does not agree.
+    """
+    from triton_porting_kit.conformance.report.badge import run_badge
+
+    raise typer.Exit(run_badge(path, out))

@@ -1,0 +1,78 @@
+"""A badge of the level that a backend has reached: a picture of one line, made from a report that was verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from triton_porting_kit.conformance.report import document
+from triton_porting_kit.conformance.report.errors import ReportError
+from triton_porting_kit.conformance.report.model import GOOD, LevelResult, Report
+from triton_porting_kit.conformance.report.verify import disagreements
+from triton_porting_kit.conformance.status import Verdict
+
+LABEL = "triton conformance"
+NOT_JUDGED = "not judged yet"
+_GREEN, _YELLOW, _RED, _GREY = "#2c7a3f", "#8a6d00", "#b3261e", "#5f6368"
+
+
+def run_badge(path: Path, out: Path) -> int:
+    """Write the badge of a report to a file.
+
+    Raises `ReportError` where the report cannot be read, does not follow from its evidence, or the file cannot be
+    written.
+    """
+    data = document.read(path)
+    if found := disagreements(data):
+        raise ReportError(f"{path} does not agree with its evidence, `tpk verify` says where: {found[0]}")
+    text, colour = reached(Report.from_json(data).levels)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(badge(text, colour), encoding="utf-8")
+    except OSError as error:
+        raise ReportError(f"{out} cannot be written: {error.strerror}") from error
+    print(f"{out}: {text}")
+    return 0
+
+
+def reached(levels: Iterable[LevelResult]) -> tuple[str, str]:
+    """What a badge says of the levels, in their order, and its colour.
+
+    The highest level that is passed with all below it, and which failed next. A level that was not run, or not whole,
+    counts for nothing, nor does what is above it.
+    """
+    passed = ""
+    exceptions = False
+    for result in levels:
+        if result.verdict not in GOOD:
+            if result.verdict is Verdict.FAIL:
+                return f"{passed}, fails {result.level}" if passed else f"fails {result.level}", _RED
+            break
+        passed = result.level
+        exceptions = exceptions or result.verdict is not Verdict.PASS
+    if not passed:
+        return NOT_JUDGED, _GREY
+    return (f"{passed}, with exceptions", _YELLOW) if exceptions else (passed, _GREEN)
+
+
+def badge(text: str = NOT_JUDGED, colour: str = _GREY) -> str:
+    """The picture, as SVG that needs nothing but itself."""
+    left, right = _width(LABEL), _width(text)
+    said = escape(f"{LABEL}: {text}", {'"': "&quot;"})
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" aria-label="{said}">\n'
+        f"  <title>{said}</title>\n"
+        f'  <rect width="{left}" height="20" fill="#333"/>\n'
+        f'  <rect x="{left}" width="{right}" height="20" fill="{colour}"/>\n'
+        '  <g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">\n'
+        f'    <text x="{left / 2:g}" y="14" textLength="{left - 12}">{escape(LABEL)}</text>\n'
+        f'    <text x="{left + right / 2:g}" y="14" textLength="{right - 12}">{escape(text)}</text>\n'
+        "  </g>\n"
+        "</svg>\n"
+    )
+
+
+def _width(text: str) -> int:
+    """Pixels of a half of the badge; what is in it is stretched or squeezed to fit."""
+    return round(6.4 * len(text)) + 12

@@ -1,0 +1,121 @@
+"""`make`: a repository from the template, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from triton_porting_kit.errors import TemplateError
+from triton_porting_kit.porting import engine, git
+from triton_porting_kit.porting.names import Names
+from triton_porting_kit.porting.template import Template
+
+
+@dataclass(frozen=True)
+class Made:
+    """A repository that was made."""
+
+    path: Path
+    files: tuple[str, ...]
+    """Relative to `path`, sorted."""
+    git: str
+    """What was done about git, in a sentence."""
+
+
+def make(
+    names: Names,
+    *,
+    vendor: str,
+    chip: str,
+    into: Path,
+    template: Template | None = None,
+    own_repository: bool | None = None,
+) -> Made:
+    """Make `into`/triton-NAME.
+
+    `own_repository`: whether it becomes a git repository with a first commit; None: where git is there, and `into` is
+    in no repository already. Raises `TemplateError`, and leaves nothing behind, where it cannot be made.
+    """
+    template = template or Template.own()
+    target = into.absolute() / names.repository
+    if os.path.lexists(target):
+        raise TemplateError(
+            f"{target} is there already: choose another name, another --dest, or move it away"
+        )
+    if own_repository and not git.available():
+        raise TemplateError("there is no git to make a repository with: install it, or leave --git out")
+    with _workshop(into.absolute()) as workshop:
+        # Made beside the target and moved there when it is whole: half of it is never seen.
+        made = workshop / names.repository
+        engine.copy(template.root, made, answers(names, vendor, chip, template.version), workshop)
+        files = sorted(path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file())
+        said = _start(made, into, template, own_repository)
+        try:
+            made.rename(target)
+        except OSError as error:
+            raise TemplateError(f"{target} cannot be made: {error.strerror}") from error
+    return Made(target, tuple(files), said)
+
+
+def answers(names: Names, vendor: str, chip: str, version: str) -> dict[str, str]:
+    """The variables of the template."""
+    return {
+        "name": names.name,
+        "backend": names.backend,
+        "package": names.package,
+        "class_prefix": names.class_prefix,
+        "vendor": vendor,
+        "chip": chip,
+        "kit_version": version,
+    }
+
+
+@contextmanager
+def _workshop(into: Path) -> Iterator[Path]:
+    """A folder in `into`, which is made if it is not there; all that was made goes where something fails."""
+    there = next(path for path in (into, *into.parents) if os.path.lexists(path))
+    created = into.parents[into.parents.index(there) - 1] if there in into.parents[1:] else into
+    workshop: Path | None = None
+    try:
+        try:
+            into.mkdir(parents=True, exist_ok=True)
+            workshop = Path(tempfile.mkdtemp(prefix=".triton-", dir=into))
+        except OSError as error:
+            raise TemplateError(
+                f"nothing can be written to {into} ({error.strerror}): choose another --dest"
+            ) from error
+        yield workshop
+    except BaseException:
+        if there != into:
+            shutil.rmtree(created, ignore_errors=True)
+        raise
+    finally:
+        if workshop is not None:
+            shutil.rmtree(workshop, ignore_errors=True)
+
+
+def _start(made: Path, into: Path, template: Template, own: bool | None) -> str:
+    if own is False:
+        return "No git repository was made, as --no-git says."
+    if not git.available():
+        return "git is not installed: no repository was made of it. `tpk update` will need one."
+    around = git.top(into)
+    if around is not None and own is None:
+        return f"It lies in the git repository {around}: commit it there. --git makes one of its own."
+    known = git.knows_user(into)
+    try:
+        git.start(
+            made,
+            f"Start from the template of the Triton Porting Kit {template.version}",
+            () if known else git.IDENTITY,
+        )
+    except subprocess.CalledProcessError as error:
+        raise TemplateError(f"git could not make a repository of it: {error.stderr.strip()}") from error
+    who = "" if known else ", by `tpk@localhost`, because git does not know your name"
+    return f"It is a git repository with a first commit{who}."
