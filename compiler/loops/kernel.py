@@ -69,6 +69,7 @@ def lower_to_loops(
         lowering.data.lines(),
         lowering.scratch.high_water,
         pointers,
+        lowering.remarks.lines(),
         has_loop_hints=lowering.has_loop_hints,
     )
     return LoopsResult(text, program.name, lowering.scratch.high_water)
@@ -121,12 +122,14 @@ def _module_text(
     data: list[str],
     scratch_bytes: int,
     pointers: list[int],
+    remarks: list[str],
     *,
     has_loop_hints: bool,
 ) -> str:
     table = [len(pointers), *pointers]
     lines = [
         f"module attributes {{{loop_hints.FLAG}}} {{" if has_loop_hints else "module {",
+        *(f"  {line}" for line in remarks),
         f"  llvm.mlir.global external constant @{name}{SCRATCH_SYMBOL_SUFFIX}({scratch_bytes} : i64) : i64",
         f"  llvm.mlir.global external constant @{name}{POINTERS_SYMBOL_SUFFIX}(dense<{table}> : "
         f"tensor<{len(table)}xi32>) : !llvm.array<{len(table)} x i32>",
