@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -39,21 +40,18 @@ def run_badge(path: Path, out: Path) -> int:
 def reached(levels: Iterable[LevelResult]) -> tuple[str, str]:
     """What a badge says of the levels, in their order, and its colour.
 
-    The highest level that is passed with all below it, and which failed next. A level that was not run, or not whole,
-    counts for nothing, nor does what is above it.
+    The highest level that is passed with all below it, and the first that failed. A level that was not run, or not
+    whole, counts for nothing, nor does what is passed above it.
     """
-    passed = ""
-    exceptions = False
-    for result in levels:
-        if result.verdict not in GOOD:
-            if result.verdict is Verdict.FAIL:
-                return f"{passed}, fails {result.level}" if passed else f"fails {result.level}", _RED
-            break
-        passed = result.level
-        exceptions = exceptions or result.verdict is not Verdict.PASS
-    if not passed:
-        return NOT_JUDGED, _GREY
-    return (f"{passed}, with exceptions", _YELLOW) if exceptions else (passed, _GREEN)
+    results = list(levels)
+    passed = list(itertools.takewhile(lambda result: result.verdict in GOOD, results))
+    failed = [result.level for result in results if result.verdict is Verdict.FAIL]
+    exceptions = any(result.verdict is not Verdict.PASS for result in passed)
+    said = [passed[-1].level] if passed else []
+    said += ["with exceptions"] if exceptions else []
+    said += [f"fails {failed[0]}"] if failed else []
+    colour = _RED if failed else _YELLOW if exceptions else _GREEN if passed else _GREY
+    return ", ".join(said) or NOT_JUDGED, colour
 
 
 def badge(text: str = NOT_JUDGED, colour: str = _GREY) -> str:

@@ -134,10 +134,10 @@ def suggestions(given: str) -> Iterable[str]:
     digits = re.match(r"[0-9-]*", plain)
     if digits and digits[0]:
         plain = plain[digits.end() :].rstrip("-") + digits[0].strip("-")
-    short = plain[:MAXIMUM].rstrip("-")
-    yield short
-    yield f"{plain[: MAXIMUM - 4].rstrip('-')}-npu"
-    yield f"chip-{short}"[:MAXIMUM].rstrip("-")
+    if plain:
+        yield plain[:MAXIMUM].rstrip("-")
+        yield f"{plain[: MAXIMUM - 4].rstrip('-')}-npu"
+        yield f"chip-{plain}"[:MAXIMUM].rstrip("-")
     yield "acme"
 
 

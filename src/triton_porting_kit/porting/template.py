@@ -109,7 +109,7 @@ def read_archive(path: Path) -> Iterator[tuple[str, bytes, bool]]:
                 content = archive.extractfile(member)
                 if content is not None:
                     yield member.name, content.read(), bool(member.mode & 0o100)
-    except (OSError, tarfile.TarError, lzma.LZMAError) as error:
+    except (OSError, EOFError, tarfile.TarError, lzma.LZMAError) as error:
         raise TemplateError(f"{path} cannot be read ({error}): install the kit again") from error
 
 
