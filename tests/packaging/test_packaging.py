@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ from pathlib import Path
 
 import pytest
 from packages import EXTENSIONS, ROOT, modules, source_files
+
+from triton_porting_kit.porting.template import Template
 
 pytestmark = pytest.mark.xdist_group("packaging")  # one process builds, once
 
@@ -86,6 +89,24 @@ def test_wheel_holds_the_source_tree(wheel: Path) -> None:
     assert [name.endswith(".dist-info") for name in beside] == [True]
 
 
+def test_sdist_holds_the_template(sources: Path, tmp_path: Path) -> None:
+    """What begins with a dot, too: .github of the template, not that of the kit."""
+    script = f"import os; os.chdir({str(sources)!r})\n"
+    script += f"from scikit_build_core.build import build_sdist; build_sdist({str(tmp_path)!r})"
+    run([sys.executable, "-c", script])
+    (path,) = tmp_path.iterdir()
+    with tarfile.open(path) as archive:
+        held = {name.partition("/")[2]: member for name, member in _members(archive)}
+    files = {f"backend_template/{name}": executable for name, _, executable in Template.own().files()}
+    assert files.keys() <= held.keys()
+    assert {name for name in files if held[name].mode & 0o100} == {name for name in files if files[name]}
+    assert not [name for name in held if name.startswith((".github", "build/"))]
+
+
+def _members(archive: tarfile.TarFile) -> list[tuple[str, tarfile.TarInfo]]:
+    return [(member.name, member) for member in archive if member.isfile()]
+
+
 @pytest.mark.parametrize("kind", ["wheel", "plain", "editable"])
 def test_installation(kind: str, wheel: Path, sources: Path, tmp_path: Path) -> None:
     python = environment(tmp_path / "fresh")
@@ -109,3 +130,8 @@ print(json.dumps([importlib.import_module(backend.driver.__module__).__file__, o
     version = run([tmp_path / "fresh" / "bin" / "tpk", "--version"])
     assert version.startswith("tpk ")
     run([python, "-m", "triton_porting_kit.cli.tiny_kernel"])
+
+    template = "from triton_porting_kit.porting.template import Template\nprint(*((n, e) for n, _, e in Template.own().files()))"
+    assert run([python, "-c", template]).strip() == " ".join(
+        str((n, e)) for n, _, e in Template.own().files()
+    )
