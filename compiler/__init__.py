@@ -2,20 +2,26 @@
 
 from triton_porting_kit.compiler import libdevice
 from triton_porting_kit.compiler.backend import PipelineBackend
+from triton_porting_kit.compiler.cpp.stages import CPP_COMMAND, cpp_pipeline, cpp_stages
 from triton_porting_kit.compiler.cpu import cpu_pipeline
 from triton_porting_kit.compiler.options import KernelOptions
 from triton_porting_kit.compiler.pipeline import Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.compiler.versions import source_digest, toolchain_versions
+from triton_porting_kit.toolchain.shared_object import link_shared_object
 
 __all__ = [
+    "CPP_COMMAND",
     "CpuTarget",
     "KernelOptions",
     "Pipeline",
     "PipelineBackend",
     "Stage",
+    "cpp_pipeline",
+    "cpp_stages",
     "cpu_pipeline",
     "libdevice",
+    "link_shared_object",
     "source_digest",
     "toolchain_versions",
 ]

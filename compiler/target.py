@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 from triton_porting_kit.compiler import cpus, permissions
 
+_PORTABLE = "portable-unknown-unknown"
+
 
 @dataclass(frozen=True)
 class CpuTarget:
@@ -20,10 +22,14 @@ class CpuTarget:
     cpu: str
     features: frozenset[str]
     absent: frozenset[str] = frozenset()
+    register_bytes: int = 0
+    """Bytes of the registers that loops are written for; 0: as the features say."""
 
     @property
     def vector_bytes(self) -> int:
         """Bytes of the registers that loops are written for."""
+        if self.register_bytes:
+            return self.register_bytes
         if "avx512f" in self.features:
             return 64
         if "avx" in self.features:
@@ -50,7 +56,7 @@ class CpuTarget:
     @property
     def converts_f16(self) -> bool:
         """There are instructions between half and single precision."""
-        return "f16c" in self.features or not self.triple.startswith("x86_64")
+        return "f16c" in self.features or not self.triple.startswith(("x86_64", _PORTABLE))
 
     @property
     def multiplies_bf16_pairs(self) -> bool:
@@ -112,6 +118,17 @@ class CpuTarget:
                 return CpuTarget(f"{arch}-unknown-linux-gnu", cpu, names[cpu], absent)
         known = ", ".join(name for names in cpus.NAMED.values() for name in names)
         raise ValueError(f"the CPU {cpu!r} is not known; there are {known}")
+
+    @staticmethod
+    def portable(vector_bytes: int = 16) -> CpuTarget:
+        """No CPU in particular, for loops that another compiler takes on: see `cpp_pipeline`.
+
+        They use no instruction that has to have a name, and vectors of `vector_bytes` (16, 32 or 64).
+        Raises ValueError for another size.
+        """
+        if vector_bytes not in (16, 32, 64):
+            raise ValueError(f"vectors of {vector_bytes} bytes: loops are written for 16, 32 or 64")
+        return CpuTarget(_PORTABLE, "generic", frozenset(), register_bytes=vector_bytes)
 
     @staticmethod
     def of(triple: str, cpu: str, feature_string: str) -> CpuTarget:

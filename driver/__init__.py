@@ -5,6 +5,25 @@
 """
 
 from triton_porting_kit.driver.array import DeviceArray
-from triton_porting_kit.driver.device import DEFAULT_STREAM, Device, DeviceProperties, NativeLaunchEntry
+from triton_porting_kit.driver.device import (
+    DEFAULT_ALIGNMENT,
+    DEFAULT_STREAM,
+    Buffer,
+    Device,
+    DeviceProperties,
+    NativeLaunchEntry,
+)
+from triton_porting_kit.driver.hooks import HOOKS, Hook, name_missing_hooks
 
-__all__ = ["DEFAULT_STREAM", "Device", "DeviceArray", "DeviceProperties", "NativeLaunchEntry"]
+__all__ = [
+    "DEFAULT_ALIGNMENT",
+    "DEFAULT_STREAM",
+    "HOOKS",
+    "Buffer",
+    "Device",
+    "DeviceArray",
+    "DeviceProperties",
+    "Hook",
+    "NativeLaunchEntry",
+    "name_missing_hooks",
+]

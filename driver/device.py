@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from triton_porting_kit.driver.hooks import name_missing_hooks
+
 Buffer: TypeAlias = Any
 """An object with the buffer protocol (bytes, bytearray, memoryview, a numpy array, ...)."""
 
@@ -82,6 +84,11 @@ class Device(ABC):
 
     generation: int = 0
     """Counts resets: whatever was made in an earlier generation is gone."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """A port is written hook by hook: one that is missing raises `MissingHook` where it is called."""
+        super().__init_subclass__(**options)
+        name_missing_hooks(cls)
 
     @abstractmethod
     def properties(self) -> DeviceProperties:

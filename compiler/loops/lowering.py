@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import chain
-from pathlib import PurePath
 
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.access import Access, Gather
@@ -24,6 +23,7 @@ from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.graph import closure, cost, reads_memory
 from triton_porting_kit.compiler.loops.module_data import ModuleData
 from triton_porting_kit.compiler.loops.program import Block, Def, Operation, walk
+from triton_porting_kit.compiler.loops.remarks import Remarks
 from triton_porting_kit.compiler.loops.scratch import Scratch
 from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor, joins
 from triton_porting_kit.compiler.loops.tiles import joined_shape, tile_loop
@@ -63,6 +63,7 @@ class Lowering:
         self.mode = mode
         self.scratch = Scratch()
         self.data = data
+        self.remarks = Remarks()
         self.scalars: dict[Def, Value] = {}
         self.tensors: dict[Def, Tensor] = {}
         self.origins: dict[str, Value] = {}
@@ -132,7 +133,7 @@ class Lowering:
             if _is_fence(operation) or any(map(_is_fence, chain(*map(walk, operation.regions)))):
                 self._before_write(operation)
             if operation.name not in DEFERRED and operation.name not in SILENT:
-                self.builder.comment(_remark(operation))
+                self.builder.comment(self.remarks.of(operation))
             handler(self, operation)
         except PortingKitError:
             raise
@@ -379,11 +380,6 @@ def _last_user(definition: Def) -> int:
 def _is_fence(operation: Operation) -> bool:
     """Whether loads of before must not be read after this operation: it writes, or waits for what others write."""
     return operation.name in WRITES or operation.attribute("volatile") is not None
-
-
-def _remark(operation: Operation) -> str:
-    place = operation.location
-    return operation.name if place is None else f"{operation.name}, {PurePath(place.file).name}:{place.line}"
 
 
 DEFERRED: set[str] = set()

@@ -118,6 +118,10 @@ class DTypeError(PortingKitError, TypeError):
     """An element type that the kit does not know, or that does not fit the data it was given with."""
 
 
+class MissingHook(DeviceError, NotImplementedError):
+    """A hook of a device is not written: which, what it must do, and where to read on."""
+
+
 class OutOfMemory(DeviceError, MemoryError):
     """The device has not as much free memory as was asked for."""
 
@@ -132,6 +136,10 @@ class InvalidPointer(DeviceError, ValueError):
 
 class InvalidModule(DeviceError, ValueError):
     """A binary is truncated, of another machine, or was not made for this device."""
+
+
+class CopyError(DeviceError):
+    """A copy did not arrive as it was sent."""
 
 
 class LaunchError(DeviceError):

@@ -276,6 +276,27 @@ def conform(
 
 
 @app.command()
+def status(
+    repo: Annotated[
+        Path, typer.Option(metavar="DIR", help="The repository of a backend; the current folder by default.")
+    ] = Path("."),
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The last run of tpk conform; conformance-report in the repository."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the parts as JSON.")] = False,
+) -> None:
+    """Show how far the port of a backend is.
+
+    Of each hook and stage: whether it is still the virtual NPU's or the vendor's own, where it is, which checks of
+    the conformance suite exercise it, and what they last ended in. The exit status is 1 if a hook is missing.
+    """
+    from triton_porting_kit.porting.status import run_status
+
+    raise typer.Exit(run_status(repo, report, as_json=json))
+
+
+@app.command()
 def fuzz(
     backend: Annotated[
         str, typer.Option(metavar="NAME", help="The backend to try, as it is registered with Triton.")

@@ -1,0 +1,131 @@
+"""Running a program of the vendor's on a text: in a private folder, for a limited time, without a shell."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from triton_porting_kit.errors import CompilationError
+
+INPUT, OUTPUT = "{input}", "{output}"
+"""In an argument: the path of a file with the text, and the path that the program shall write to."""
+
+_LONGEST = 20_000
+"""Characters of a program's messages that an error quotes at most."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a program left: its exit status, what it wrote, and its messages."""
+
+    status: int
+    output: bytes
+    diagnostics: str
+    input_name: str
+    """What the program knew its input as: a path, or ``<stdin>``."""
+
+
+def run(
+    command: Sequence[str], text: str, *, input_name: str, output_name: str, timeout: float, purpose: str
+) -> Finished:
+    """Run `command` on `text` and return what came of it, whatever its exit status.
+
+    Where no argument holds ``{input}``, the text goes to standard input; where none holds ``{output}``, the output is
+    standard output. Both files lie in a folder of their own that is removed afterwards. `timeout` is in seconds;
+    `purpose` says in messages what the program is run for.
+
+    Raises `CompilationError` where the program is not there, takes too long, is ended by a signal, or succeeds without
+    writing its output.
+    """
+    if isinstance(command, str) or not command:
+        raise CompilationError(
+            f"{purpose}: the command must be a sequence of arguments, as ('vendor-opt', '{INPUT}'), not {command!r}"
+        )
+    with tempfile.TemporaryDirectory(prefix="tpk-") as folder:
+        source, result = Path(folder, input_name), Path(folder, output_name)
+        arguments = [str(a).replace(INPUT, str(source)).replace(OUTPUT, str(result)) for a in command]
+        takes_file = any(INPUT in str(argument) for argument in command)
+        writes_file = any(OUTPUT in str(argument) for argument in command)
+        if takes_file:
+            source.write_text(text)
+        given = b"" if takes_file else text.encode()
+        status, output, messages = _finish(arguments, given, folder, timeout, purpose)
+        if writes_file:
+            messages = _joined(messages, output)
+            output = result.read_bytes() if result.is_file() else b""
+        if status == 0 and not output:
+            where = f"the file {output_name}" if writes_file else "standard output"
+            raise CompilationError(
+                f"{purpose}: {arguments[0]} succeeded but wrote nothing to {where}{_quoted(messages)}",
+                remedy=f"let it write there, or put {OUTPUT} in its arguments where the output's path belongs",
+            )
+        return Finished(status, output, _cut(messages), str(source) if takes_file else "<stdin>")
+
+
+def _finish(
+    arguments: list[str], given: bytes, folder: str, timeout: float, purpose: str
+) -> tuple[int, bytes, str]:
+    name = arguments[0]
+    try:
+        # A session of its own: what the program itself started ends with it.
+        process = subprocess.Popen(
+            arguments, cwd=folder, env={**os.environ, "LC_ALL": "C"}, start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise CompilationError(
+            f"{purpose}: the program {name!r} was not found",
+            remedy="install it, put its folder on PATH, or give its whole path",
+        ) from None
+    except OSError as error:
+        raise CompilationError(f"{purpose}: {name!r} cannot be started: {error.strerror}") from error
+    try:
+        output, errors = process.communicate(given, timeout)
+    except subprocess.TimeoutExpired:
+        raise CompilationError(
+            f"{purpose}: {name} did not finish within {timeout:g} seconds and was ended",
+            remedy="raise the time-out, or look for an endless loop in the program",
+        ) from None
+    finally:
+        _end(process)
+    messages = errors.decode(errors="replace")
+    if process.returncode < 0:
+        raise CompilationError(
+            f"{purpose}: {name} crashed: {_signal_name(-process.returncode)}{_quoted(_cut(messages))}",
+            remedy="this is a defect of that program",
+        )
+    return process.returncode, output, messages
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Whatever still runs of the program's session."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode is None:
+        process.communicate()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"
+
+
+def _joined(messages: str, more: bytes) -> str:
+    text = more.decode(errors="replace")
+    return f"{messages}\n{text}" if messages and text else messages or text
+
+
+def _quoted(messages: str) -> str:
+    return f"\n{messages.rstrip()}" if messages.strip() else ""
+
+
+def _cut(messages: str) -> str:
+    return messages if len(messages) <= _LONGEST else f"{messages[:_LONGEST]}\n... (cut)"

@@ -1,0 +1,50 @@
+"""Building emitted C++ with a vendor's compiler, whose errors are brought back to the kernel's lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from triton_porting_kit.compiler import commands
+from triton_porting_kit.compiler.cpp.remarks import Remarks
+from triton_porting_kit.errors import CompilationError
+
+SOURCE_NAME, OUTPUT_NAME = "kernel.cpp", "kernel.so"
+
+_ERROR = re.compile(
+    rf"^(?:.*/)?{re.escape(SOURCE_NAME)}[:(](\d+)(?:[:,]\d+)?\)?: *(?:fatal )?error[^:]*: *(.*)$",
+    re.MULTILINE,
+)
+
+
+def build(text: str, command: Sequence[str], *, timeout: float) -> bytes:
+    """What `command` makes of C++ text: usually an ELF shared object.
+
+    The command's arguments hold ``{input}`` and ``{output}``. Raises `CompilationError` with the compiler's message
+    and the line of the kernel that the line of C++ comes from.
+    """
+    finished = commands.run(
+        command,
+        text,
+        input_name=SOURCE_NAME,
+        output_name=OUTPUT_NAME,
+        timeout=timeout,
+        purpose="building a kernel's C++",
+    )
+    if finished.status == 0:
+        return finished.output
+    found = _ERROR.search(finished.diagnostics)
+    message = found[2].strip() if found else f"it ended with status {finished.status}"
+    location = operation = None
+    lines: list[str] = []
+    if found:
+        remarks, number = Remarks(text), int(found[1])
+        location, operation = remarks.location_of_line(number), remarks.operation_of_line(number)
+        lines = [f"line {number} of the C++: {text.splitlines()[number - 1].strip()}"]
+    lines += ["what the compiler said:", finished.diagnostics.strip()]
+    raise CompilationError(
+        f"the C++ compiler {command[0]} refused the kernel: {message}\n" + "\n".join(lines),
+        operation=operation,
+        location=location,
+        remedy="see the C++ with `tpk compile --emit cpp`, and check the options of the compile command",
+    )

@@ -1,0 +1,191 @@
+"""The state of writing one module of loops as C++: names, types, remarks, and what of the support text is used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from triton_porting_kit.compiler.cpp import arithmetic, control, literals, memory, support
+from triton_porting_kit.compiler.cpp.remarks import Remarks
+from triton_porting_kit.compiler.cpp.types import CppType, parse
+from triton_porting_kit.errors import CompilationError
+
+_LITERAL = re.compile(r"(?:splat<\w+>\()?u(?:8|16|32|64)\((-?\d+)u?\)\)?")
+
+EXPRESSIONS: dict[str, Callable[[Emitter, Any], str]] = {**arithmetic.EXPRESSIONS, **memory.EXPRESSIONS}
+STATEMENTS: dict[str, Callable[[Emitter, Any], None]] = {**memory.STATEMENTS, **control.STATEMENTS}
+
+
+class Emitter:
+    """Writes the body of one function. `remarks` are what the loops artefact says of the kernel's lines."""
+
+    def __init__(self, remarks: Remarks) -> None:
+        self.lines: list[str] = []
+        self.functions: set[str] = set()
+        self.types: dict[str, CppType] = {}
+        self._remarks = remarks
+        self._names: dict[Any, str] = {}
+        self._parts: dict[Any, list[str]] = {}
+        self._counts: dict[str, int] = {}
+        self._depth = 1
+
+    # --- text ----------------------------------------------------------------------------------------------
+
+    def statement(self, text: str) -> None:
+        """Write a line at the current depth."""
+        self.lines.append("  " * self._depth + text)
+
+    @contextmanager
+    def braces(self, header: str) -> Iterator[None]:
+        """A statement with a body."""
+        if header == "else" and self.lines[-1].strip() == "}":
+            self.lines[-1] += " else {"
+        else:
+            self.statement(f"{header} {{")
+        self._depth += 1
+        yield
+        self._depth -= 1
+        self.statement("}")
+
+    def block(self, block: Any) -> None:
+        """All operations of a block but its terminator, with the remarks that stand between them."""
+        for view in block.operations:
+            operation = view.operation
+            if operation.name in control.TERMINATORS:
+                continue
+            for remark in self._remarks.before(operation):
+                self.statement(f"// {remark}")
+            self.operation(operation)
+
+    def operation(self, operation: Any) -> None:
+        """Write one operation. Raises `CompilationError` for one that has no C++."""
+        name = operation.name
+        if name in ("arith.constant", "llvm.mlir.constant", "llvm.mlir.zero", "llvm.mlir.poison"):
+            self.define(operation.results[0], self._constant(operation))
+        elif name in EXPRESSIONS:
+            self.declare(operation.results[0], EXPRESSIONS[name](self, operation))
+        elif name in STATEMENTS:
+            STATEMENTS[name](self, operation)
+        else:
+            raise self.unsupported(operation, "this operation")
+
+    # --- names ---------------------------------------------------------------------------------------------
+
+    def fresh(self, prefix: str) -> str:
+        """A name that nothing else has."""
+        self._counts[prefix] = self._counts.get(prefix, 0) + 1
+        return f"{prefix}{self._counts[prefix]}"
+
+    def define(self, value: Any, text: str) -> None:
+        """What stands for a value: a variable's name or a literal."""
+        self._names[value] = text
+
+    def declare(self, value: Any, expression: str) -> None:
+        """A constant of C++ that holds a value."""
+        name = self.fresh("v")
+        type = self.type_of(value)
+        # `char *const`: the constant is the pointer, not what it points to.
+        self.statement(f"const {type.name} {name} = {expression};")
+        self.define(value, name)
+
+    def define_parts(self, value: Any, names: list[str]) -> None:
+        """The variables that hold the members of a struct."""
+        self._parts[value] = names
+
+    def parts(self, value: Any) -> list[str]:
+        return self._parts[value]
+
+    def operands(self, operation: Any) -> list[str]:
+        """What stands for an operation's operands."""
+        return [self._names[value] for value in operation.operands]
+
+    def literal_of(self, text: str) -> int | None:
+        """The number that an integer literal, or a splat of one, stands for."""
+        found = _LITERAL.fullmatch(text)
+        return int(found[1]) if found else None
+
+    # --- types ---------------------------------------------------------------------------------------------
+
+    def type_of(self, value: Any) -> CppType:
+        """The C++ type of a value. Raises `CompilationError` where there is none."""
+        text = str(value.type)
+        type = parse(text)
+        if type is None:
+            owner = value.owner
+            operation = owner if hasattr(owner, "name") else owner.owner
+            raise self.unsupported(getattr(operation, "operation", operation), f"the type {text}")
+        self.use(type)
+        return type
+
+    def result_type(self, operation: Any) -> CppType:
+        return self.type_of(operation.results[0])
+
+    def use(self, type: CppType) -> None:
+        """Have a type defined."""
+        if type.lanes and type.name not in self.types:
+            self.types[type.name] = type
+        if type.element in ("u128", "i128"):
+            self.types.setdefault("u128", CppType("u128", 128))
+        elif type.element == "f16":
+            self.types.setdefault("f16", CppType("f16", 16))
+
+    def function(self, name: str) -> str:
+        """The name of a function of the support text, which is then part of the output."""
+        self.functions.add(name)
+        return name
+
+    # --- attributes ----------------------------------------------------------------------------------------
+
+    def has(self, operation: Any, name: str) -> bool:
+        return name in operation.attributes
+
+    def integer(self, operation: Any, name: str, default: int | None = None) -> int:
+        """An integer attribute; `default` where it is absent."""
+        if name not in operation.attributes:
+            if default is None:
+                raise self.unsupported(operation, f"the operation without its attribute {name}")
+            return default
+        return int(str(operation.attributes[name]).partition(" ")[0])
+
+    def numbers(self, operation: Any, name: str) -> list[int]:
+        """An attribute of several integers (``array<i64: 1, 2>``)."""
+        text = str(operation.attributes[name])
+        return [int(number) for number in re.findall(r"-?\d+", text.partition(":")[2])]
+
+    def text(self, operation: Any, name: str) -> str:
+        """A string, or the symbol that is referred to."""
+        return str(operation.attributes[name]).strip('"@')
+
+    def type_text(self, operation: Any, name: str) -> str:
+        return str(operation.attributes[name])
+
+    # --- the rest ------------------------------------------------------------------------------------------
+
+    def _constant(self, operation: Any) -> str:
+        type = self.result_type(operation)
+        if operation.name in ("llvm.mlir.zero", "llvm.mlir.poison"):
+            return literals.zero(type)
+        literal = literals.of_attribute(type, str(operation.attributes["value"]))
+        if literal is None:
+            raise self.unsupported(operation, "this constant")
+        for function in ("splat", "as"):
+            if f"{function}<" in literal:
+                self.function(function)
+        return literal
+
+    def unsupported(self, operation: Any, what: str, remedy: str | None = None) -> CompilationError:
+        """The error that says what of the kernel cannot be written as C++."""
+        return CompilationError(
+            f"the C++ emission cannot write {what}",
+            operation=operation.name,
+            location=self._remarks.location(operation),
+            remedy=remedy or "this is a gap of the C++ emission: please report the kernel",
+        )
+
+    def support_text(self) -> list[str]:
+        """The types and functions that were used."""
+        rare = [text for name, text in support.RARE_TYPES.items() if name in self.types]
+        vectors = [type.definition for type in self.types.values() if type.definition]
+        return [*rare, *vectors, *support.text(self.functions)]

@@ -1,0 +1,109 @@
+"""Constants of loops as C++ literals, every bit kept."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+
+from triton_porting_kit.compiler.cpp.types import CppType
+
+_FORMATS = {16: ("<e", "<H"), 32: ("<f", "<I"), 64: ("<d", "<Q")}
+
+
+def scalar(type: CppType, bits: int) -> str:
+    """A number given by its bits."""
+    if type.is_truth:
+        return "true" if bits & 1 else "false"
+    if type.is_float:
+        return _float(type, bits)
+    if type.element == "ptr":
+        return f"ptr(u64({bits}u))" if bits else "ptr(nullptr)"
+    if type.bits == 128:
+        return f"(u128({bits >> 64 & _ones(64)}u) << 64 | {bits & _ones(64)}u)"
+    value = bits & _ones(type.bits)
+    if value >= 1 << (type.bits - 1) and value - (1 << type.bits) >= -65536:
+        return f"{type.name}({value - (1 << type.bits)})"
+    return f"{type.name}({value}{'u' if value >= 1 << 31 else ''})"
+
+
+def vector(type: CppType, bits: list[int]) -> str:
+    """A vector: one number for all lanes, or one for each."""
+    element = CppType(type.element, type.bits)
+    if type.is_truth:
+        lanes = ["-1" if value & 1 else "0" for value in bits]
+    else:
+        lanes = [scalar(element, value) for value in bits]
+    if len(set(lanes)) == 1:
+        return f"splat<{type.name}>({lanes[0]})"
+    return f"{type.name}{{{', '.join(_bare(lane) for lane in lanes)}}}"
+
+
+def _bare(literal: str) -> str:
+    """Without the cast that only a number standing alone needs."""
+    found = re.fullmatch(r"u(?:8|16|32|64)\((\d+u?)\)", literal)
+    return found[1] if found else literal
+
+
+def of_attribute(type: CppType, text: str) -> str | None:
+    """The literal for MLIR's text of a constant: ``5 : i32``, ``true``, ``dense<0x7F800000> : vector<4xf32>``.
+
+    None for a text that is no such constant.
+    """
+    text = text.strip()
+    if text.startswith("dense<"):
+        body = text[len("dense<") : text.rindex(">", 0, text.rindex(":"))].strip()
+        if body.startswith('"'):
+            values = _raw(type, body)
+        elif body.startswith("["):
+            values = [_bits(type, item) for item in body.strip("[]").split(",")]
+        else:
+            values = [_bits(type, body)] * max(type.lanes, 1)
+        if values is None or len(values) != max(type.lanes, 1):
+            return None
+        return vector(type, values) if type.lanes else scalar(type, values[0])
+    return scalar(type, _bits(type, text.partition(" : ")[0]))
+
+
+def _raw(type: CppType, body: str) -> list[int] | None:
+    """The elements of a dense attribute that is printed as the bytes of a hexadecimal string."""
+    data, size = bytes.fromhex(body.strip('"')[2:]), type.bits // 8
+    if type.is_truth or not size:
+        return None
+    values = [int.from_bytes(data[i : i + size], "little") for i in range(0, len(data), size)]
+    return values * type.lanes if len(values) == 1 else values
+
+
+def _bits(type: CppType, text: str) -> int:
+    text = text.strip()
+    if text in ("true", "false"):
+        return int(text == "true")
+    if text.startswith(("0x", "0X")):
+        return int(text, 16)
+    if type.is_float:
+        to, back = _FORMATS[type.bits]
+        return int(struct.unpack(back, struct.pack(to, float(text)))[0])
+    return int(text)
+
+
+def _float(type: CppType, bits: int) -> str:
+    value_format, bits_format = _FORMATS[type.bits]
+    value = struct.unpack(value_format, struct.pack(bits_format, bits))[0]
+    if not math.isfinite(value):
+        return f"as<{type.name}>(u{type.bits}(0x{bits:X}))"
+    if type.bits == 16:
+        return f"f16({value!r}f)"
+    suffix = "f" if type.bits == 32 else ""
+    short = f"{value:.6g}"
+    if struct.pack(value_format, float(short)) != struct.pack(bits_format, bits):
+        return f"{value.hex()}{suffix}"
+    return f"{short}{'' if any(c in short for c in '.e') else '.0'}{suffix}"
+
+
+def _ones(bits: int) -> int:
+    return (1 << bits) - 1
+
+
+def zero(type: CppType) -> str:
+    """The value whose bits are all clear."""
+    return vector(type, [0] * type.lanes) if type.lanes else scalar(type, 0)

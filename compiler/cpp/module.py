@@ -1,0 +1,154 @@
+"""A module of loops as one self-contained C++ text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from triton_porting_kit.compiler.artefacts import mlir_module
+from triton_porting_kit.compiler.cpp import support
+from triton_porting_kit.compiler.cpp.emitter import Emitter
+from triton_porting_kit.compiler.cpp.remarks import Remarks
+from triton_porting_kit.compiler.cpp.types import SCALARS, parse
+from triton_porting_kit.errors import CompilationError
+from triton_porting_kit.toolchain import mlir
+
+_RESERVED = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class
+    co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default
+    delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int linux long
+    main mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
+    reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast std struct switch
+    template this thread_local throw true try typedef typeid typename union unix unsigned using virtual void volatile
+    wchar_t while xor xor_eq
+    """,
+    )
+)
+"""Symbols of a kernel that C++ would not take as the name of a function."""
+_PLAIN_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
+_PARAMETERS = ("args", "scratch", "begin", "end", "grid_x", "grid_y", "grid_z")
+_KERNEL_TYPES = ("const void *", "void *", "int64_t ", "int64_t ", "int32_t ", "int32_t ", "int32_t ")
+
+
+def emit_cpp(loops: str) -> str:
+    """C++17 (with GCC's and Clang's vectors) of the text of a loops artefact, with the same kernel ABI.
+
+    Raises `CompilationError`, with the line of the kernel, for what C++ has no words for.
+    """
+    remarks = Remarks(loops)
+    module = mlir_module(loops, "cpp")
+    emitter = Emitter(remarks)
+    data: list[str] = []
+    exported: list[str] = []
+    declared: list[str] = []
+    kernel: list[str] = []
+    for view in module.body.operations:
+        operation = view.operation
+        if operation.name == "llvm.mlir.global":
+            (exported if _is_exported(operation) else data).extend(_global(emitter, operation))
+        elif operation.name == "llvm.func" and not len(operation.regions[0].blocks):
+            declared.append(_declaration(emitter, operation))
+        elif operation.name == "llvm.func":
+            kernel = _kernel(emitter, operation)
+        else:
+            raise emitter.unsupported(operation, "this operation at the top of a module")
+    lines = [*(f"// {line}" for line in remarks.head), support.PREAMBLE, f"namespace {support.NAMESPACE} {{"]
+    lines += [*emitter.support_text(), *data, "} // namespace", ""]
+    lines += ['extern "C" {', *declared, *exported, "", *kernel, "}"]
+    return "\n".join(lines) + "\n"
+
+
+def _is_exported(operation: Any) -> bool:
+    return "external" in str(operation.attributes["linkage"])
+
+
+def _labelled(symbol: str) -> tuple[str, str]:
+    """A C++ name for a symbol, and the label that it needs where the symbol is no such name."""
+    if _PLAIN_NAME.fullmatch(symbol) and symbol not in _RESERVED and "__" not in symbol:
+        return symbol, ""
+    plain = re.sub(r"\W", "_", symbol, flags=re.ASCII)
+    if plain == symbol and symbol not in _RESERVED and symbol[0].isalpha():
+        return symbol, ""
+    return f"tpk_{plain}", f' __asm__("{symbol}")'
+
+
+def _global(emitter: Emitter, operation: Any) -> list[str]:
+    """A constant: a number, a text, or a table of numbers."""
+    symbol = emitter.text(operation, "sym_name")
+    name, label = _labelled(symbol)
+    attribute = operation.attributes["value"]
+    text = str(attribute)
+    if text.startswith('"'):
+        data = mlir.ir.StringAttr(attribute).value_bytes
+        return [f"const char {name}[] = {_quoted(data)};"]
+    if text.startswith("dense"):
+        element, numbers = _elements(attribute)
+        bits = SCALARS[element][1]
+        kind = f"{'int' if bits > 1 else 'uint'}{max(bits, 8)}_t"
+        if element.startswith("f"):
+            kind = {"f32": "float", "f64": "double"}[element]
+        declaration = f"const {kind} {name}[{len(numbers)}]"
+        values = f"{{{', '.join(numbers)}}}"
+    else:
+        number, _, element = text.partition(" : ")
+        declaration, values = f"const int{SCALARS[element][1]}_t {name}", number
+    if not _is_exported(operation):
+        return [f"{declaration} = {values};"]
+    return [f"extern {declaration}{label};", f"{declaration} = {values};"]
+
+
+def _elements(attribute: Any) -> tuple[str, list[str]]:
+    """The element type of a dense attribute, and its elements as C++ numbers."""
+    dense = mlir.ir.DenseElementsAttr(attribute)
+    element = str(dense.type.element_type)
+    if element.startswith("f"):
+        return element, [float(value).hex() for value in mlir.ir.DenseFPElementsAttr(attribute)]
+    numbers = [int(value) for value in mlir.ir.DenseIntElementsAttr(attribute)]
+    return element, [str(n) if n > -(1 << 63) else "INT64_MIN" for n in numbers]
+
+
+def _quoted(data: bytes) -> str:
+    """A string literal; the compiler adds the zero byte that ends `data`."""
+    body = data[:-1] if data.endswith(b"\0") else data
+    return '"' + "".join(chr(b) if 32 <= b < 127 and b not in b'"\\?' else f"\\{b:03o}" for b in body) + '"'
+
+
+def _declaration(emitter: Emitter, operation: Any) -> str:
+    """A routine that somebody else defines."""
+    name = emitter.text(operation, "sym_name")
+    found = re.fullmatch(
+        r"!llvm\.func<(\w+) \((.*)\)>", emitter.type_text(operation, "function_type").strip()
+    )
+    if found is None:
+        raise emitter.unsupported(operation, "a function of this type")
+    names = [_c_name(text.strip()) for text in (found[1], *filter(None, found[2].split(",")))]
+    return f"{names[0]} {name}({', '.join(names[1:])});"
+
+
+def _c_name(mlir_type: str) -> str:
+    if mlir_type == "void":
+        return "void"
+    if mlir_type == "ptr":
+        return "char *"
+    type = parse(mlir_type)
+    assert type is not None
+    return f"uint{type.bits}_t" if type.element[0] == "u" else {"f32": "float", "f64": "double"}[type.element]
+
+
+def _kernel(emitter: Emitter, operation: Any) -> list[str]:
+    """The kernel's function, whose parameters docs/architecture.md defines."""
+    symbol = emitter.text(operation, "sym_name")
+    name, label = _labelled(symbol)
+    body = operation.regions[0].blocks[0]
+    if len(body.arguments) != len(_PARAMETERS):
+        raise CompilationError(f"the function {symbol} is no kernel: it has {len(body.arguments)} parameters")
+    parameters = ", ".join(f"{t}{n}" for t, n in zip(_KERNEL_TYPES, _PARAMETERS, strict=True))
+    emitter.statement(f"using namespace {support.NAMESPACE};")
+    for argument, parameter in zip(body.arguments, _PARAMETERS, strict=True):
+        emitter.define(argument, f"{emitter.type_of(argument).name}({parameter})")
+    emitter.block(body)
+    head = f"int32_t {name}({parameters})"
+    return [*([f"{head}{label};"] if label else []), f"{head} {{", *emitter.lines, "}"]

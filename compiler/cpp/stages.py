@@ -1,0 +1,60 @@
+"""The pipeline whose last stage is a vendor's C++ compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from triton_porting_kit.compiler.cpu import cpu_pipeline
+from triton_porting_kit.compiler.pipeline import Metadata, Pipeline, Stage
+from triton_porting_kit.compiler.target import CpuTarget
+
+CPP_COMMAND = (
+    "c++", "-std=c++17", "-O2", "-shared", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-math-errno",
+    "-Wno-psabi", "-o", "{output}", "{input}",
+)  # fmt: skip
+"""The system's C++ compiler, told what a kernel's C++ needs: a vendor's command has the like of these options."""
+
+
+def cpp_stages(
+    command: Sequence[str] = CPP_COMMAND, *, binary: str = "so", timeout: float = 300.0
+) -> tuple[Stage, Stage]:
+    """``cpp``, the C++ text of a loops artefact, and `binary`, what `command` builds of it.
+
+    `command` is a compiler and its arguments, in which ``{input}`` and ``{output}`` stand for the paths of the source
+    and of the result; it runs without a shell for at most `timeout` seconds. It must not contract multiplications and
+    additions or assume that floats are finite. The result is any binary the chip loads: the C++ exports what the
+    kernel ABI says. The loops must be made for a target without instructions that C++ has no words for, such as
+    `CpuTarget.portable()`. The stages raise `CompilationError` with the line of the kernel.
+    """
+    kept = tuple(command)
+
+    def run_cpp(source: Any, metadata: Metadata) -> str:
+        from triton_porting_kit.compiler.cpp.module import emit_cpp
+
+        return emit_cpp(str(source))
+
+    def run_build(source: Any, metadata: Metadata) -> bytes:
+        from triton_porting_kit.compiler.cpp import build
+
+        return build.build(str(source), kept, timeout=timeout)
+
+    return Stage("cpp", run_cpp), Stage(binary, run_build)
+
+
+def cpp_pipeline(
+    target: CpuTarget | None = None,
+    command: Sequence[str] = CPP_COMMAND,
+    *,
+    binary: str = "so",
+    threads: int = 1,
+    timeout: float = 300.0,
+) -> Pipeline:
+    """``ttir`` → ``structured`` → ``loops`` → ``cpp`` → `binary`; see `cpp_stages`.
+
+    `target` decides how wide vectors are: `CpuTarget.portable()` unless given. `threads` is as in `cpu_pipeline`.
+    """
+    front = cpu_pipeline(target or CpuTarget.portable(), fuse_multiply_add=False, threads=threads).until(
+        "loops"
+    )
+    return Pipeline((*front.stages, *cpp_stages(command, binary=binary, timeout=timeout)))

@@ -1,0 +1,81 @@
+"""C++ types for those of loops: fixed-width scalars and vectors of GCC's and Clang's vector extension.
+
+Integers are unsigned, so that they wrap around. A vector of truth values has lanes of 32 bits, all set or all clear;
+a vector of pointers has them as integers.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+
+SCALARS = {
+    "i1": ("bool", 1),
+    "i8": ("u8", 8),
+    "i16": ("u16", 16),
+    "i32": ("u32", 32),
+    "i64": ("u64", 64),
+    "i128": ("u128", 128),
+    "index": ("u64", 64),
+    "f16": ("f16", 16),
+    "f32": ("f32", 32),
+    "f64": ("f64", 64),
+    "!llvm.ptr": ("ptr", 64),
+}
+"""MLIR's names, with ours and the bits."""
+
+_VECTOR = re.compile(r"vector<(\d+)x([^x<>]\S*)>")
+
+
+@dataclass(frozen=True)
+class CppType:
+    """A scalar (`lanes` is 0), or a vector of so many lanes."""
+
+    element: str
+    bits: int
+    lanes: int = 0
+
+    @property
+    def name(self) -> str:
+        """What it is called in the C++ text: ``u32``, ``f32x16``, ``mask16``."""
+        if not self.lanes:
+            return self.element
+        return f"mask{self.lanes}" if self.element == "bool" else f"{self.element}x{self.lanes}"
+
+    @property
+    def is_float(self) -> bool:
+        return self.element.startswith("f")
+
+    @property
+    def is_truth(self) -> bool:
+        return self.element == "bool"
+
+    @property
+    def signed(self) -> CppType:
+        """The type in which an integer is compared, divided and shifted with its sign."""
+        return CppType(f"i{self.element[1:]}", self.bits, self.lanes) if self.element[0] == "u" else self
+
+    def with_element(self, mlir: str) -> CppType:
+        """As many lanes of another type, given by MLIR's name."""
+        return CppType(*SCALARS[mlir], self.lanes)
+
+    @property
+    def definition(self) -> str | None:
+        """The line that defines a vector type; None for a scalar."""
+        if not self.lanes:
+            return None
+        element, size = ("i32", 4) if self.is_truth else (self.element, self.bits // 8)
+        return f"typedef {element} {self.name} __attribute__((vector_size({size * self.lanes})));"
+
+
+@functools.cache
+def parse(mlir: str) -> CppType | None:
+    """The C++ type for MLIR's, or None where there is none."""
+    if mlir in SCALARS:
+        return CppType(*SCALARS[mlir])
+    found = _VECTOR.fullmatch(mlir)
+    if found is None or found[2] not in SCALARS:
+        return None
+    element, bits = SCALARS[found[2]]
+    return CppType("u64" if element == "ptr" else element, bits, int(found[1]))
