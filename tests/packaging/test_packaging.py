@@ -6,75 +6,18 @@ The environments are layered over the one that runs the tests, so that nothing i
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 import sys
 import tarfile
-import venv
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from packages import EXTENSIONS, ROOT, modules, source_files
+from installing import GROUP, environment, pip, run
+from packages import EXTENSIONS, modules, source_files
 
 from triton_porting_kit.porting.template import Template
 
-pytestmark = pytest.mark.xdist_group("packaging")  # one process builds, once
-
-_IGNORED = shutil.ignore_patterns(
-    ".git", ".venv*", "build", "dist", "__pycache__", "*.so", ".*_cache", ".hypothesis"
-)
-
-
-def run(command: Sequence[str | Path], **environment: str) -> str:
-    """Standard output of a command that must succeed. It runs outside the source tree."""
-    done = subprocess.run(
-        [str(part) for part in command],
-        env={**os.environ, **environment},
-        cwd=Path(sys.prefix),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-@pytest.fixture(scope="session")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the source tree, whose build folder all builds share."""
-    copy = tmp_path_factory.mktemp("packaging") / "sources"
-    shutil.copytree(ROOT, copy, ignore=_IGNORED)
-    return copy
-
-
-def pip(*arguments: str | Path, python: Path | None = None) -> None:
-    """Run pip for `python`, with this environment's CMake and Ninja: the builds share a folder."""
-    target = ["--python", python] if python else []
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    run(
-        [sys.executable, "-m", "pip", "-q", *target, *arguments], PIP_DISABLE_PIP_VERSION_CHECK="1", PATH=path
-    )
-
-
-@pytest.fixture(scope="session")
-def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    pip("wheel", "--no-deps", "--no-build-isolation", "-w", folder, sources)
-    (path,) = folder.iterdir()
-    return path
-
-
-def environment(folder: Path) -> Path:
-    """A fresh virtual environment that sees this one's libraries behind its own; returns its Python."""
-    venv.create(folder, with_pip=False, symlinks=True)
-    python = folder / "bin" / "python"
-    own = next((folder / "lib").glob("python*")) / "site-packages"
-    libraries = [path for path in sys.path if path.endswith("site-packages")]
-    (own / "libraries.pth").write_text("\n".join(libraries))
-    return python
+pytestmark = GROUP
 
 
 def test_wheel_holds_the_source_tree(wheel: Path) -> None:
