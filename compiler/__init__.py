@@ -4,6 +4,7 @@ from triton_porting_kit.compiler import libdevice
 from triton_porting_kit.compiler.backend import PipelineBackend
 from triton_porting_kit.compiler.cpp.stages import CPP_COMMAND, cpp_pipeline, cpp_stages
 from triton_porting_kit.compiler.cpu import cpu_pipeline
+from triton_porting_kit.compiler.external import run_tool
 from triton_porting_kit.compiler.options import KernelOptions
 from triton_porting_kit.compiler.pipeline import Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
@@ -22,6 +23,7 @@ __all__ = [
     "cpu_pipeline",
     "libdevice",
     "link_shared_object",
+    "run_tool",
     "source_digest",
     "toolchain_versions",
 ]

@@ -51,7 +51,7 @@ def count_loop(emitter: Emitter, operation: Any) -> None:
     names, types = _declare(emitter, arguments, initial)
     for value, name in zip([*arguments, *operation.results], [*names, *names], strict=True):
         emitter.define(value, name)
-    counter, type = emitter.fresh("i"), emitter.type_of(induction)
+    counter, type = emitter.fresh("k"), emitter.type_of(induction)
     emitter.define(induction, counter)
     inside = f"{counter} < {stop}"
     if "unsignedCmp" not in operation.attributes:

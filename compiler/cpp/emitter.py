@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from triton_porting_kit.compiler.cpp import arithmetic, control, literals, memory, support
+from triton_porting_kit.compiler.cpp import arithmetic, control, fusion, literals, memory, support
 from triton_porting_kit.compiler.cpp.remarks import Remarks
 from triton_porting_kit.compiler.cpp.types import CppType, parse
 from triton_porting_kit.errors import CompilationError
@@ -64,8 +64,11 @@ class Emitter:
         name = operation.name
         if name in ("arith.constant", "llvm.mlir.constant", "llvm.mlir.zero", "llvm.mlir.poison"):
             self.define(operation.results[0], self._constant(operation))
+        elif fusion.is_fused(operation):
+            return
         elif name in EXPRESSIONS:
-            self.declare(operation.results[0], EXPRESSIONS[name](self, operation))
+            expression = fusion.fused(self, operation) or EXPRESSIONS[name](self, operation)
+            self.declare(operation.results[0], expression)
         elif name in STATEMENTS:
             STATEMENTS[name](self, operation)
         else:
@@ -100,6 +103,10 @@ class Emitter:
     def operands(self, operation: Any) -> list[str]:
         """What stands for an operation's operands."""
         return [self._names[value] for value in operation.operands]
+
+    def name_of(self, value: Any) -> str:
+        """What stands for a value."""
+        return self._names[value]
 
     def literal_of(self, text: str) -> int | None:
         """The number that an integer literal, or a splat of one, stands for."""

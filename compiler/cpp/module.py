@@ -26,9 +26,9 @@ _RESERVED = frozenset(
     wchar_t while xor xor_eq
     """,
     )
-)
-"""Symbols of a kernel that C++ would not take as the name of a function."""
-_PLAIN_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
+) | {*(f"{letter}{bits}" for letter in "uif" for bits in (8, 16, 32, 64, 128)), "ptr", *support.SNIPPETS}
+"""Symbols of a kernel that C++ would not take as the name of a function, or that mean something else in the text."""
+_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _PARAMETERS = ("args", "scratch", "begin", "end", "grid_x", "grid_y", "grid_z")
 _KERNEL_TYPES = ("const void *", "void *", "int64_t ", "int64_t ", "int32_t ", "int32_t ", "int32_t ")
 
@@ -67,11 +67,9 @@ def _is_exported(operation: Any) -> bool:
 
 def _labelled(symbol: str) -> tuple[str, str]:
     """A C++ name for a symbol, and the label that it needs where the symbol is no such name."""
-    if _PLAIN_NAME.fullmatch(symbol) and symbol not in _RESERVED and "__" not in symbol:
+    if _PLAIN_NAME.fullmatch(symbol) and symbol not in _RESERVED:
         return symbol, ""
     plain = re.sub(r"\W", "_", symbol, flags=re.ASCII)
-    if plain == symbol and symbol not in _RESERVED and symbol[0].isalpha():
-        return symbol, ""
     return f"tpk_{plain}", f' __asm__("{symbol}")'
 
 

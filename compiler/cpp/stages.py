@@ -47,14 +47,17 @@ def cpp_pipeline(
     command: Sequence[str] = CPP_COMMAND,
     *,
     binary: str = "so",
+    fuse_multiply_add: bool = False,
     threads: int = 1,
     timeout: float = 300.0,
 ) -> Pipeline:
     """``ttir`` → ``structured`` → ``loops`` → ``cpp`` → `binary`; see `cpp_stages`.
 
-    `target` decides how wide vectors are: `CpuTarget.portable()` unless given. `threads` is as in `cpu_pipeline`.
+    `target` decides how wide vectors are: `CpuTarget.portable()` unless given. With `fuse_multiply_add` a product that
+    is added to something is rounded with the sum, by a call of ``__builtin_fma``: for chips that have the instruction.
+    `threads` is as in `cpu_pipeline`.
     """
-    front = cpu_pipeline(target or CpuTarget.portable(), fuse_multiply_add=False, threads=threads).until(
-        "loops"
-    )
+    front = cpu_pipeline(
+        target or CpuTarget.portable(), fuse_multiply_add=fuse_multiply_add, threads=threads
+    ).until("loops")
     return Pipeline((*front.stages, *cpp_stages(command, binary=binary, timeout=timeout)))

@@ -21,6 +21,7 @@ STAGES = {
     "loops": "llvm.func @add_kernel(%args: !llvm.ptr",
     "llir": "define i32 @add_kernel(ptr",
     "asm": "add_kernel:",
+    "cpp": "int32_t add_kernel(const void *args, void *scratch, int64_t begin, int64_t end",
 }
 
 
@@ -198,7 +199,7 @@ MISTAKES = {
     "bad value": (["{file}:add_kernel", "-s", POINTERS, "-c", "BLOCK=big"], "the value 'big' is neither"),
     "unknown stage": (
         ["{file}:add_kernel", "-s", POINTERS + ", 64", "--emit", "ptx"],
-        "has no stage 'ptx'; it has source, ttir, structured, loops, llir, obj, asm",
+        "has no stage 'ptx'; it has source, ttir, structured, loops, llir, obj, asm, cpp",
     ),
     "unknown option": (
         ["{file}:add_kernel", "-s", POINTERS + ", 64", "--option", "warps=4"],

@@ -109,7 +109,7 @@ def compile_kernel(
     emit: Annotated[
         str,
         typer.Option(
-            help="The stage to print; for the CPU source, ttir, structured, loops, llir, asm or obj."
+            help="The stage to print; for the CPU source, ttir, structured, loops, llir, asm, obj or cpp."
         ),
     ] = "ttir",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
@@ -137,7 +137,8 @@ def compile_kernel(
 
     The stages of the CPU: source (Triton's IR before any pass), ttir (after Triton's own passes), structured
     (tiles with base pointers, strides and bounds), loops (explicit loops over them), llir (LLVM IR), asm and
-    obj (machine code, as text and as the object that is cached).
+    obj (machine code, as text and as the object that is cached), and cpp (C++ of the loops, for chips with a C++
+    compiler of their own).
     """
     from triton_porting_kit.cli.compile import Request, run_compile
 

@@ -43,7 +43,9 @@ def run_compile(request: Request) -> None:
     backend = _backend(request)
     options = _options(request, backend, module)
     stages = _stages(backend, options)
-    names = ["source", *stages, *(["asm"] if _has_assembly(stages, options) else [])]
+    names = ["source", *stages]
+    names += ["asm"] if _has_assembly(stages, options) else []
+    names += ["cpp"] if "structured" in stages and "cpp" not in stages else []
     if request.emit not in names:
         raise UserError(
             f"backend {backend.target.backend} has no stage {request.emit!r}; it has {', '.join(names)}"
@@ -151,7 +153,9 @@ def _emit(
 
     from triton_porting_kit.toolchain import compat
 
-    last = "llir" if request.emit == "asm" else request.emit
+    # The C++ of a backend that does not make any is what any chip's would be.
+    made_here = {"asm": "llir"} if "cpp" in stages else {"asm": "llir", "cpp": "structured"}
+    last = made_here.get(request.emit, request.emit)
     place = Path(kernel.fn.__code__.co_filename)
     try:
         artefact: Any = compat.front_end_module(
@@ -164,6 +168,8 @@ def _emit(
                 break
         if request.emit == "asm":
             artefact = _assembly(str(artefact), options)
+        elif request.emit == "cpp" and last == "structured":
+            artefact = _cpp(artefact, options)
     except FrontEndError as error:
         line = compat.definition_line(kernel)
         raise CompilationError(
@@ -172,6 +178,18 @@ def _emit(
     except RuntimeError as error:
         raise CompilationError(f"{place}: {kernel.__name__} does not compile: {error}") from error
     return artefact if isinstance(artefact, bytes) else str(artefact)
+
+
+def _cpp(structured: Any, options: Any) -> str:
+    """C++ for no chip in particular; vectors are as wide as those of the CPU that was asked for."""
+    from triton_porting_kit.compiler import CpuTarget, cpp_pipeline
+
+    target = CpuTarget.portable()
+    if hasattr(options, "cpu_features"):
+        cpu = CpuTarget.of(options.cpu_triple, options.cpu_name, options.cpu_features)
+        target = CpuTarget.portable(cpu.vector_bytes)
+    stages = cpp_pipeline(target).after("structured").until("cpp")
+    return str(stages.run(structured, {})["cpp"])
 
 
 def _assembly(llvm_ir: str, options: Any) -> str:

@@ -1,0 +1,169 @@
+"""Handing a kernel over to an external program, such as a vendor's own ``vendor-opt``.
+
+The program is given the structured form or TTIR as text, and returns text or a binary. Where it refuses the kernel, it
+points into the text that it was given, or at the locations in it: both are brought back to the kernel's source line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from triton_porting_kit.compiler import commands
+from triton_porting_kit.compiler.locations import source_location
+from triton_porting_kit.errors import CompilationError, SourceLocation
+from triton_porting_kit.toolchain import compat
+
+_ERROR = re.compile(
+    r"^(?:(?P<program>[\w./+-]+): )?"
+    r"(?P<place>loc\(.*\)|[^\s:][^:\n]*:\d+(?::\d+)?|<[^>\n]*>:\d+(?::\d+)?)"
+    r":? *(?:fatal )?error: *(?P<message>.*)$",
+    re.MULTILINE,
+)
+_BARE_ERROR = re.compile(
+    r"^(?:[\w./+-]+: )?(?:fatal )?error: *(?P<message>.*)$", re.MULTILINE | re.IGNORECASE
+)
+_FILE_LINE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::(?P<column>\d+))?")
+_CALL = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?P<column>\d+): note: called from", re.MULTILINE)
+_NAMED_OPERATION = re.compile(r"'([A-Za-z_]\w*(?:\.\w+)+)'")
+_OPERATION = re.compile(r'^\s*(?:%[^=]*= *)?"?([A-Za-z_]\w*(?:\.\w+)+)"?')
+_ALIAS = re.compile(r"^(#loc\d*) = (loc\(.*\))\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class _Diagnosis:
+    """The first error of a program's messages."""
+
+    message: str
+    operation: str | None = None
+    location: SourceLocation | None = None
+
+
+def run_tool(
+    command: Sequence[str],
+    source: object,
+    *,
+    timeout: float = 300.0,
+    suffix: str = ".mlir",
+    check: Callable[[bytes], None] | None = None,
+    remedy: str | None = None,
+) -> bytes:
+    """What an external program makes of an artefact: its standard output, or the file that it wrote.
+
+    `command` is the program and its arguments. ``{input}`` in an argument is the path of a private file with the text
+    of `source`, whose name ends with `suffix`; without it the text goes to standard input. ``{output}`` is a path that
+    the program shall write to; without it the result is its standard output. It runs without a shell, in an empty
+    folder that is removed afterwards, for at most `timeout` seconds. `source` is an artefact of a pipeline or a text:
+    the structured form, or Triton's IR, which is given in MLIR's generic form. Both hold the kernel's locations.
+
+    Raises `CompilationError` with the program's message, the operation and the kernel's line where it says
+    ``FILE:LINE:COLUMN: error: MESSAGE`` or ``loc(...): error: MESSAGE``; what it is where the program is missing,
+    crashes, takes too long or writes nothing; and where `check`, which is given the output, raises. `remedy` is what
+    the kernel's author is told to do about an error.
+    """
+    text = source if isinstance(source, str) else _text_of(source)
+    finished = commands.run(
+        command, text, input_name=f"kernel{suffix}", output_name="kernel.out", timeout=timeout,
+        purpose="handing the kernel over",
+    )  # fmt: skip
+    if finished.status == 0:
+        _check(command[0], check, finished.output)
+        return finished.output
+    messages = finished.diagnostics.strip() or finished.output.decode(errors="replace").strip()
+    found = _diagnose(messages, text, finished.input_name)
+    if found is None:
+        said = f":\n{messages}" if messages else " without a message"
+        raise CompilationError(
+            f"{command[0]} ended with status {finished.status}{said}",
+            remedy=remedy or "run the program by hand on the output of `tpk compile --emit structured`",
+        )
+    raise CompilationError(
+        f"{command[0]}: {found.message}\nwhat it said:\n{messages}",
+        operation=found.operation,
+        location=found.location,
+        remedy=remedy or "write this line without what the program refuses, or let the program take it",
+    )
+
+
+def _check(program: str, check: Callable[[bytes], None] | None, output: bytes) -> None:
+    if check is None:
+        return
+    try:
+        check(output)
+    except Exception as error:
+        raise CompilationError(
+            f"{program} succeeded, but what it wrote is not valid: {error}",
+            remedy="this is a defect of that program, or of the options that it was given",
+        ) from error
+
+
+def _text_of(source: object) -> str:
+    """An artefact as text with locations: Triton's modules print only in their own syntax without them."""
+    return compat.generic_text(source) if hasattr(source, "str_nodebug") else str(source)
+
+
+def _diagnose(messages: str, text: str, input_name: str) -> _Diagnosis | None:
+    found = _ERROR.search(messages)
+    if found is None:
+        bare = _BARE_ERROR.search(messages)
+        return _Diagnosis(bare["message"], _named(bare["message"])) if bare else None
+    message, place = found["message"].strip(), found["place"]
+    named = _named(message)
+    if place.startswith("loc("):
+        return _Diagnosis(message, named, source_location(place))
+    position = _FILE_LINE.fullmatch(place)
+    assert position is not None
+    line = int(position["line"])
+    if _is_input(position["file"], input_name):
+        operation, location = _in_text(text, line)
+        return _Diagnosis(message, named or operation, location)
+    # The program printed the location that the text has: it is the kernel's already. Of a line of Triton's library,
+    # the notes after it say where it was called from.
+    calls = [f'"{m["file"]}":{m["line"]}:{m["column"]}' for m in _CALL.finditer(messages, found.end())]
+    here = f'"{position["file"]}":{line}:{position["column"] or 0}'
+    return _Diagnosis(message, named, source_location(" at ".join([here, *calls])))
+
+
+def _named(message: str) -> str | None:
+    """The operation that a message is about, as MLIR quotes it."""
+    found = _NAMED_OPERATION.search(message)
+    return found[1] if found else None
+
+
+def _is_input(file: str, input_name: str) -> bool:
+    """Whether a diagnostic's file is the text that the program was given."""
+    short = input_name.rpartition("/")[2]
+    return file in (input_name, short, "<stdin>", "-", "<unknown>", "stdin") or file.endswith(f"/{short}")
+
+
+def _in_text(text: str, line: int) -> tuple[str | None, SourceLocation | None]:
+    """The operation at a line of MLIR text, and the kernel's line that its location names.
+
+    An operation with regions has its location behind them: it is looked for where the brackets are closed again.
+    """
+    lines = text.splitlines()
+    if not 1 <= line <= len(lines):
+        return None, None
+    found = _OPERATION.match(lines[line - 1])
+    aliases = dict(_ALIAS.findall(text))
+    depth = 0
+    for current in lines[line - 1 :]:
+        code = re.sub(r'"(?:[^"\\]|\\.)*"', '""', current)
+        depth += sum(code.count(c) for c in "{([") - sum(code.count(c) for c in "})]")
+        if depth <= 0:
+            location = _location_in(current, aliases)
+            return (found[1] if found else None), location
+    return (found[1] if found else None), None
+
+
+def _location_in(line: str, aliases: dict[str, str]) -> SourceLocation | None:
+    start = line.rfind(" loc(")
+    return source_location(_resolved(line[start:], aliases)) if start >= 0 else None
+
+
+def _resolved(location: str, aliases: dict[str, str], depth: int = 0) -> str:
+    """A location with the names in it replaced by what they stand for."""
+    if depth > 20:
+        return location
+    return re.sub(r"#loc\d*", lambda name: _resolved(aliases.get(name[0], ""), aliases, depth + 1), location)
