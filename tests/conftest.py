@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import triton  # noqa: F401  (Triton loads the kit's backends: it has to come before they are half imported)
+from installing import build_wheel, copy_sources
 
 
 @pytest.fixture(scope="session")
@@ -15,3 +17,15 @@ def cpu_backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("TRITON_DEFAULT_BACKEND", "cpu")
         patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("triton-cache")))
         yield
+
+
+@pytest.fixture(scope="session")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the source tree, whose build folder all builds share."""
+    return copy_sources(tmp_path_factory.mktemp("packaging") / "sources")
+
+
+@pytest.fixture(scope="session")
+def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kit's wheel; for tests of `installing.GROUP`."""
+    return build_wheel(sources, tmp_path_factory.mktemp("wheel"))

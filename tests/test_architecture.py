@@ -21,6 +21,7 @@ PUBLIC_MODULES = ("driver.adapter", "driver.host", "errors")
 """Modules that backends may import from, beside the names in ``__all__`` of the rooms."""
 TEST_BACKEND = "triton_porting_kit.conformance.faults.backend"
 """A backend of the suite's own, for planted faults."""
+TEMPLATE = ROOT / "backend_template" / "template"
 BINDINGS = ("mlir", "numba_cuda_mlir", "llvmlite")
 
 
@@ -28,6 +29,8 @@ def modules() -> Iterator[tuple[str, Path]]:
     """Every module of the kit: its dotted name and its file."""
     for package, folder in PACKAGES.items():
         for path in sorted((ROOT / folder).rglob("*.py")):
+            if TEMPLATE in path.parents:
+                continue  # of other packages
             parts = (*package.split("/"), *path.relative_to(ROOT / folder).with_suffix("").parts)
             yield ".".join(parts).removesuffix(".__init__"), path
 
@@ -123,7 +126,7 @@ def test_only_the_toolchain_imports_bindings() -> None:
 
 
 def test_files_stay_short() -> None:
-    kinds = ("*.py", "*.cpp", "*.h", "*.pyi")
+    kinds = ("*.py", "*.cpp", "*.h", "*.pyi", "*.jinja")
     folders = [*PACKAGES.values(), "tests", "benchmarks"]
     lengths = {
         path: len(path.read_text().splitlines())

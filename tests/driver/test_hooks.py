@@ -26,7 +26,9 @@ def test_the_table_has_every_hook_of_a_device() -> None:
 
 @pytest.mark.parametrize("hook", HOOKS.values(), ids=lambda hook: hook.name)
 def test_every_pattern_names_checks(hook: Hook) -> None:
-    names = [name for level in ("registration", "runtime") for name in mandatory.names(level, (3, 9), kit=True)]
+    names = [
+        name for level in ("registration", "runtime") for name in mandatory.names(level, (3, 9), kit=True)
+    ]
     assert hook.checks
     for pattern in hook.checks:
         assert fnmatch.filter(names, pattern), pattern

@@ -23,11 +23,24 @@ def source_files() -> set[str]:
         (Path(package) / path.relative_to(ROOT / folder)).as_posix()
         for package, folder in PACKAGES.items()
         for path in (ROOT / folder).rglob("*")
-        if (path.suffix in SUFFIXES or path.name == "py.typed") and path.name != "CMakeLists.txt"
+        if _is_template(path) or path.suffix in SUFFIXES or path.name == "py.typed"
+        if path.is_file() and path.name != "CMakeLists.txt" and "__pycache__" not in path.parts
     }
+
+
+def _is_template(path: Path) -> bool:
+    """Whether a file is of the template for new backends: those that begin with a dot, too."""
+    return path.name == "copier.yml" or bool(
+        {"template", "releases"} & set(path.relative_to(ROOT).parts[1:2])
+    )
 
 
 def modules() -> list[str]:
     """Every module by its dotted name."""
-    names = [name.removesuffix(".py") for name in source_files() if name.endswith(".py")]
+    template = "triton_porting_kit/backend_template/template/"
+    names = [
+        name.removesuffix(".py")
+        for name in source_files()
+        if name.endswith(".py") and not name.startswith(template)
+    ]
     return sorted(name.removesuffix("/__init__").replace("/", ".") for name in (*names, *EXTENSIONS))

@@ -6,72 +6,18 @@ The environments are layered over the one that runs the tests, so that nothing i
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 import sys
-import venv
+import tarfile
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from packages import EXTENSIONS, ROOT, modules, source_files
+from installing import GROUP, environment, pip, run
+from packages import EXTENSIONS, modules, source_files
 
-pytestmark = pytest.mark.xdist_group("packaging")  # one process builds, once
+from triton_porting_kit.porting.template import Template
 
-_IGNORED = shutil.ignore_patterns(
-    ".git", ".venv*", "build", "dist", "__pycache__", "*.so", ".*_cache", ".hypothesis"
-)
-
-
-def run(command: Sequence[str | Path], **environment: str) -> str:
-    """Standard output of a command that must succeed. It runs outside the source tree."""
-    done = subprocess.run(
-        [str(part) for part in command],
-        env={**os.environ, **environment},
-        cwd=Path(sys.prefix),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-@pytest.fixture(scope="session")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the source tree, whose build folder all builds share."""
-    copy = tmp_path_factory.mktemp("packaging") / "sources"
-    shutil.copytree(ROOT, copy, ignore=_IGNORED)
-    return copy
-
-
-def pip(*arguments: str | Path, python: Path | None = None) -> None:
-    """Run pip for `python`, with this environment's CMake and Ninja: the builds share a folder."""
-    target = ["--python", python] if python else []
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    run(
-        [sys.executable, "-m", "pip", "-q", *target, *arguments], PIP_DISABLE_PIP_VERSION_CHECK="1", PATH=path
-    )
-
-
-@pytest.fixture(scope="session")
-def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    pip("wheel", "--no-deps", "--no-build-isolation", "-w", folder, sources)
-    (path,) = folder.iterdir()
-    return path
-
-
-def environment(folder: Path) -> Path:
-    """A fresh virtual environment that sees this one's libraries behind its own; returns its Python."""
-    venv.create(folder, with_pip=False, symlinks=True)
-    python = folder / "bin" / "python"
-    own = next((folder / "lib").glob("python*")) / "site-packages"
-    libraries = [path for path in sys.path if path.endswith("site-packages")]
-    (own / "libraries.pth").write_text("\n".join(libraries))
-    return python
+pytestmark = GROUP
 
 
 def test_wheel_holds_the_source_tree(wheel: Path) -> None:
@@ -84,6 +30,24 @@ def test_wheel_holds_the_source_tree(wheel: Path) -> None:
     assert {name for name in held if name.endswith((".py", ".pyi"))} <= source_files()
     beside = {name.partition("/")[0] for name in names} - set(packages)
     assert [name.endswith(".dist-info") for name in beside] == [True]
+
+
+def test_sdist_holds_the_template(sources: Path, tmp_path: Path) -> None:
+    """What begins with a dot, too: .github of the template, not that of the kit."""
+    script = f"import os; os.chdir({str(sources)!r})\n"
+    script += f"from scikit_build_core.build import build_sdist; build_sdist({str(tmp_path)!r})"
+    run([sys.executable, "-c", script])
+    (path,) = tmp_path.iterdir()
+    with tarfile.open(path) as archive:
+        held = {name.partition("/")[2]: member for name, member in _members(archive)}
+    files = {f"backend_template/{name}": executable for name, _, executable in Template.own().files()}
+    assert files.keys() <= held.keys()
+    assert {name for name in files if held[name].mode & 0o100} == {name for name in files if files[name]}
+    assert not [name for name in held if name.startswith((".github", "build/"))]
+
+
+def _members(archive: tarfile.TarFile) -> list[tuple[str, tarfile.TarInfo]]:
+    return [(member.name, member) for member in archive if member.isfile()]
 
 
 @pytest.mark.parametrize("kind", ["wheel", "plain", "editable"])
@@ -109,3 +73,8 @@ print(json.dumps([importlib.import_module(backend.driver.__module__).__file__, o
     version = run([tmp_path / "fresh" / "bin" / "tpk", "--version"])
     assert version.startswith("tpk ")
     run([python, "-m", "triton_porting_kit.cli.tiny_kernel"])
+
+    template = "from triton_porting_kit.porting.template import Template\nprint(*((n, e) for n, _, e in Template.own().files()))"
+    assert run([python, "-c", template]).strip() == " ".join(
+        str((n, e)) for n, _, e in Template.own().files()
+    )

@@ -58,8 +58,8 @@ REFUSED = {
     "a\0b": ("'\\x00'", "a-b"),
     "ñandú": ("'ñ'", "nandu"),
     "芯片": ("'片'", "acme"),
-    "Αcme": ("'Α'", "cme"),  # a Greek capital
-    "a\u0131": ("'ı'", "a"),
+    "\u0391cme": ("'\u0391'", "cme"),  # a Greek capital
+    "a\u0131": ("'\u0131'", "a"),
     "{{x}}": ("'{'", "x"),
     "$(x)": ("'$'", "x"),
     "class": ("word of Python", "class-npu"),
@@ -122,8 +122,12 @@ def test_any_text_is_handled(text: str) -> None:
     try:
         names = names_of(text, REGISTERED)
     except NamingError as error:
-        assert not error.suggestion or not refusal(error.suggestion, REGISTERED)
-        assert error.suggestion or all(refusal(name, REGISTERED) for name in suggestions(text))
+        refused = error
+    else:
+        refused = None
+    if refused is not None:
+        assert not refusal(refused.suggestion, REGISTERED)
+        assert refused.suggestion in list(suggestions(text))
         return
     assert names.package.isidentifier()
     assert names.class_prefix.isidentifier()
@@ -208,7 +212,8 @@ def test_blanks_of_titles_are_put_right() -> None:
         ("a#b", "'#'", "a b"),
         ("a\x1b[31mb", "'\\x1b'", "a 31mb"),
         ("芯片", "'片'", ""),
-        ("Аcme", "'А'", "cme"),  # a Cyrillic capital
+        ("\u0410cme", "'\u0410'", "cme"),
+        ("a\u0131", "'\u0131'", "a"),  # a Cyrillic capital
         ("x" * 33, "33 characters", "x" * 32),
     ],
 )

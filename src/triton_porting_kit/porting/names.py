@@ -183,11 +183,16 @@ def _importable(package: str, distribution: str) -> str:
     return f"a package {package} is there already, in {spec.origin or 'this environment'}" if spec else ""
 
 
+_ALIKE = "\u0131\u017f"
+"""Latin letters that are easily taken for others."""
+
+
 def _is_plain(character: str) -> bool:
     """Whether a character may stand in what a vendor or a chip is called: nothing that quotes or looks like another."""
     if character in " -.,&+()":
         return True
-    return character.isalnum() and (character.isascii() or "\xc0" <= character <= "\u017f")
+    latin = character.isascii() or "\xc0" <= character <= "\u017f"
+    return latin and character.isalnum() and character not in _ALIKE
 
 
 def _ascii(text: str) -> str:
