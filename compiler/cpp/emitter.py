@@ -182,13 +182,14 @@ class Emitter:
                 self.function(function)
         return literal
 
-    def unsupported(self, operation: Any, what: str, remedy: str | None = None) -> CompilationError:
+    def unsupported(self, operation: Any, what: str) -> CompilationError:
         """The error that says what of the kernel cannot be written as C++."""
         return CompilationError(
             f"the C++ emission cannot write {what}",
             operation=operation.name,
             location=self._remarks.location(operation),
-            remedy=remedy or "this is a gap of the C++ emission: please report the kernel",
+            remedy="have loops made for a target without special instructions, CpuTarget.portable(); with that one it "
+            "is a gap of the C++ emission: please report the kernel",
         )
 
     def support_text(self) -> list[str]:
