@@ -13,6 +13,7 @@ from triton_porting_kit.compiler.cpp.types import CppType, parse
 from triton_porting_kit.errors import CompilationError
 
 _LITERAL = re.compile(r"(?:splat<\w+>\()?u(?:8|16|32|64)\((-?\d+)u?\)\)?")
+_PARAMETER = "parameter "
 
 EXPRESSIONS: dict[str, Callable[[Emitter, Any], str]] = {**arithmetic.EXPRESSIONS, **memory.EXPRESSIONS}
 STATEMENTS: dict[str, Callable[[Emitter, Any], None]] = {**memory.STATEMENTS, **control.STATEMENTS}
@@ -30,6 +31,8 @@ class Emitter:
         self._parts: dict[Any, list[str]] = {}
         self._counts: dict[str, int] = {}
         self._depth = 1
+        self._parameter = ""
+        """The kernel's parameter that is read next."""
 
     # --- text ----------------------------------------------------------------------------------------------
 
@@ -56,7 +59,10 @@ class Emitter:
             if operation.name in control.TERMINATORS:
                 continue
             for remark in self._remarks.before(operation):
-                self.statement(f"// {remark}")
+                if remark.startswith(_PARAMETER):
+                    self._parameter = re.sub(r"\W", "_", remark.removeprefix(_PARAMETER), flags=re.ASCII)
+                else:
+                    self.statement(f"// {remark}")
             self.operation(operation)
 
     def operation(self, operation: Any) -> None:
@@ -87,9 +93,11 @@ class Emitter:
 
     def declare(self, value: Any, expression: str) -> None:
         """A constant of C++ that holds a value."""
-        name = self.fresh("v")
+        if self._parameter and value.owner.operation.name == "llvm.load":
+            name, self._parameter = f"arg_{self._parameter}", ""
+        else:
+            name = self.fresh("v")
         type = self.type_of(value)
-        # `char *const`: the constant is the pointer, not what it points to.
         self.statement(f"const {type.name} {name} = {expression};")
         self.define(value, name)
 
