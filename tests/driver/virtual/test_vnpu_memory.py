@@ -77,7 +77,12 @@ def test_ranges_are_checked(chip: Chip) -> None:
 
 def test_only_what_is_live_is_freed(chip: Chip) -> None:
     address = chip.alloc(1000)
-    for wrong, words in ((0, "NULL"), (address + 64, "64 bytes inside"), (4096, "not of this chip"), (1, "not of this chip")):
+    for wrong, words in (
+        (0, "NULL"),
+        (address + 64, "64 bytes inside"),
+        (4096, "not of this chip"),
+        (1, "not of this chip"),
+    ):
         with pytest.raises(Refused, match=words) as info:
             chip.free(wrong)
         assert info.value.status == "INVALID_POINTER"
@@ -164,13 +169,21 @@ def test_the_host_cannot_touch_device_memory() -> None:
      ("queue_depth", 0), ("queue_depth", 1 << 20), ("faults", b"nonsense"), ("chip_path", b"/does/not/exist")],
 )  # fmt: skip
 def test_impossible_configurations_are_refused(field: str, value: object) -> None:
-    with pytest.raises(Refused, match="does not start" if field == "chip_path" else field.removesuffix("s")) as info:
+    with pytest.raises(
+        Refused, match="does not start" if field == "chip_path" else field.removesuffix("s")
+    ) as info:
         Chip(**{field: value})
     assert info.value.status == ("DEVICE_LOST" if field == "chip_path" else "INVALID_ARGUMENT")
 
 
 def test_the_environment_sets_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("MEMORY_BYTES", 1 << 21), ("SCRATCHPAD_BYTES", 4096), ("CORES", 3), ("QUEUE_DEPTH", 5), ("WATCHDOG_MS", 6)):
+    for name, value in (
+        ("MEMORY_BYTES", 1 << 21),
+        ("SCRATCHPAD_BYTES", 4096),
+        ("CORES", 3),
+        ("QUEUE_DEPTH", 5),
+        ("WATCHDOG_MS", 6),
+    ):
         monkeypatch.setenv(f"VNPU_{name}", str(value))
     monkeypatch.setenv("VNPU_FAULTS", "fail-alloc:2")
     with Chip() as chip:

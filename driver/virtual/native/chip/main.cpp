@@ -41,7 +41,8 @@ bool mapMemory() {
     throw std::runtime_error(text("no ", header.rangeBytes, " bytes of addresses: ", std::strerror(errno)));
   if (got != wanted)
     return false;
-  madvise(wanted, header.rangeBytes, MADV_DONTFORK); // the process in which a module is tried needs none of it
+  madvise(wanted, header.rangeBytes,
+          MADV_DONTFORK); // the process in which a module is tried needs none of it
   return true;
 }
 
