@@ -19,9 +19,13 @@ def loss(chip: Chip, provoke: Callable[[], object]) -> str:
     """The reason that the chip gives for being lost; checks what holds for every lost chip."""
     process, memory, queue, event = chip.process(), chip.alloc(64), chip.queue(), chip.event()
     start = time.monotonic()
-    with pytest.raises(Refused) as info:
+
+    def provoke_and_wait() -> None:
         provoke()
         chip.synchronize()
+
+    with pytest.raises(Refused) as info:
+        provoke_and_wait()
     assert time.monotonic() - start < LIMIT
     assert info.value.status == "DEVICE_LOST", info.value
     assert "vnpu_reset" in info.value.text

@@ -63,14 +63,16 @@ def test_what_is_no_shared_object_is_refused(chip: Chip, build: Callable[..., by
     undefined = build(text + "void some_missing_routine(void); void f(void) { some_missing_routine(); }")
     assert "some_missing_routine" in why_refused(chip, undefined)
     for crash, words in (
-        ("int *volatile nowhere = 0; *nowhere = 1;", "SIGSEGV"),
+        ("raise(SIGSEGV);", "SIGSEGV"),
         ("__builtin_trap();", "SIGILL" if platform.machine() == "x86_64" else "SIGTRAP"),
         ("for (volatile int i = 0;; ++i);", "does not finish loading in 2 seconds"),
         ("_exit(0);", "ends the process"),
         ("_exit(5);", "ends the process"),
     ):
         constructor = f"__attribute__((constructor)) static void f(void) {{ {crash} }}"
-        assert words in why_refused(chip, build(f"#include <unistd.h>\n{text}\n{constructor}")), crash
+        assert words in why_refused(
+            chip, build(f"#include <signal.h>\n#include <unistd.h>\n{text}\n{constructor}")
+        ), crash
     assert chip.load(kernels)
 
 
@@ -124,17 +126,18 @@ def test_mutilated_binaries_do_not_harm_the_chip(
             damaged[rng.randrange(rng.choice((64, 1024, len(binary))))] = rng.choice(
                 (0, 1, 0x7F, 0xFF, rng.randrange(256))
             )
+        statuses = []
         try:
             module = chip.load(bytes(damaged))
+            try:
+                chip.symbol(module, "advance")
+            except Refused as error:
+                statuses.append(error.status)
+            chip.module_unload(module)
         except Refused as error:
-            assert error.status == "INVALID_MODULE", error.text
+            statuses.append(error.status)
             refusals += 1
-            continue
-        try:
-            chip.symbol(module, "advance")
-        except Refused as error:
-            assert error.status == "INVALID_MODULE", error.text
-        chip.module_unload(module)
+        assert set(statuses) <= {"INVALID_MODULE"}
     assert refusals > 50
     assert chip.process() == process
     assert chip.load(kernels)
@@ -188,7 +191,7 @@ def test_host_pointers_are_refused(chip: Chip, kernels: bytes) -> None:
     memory = chip.array(bytes(64))
     host = id(chip)
     for wrong in (host, memory - 1, memory + 65, 1, -1):
-        with pytest.raises(Refused, match="pointer at offset 0.*not in a live allocation") as info:
+        with pytest.raises(Refused, match=r"pointer at offset 0.*not in a live allocation") as info:
             chip.launch(advance, ONE, wrong, 0)
         assert info.value.status == "INVALID_POINTER"
     for right in (memory, memory + 63, memory + 64, 0):

@@ -81,7 +81,7 @@ def test_a_forked_child_is_told_and_may_reset(chip: Chip) -> None:
 
     def refused_and_reset() -> None:
         for attempt in (lambda: chip.alloc(1), lambda: chip.read(memory, 8), lambda: chip.free(memory)):
-            with pytest.raises(Refused, match="forked off from.*vnpu_reset") as info:
+            with pytest.raises(Refused, match=r"forked off from.*vnpu_reset") as info:
                 attempt()
             assert info.value.status == "DEVICE_LOST"
         chip.reset()
