@@ -7,13 +7,13 @@
  * Rules for every function:
  *
  * - It returns VNPU_OK or the kind of mistake, and leaves results alone when it fails. `vnpu_last_error` has
- * a sentence about the calling thread's last failure: which call, which argument, its value, what to do.
+ *   a sentence about the calling thread's last failure: which call, which argument, its value, what to do.
  * - It may be called from any thread. Calls on one queue take effect in the order in which they return.
  * - Sizes are in bytes, times in nanoseconds unless their names say otherwise.
  * - Once the chip is lost, every function that needs it returns VNPU_DEVICE_LOST until `vnpu_reset`; freeing,
- *   unloading and destroying succeed, so that a program can clean up.
+ *   unloading and destroying succeed, so that a program can clean up, and the counters can still be read.
  * - A process that was forked off must not use its parent's chip: it gets VNPU_DEVICE_LOST, and may reset,
- * which brings a chip of its own.
+ *   which brings a chip of its own.
  */
 #ifndef VNPU_H
 #define VNPU_H
@@ -53,12 +53,11 @@ const char *vnpu_last_error(void);
 /* "VNPU_OUT_OF_MEMORY" and so on. */
 const char *vnpu_status_name(vnpu_status status);
 
-/* --- the chip --------------------------------------------------------------------------------------------
- */
+/* --- the chip ------------------------------------------------------------------------------------------- */
 
 typedef struct vnpu_config {
-  uint64_t memory_bytes; /* VNPU_MEMORY_BYTES, default 8 GiB: taken from the machine as it is written to */
-  uint64_t scratchpad_bytes; /* VNPU_SCRATCHPAD_BYTES: on-chip memory of each core */
+  uint64_t memory_bytes;     /* VNPU_MEMORY_BYTES, default 8 GiB; the machine gives what is written to */
+  uint64_t scratchpad_bytes; /* VNPU_SCRATCHPAD_BYTES, default 16 MiB: on-chip memory of each core */
   uint32_t cores;            /* VNPU_CORES, default: the CPUs that the process may use, and 2 at least */
   uint32_t queue_depth;      /* VNPU_QUEUE_DEPTH, default 64: commands of a queue that may be pending */
   uint32_t watchdog_ms;      /* VNPU_WATCHDOG_MS, default 4000: CPU time that one program may take; 0: any */
@@ -81,10 +80,9 @@ vnpu_status vnpu_chip_process(vnpu_device *device, int64_t *process);
  * injected faults too. Works on a lost chip, which is what it is for. */
 vnpu_status vnpu_reset(vnpu_device *device);
 
-/* --- memory ----------------------------------------------------------------------------------------------
- */
+/* --- memory --------------------------------------------------------------------------------------------- */
 
-/* `size` 0 gives an address too, unique among the live ones. The address is a multiple of `alignment`, a
+/* A size of 0 gives an address too, unique among the live ones. The address is a multiple of `alignment`, a
  * power of two up to 1 GiB, and of 64. Contents are undefined. */
 vnpu_status vnpu_alloc(vnpu_device *device, uint64_t size, uint64_t alignment, vnpu_address *address);
 /* Waits for the work in flight, which may use the memory. */
@@ -96,17 +94,18 @@ vnpu_status vnpu_copy_to_device(vnpu_device *device, vnpu_queue queue, vnpu_addr
  * work before it on that queue is returned here. */
 vnpu_status vnpu_copy_to_host(vnpu_device *device, vnpu_queue queue, void *target, vnpu_address source,
                               uint64_t size);
+/* The two must not overlap. */
 vnpu_status vnpu_copy_on_device(vnpu_device *device, vnpu_queue queue, vnpu_address target,
                                 vnpu_address source, uint64_t size);
 vnpu_status vnpu_fill(vnpu_device *device, vnpu_queue queue, vnpu_address target, uint8_t value,
                       uint64_t size);
 
-/* --- queues and events -----------------------------------------------------------------------------------
- */
+/* --- queues and events ---------------------------------------------------------------------------------- */
 
 /* Work of one queue runs in order, independently of other queues. A call that finds a queue full waits. When
- * work fails, what is behind it on that queue is dropped until the failure has been returned by a
- * synchronisation; events are recorded all the same. */
+ * work fails, what is behind it on that queue is dropped until the failure has been returned by a call that
+ * waits for the queue; events are recorded all the same. A chip has 1,024 queues besides the default one:
+ * VNPU_OUT_OF_MEMORY when all are in use. */
 vnpu_status vnpu_queue_create(vnpu_device *device, vnpu_queue *queue);
 /* Waits for the queue's work, and returns its failure. The queue is gone in any case. */
 vnpu_status vnpu_queue_destroy(vnpu_device *device, vnpu_queue queue);
@@ -120,15 +119,14 @@ vnpu_status vnpu_event_destroy(vnpu_device *device, vnpu_event event);
 vnpu_status vnpu_event_record(vnpu_device *device, vnpu_event event, vnpu_queue queue);
 /* What comes on the queue from now on waits for what the event stands for now (nothing: does not wait). */
 vnpu_status vnpu_queue_wait(vnpu_device *device, vnpu_queue queue, vnpu_event event);
+/* Waits; a failure of the work stays with its queue. */
 vnpu_status vnpu_event_synchronize(vnpu_device *device, vnpu_event event);
 /* VNPU_INVALID_ARGUMENT when one was never recorded or not reached yet. */
 vnpu_status vnpu_event_elapsed(vnpu_device *device, vnpu_event start, vnpu_event end, double *milliseconds);
 
-/* --- kernels ---------------------------------------------------------------------------------------------
- */
+/* --- kernels -------------------------------------------------------------------------------------------- */
 
-/* Loads an ELF shared object for the chip's cores that follows the kit's kernel ABI (docs/architecture.md).
- */
+/* Loads an ELF shared object for the chip's cores, which follows the kit's kernel ABI. */
 vnpu_status vnpu_module_load(vnpu_device *device, const void *binary, uint64_t size, vnpu_module *module);
 /* Launches in flight end first. */
 vnpu_status vnpu_module_unload(vnpu_device *device, vnpu_module module);
@@ -142,8 +140,7 @@ vnpu_status vnpu_get_symbol(vnpu_device *device, vnpu_module module, const char 
 vnpu_status vnpu_launch(vnpu_device *device, vnpu_queue queue, vnpu_function function, uint32_t x, uint32_t y,
                         uint32_t z, const void *args, uint64_t size);
 
-/* --- what it did -----------------------------------------------------------------------------------------
- */
+/* --- what it did ---------------------------------------------------------------------------------------- */
 
 typedef struct vnpu_counters_data {
   uint64_t bytes_to_device, bytes_to_host, bytes_on_device, bytes_filled;
@@ -155,11 +152,10 @@ typedef struct vnpu_counters_data {
 
 vnpu_status vnpu_counters(vnpu_device *device, vnpu_counters_data *counters);
 
-/* --- misbehaviour on request -----------------------------------------------------------------------------
- */
+/* --- misbehaviour on request ---------------------------------------------------------------------------- */
 
-/* Arms faults, written "name:n" or "name:n:parameter" and joined by commas. n counts from now: 1 is the next
- * one.
+/* Arms faults, written "name:n" or "name:n:parameter" and joined by commas. n counts from now: 1 is the next.
+ * Commands are copies, fills, records, waits for events, and launches.
  *
  *   fail-alloc:n             the nth allocation fails, although there is memory
  *   corrupt-copy:n           the nth copy delivers a wrong byte

@@ -42,8 +42,7 @@ void Cores::start(uint32_t count, uint64_t scratchpadBytes) {
   }
   for (auto &core : cores_) {
     std::thread thread([this, &core = *core] { work(core); });
-    core->thread = thread.native_handle();
-    pthread_setname_np(core->thread, "vnpu-core");
+    pthread_setname_np(thread.native_handle(), "vnpu-core");
     thread.detach();
   }
 }
@@ -54,10 +53,19 @@ void Cores::run(const Kernel &kernel, const void *args, const int32_t (&grid)[3]
   {
     std::unique_lock lock(mutex_);
     waiting_.push_back(&launch);
-    if (launch.total == 1)
-      arrived_.notify_one();
-    else
+    // Handing a small grid to another thread takes longer than running it.
+    Core *own = borrow();
+    if (launch.total > 2)
       arrived_.notify_all();
+    else if (launch.total == 2 || !own)
+      arrived_.notify_one();
+    if (own) {
+      while (launch.next < launch.total)
+        runChunk(launch, *own, lock);
+      own->lent = false;
+      if (!waiting_.empty())
+        arrived_.notify_all();
+    }
     launch.finished.wait(lock, [&] { return launch.next == launch.total && !launch.running; });
   }
   auto &counters = region.header().counters;
@@ -66,11 +74,21 @@ void Cores::run(const Kernel &kernel, const void *args, const int32_t (&grid)[3]
     throw Failure(launch.status, launch.failure);
 }
 
+// An idle core, whose own thread sleeps on.
+Cores::Core *Cores::borrow() {
+  for (auto &core : cores_)
+    if (!core->lent && !core->running.name) {
+      core->lent = true;
+      return core.get();
+    }
+  return nullptr;
+}
+
 void Cores::work(Core &core) {
   useAlternateStack();
   std::unique_lock lock(mutex_);
   for (;;) {
-    arrived_.wait(lock, [this] { return !waiting_.empty(); });
+    arrived_.wait(lock, [&] { return !waiting_.empty() && !core.lent; });
     Launch &launch = *waiting_[turn_++ % waiting_.size()];
     runChunk(launch, core, lock);
   }
@@ -92,6 +110,7 @@ void Cores::runChunk(Launch &launch, Core &core, std::unique_lock<std::mutex> &l
   ++core.serial;
   const Kernel &kernel = launch.kernel;
   core.running = {kernel.name.c_str(), begin, end, launch.total};
+  core.thread = pthread_self();
   lock.unlock();
 
   stayIfHung();
@@ -129,7 +148,7 @@ void Cores::runChunk(Launch &launch, Core &core, std::unique_lock<std::mutex> &l
   auto &counters = region.header().counters;
   counters.programs += uint64_t(count);
   if (!--launch.running && launch.next == launch.total)
-    launch.finished.notify_one();
+    launch.finished.notify_one(); // a moment later the launch may be gone
 }
 
 void Cores::watch(uint32_t milliseconds) {

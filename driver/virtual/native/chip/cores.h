@@ -50,6 +50,7 @@ private:
   struct Core {
     void *scratchpad = nullptr;
     pthread_t thread;
+    bool lent = false;   // to the thread of a queue, which runs programs itself
     uint64_t serial = 0; // counts chunks
     Activity running;    // no name: idle
     // The watchdog's: which chunk it has seen, and the core's time then.
@@ -58,6 +59,7 @@ private:
   };
 
   [[noreturn]] void work(Core &core);
+  Core *borrow();
   void runChunk(Launch &launch, Core &core, std::unique_lock<std::mutex> &lock);
   void drop(Launch &launch);
 

@@ -22,18 +22,6 @@ void spoil(uint8_t *data, uint64_t size) { data[size / 2] ^= 0x10; }
                                        " did not arrive as they were sent; their checksum differs"));
 }
 
-// Moves a piece out of the engine's memory, and compares with what `sent` says.
-void deliver(uint64_t target, uint64_t size, Misbehaviour misbehaviour, const Checksum &sent,
-             const char *what) {
-  if (misbehaviour == Misbehaviour::Corrupt)
-    spoil(bounce, size);
-  Checksum arrived;
-  if (misbehaviour != Misbehaviour::Drop)
-    arrived.copy(memory(target), bounce, size);
-  if (arrived.value() != sent.value())
-    differs(what, size, target);
-}
-
 } // namespace
 
 void copyIn(const Command &command, const void *payload) {
@@ -59,25 +47,37 @@ void copyOut(const Command &command) {
 }
 
 void copyOnDevice(const Command &command) {
-  Misbehaviour misbehaviour = command.misbehaviour;
   for (uint64_t done = 0, size; done < command.size; done += size) {
     size = std::min(command.size - done, BounceBytes);
     std::lock_guard lock(engine);
     Checksum sent;
     sent.copy(bounce, memory(command.source + done), size);
-    deliver(command.target + done, size, misbehaviour, sent, "copy on the device");
+    if (command.misbehaviour == Misbehaviour::Corrupt)
+      spoil(bounce, size);
+    Checksum arrived;
+    if (command.misbehaviour != Misbehaviour::Drop)
+      arrived.copy(memory(command.target + done), bounce, size);
+    if (arrived.value() != sent.value())
+      differs("copy on the device", size, command.target + done);
   }
   region.header().counters.bytesOnDevice += command.size;
 }
 
 void fill(const Command &command) {
+  uint8_t pattern[BounceBytes];
+  std::memset(pattern, int(command.value), sizeof pattern);
+  Checksum whole;
+  whole.copy(pattern, pattern, sizeof pattern);
   for (uint64_t done = 0, size; done < command.size; done += size) {
     size = std::min(command.size - done, BounceBytes);
+    Checksum part;
+    if (size < BounceBytes)
+      part.copy(pattern, pattern, size);
     std::lock_guard lock(engine);
-    std::memset(bounce, int(command.value), size);
-    Checksum sent;
-    sent.copy(bounce, bounce, size);
-    deliver(command.target + done, size, Misbehaviour::None, sent, "fill");
+    Checksum arrived;
+    arrived.copy(memory(command.target + done), pattern, size);
+    if (arrived.value() != (size < BounceBytes ? part : whole).value())
+      differs("fill", size, command.target + done);
   }
   region.header().counters.bytesFilled += command.size;
 }

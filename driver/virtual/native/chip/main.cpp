@@ -39,8 +39,11 @@ bool mapMemory() {
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (got == MAP_FAILED && errno != EEXIST)
     throw std::runtime_error(text("no ", header.rangeBytes, " bytes of addresses: ", std::strerror(errno)));
-  // The process in which a module is tried needs none of it.
-  return got == wanted && madvise(wanted, header.rangeBytes, MADV_DONTFORK) == 0;
+  if (got != wanted)
+    return false;
+  madvise(wanted, header.rangeBytes,
+          MADV_DONTFORK); // the process in which a module is tried needs none of it
+  return true;
 }
 
 // Standard output counts what it has written, so that the library knows when it has passed on everything.
