@@ -283,7 +283,9 @@ def status(
     ] = Path("."),
     report: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The last run of tpk conform; conformance-report in the repository."),
+        typer.Option(
+            metavar="DIR", help="The last run of tpk conform; conformance-report in the repository."
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the parts as JSON.")] = False,
 ) -> None:

@@ -106,7 +106,9 @@ class Repository:
         """The class with the hooks, and its file."""
         for path, module in self.modules.items():
             for node in module.body:
-                if isinstance(node, ast.ClassDef) and any(_last_name(base) == "Device" for base in node.bases):
+                if isinstance(node, ast.ClassDef) and any(
+                    _last_name(base) == "Device" for base in node.bases
+                ):
                     return path, node
         raise PortingKitError(f"no class in {self.package} derives from the kit's Device")
 
@@ -137,7 +139,9 @@ class Repository:
     def use(self, name: str) -> Place | None:
         """The first use of a name in the package, imports aside."""
         for path, module in self.modules.items():
-            lines = [node.lineno for node in ast.walk(module) if isinstance(node, ast.Name) and node.id == name]
+            lines = [
+                node.lineno for node in ast.walk(module) if isinstance(node, ast.Name) and node.id == name
+            ]
             if lines:
                 return Place(self._name(path), min(lines))
         return None
@@ -166,11 +170,11 @@ class Repository:
         return found
 
     def bound(self, name: str) -> Place | None:
-        """Where C++ has a name as a text: what is bound under it."""
+        """Where C++ binds something under a name of Python's."""
         for path in self._native_files:
             text = _without(path.read_text(encoding="utf-8", errors="replace"), texts=False)
-            if match := re.search(rf'"{re.escape(name)}"', text):
-                return Place(self._name(path), text.count("\n", 0, match.start()) + 1)
+            if match := re.search(rf'\b(?:def\w*|bind)\s*\([^"()]*"{re.escape(name)}"', text):
+                return Place(self._name(path), text.count("\n", 0, match.end()) + 1)
         return None
 
     @property
@@ -193,7 +197,9 @@ class Repository:
         return path.relative_to(self.root).as_posix()
 
 
-_WORDS = frozenset({"if", "for", "while", "switch", "catch", "return", "sizeof", "alignof", "decltype", "static_assert"})
+_WORDS = frozenset(
+    {"if", "for", "while", "switch", "catch", "return", "sizeof", "alignof", "decltype", "static_assert"}
+)
 
 
 def definitions(text: str) -> Iterator[tuple[str, int, str]]:

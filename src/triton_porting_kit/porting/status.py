@@ -74,7 +74,12 @@ class _Step:
 
 
 _STEPS = (
-    _Step("runtime library", r"find_package\(vnpu\b", "CMakeLists.txt", ("registration/discovery/driver-active",)),
+    _Step(
+        "runtime library",
+        r"find_package\(vnpu\b",
+        "CMakeLists.txt",
+        ("registration/discovery/driver-active",),
+    ),
     _Step("target", "CpuTarget", "", ("registration/stages/*", "language/*")),
     _Step("binary", "link_shared_object", "", ("registration/stages/binary", "runtime/modules/*")),
 )
@@ -86,7 +91,9 @@ def parts_of(repository: Repository, reports: Path) -> list[Part]:
     last = _last_results(reports)
 
     def part(name: str, state: State, place: Place | None, checks: tuple[str, ...]) -> Part:
-        found = [status for check, status in last.items() if any(fnmatch.fnmatchcase(check, p) for p in checks)]
+        found = [
+            status for check, status in last.items() if any(fnmatch.fnmatchcase(check, p) for p in checks)
+        ]
         counts = Counter(found)
         return Part(name, state, place, checks, {s: counts[s] for s in Status if s in counts})
 
@@ -120,6 +127,7 @@ def _hook(repository: Repository, name: str) -> tuple[State, Place | None]:
         optional = method is None and HOOKS[name].optional
         return State.OWN if optional else State.MISSING, method.place if method else _class(repository)
     natives = [native for native in method.natives if native not in ("context", "Device")]
+    natives.sort(key=lambda native: native != name)
     behind: list[Function] = []
     for native in natives:
         found = repository.functions.get(native, [])
@@ -150,7 +158,11 @@ def _last_results(reports: Path) -> dict[str, Status]:
         except ReportError:
             continue  # there is none, or it is another kit's
         found.append((str(report.run.get("start", "")), report.statuses))
-    return {name: status for _, statuses in sorted(found, key=lambda run: run[0]) for name, status in statuses.items()}
+    return {
+        name: status
+        for _, statuses in sorted(found, key=lambda run: run[0])
+        for name, status in statuses.items()
+    }
 
 
 # --- output ----------------------------------------------------------------------------------------------

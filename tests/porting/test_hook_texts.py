@@ -1,0 +1,88 @@
+"""The texts on hooks in generated repositories agree with the kit's table of them."""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from triton_porting_kit.conformance import mandatory
+from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.driver import HOOKS, Hook
+from triton_porting_kit.porting.names import names_of
+from triton_porting_kit.porting.new import make
+from triton_porting_kit.porting.sources import Repository
+from triton_porting_kit.porting.status import REPORTS, parts_of
+
+PUBLIC_MODULES = (
+    "triton_porting_kit.backends.cpu.libdevice",
+    "triton_porting_kit.driver.adapter",
+    "triton_porting_kit.errors",
+    "triton_porting_kit.toolchain.mlir",
+)
+"""Modules whose names are public, beside what is in ``__all__`` of the rooms."""
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    into = tmp_path_factory.mktemp("made")
+    return make(names_of("chip-7", {}), vendor="Chips", chip="Seven", into=into, own_repository=False).path
+
+
+@pytest.fixture(scope="module")
+def porting(root: Path) -> str:
+    return (root / "docs" / "PORTING.md").read_text()
+
+
+def row(hook: Hook) -> str:
+    """The hook's line in the tables of the page."""
+    return f"| `{hook.name}` | {hook.contract} | {', '.join(f'`{check}`' for check in hook.checks)} |"
+
+
+@pytest.mark.parametrize("hook", HOOKS.values(), ids=lambda hook: hook.name)
+def test_comments_say_contract_and_checks(root: Path, hook: Hook) -> None:
+    tree = ast.parse((root / "src" / "triton_chip_7" / "device.py").read_text())
+    methods = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    text = inspect.cleandoc(ast.get_docstring(methods[hook.name]) or "")
+    assert text.splitlines()[0] == hook.contract
+    checks = text[text.index("Checks: ") :].replace("\n", " ")
+    assert checks == f"Checks: {', '.join(hook.checks)}."
+
+
+@pytest.mark.parametrize("hook", HOOKS.values(), ids=lambda hook: hook.name)
+def test_the_page_has_every_hook_in_its_section(porting: str, hook: Hook) -> None:
+    sections = {
+        section.splitlines()[0].lower().replace(" ", "-"): section for section in porting.split("\n## ")[1:]
+    }
+    assert row(hook) in sections[hook.step].splitlines(), f"the row should be\n{row(hook)}"
+
+
+def test_every_pattern_names_checks(root: Path, porting: str) -> None:
+    names = [name for level in LEVELS for name in mandatory.names(level, (3, 9), kit=True)]
+    patterns = {check for part in parts_of(Repository(root), root / REPORTS) for check in part.checks}
+    patterns |= {*re.findall(r'--select "([^"]+)"', porting)}
+    assert "runtime/memory/*" in patterns
+    for pattern in patterns:
+        assert fnmatch.filter(names, pattern), pattern
+
+
+def test_only_public_names_of_the_kit_are_used(root: Path) -> None:
+    used = []
+    for path in (root / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                used += [(alias.name, "") for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                used += [(node.module or "", alias.name) for alias in node.names]
+    kit = [(module, name) for module, name in used if module.partition(".")[0] == "triton_porting_kit"]
+    assert len(kit) > 10
+    for module, name in kit:
+        public = importlib.import_module(module)
+        assert module in PUBLIC_MODULES or f"{module}.{name}" in PUBLIC_MODULES or name in public.__all__, (
+            f"{module}.{name}"
+        )
