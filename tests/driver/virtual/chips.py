@@ -11,10 +11,17 @@ from typing import Any
 
 from triton_porting_kit.driver import virtual
 
-STATUSES = (
-    "OK OUT_OF_MEMORY INVALID_POINTER INVALID_MODULE LAUNCH_FAILED DEVICE_LOST ASSERTION_FAILED "
-    "INVALID_ARGUMENT COPY_FAILED"
-).split()
+STATUSES = [
+    "OK",
+    "OUT_OF_MEMORY",
+    "INVALID_POINTER",
+    "INVALID_MODULE",
+    "LAUNCH_FAILED",
+    "DEVICE_LOST",
+    "ASSERTION_FAILED",
+    "INVALID_ARGUMENT",
+    "COPY_FAILED",
+]
 NUMBER = ctypes.c_uint64
 
 
@@ -33,10 +40,20 @@ class Config(ctypes.Structure):
 class Counters(ctypes.Structure):
     _fields_ = tuple(
         (name, ctypes.c_uint64)
-        for name in (
-            "bytes_to_device bytes_to_host bytes_on_device bytes_filled commands launches programs "
-            "kernel_nanoseconds scratchpad_high_water allocated_bytes allocated_peak allocations"
-        ).split()
+        for name in [
+            "bytes_to_device",
+            "bytes_to_host",
+            "bytes_on_device",
+            "bytes_filled",
+            "commands",
+            "launches",
+            "programs",
+            "kernel_nanoseconds",
+            "scratchpad_high_water",
+            "allocated_bytes",
+            "allocated_peak",
+            "allocations",
+        ]
     )
 
 
@@ -154,9 +171,7 @@ class Chip:
         block = struct.pack(f"<{len(args)}q", *args)
         self.launch_block(function, grid, block, queue)
 
-    def launch_block(
-        self, function: int, grid: tuple[int, int, int], block: bytes, queue: int = 0
-    ) -> None:
+    def launch_block(self, function: int, grid: tuple[int, int, int], block: bytes, queue: int = 0) -> None:
         counts = (ctypes.c_uint32(count) for count in grid)
         call("launch", self.handle, queue, function, *counts, block, len(block))
 

@@ -14,10 +14,10 @@ SOURCE = Path(__file__).with_name("kernels.c")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., bytes]:
     """Makes a shared object of C text with the system's compiler."""
 
-    def compiled(text: str, *options: str) -> bytes:
+    def compiled(text: str, *options: str, kind: str = "-shared") -> bytes:
         folder = tmp_path_factory.mktemp("kernels")
         (folder / "kernels.c").write_text(text)
-        command = ["cc", "-O1", "-shared", "-fPIC", *options, "-o", folder / "kernels.so", folder / "kernels.c"]
+        command = ["cc", "-O1", kind, "-fPIC", *options, "-o", folder / "kernels.so", folder / "kernels.c"]
         subprocess.run(command, check=True, capture_output=True)
         return (folder / "kernels.so").read_bytes()
 

@@ -86,7 +86,10 @@ KERNEL(stores, 0, {0}) {
   return 0;
 }
 
-KERNEL(divides, 0, {0}) { return (int32_t)(1 / args[0]); }
+KERNEL(divides, 0, {0}) {
+  volatile int64_t one = 1;
+  return (int32_t)(one / args[0]);
+}
 
 KERNEL(endless, 0, {0}) {
   for (volatile int i = 0;; ++i)

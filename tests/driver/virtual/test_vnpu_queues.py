@@ -6,6 +6,7 @@ import contextlib
 import random
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 from chips import Chip, Refused
@@ -121,7 +122,7 @@ def test_handles_are_checked(chip: Chip) -> None:
         lambda: chip.event_destroy(event),
         lambda: chip.elapsed(event, chip.event()),
     ):
-        with pytest.raises(Refused, match="queue|event") as info:
+        with pytest.raises(Refused, match=r"queue|event") as info:
             attempt()
         assert info.value.status == "INVALID_ARGUMENT"
 
@@ -131,17 +132,19 @@ def test_a_failure_drops_what_is_behind_it(chip: Chip, kernels: bytes) -> None:
     fails, advance = chip.symbol(module, "fails"), chip.symbol(module, "advance")
     memory, event = chip.array(bytes(8)), chip.event()
     for queue in (0, chip.queue()):
-        for way in ("queue_synchronize", "synchronize", "read"):
+        ways: list[Callable[[], object]] = [
+            lambda queue=queue: chip.queue_synchronize(queue),
+            chip.synchronize,
+            lambda queue=queue: chip.read(memory, 8, queue),
+        ]
+        for wait in ways:
             chip.launch(fails, (10, 1, 1), 3, queue=queue)
             chip.fill(memory, 1, 8, queue)
             chip.launch(advance, ONE, memory, 5, queue=queue)
             chip.event_record(event, queue)
             chip.event_synchronize(event)
             with pytest.raises(Refused, match="kernel 'fails' failed with code 7") as info:
-                if way == "read":
-                    chip.read(memory, 8, queue)
-                else:
-                    getattr(chip, way)(*[queue][: way == "queue_synchronize"])
+                wait()
             assert info.value.status == "LAUNCH_FAILED"
             chip.synchronize()
             assert number(chip, memory, queue) == 0
