@@ -31,6 +31,13 @@ def test_new_says_what_it_made_and_what_is_next(tpk: Tpk, tmp_path: Path) -> Non
     assert (folder / "docs" / "PORTING.md").is_file()
 
 
+def test_new_says_what_building_needs(tpk: Tpk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    said = tpk("new", "zz", "--no-git").output
+    assert '  pip install "scikit-build-core>=0.11" "pybind11>=3.0,<4" "cmake>=3.20" ninja\n' in said
+
+
 def test_new_has_a_default_for_everything(tpk: Tpk, tmp_path: Path) -> None:
     tpk("new", "zz-chip", "--dest", "deep er/here", "--no-git")
     folder = tmp_path / "deep er" / "here" / "triton-zz-chip"
