@@ -21,12 +21,12 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
   $(sort $(shell find $(ROOMS) -type f -not -name '*.pyc' -not -name '*.so'))
 NATIVE := $(filter %.cpp %.h,$(SOURCES))
 
-.PHONY: help demo test test-browser test-releases test-all docs lint check format bench install clean
+.PHONY: help demo test test-browser test-releases test-all docs lint check format release-template bench install clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | \
-	  awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
+	  awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
 	@echo "  TORCH=$(TORCH)   the torch that tests compare with; TORCH= goes without"
 
 demo: $(VENV)/.installed ## install the kit and run its kernels on this CPU, checked and timed
@@ -66,6 +66,9 @@ format: $(VENV)/.test-tools $(VENV)/.installed ## format Python and C++ in place
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(NATIVE)
+
+release-template: $(VENV)/.installed ## write the template for new backends as it is in this release, once and for all
+	$(BIN)/python -m triton_porting_kit.porting.template backend_template
 
 bench: $(VENV)/.installed ## measure the kernels beside NumPy and, where it is installed, torch
 	$(BIN)/python -m benchmarks.run $(BENCH_ARGS)

@@ -89,12 +89,13 @@ def test_versions_are_in_their_order(tmp_path: Path) -> None:
     assert write_template(tmp_path, "0.10", OLD).versions() == ["0.9", "0.10rc1", "0.10"]
 
 
-def test_the_maker_is_a_program() -> None:
-    """It is not run here: it would release what is being worked on."""
-    source = subprocess.run(
-        [sys.executable, "-c", "import triton_porting_kit.porting.template as t; print(t.__file__)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "Template.own().release()" in Path(source.stdout.strip()).read_text()
+def test_the_maker_is_a_program(tmp_path: Path) -> None:
+    version = Template.own().version
+    write_template(tmp_path, version, OLD)
+    command = [sys.executable, "-m", "triton_porting_kit.porting.template", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{tmp_path}/releases/{version}.tar.xz\n"
+    write_template(tmp_path, version, NEW)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "another version" in done.stderr

@@ -64,6 +64,8 @@ def new(
     typer.echo(f"  classes     {names.class_prefix}Device and the like\n")
     typer.echo("Next:\n")
     typer.echo(f"  cd {_shown(made.path)}")
+    if missing := _missing():
+        typer.echo(f"  pip install {' '.join(missing)}")
     typer.echo('  pip install --no-build-isolation -e ".[test]"')
     typer.echo(f"  tpk conform --backend {names.backend} --level registration --level runtime")
     typer.echo("  tpk status\n")
@@ -100,6 +102,16 @@ def update(
         typer.echo("`git restore --staged --worktree . && git clean -fd` takes the whole update back.")
         raise typer.Exit(1)
     typer.echo("\nLook at `git diff`, install it again, run the tests, and commit.")
+
+
+def _missing() -> list[str]:
+    """What building a backend takes and is not there, as pip is told it: the kit's extra `backend`."""
+    import shutil
+    from importlib.util import find_spec
+
+    modules = {"scikit_build_core": '"scikit-build-core>=0.11"', "pybind11": '"pybind11>=3.0,<4"'}
+    missing = [requirement for module, requirement in modules.items() if find_spec(module) is None]
+    return missing + ([] if shutil.which("cmake") or find_spec("cmake") else ['"cmake>=3.20"', "ninja"])
 
 
 def _shown(path: Path) -> str:

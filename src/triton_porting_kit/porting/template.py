@@ -1,7 +1,7 @@
 """`Template`: the template of a kit, as files, and those of earlier releases, as archives beside it.
 
 A release is ``releases/VERSION.tar.xz``: what `copier.yml` and `template/` were when the kit VERSION was released. It
-is written once (`python -m triton_porting_kit.porting.template`) and never changed: repositories were made from it.
+is written once (`make release-template`) and never changed: repositories were made from it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import io
 import lzma
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,8 +121,14 @@ def version_of(text: str) -> Version | None:
         return None
 
 
-if __name__ == "__main__":
+def main(arguments: Sequence[str]) -> None:
+    """Release the template of a source tree's folder, by default of this one, as this kit's version."""
+    own = Template.own()
     try:
-        print(Template.own().release())
+        print(Template(Path(arguments[0]), own.version).release() if arguments else own.release())
     except TemplateError as problem:
         sys.exit(str(problem))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

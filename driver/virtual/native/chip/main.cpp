@@ -109,6 +109,8 @@ int run() {
     answerStart(Start::Failed, error.what());
     return 1;
   }
+  // Without a first beat the host would not miss the others, should the first command be one to hang at.
+  region.header().heartbeat.store(1);
   answerStart(Start::Ready);
   watchOverAll();
   return 0;

@@ -1,0 +1,167 @@
+"""The whole way of a vendor's first day: `tpk new`, install, tests and verdicts, with other backends beside it.
+
+Everything runs in the fresh environment, as somebody else's programs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from generated import Maker, Repository
+from installing import GROUP, pip, run
+
+pytestmark = GROUP
+MINUTES = 2
+"""From `tpk new` to the verdict of the level `runtime`, on as many cores."""
+CORES = 2
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A backend, and what its first minutes came to."""
+
+    repository: Repository
+    report: Path
+    wall: float
+    """Seconds that passed."""
+    cpu: float
+    """Seconds of all processors together, which other programs on the machine add nothing to."""
+
+
+@pytest.fixture(scope="module")
+def judged(maker: Maker, fresh: Path, tmp_path_factory: pytest.TempPathFactory) -> Judged:
+    """Made, installed as a wheel, and judged up to the level `runtime`."""
+    folder = tmp_path_factory.mktemp("first")
+    began, spent = time.monotonic(), cpu_seconds()
+    repository = maker.make(fresh / "tpk", "normal", folder)
+    pip("install", "--no-deps", "--no-build-isolation", repository.path, python=fresh / "python")
+    conform(fresh, repository, folder / "report", "registration", "runtime")
+    return Judged(repository, folder / "report", time.monotonic() - began, cpu_seconds() - spent)
+
+
+@pytest.fixture(scope="module")
+def second(judged: Judged, maker: Maker, fresh: Path, tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    """Another one beside it, installed as one that is being worked on."""
+    repository = maker.make(fresh / "tpk", "long", tmp_path_factory.mktemp("second"))
+    pip("install", "--no-deps", "--no-build-isolation", "-e", repository.path, python=fresh / "python")
+    return repository
+
+
+def conform(fresh: Path, repository: Repository, report: Path, *levels: str) -> None:
+    """Judge a backend; all that is mandatory has to pass."""
+    asked = [word for level in levels for word in ("--level", level)]
+    command = [fresh / "tpk", "conform", "--backend", repository.names.backend, *asked]
+    run([*command, "--jobs", str(CORES), "--report", report], cwd=repository.path)
+
+
+def cpu_seconds() -> float:
+    """Of all programs that were run and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def test_the_first_minutes_end_in_a_pass(judged: Judged) -> None:
+    report = json.loads((judged.report / "report.json").read_text())
+    verdicts = {level["level"]: level["verdict"] for level in report["levels"]}
+    assert (verdicts["registration"], verdicts["runtime"]) == ("pass", "pass")
+    assert report["run"]["backend"] == judged.repository.names.backend
+    print(f"from `tpk new` to the verdict: {judged.wall:.0f} s, {judged.cpu:.0f} s of CPU time")
+    assert judged.cpu < MINUTES * 60 * CORES
+
+
+def test_the_badge_says_what_was_reached(judged: Judged, fresh: Path, tmp_path: Path) -> None:
+    run([fresh / "tpk", "report", "badge", judged.report, "--out", tmp_path / "badge.svg"])
+    assert ">runtime<" in (tmp_path / "badge.svg").read_text()
+
+
+def test_its_own_tests_pass(judged: Judged, fresh: Path) -> None:
+    """But for the level that it was judged by just now."""
+    judged_already = "tests/test_conformance.py::test_level[runtime]"
+    command = [fresh / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--deselect", judged_already]
+    said = run(command, cwd=judged.repository.path)
+    assert " passed" in said
+    assert "skipped" not in said
+
+
+def test_status_says_that_all_is_the_virtual_npu_s(judged: Judged, fresh: Path) -> None:
+    run([fresh / "tpk", "status"], cwd=judged.repository.path)
+
+
+def test_installing_leaves_the_repository_clean(judged: Judged, second: Repository) -> None:
+    for repository in (judged.repository, second):
+        assert run(["git", "status", "--porcelain"], cwd=repository.path) == ""
+
+
+PICK = """
+import json, triton
+try:
+    driver = triton.runtime.driver.active
+    found = type(driver).__module__, driver.get_current_target().backend
+except Exception as error:
+    found = type(error).__name__, str(error)
+print(json.dumps([sorted(triton.backends.backends), found]))
+"""
+
+
+def test_each_backend_is_picked_by_its_name(judged: Judged, second: Repository, fresh: Path) -> None:
+    modules = {
+        "cpu": "triton_porting_kit.backends.cpu",
+        judged.repository.names.backend: judged.repository.names.package,
+        second.names.backend: second.names.package,
+    }
+    for name, module in modules.items():
+        there, (driver, target) = json.loads(run([fresh / "python", "-c", PICK], TRITON_DEFAULT_BACKEND=name))
+        assert {*modules, "nvidia", "amd"} <= set(there)
+        assert driver.startswith(f"{module}."), f"{name} brings {driver}: {target}"
+        assert target == name
+        run([fresh / "python", "-m", "triton_porting_kit.cli.tiny_kernel"], TRITON_DEFAULT_BACKEND=name)
+
+
+@pytest.mark.parametrize("name", ["nvidia", "amd"])
+def test_triton_s_own_are_picked_too(name: str, judged: Judged, second: Repository, fresh: Path) -> None:
+    """Which ends in their saying that there is no such GPU, where there is none."""
+    _, (kind, text) = json.loads(run([fresh / "python", "-c", PICK], TRITON_DEFAULT_BACKEND=name))
+    assert kind.startswith(f"triton.backends.{name}") or (name in text and "active" in text), (kind, text)
+
+
+def test_two_beside_each_other_are_both_judged(second: Repository, fresh: Path, tmp_path: Path) -> None:
+    conform(fresh, second, tmp_path / "report", "registration")
+
+
+def test_their_names_are_taken_now(judged: Judged, second: Repository, fresh: Path, tmp_path: Path) -> None:
+    for repository in (judged.repository, second):
+        done = subprocess.run(
+            [fresh / "tpk", "new", repository.names.name, "--dest", tmp_path],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert f"a backend of {repository.names.repository}" in done.stderr
+        assert list(tmp_path.iterdir()) == []
+
+
+def chips(fresh: Path) -> Iterator[str]:
+    """Processes that run the virtual NPU of the fresh environment."""
+    for process in Path("/proc").iterdir():
+        try:
+            program = os.readlink(process / "exe")
+        except OSError:
+            continue  # no process, not ours, or gone
+        if Path(program).is_relative_to(fresh.parent.resolve()) and "python" not in program:
+            yield f"{process.name}: {program}"
+
+
+def test_no_chip_is_left_behind(judged: Judged, second: Repository, fresh: Path) -> None:
+    deadline = time.monotonic() + 10
+    while (left := list(chips(fresh))) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert left == []
