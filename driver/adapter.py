@@ -6,7 +6,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from triton.backends.compiler import GPUTarget
@@ -224,7 +224,15 @@ class DriverUtils:
         with self._lock:
             handle, self._next = self._next, self._next + 1
             self._owners[handle] = (owner, module)
+        owner.on_reset = partial(self._forget, owner)
         return handle, function, 0, 0, owner.properties().max_threads_per_program
+
+    def _forget(self, device: Device) -> None:
+        """Let Triton load kernels again after a reset, when they are next launched."""
+        with self._lock:
+            for module in [module for module, (owner, _) in self._owners.items() if owner is device]:
+                del self._owners[module]
+        compat.forget_loaded_kernels()
 
     def unload_module(self, module: int) -> None:
         with self._lock:

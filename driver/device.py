@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -84,6 +84,8 @@ class Device(ABC):
 
     generation: int = 0
     """Counts resets: whatever was made in an earlier generation is gone."""
+    on_reset: Callable[[], None] | None = None
+    """Called by the next reset, once: of who keeps handles of modules."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """A port is written hook by hook: one that is missing raises `MissingHook` where it is called."""
@@ -207,3 +209,6 @@ class Device(ABC):
         memory is gone, and do not free it.
         """
         self.generation += 1
+        forget, self.on_reset = self.on_reset, None
+        if forget is not None:
+            forget()

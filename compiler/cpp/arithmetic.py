@@ -290,11 +290,7 @@ def _intrinsic(emitter: Emitter, operation: Any) -> str:
             return f"{builtin}({x}, i32({exponent}))"
         body = f"[]({type.element} x, u32 exponent) {{ return {builtin}(x, i32(exponent)); }}"
         return f"{emitter.function('each')}<{type.name}>({body}, {x}, {exponent})"
-    raise emitter.unsupported(
-        operation,
-        f"the intrinsic {name}",
-        "lower to loops for a target without such instructions: CpuTarget.portable()",
-    )
+    raise emitter.unsupported(operation, f"the intrinsic {name}")
 
 
 _NAMED = {

@@ -16,6 +16,8 @@ _ERROR = re.compile(
     re.MULTILINE,
 )
 
+_PLACE = re.compile(rf"{re.escape(SOURCE_NAME)}[:(](\d+)")
+
 
 def build(text: str, command: Sequence[str], *, timeout: float) -> bytes:
     """What `command` makes of C++ text: usually an ELF shared object.
@@ -38,9 +40,14 @@ def build(text: str, command: Sequence[str], *, timeout: float) -> bytes:
     location = operation = None
     lines: list[str] = []
     if found:
-        remarks, number = Remarks(text), int(found[1])
-        location, operation = remarks.location_of_line(number), remarks.operation_of_line(number)
-        lines = [f"line {number} of the C++: {text.splitlines()[number - 1].strip()}"]
+        number, remarks = int(found[1]), Remarks(text)
+        lines = [f"line {number} of the C++: {(text.splitlines()[number - 1 : number] or [''])[0].strip()}"]
+        # An error in a support function is the kernel's where a later message says who calls it.
+        for place in _PLACE.finditer(finished.diagnostics, found.start()):
+            location = remarks.location_of_line(int(place[1]))
+            operation = remarks.operation_of_line(int(place[1]))
+            if location is not None:
+                break
     lines += ["what the compiler said:", finished.diagnostics.strip()]
     raise CompilationError(
         f"the C++ compiler {command[0]} refused the kernel: {message}\n" + "\n".join(lines),

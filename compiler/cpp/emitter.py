@@ -13,6 +13,7 @@ from triton_porting_kit.compiler.cpp.types import CppType, parse
 from triton_porting_kit.errors import CompilationError
 
 _LITERAL = re.compile(r"(?:splat<\w+>\()?u(?:8|16|32|64)\((-?\d+)u?\)\)?")
+_PARAMETER = "parameter "
 
 EXPRESSIONS: dict[str, Callable[[Emitter, Any], str]] = {**arithmetic.EXPRESSIONS, **memory.EXPRESSIONS}
 STATEMENTS: dict[str, Callable[[Emitter, Any], None]] = {**memory.STATEMENTS, **control.STATEMENTS}
@@ -30,6 +31,8 @@ class Emitter:
         self._parts: dict[Any, list[str]] = {}
         self._counts: dict[str, int] = {}
         self._depth = 1
+        self._parameter = ""
+        """The kernel's parameter that is read next."""
 
     # --- text ----------------------------------------------------------------------------------------------
 
@@ -56,7 +59,10 @@ class Emitter:
             if operation.name in control.TERMINATORS:
                 continue
             for remark in self._remarks.before(operation):
-                self.statement(f"// {remark}")
+                if remark.startswith(_PARAMETER):
+                    self._parameter = re.sub(r"\W", "_", remark.removeprefix(_PARAMETER), flags=re.ASCII)
+                else:
+                    self.statement(f"// {remark}")
             self.operation(operation)
 
     def operation(self, operation: Any) -> None:
@@ -87,9 +93,11 @@ class Emitter:
 
     def declare(self, value: Any, expression: str) -> None:
         """A constant of C++ that holds a value."""
-        name = self.fresh("v")
+        if self._parameter and value.owner.operation.name == "llvm.load":
+            name, self._parameter = f"arg_{self._parameter}", ""
+        else:
+            name = self.fresh("v")
         type = self.type_of(value)
-        # `char *const`: the constant is the pointer, not what it points to.
         self.statement(f"const {type.name} {name} = {expression};")
         self.define(value, name)
 
@@ -182,13 +190,14 @@ class Emitter:
                 self.function(function)
         return literal
 
-    def unsupported(self, operation: Any, what: str, remedy: str | None = None) -> CompilationError:
+    def unsupported(self, operation: Any, what: str) -> CompilationError:
         """The error that says what of the kernel cannot be written as C++."""
         return CompilationError(
             f"the C++ emission cannot write {what}",
             operation=operation.name,
             location=self._remarks.location(operation),
-            remedy=remedy or "this is a gap of the C++ emission: please report the kernel",
+            remedy="have loops made for a target without special instructions, CpuTarget.portable(); with that one it "
+            "is a gap of the C++ emission: please report the kernel",
         )
 
     def support_text(self) -> list[str]:

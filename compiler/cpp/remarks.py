@@ -1,6 +1,7 @@
 """Which line of the kernel a line of the loops artefact, or of C++ made of it, belongs to.
 
-Loops say it in remarks, ``// tpk.load, kernel.py:12``, and in their head, ``// kernel.py: /path/of/kernel.py``.
+Loops say it in remarks, ``// tpk.load, kernel.py:12``, and in their head, ``// kernel.py: /path/of/kernel.py``. Before
+they read a parameter of the kernel, they say ``// parameter NAME``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from typing import Any
 from triton_porting_kit.compiler.locations import source_location
 from triton_porting_kit.errors import SourceLocation
 
-_REMARK = re.compile(r"\s*// (?P<what>(?P<operation>[\w.]+)(?:, (?P<file>.+):(?P<line>\d+))?)\s*$")
+_REMARK = re.compile(
+    r"\s*// (?P<what>parameter [^:]+|(?P<operation>[\w.]+)(?:, (?P<file>.+):(?P<line>\d+))?)\s*$"
+)
 _FILE = re.compile(r"\s*// (?P<name>[^,:]+): (?P<path>.+?)\s*$")
 _PLACE = re.compile(r'loc\("-":(\d+):\d+\)')
 

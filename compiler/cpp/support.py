@@ -8,9 +8,7 @@ from dataclasses import dataclass
 NAMESPACE = "tpk_support"
 
 PREAMBLE = """\
-#include <cstdint>
-#include <limits>
-#include <type_traits>
+#include <stdint.h>
 
 typedef uint8_t u8;
 typedef uint16_t u16;
@@ -76,7 +74,11 @@ _OTHER_NAN = "if (a != a) return b; if (b != b) return a;"
 
 SNIPPETS: dict[str, Snippet] = {
     "lanes": Snippet(
-        "template <class V> using element = std::remove_cv_t<std::remove_reference_t<decltype(V{}[0])>>;\n"
+        "template <class T> struct bare { typedef T type; };\n"
+        "template <class T> struct bare<const T> { typedef T type; };\n"
+        "template <class T> struct bare<T &> : bare<T> {};\n"
+        "template <class T> struct bare<T &&> : bare<T> {};\n"
+        "template <class V> using element = typename bare<decltype(V{}[0])>::type;\n"
         "template <class V> constexpr int lanes = int(sizeof(V) / sizeof(element<V>));"
     ),
     "as": Snippet(
@@ -207,7 +209,8 @@ SNIPPETS: dict[str, Snippet] = {
     "saturated": Snippet(
         "// Toward zero, the nearest integer of the type where it has none; 0 for NaN.\n"
         "template <class I, class F> inline I saturated(F x) {\n"
-        "  constexpr I low = std::numeric_limits<I>::min(), high = std::numeric_limits<I>::max();\n"
+        "  constexpr bool has_sign = I(-1) < I(0);\n"
+        "  constexpr I high = I(~u64(0) >> has_sign >> (64 - 8 * sizeof(I))), low = has_sign ? I(-high - 1) : I(0);\n"
         "  if (x != x) return 0;\n  if (x <= F(low)) return low;\n  if (x >= F(high)) return high;\n"
         "  return I(x);\n}"
     ),

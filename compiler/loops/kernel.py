@@ -81,7 +81,8 @@ def _read_arguments(builder: LoopBuilder, lowering: Lowering, program: Program, 
     Returns the offsets in bytes of those that are pointers.
     """
     offset, pointers = 0, []
-    for definition in program.body.arguments:
+    for definition, name in zip(program.body.arguments, program.argument_names, strict=True):
+        builder.comment(f"parameter {name}")
         element = definition.type.element
         size = types.byte_size(element)
         offset = -(-offset // size) * size

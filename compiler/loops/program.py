@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -111,6 +112,7 @@ class Program:
     name: str
     body: Block
     argument_attributes: list[dict[str, str]]
+    argument_names: list[str]
     module: Any
 
 
@@ -224,8 +226,15 @@ def read_program(module: Any) -> Program:
             if "arg_attrs" in attributes:
                 for index, entry in enumerate(attributes["arg_attrs"]):
                     per_argument[index] = {item.name: str(item.attr) for item in entry}
-            return Program(name, reader.block(blocks[0], None), per_argument, module)
+            names = [_parameter_name(argument, i) for i, argument in enumerate(blocks[0].arguments)]
+            return Program(name, reader.block(blocks[0], None), per_argument, names, module)
     raise CompilationError("the structured module holds no function marked tpk.kernel")
+
+
+def _parameter_name(argument: Any, index: int) -> str:
+    """What the kernel's author calls a parameter, as its location says; its number where it does not."""
+    found = re.match(r'loc\("([^"]+)"\(', str(argument.location))
+    return found[1] if found else str(index)
 
 
 def walk(block: Block) -> Iterator[Operation]:

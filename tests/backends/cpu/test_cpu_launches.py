@@ -275,3 +275,20 @@ def test_kernels_are_found_under_any_name_of_the_device(array: Array) -> None:
     assert list(by_torch.values()) == kernels
     for name in (0, driver.active.get_current_device()):
         assert function.device_caches[name][0] is by_torch
+
+
+# --- resets ------------------------------------------------------------------------------------------
+
+
+def test_kernels_are_loaded_again_after_a_reset(array: Array) -> None:
+    before = array([1.0] * 8)
+    kernel = add_constant[(1,)](before, 8, AMOUNT=1, BLOCK=8)
+    old = kernel.function
+    driver.active.device.reset()
+    for expected in (3.0, 4.0):
+        x = array([expected - 1] * 8)
+        again = add_constant[(1,)](x, 8, AMOUNT=1, BLOCK=8)
+        np.testing.assert_array_equal(x.numpy(), np.full(8, expected, np.float32))
+    assert again is kernel
+    assert again.function != old
+    assert driver.active.device.on_reset is not None

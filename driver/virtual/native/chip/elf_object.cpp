@@ -77,6 +77,11 @@ private:
       refuse(text("is not a shared object: ELF type ", header_.e_type));
     if (header_.e_phentsize != sizeof(Elf64_Phdr) || !header_.e_phnum)
       refuse("is damaged: it has no table of segments");
+    // Loading does not need the table of sections, but linkers put it last: without it the file is not whole.
+    uint64_t sections = uint64_t(header_.e_shnum) * header_.e_shentsize;
+    if (header_.e_shoff > image_.size() || sections > image_.size() - header_.e_shoff)
+      refuse(text("is truncated: it has ", image_.size(), " bytes, and its table of sections at offset ",
+                  header_.e_shoff));
   }
 
   void readSegments() {

@@ -40,6 +40,8 @@ int memoryFile(const std::string &image) {
 // Loads the file in a process of its own first. The dynamic linker believes what it reads, and a damaged file
 // may crash it or keep it busy for ever.
 void tryOut(const char *path) {
+  auto &tried = region.header().tried;
+  tried = 0;
   pid_t child = fork();
   if (child < 0)
     throw Failure(VNPU_OUT_OF_MEMORY, text("no process to try the binary in: ", std::strerror(errno)));
@@ -51,6 +53,7 @@ void tryOut(const char *path) {
     dup2(nowhere, 2);
     alarm(TrialSeconds);
     dlopen(path, RTLD_NOW | RTLD_LOCAL); // an error that it reports, it will report again
+    tried = 1;
     _exit(0);
   }
   int status = 0;
@@ -60,7 +63,7 @@ void tryOut(const char *path) {
     refuse(text("the binary does not finish loading in ", TrialSeconds, " seconds"));
   if (WIFSIGNALED(status))
     refuse(text("the binary is damaged: loading it ends in ", signalName(WTERMSIG(status))));
-  if (WEXITSTATUS(status))
+  if (!tried)
     refuse("the binary ends the process that loads it");
 }
 

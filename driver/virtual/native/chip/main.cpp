@@ -41,7 +41,8 @@ bool mapMemory() {
     throw std::runtime_error(text("no ", header.rangeBytes, " bytes of addresses: ", std::strerror(errno)));
   if (got != wanted)
     return false;
-  madvise(wanted, header.rangeBytes, MADV_DONTFORK); // the process in which a module is tried needs none of it
+  madvise(wanted, header.rangeBytes,
+          MADV_DONTFORK); // the process in which a module is tried needs none of it
   return true;
 }
 
@@ -108,6 +109,8 @@ int run() {
     answerStart(Start::Failed, error.what());
     return 1;
   }
+  // Without a first beat the host would not miss the others, should the first command be one to hang at.
+  region.header().heartbeat.store(1);
   answerStart(Start::Ready);
   watchOverAll();
   return 0;
