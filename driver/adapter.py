@@ -84,8 +84,9 @@ class TritonDriver(DriverBase):  # type: ignore[misc]
 
         Where ``TRITON_DEFAULT_BACKEND`` is set it decides. Else the device must be there and no driver of
         another origin active; a `fallback` also steps back for the kit's other backends. Of several that are left
-        the first by name stays, so that Triton starts where backends on virtual NPUs are side by side. Drivers of the kit are never asked for `is_active` here, only for
-        what they are, so two of them cannot ask each other for ever.
+        the first by name stays, so that Triton starts where backends on virtual NPUs are side by side. Drivers of
+        the kit are never asked for `is_active` here, only for what they are, so two of them cannot ask each other
+        for ever.
         """
         selected = active.selected_backend()
         if selected is not None:
