@@ -144,3 +144,14 @@ class AssertionFailed(LaunchError, AssertionError):
 
 class DeviceLost(DeviceError):
     """The device died or hangs. Reset it before the next call."""
+
+
+# --- capture and replay --------------------------------------------------------------------------
+
+
+class CaptureError(PortingKitError):
+    """A launch cannot be recorded, or a recorded one cannot be read, trusted, run again, or written as C++."""
+
+
+class CaptureWarning(UserWarning):
+    """A launch was not recorded, or something of it that a replay needs was not."""

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import triton_porting_kit
-from triton_porting_kit.cli import report
+from triton_porting_kit.cli import captures, report
 from triton_porting_kit.cli.errors import UserError
 
 app = typer.Typer(
@@ -22,6 +22,8 @@ app = typer.Typer(
 )
 app.add_typer(report.app)
 app.command()(report.verify)
+app.command(context_settings={"allow_interspersed_args": False})(captures.capture)
+app.command()(captures.replay)
 
 
 def _version(wanted: bool) -> None:
