@@ -7,6 +7,7 @@ from triton_porting_kit.compiler.options import KernelOptions
 from triton_porting_kit.compiler.pipeline import Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.compiler.versions import source_digest, toolchain_versions
+from triton_porting_kit.toolchain.shared_object import link_shared_object
 
 __all__ = [
     "CpuTarget",
@@ -16,6 +17,7 @@ __all__ = [
     "Stage",
     "cpu_pipeline",
     "libdevice",
+    "link_shared_object",
     "source_digest",
     "toolchain_versions",
 ]

@@ -16,11 +16,12 @@ from triton_porting_kit.compiler.loops.module_data import ModuleData
 from triton_porting_kit.compiler.loops.program import Program, read_program
 from triton_porting_kit.compiler.target import CpuTarget
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 """Version of the kernel ABI, exported as ``tpk_host_abi_version``; see docs/architecture.md."""
 
 ABI_VERSION_SYMBOL = "tpk_host_abi_version"
 SCRATCH_SYMBOL_SUFFIX = "__scratch_bytes"
+POINTERS_SYMBOL_SUFFIX = "__pointers"
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def lower_to_loops(
     lowering = Lowering(builder, target, mode, HANDLERS, scratch, data)
     lowering.program_counts = counts
     lowering.threads = threads
-    _read_arguments(builder, lowering, program, args)
+    pointers = _read_arguments(builder, lowering, program, args)
     with builder.loop(begin, end, builder.i64(1), _first_program(builder, begin, counts)) as region:
         lowering.program_ids = region.arguments
         lowering.block(program.body)
@@ -67,14 +68,18 @@ def lower_to_loops(
         builder.text(),
         lowering.data.lines(),
         lowering.scratch.high_water,
+        pointers,
         has_loop_hints=lowering.has_loop_hints,
     )
     return LoopsResult(text, program.name, lowering.scratch.high_water)
 
 
-def _read_arguments(builder: LoopBuilder, lowering: Lowering, program: Program, args: Value) -> None:
-    """Every argument lies at the next multiple of its own size (see `launcher.ArgLayout`)."""
-    offset = 0
+def _read_arguments(builder: LoopBuilder, lowering: Lowering, program: Program, args: Value) -> list[int]:
+    """Every argument lies at the next multiple of its own size (see `launcher.ArgLayout`).
+
+    Returns the offsets in bytes of those that are pointers.
+    """
+    offset, pointers = 0, []
     for definition in program.body.arguments:
         element = definition.type.element
         size = types.byte_size(element)
@@ -84,7 +89,9 @@ def _read_arguments(builder: LoopBuilder, lowering: Lowering, program: Program, 
         lowering.scalars[definition] = value
         if element == "!llvm.ptr":
             lowering.origins[value.name] = value
+            pointers.append(offset)
         offset += size
+    return pointers
 
 
 def _first_program(builder: LoopBuilder, begin: Value, counts: list[Value]) -> list[Value]:
@@ -109,11 +116,20 @@ def _next_program(builder: LoopBuilder, ids: list[Value], counts: list[Value]) -
 
 
 def _module_text(
-    name: str, body: list[str], data: list[str], scratch_bytes: int, *, has_loop_hints: bool
+    name: str,
+    body: list[str],
+    data: list[str],
+    scratch_bytes: int,
+    pointers: list[int],
+    *,
+    has_loop_hints: bool,
 ) -> str:
+    table = [len(pointers), *pointers]
     lines = [
         f"module attributes {{{loop_hints.FLAG}}} {{" if has_loop_hints else "module {",
         f"  llvm.mlir.global external constant @{name}{SCRATCH_SYMBOL_SUFFIX}({scratch_bytes} : i64) : i64",
+        f"  llvm.mlir.global external constant @{name}{POINTERS_SYMBOL_SUFFIX}(dense<{table}> : "
+        f"tensor<{len(table)}xi32>) : !llvm.array<{len(table)} x i32>",
         f"  llvm.mlir.global external constant @{ABI_VERSION_SYMBOL}({ABI_VERSION} : i32) : i32",
         *(f"  {line}" for line in data),
         f"  llvm.func @{name}(%args: !llvm.ptr, %scratch: !llvm.ptr, %begin: i64, %end: i64, "

@@ -25,7 +25,7 @@ from triton_porting_kit.errors import InvalidModule, LaunchError
 from triton_porting_kit.toolchain.elf import defined_symbols
 from triton_porting_kit.toolchain.llvm import LinkedObject
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 """Version of the kernel ABI that this device runs: the data symbol ``tpk_host_abi_version``."""
 
 _VERSION_SYMBOL = "tpk_host_abi_version"

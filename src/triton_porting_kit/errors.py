@@ -134,6 +134,10 @@ class InvalidModule(DeviceError, ValueError):
     """A binary is truncated, of another machine, or was not made for this device."""
 
 
+class CopyError(DeviceError):
+    """A copy did not arrive as it was sent."""
+
+
 class LaunchError(DeviceError):
     """A kernel launch was refused or failed while running."""
 

@@ -127,7 +127,7 @@ declare void @tpk_host_print(ptr, ptr, i32, ptr, ptr, i32, i32, i32)
 }
 
 
-def ir(kind: str, name: str, *, scratch: int = 64, abi: int = 1) -> str:
+def ir(kind: str, name: str, *, scratch: int = 64, abi: int = 2) -> str:
     body, tail = BODIES[kind]
     return _PROGRAMS.format(name=name, body=body.replace("{last}", str(scratch - 8)), tail=tail) + (
         f"@{name}__scratch_bytes = constant i64 {scratch}\n@tpk_host_abi_version = constant i32 {abi}\n"

@@ -140,7 +140,7 @@ def test_other_files_are_no_modules(device: HostDevice) -> None:
         (assemble(ir("empty", "empty"), foreign), "this host is"),
         (kernel("empty", "another"), r"does not define empty, empty__scratch_bytes"),
         (assemble("define void @empty() { ret void }"), "tpk_host_abi_version"),
-        (kernel("empty", abi=2), "kernel ABI 2"),
+        (kernel("empty", abi=1), "kernel ABI 1"),
     ):
         with pytest.raises(InvalidModule, match=message):
             device.load_module(binary, "empty")
