@@ -25,6 +25,7 @@ from triton_porting_kit.driver import Device
 from triton_porting_kit.driver.adapter import TritonDriver
 from triton_porting_kit.errors import CaptureWarning, DeviceLost
 from triton_porting_kit.launcher import ArgLayout, ArgSlot
+from triton_porting_kit.replay.abi import abi_version
 from triton_porting_kit.replay.manifest import (
     Buffer,
     Kernel,
@@ -243,6 +244,7 @@ def _manifest(
             hash=str(kernel.hash),
             binary=StoredFile.write(folder, f"kernel.{_plain_name(str(stage))}", kernel.kernel),
             stage=str(stage),
+            abi=abi_version(kernel.kernel),
             ttir=StoredFile.write(folder, "kernel.ttir", str(ttir).encode()) if ttir else None,
             source_file=file,
             source_line=line,

@@ -73,6 +73,7 @@ class Kernel:
     hash: str
     binary: StoredFile
     stage: str
+    abi: int | None
     ttir: StoredFile | None
     source_file: str
     source_line: int

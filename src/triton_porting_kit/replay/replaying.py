@@ -73,6 +73,11 @@ def open_device(backend: str, number: int) -> Device:
     return device
 
 
+def uses_matrix_registers(manifest: Manifest) -> bool:
+    """Whether the kernel was compiled for a CPU's AMX tile registers, which a process must ask for."""
+    return "+amx-tile" in str(manifest.metadata.get("cpu_features", ""))
+
+
 def check_replayable(manifest: Manifest) -> None:
     """Raises `CaptureError` where a pointer's memory is not recorded."""
     if manifest.unresolved:
@@ -87,6 +92,10 @@ def replay(capture: Capture, device: Device, *, repeat: int = 1, dump: Path | No
     last run, ``buffer-N.bin``. Raises `CaptureError` where it cannot be run at all.
     """
     check_replayable(capture.manifest)
+    if uses_matrix_registers(capture.manifest):
+        from triton_porting_kit.compiler.permissions import matrix_registers
+
+        matrix_registers()
     with _prepared(capture, device) as prepared:
         return _run(capture, prepared, repeat, dump)
 
