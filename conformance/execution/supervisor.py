@@ -47,8 +47,11 @@ class CannotStart(PortingKitError):
 class Supervisor:
     """Owns one worker at a time. Use it as a context manager, so that none is left behind."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, recording: bool = False) -> None:
+        """`recording`: let workers record launches, in `capture_folder`."""
         self.settings = settings
+        self.capture_folder = ""
+        self._recording = recording
         self.description: Mapping[str, Any] = {}
         """What the worker said about its session."""
         self.profile = Profile()
@@ -88,7 +91,7 @@ class Supervisor:
         return self.description
 
     def _try_to_start(self) -> Evidence | None:
-        worker = WorkerProcess(self.settings, reset=self._ran)
+        worker = WorkerProcess(self.settings, reset=self._ran, recording=self._recording)
         try:
             message = worker.receive(START_SECONDS)
         except WorkerDied:
@@ -152,7 +155,7 @@ class Supervisor:
         """The records that the worker sends. Raises `_Gone`; then it has been ended."""
         worker = self._worker
         assert worker is not None
-        worker.send({"run": [check.name for check in part]})
+        worker.send({"run": [check.name for check in part], "capture": self.capture_folder})
         limits = {check.name: check.seconds for check in part}
         limit = max(limits.values()) * (2 if len(part) > 1 else 1)
         while True:

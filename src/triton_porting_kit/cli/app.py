@@ -230,6 +230,13 @@ def conform(
             show_default=False,
         ),
     ] = 0,
+    capture_failures: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Run each check that fails again, and record its launches there, for `tpk replay`.",
+        ),
+    ] = None,
     self_test: Annotated[
         bool,
         typer.Option(
@@ -267,6 +274,7 @@ def conform(
         quiet=quiet,
         seed=seed,
         stress=stress,
+        captures=str(capture_failures or ""),
     )
     action = run_self_test if self_test else list_checks if list_names else run_conform
     try:

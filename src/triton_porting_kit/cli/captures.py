@@ -121,6 +121,8 @@ def replay(
     except InsecureCacheError as error:
         raise UserError(str(error)) from error
     typer.echo(described(recorded.manifest))
+    for note in recorded.manifest.notes:
+        typer.echo(f"note: {note}", err=True)
     if emit_cpp:
         raise typer.Exit(_emit(recorded, dest or folder / "cpp", runtime))
     raise typer.Exit(_replay(recorded, backend or recorded.manifest.backend, repeat, dump))
@@ -154,7 +156,7 @@ def _told(manifest: Manifest, result: Result) -> list[str]:
     if manifest.state == "launched":
         return [*lines, "it came back; there is nothing to compare with, for the recorded process ended within it"]
     runs = "" if result.run == 1 else f", all {result.run} times"
-    return [*lines, f"{len(manifest.buffers)} buffers are as they were recorded, bit for bit{runs}"]
+    return [*lines, f"all memory is as it was recorded, bit for bit{runs}"]
 
 
 def _recorded_end(manifest: Manifest) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ class _Field:
     """A field of the argument block; `pointer` is what it is set to, if it leads to a buffer."""
 
     name: str
-    type: str
+    declaration: str
     offset: int
     comment: str
     pointer: str
@@ -145,10 +145,8 @@ class _Program:
             "comment": text.comment(", ".join(f"{s.name}: {s.type}" for s in self._manifest.slots if s.buffer == number)),
             "before": buffer.before.file,
             "after": buffer.after.file if buffer.after else "",
-            "label": text.literal(f"buffer {number} ({slot.name}: {slot.type})")[1:-1],
-            "type": slot.type.removeprefix("*"),
-            "item": dtype.itemsize,
-            "offset": slot.buffer_offset,
+            "label": text.literal(f"buffer {number} ({slot.name}: {slot.type})"),
+            "element": f'{{"{slot.type.removeprefix("*")}", {dtype.itemsize}, {slot.buffer_offset}}}',
             "allocate": render(runtime.allocate, alignment=max(64, buffer.alignment), **names),
             "copy_in": render(runtime.copy_in, depth=2, host=f"before_{number}", **names),
             "copy_out": render(runtime.copy_out, depth=2, host=f"after_{number}", **names),
@@ -157,7 +155,9 @@ class _Program:
 
     def _fields(self) -> list[_Field]:
         taken: set[str] = set()
-        return [self._field(slot, taken) for slot in self._manifest.slots]
+        fields = [self._field(slot, taken) for slot in self._manifest.slots]
+        width = max((len(field.declaration) for field in fields), default=0)
+        return [replace(field, declaration=f"{field.declaration:<{width}}") for field in fields]
 
     def _field(self, slot: Slot, taken: set[str]) -> _Field:
         plain = name = text.identifier(slot.name)
@@ -171,7 +171,7 @@ class _Program:
             pointer = f"buffer_{slot.buffer}" + (f" + {slot.buffer_offset}" if slot.buffer_offset else "")
         return _Field(
             name=name,
-            type="std::uint64_t" if slot.is_pointer else _FIELD_TYPES[slot.type],
+            declaration=f"  {'std::uint64_t' if slot.is_pointer else _FIELD_TYPES[slot.type]} {name};",
             offset=slot.offset,
             comment=text.comment(f"{slot.name}: {slot.type}, was {slot.value}"),
             pointer=pointer,

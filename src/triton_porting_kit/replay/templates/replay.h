@@ -1,4 +1,4 @@
-// What a replay needs beside the device: the command line, files, and comparing memory with what was recorded.
+// What a replay needs beside the device: the command line, files, and comparing memory with what was there.
 #pragma once
 
 #include <chrono>
@@ -48,7 +48,8 @@ struct Options {
       return;
     const std::string file = dumped + "/" + name;
     std::FILE *stream = std::fopen(file.c_str(), "wb");
-    if (!stream || std::fwrite(content.data(), 1, content.size(), stream) != content.size() || std::fclose(stream))
+    if (!stream || std::fwrite(content.data(), 1, content.size(), stream) != content.size() ||
+        std::fclose(stream))
       fail(file + " cannot be written");
   }
 };
@@ -94,7 +95,8 @@ inline std::string element(const unsigned char *bytes, std::size_t size, const s
   else if (type == "fp64")
     std::memcpy(&wide, bytes, sizeof wide), std::snprintf(text, sizeof text, " (%.17g)", wide);
   else if (type[0] == 'i')
-    std::snprintf(text, sizeof text, " (%lld)", static_cast<long long>(bits << (64 - 8 * size)) >> (64 - 8 * size));
+    std::snprintf(text, sizeof text, " (%lld)",
+                  static_cast<long long>(bits << (64 - 8 * size)) >> (64 - 8 * size));
   else if (type[0] == 'u')
     std::snprintf(text, sizeof text, " (%llu)", static_cast<unsigned long long>(bits));
   else
@@ -102,10 +104,16 @@ inline std::string element(const unsigned char *bytes, std::size_t size, const s
   return result + text;
 }
 
-// Whether memory is as it was recorded, bit for bit. Prints the first element that is not. Elements have `size`
-// bytes and are counted from byte `offset`, which the argument `name` points to.
-inline bool compare(const char *name, const std::string &type, std::size_t size, std::size_t offset,
-                    const Bytes &actual, const Bytes &expected) {
+// What an argument points to in a buffer: elements of a type and size, from byte `offset` of the buffer on.
+struct Elements {
+  const char *type;
+  std::size_t size;
+  std::size_t offset;
+};
+
+// Whether memory is as it was recorded, bit for bit. Prints the first element that is not.
+inline bool compare(const char *name, const Elements &elements, const Bytes &actual, const Bytes &expected) {
+  const auto &[type, size, offset] = elements;
   if (actual == expected)
     return true;
   std::size_t byte = 0;
@@ -117,7 +125,8 @@ inline bool compare(const char *name, const std::string &type, std::size_t size,
     std::fprintf(stderr, "%s: byte %zu of the buffer differs\n", name, byte);
     return false;
   }
-  const long long index = (static_cast<long long>(start) - static_cast<long long>(offset)) / static_cast<long long>(size);
+  const long long index =
+      (static_cast<long long>(start) - static_cast<long long>(offset)) / static_cast<long long>(size);
   std::fprintf(stderr, "%s: element [%lld] is %s, recorded was %s\n", name, index,
                element(&actual[start], size, type).c_str(), element(&expected[start], size, type).c_str());
   return false;
