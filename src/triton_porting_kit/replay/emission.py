@@ -28,6 +28,9 @@ _FIELD_TYPES = {
     **{"fp32": "float", "f32": "float", "fp64": "double"},
 }
 
+_HEADERS = ("<cstddef>", "<cstdint>", "<cstdio>", "<cstdlib>", "<cstring>")
+"""Of the standard library, what ``main.cpp`` needs whatever the runtime."""
+
 
 def emit_cpp(capture: Capture, dest: Path, runtime: str | ReplayRuntime = "") -> None:
     """Write the program for `capture` into the folder `dest`, which is made; what was there of an earlier one is replaced.
@@ -110,9 +113,11 @@ class _Program:
         x, y, z = manifest.grid
         fields = self._fields()
         block = {"arguments": "&arguments", "size": "sizeof arguments"} if fields else {"arguments": "nullptr", "size": 0}
-        launch = self._runtime.launch
+        launch, includes = self._runtime.launch, self._runtime.includes
         return {
             "runtime": self._runtime,
+            "own_headers": sorted({'"replay.h"', *(name for name in includes if name.startswith('"'))}),
+            "headers": sorted({*_HEADERS, *(name for name in includes if not name.startswith('"'))}),
             "kernel": kernel.name,
             "project": re.sub(r"[^A-Za-z0-9_]", "_", kernel.name),
             "binary": self._binary,
