@@ -1,4 +1,4 @@
-"""`Capturer`: runs checks that failed again, in a worker that records their launches (`tpk conform --capture-failures`)."""
+"""`Capturer`: runs checks that failed again, in a worker that records their launches."""
 
 from __future__ import annotations
 

@@ -54,7 +54,9 @@ def own_process(cpu_backend: None, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def capture(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "triton_porting_kit.cli", "capture", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "200"})
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "200"}
+    )
 
 
 def test_options_stand_before_the_program(tpk: Tpk) -> None:
@@ -90,7 +92,10 @@ def test_a_replay_that_differs(tpk: Tpk) -> None:
     (launch / "manifest.json").write_text(json.dumps(data | {"digest": digest(data)}))
     outcome = tpk("replay", str(launch))
     assert outcome.status == 1
-    assert "(out_ptr: *fp32): 63 of 64 elements differ; the first at [1] (byte 4 of the buffer): " in outcome.output
+    assert (
+        "(out_ptr: *fp32): 63 of 64 elements differ; the first at [1] (byte 4 of the buffer): "
+        in outcome.output
+    )
     assert outcome.output.endswith("run 1 differs from what was recorded\n")
 
 
@@ -100,7 +105,15 @@ def test_emit(tpk: Tpk) -> None:
     assert (outcome.status, outcome.errors) == (0, "")
     assert "program/README.md says how" in outcome.output
     made = {path.name for path in Path("program").iterdir()}
-    assert made == {"CMakeLists.txt", "CMakePresets.json", "README.md", "data", "host_cpu.h", "main.cpp", "replay.h"}
+    assert made == {
+        "CMakeLists.txt",
+        "CMakePresets.json",
+        "README.md",
+        "data",
+        "host_cpu.h",
+        "main.cpp",
+        "replay.h",
+    }
     outcome = tpk("replay", "captures/0001-thrice", "--emit-cpp")
     assert Path("captures/0001-thrice/cpp/main.cpp").is_file()
 

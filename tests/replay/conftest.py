@@ -20,7 +20,9 @@ def recorder(cpu_backend: None, tmp_path_factory: pytest.TempPathFactory) -> Rec
         if program not in found:
             folder = tmp_path_factory.mktemp("recorded") / program
             command = [sys.executable, "-m", "triton_porting_kit.cli", "capture", "--dest", str(folder)]
-            done = subprocess.run([*command, str(PROGRAMS), program], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [*command, str(PROGRAMS), program], capture_output=True, text=True, check=False
+            )
             launches = sorted(path for path in folder.glob("[0-9]*") if path.is_dir())
             found[program] = Recorded(launches, done.returncode, done.stdout + done.stderr)
         return found[program]

@@ -19,7 +19,9 @@ def manifest(recorder: Recorder) -> Manifest:
     return read(recorder("plain").launches[0]).manifest
 
 
-def found(manifest: Manifest, type_: str, actual: bytes, expected: bytes, offset: int = 0) -> Difference | None:
+def found(
+    manifest: Manifest, type_: str, actual: bytes, expected: bytes, offset: int = 0
+) -> Difference | None:
     slots = [Slot("p", type_, 0, 8, "0x0", 0, offset)]
     return difference(dataclasses.replace(manifest, slots=slots), 0, actual, expected)
 
@@ -37,7 +39,9 @@ def found(manifest: Manifest, type_: str, actual: bytes, expected: bytes, offset
         ("**fp32", np.uint64, 5, 9, None),
     ],
 )
-def test_distances(manifest: Manifest, type_: str, numpy: type, one: object, other: object, ulp: int | None) -> None:
+def test_distances(
+    manifest: Manifest, type_: str, numpy: type, one: object, other: object, ulp: int | None
+) -> None:
     actual, expected = np.full(8, one, numpy), np.full(8, one, numpy)
     expected[5] = other
     difference = found(manifest, type_, actual.tobytes(), expected.tobytes())

@@ -49,7 +49,9 @@ def test_one_thread_is_enough(plain_program: Program) -> None:
 
 
 def test_no_python_is_in_it(plain_program: Program) -> None:
-    linked = subprocess.run(["ldd", str(plain_program.path)], capture_output=True, text=True, check=True).stdout
+    linked = subprocess.run(
+        ["ldd", str(plain_program.path)], capture_output=True, text=True, check=True
+    ).stdout
     assert "libstdc++" in linked
     assert "python" not in linked
 
@@ -63,7 +65,10 @@ def test_a_difference_is_seen(plain_program: Program, tmp_path: Path) -> None:
     after.write_bytes(content)
     done = run(plain_program.path, "--data", str(data))
     assert done.returncode == 1
-    assert "(out_ptr: *fp32): element [17] is 0x427c0000 (63), recorded was 0x427c0001 (63.0000038)" in done.stderr
+    assert (
+        "(out_ptr: *fp32): element [17] is 0x427c0000 (63), recorded was 0x427c0001 (63.0000038)"
+        in done.stderr
+    )
     assert "memory differs from what was recorded" in done.stdout
 
 

@@ -139,7 +139,9 @@ def test_launches_on_streams_are_waited_for(recorder: Recorder) -> None:
     firsts = []
     for launch in launches:
         buffer = buffer_of(launch, "x_ptr")
-        firsts += [np.frombuffer(content(launch, buffer[when]), np.float32)[0] for when in ("before", "after")]
+        firsts += [
+            np.frombuffer(content(launch, buffer[when]), np.float32)[0] for when in ("before", "after")
+        ]
         assert document(launch)["launch"]["stream"] > 0
     assert firsts == [1, 2, 2, 3, 3, 4]
 
@@ -159,7 +161,10 @@ def test_a_launch_that_kills_the_process_is_recorded(recorder: Recorder) -> None
     assert (data["state"], data["kernel"]["name"]) == ("launched", "wild")
     assert [buffer["after"] for buffer in data["buffers"]] == [None]
     assert content(bad, data["buffers"][0]["before"]) == np.arange(1, 33, dtype=np.float32).tobytes()
-    assert "0002-wild: wild, grid 1x1x1, 1 buffer of 128 bytes in all; the process ended within it" in recorded.printed
+    assert (
+        "0002-wild: wild, grid 1x1x1, 1 buffer of 128 bytes in all; the process ended within it"
+        in recorded.printed
+    )
 
 
 def test_a_launch_that_raises_is_recorded(recorder: Recorder) -> None:
@@ -221,5 +226,7 @@ def test_nothing_is_loaded_when_nothing_is_recorded(cpu_backend: None) -> None:
         "assert 'memalloc' not in vars(triton.runtime.driver.active.device)\n"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TPK_CAPTURE")}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False
+    )
     assert done.returncode == 0, done.stderr

@@ -51,7 +51,9 @@ def capture(
     environment.pop(COUNT, None)
     if limit is not None:
         environment[COUNT] = str(limit + len(before))
-    status = subprocess.run([sys.executable, str(script), *(arguments or [])], env=environment, check=False).returncode
+    status = subprocess.run(
+        [sys.executable, str(script), *(arguments or [])], env=environment, check=False
+    ).returncode
     recorded = [read(folder) for folder in launches_in(dest) if folder not in before]
     for found in recorded:
         typer.echo(f"{found.folder}: {described(found.manifest)}", err=True)
@@ -84,7 +86,10 @@ def described(manifest: Manifest) -> str:
 def replay(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of one recorded launch.")],
     backend: Annotated[
-        str, typer.Option(metavar="NAME", help="The backend on whose device it runs; the recorded one by default.")
+        str,
+        typer.Option(
+            metavar="NAME", help="The backend on whose device it runs; the recorded one by default."
+        ),
     ] = "",
     repeat: Annotated[int, typer.Option(metavar="N", min=1, help="Run it N times, and time it.")] = 1,
     dump: Annotated[
@@ -154,7 +159,10 @@ def _told(manifest: Manifest, result: Result) -> list[str]:
     if manifest.state == "failed":
         return [*lines, f"it ended without an error, but was {_recorded_end(manifest)}"]
     if manifest.state == "launched":
-        return [*lines, "it came back; there is nothing to compare with, for the recorded process ended within it"]
+        return [
+            *lines,
+            "it came back; there is nothing to compare with, for the recorded process ended within it",
+        ]
     runs = "" if result.run == 1 else f", all {result.run} times"
     return [*lines, f"all memory is as it was recorded, bit for bit{runs}"]
 
@@ -162,7 +170,9 @@ def _told(manifest: Manifest, result: Result) -> list[str]:
 def _recorded_end(manifest: Manifest) -> str:
     if manifest.state == "failed":
         return f"recorded to raise {(manifest.error or {}).get('type')}"
-    return "recorded to end without an error" if manifest.state == "complete" else "recorded to end the process"
+    return (
+        "recorded to end without an error" if manifest.state == "complete" else "recorded to end the process"
+    )
 
 
 def _emit(recorded: Capture, dest: Path, runtime: str) -> int:

@@ -33,13 +33,15 @@ _HEADERS = ("<cstddef>", "<cstdint>", "<cstdio>", "<cstdlib>", "<cstring>")
 
 
 def emit_cpp(capture: Capture, dest: Path, runtime: str | ReplayRuntime = "") -> None:
-    """Write the program for `capture` into the folder `dest`, which is made; what was there of an earlier one is replaced.
+    """Write the program for `capture` into the folder `dest`, over what is there of an earlier one.
 
     `runtime`: a `ReplayRuntime`, or its name as in `find_runtime`; by default the recorded driver's. Raises
     `CaptureError` where a pointer's memory is not recorded, or the runtime cannot run the launch.
     """
     check_replayable(capture.manifest)
-    found = runtime if isinstance(runtime, ReplayRuntime) else find_runtime(runtime or capture.manifest.runtime)
+    found = (
+        runtime if isinstance(runtime, ReplayRuntime) else find_runtime(runtime or capture.manifest.runtime)
+    )
     found.check(capture)
     program = _Program(capture, found)
     files = {**program.files(), **program.data()}
@@ -112,7 +114,11 @@ class _Program:
         manifest, kernel = self._manifest, self._manifest.kernel
         x, y, z = manifest.grid
         fields = self._fields()
-        block = {"arguments": "&arguments", "size": "sizeof arguments"} if fields else {"arguments": "nullptr", "size": 0}
+        block: dict[str, Any] = (
+            {"arguments": "&arguments", "size": "sizeof arguments"}
+            if fields
+            else {"arguments": "nullptr", "size": 0}
+        )
         launch, includes = self._runtime.launch, self._runtime.includes
         return {
             "runtime": self._runtime,
@@ -122,7 +128,9 @@ class _Program:
             "project": re.sub(r"[^A-Za-z0-9_]", "_", kernel.name),
             "binary": self._binary,
             "ttir": kernel.ttir is not None,
-            "source": text.comment(f"{kernel.source_file}:{kernel.source_line}") if kernel.source_file else "",
+            "source": text.comment(f"{kernel.source_file}:{kernel.source_line}")
+            if kernel.source_file
+            else "",
             "about": _about(manifest),
             "checked": manifest.state == "complete",
             "fields": fields,
@@ -143,11 +151,13 @@ class _Program:
     def _buffer(self, number: int, buffer: Buffer) -> Mapping[str, Any]:
         slot = next(slot for slot in self._manifest.slots if slot.buffer == number)
         dtype = element_type(slot.type)
-        names = {"address": f"buffer_{number}", "size": buffer.size}
+        names: dict[str, Any] = {"address": f"buffer_{number}", "size": buffer.size}
         runtime, render = self._runtime, self._render
         return {
             "size": buffer.size,
-            "comment": text.comment(", ".join(f"{s.name}: {s.type}" for s in self._manifest.slots if s.buffer == number)),
+            "comment": text.comment(
+                ", ".join(f"{s.name}: {s.type}" for s in self._manifest.slots if s.buffer == number)
+            ),
             "before": buffer.before.file,
             "after": buffer.after.file if buffer.after else "",
             "label": text.literal(f"buffer {number} ({slot.name}: {slot.type})"),

@@ -67,7 +67,10 @@ set_source_files_properties(host/functions_directed.cpp PROPERTIES COMPILE_OPTIO
         def render(name: str) -> bytes:
             template = environment.get_template(name)
             return template.render(
-                services=services, asserts="tpk_host_fail" in calls, mathematics=mathematics, matrices=matrices
+                services=services,
+                asserts="tpk_host_fail" in calls,
+                mathematics=mathematics,
+                matrices=matrices,
             ).encode()
 
         found = {"host_cpu.h": render("host_cpu.h.j2")}

@@ -82,9 +82,7 @@ class Launch:
         given = {slot.name: hidden.get(slot.name, 0) for slot in layout.hidden}
         block = layout.pack(args, given)
         values = [*layout.signature.flatten(args), *(given[slot.name] for slot in layout.hidden)]
-        return cls(
-            kernel, driver, driver.device, layout, block, values, grid, int(leading[3]), missing
-        )
+        return cls(kernel, driver, driver.device, layout, block, values, grid, int(leading[3]), missing)
 
     @property
     def slots(self) -> tuple[ArgSlot, ...]:
@@ -151,16 +149,14 @@ class LaunchRecord:
         content = _read(self.launch, Region(int(buffer.address, 16), buffer.size))
         if content == before:
             return replace(buffer, after=buffer.before)
-        return replace(
-            buffer, after=StoredFile.write(self.folder, f"buffer-{number}.after.bin", content)
-        )
+        return replace(buffer, after=StoredFile.write(self.folder, f"buffer-{number}.after.bin", content))
 
 
 # --- what the arguments lead to ----------------------------------------------------------------------
 
 
 def _regions(launch: Launch, memory: TrackedMemory) -> tuple[list[Region], list[dict[str, str]]]:
-    """The memory that pointers lead to, what overlaps joined, and the pointers of which nobody knows where they lead."""
+    """The memory that pointers lead to, what overlaps joined; and the pointers that lead nobody knows where."""
     found: list[Region] = []
     unresolved = [
         {"name": name, "why": "its value is the launcher's own and was not given with the launch"}
@@ -187,8 +183,8 @@ def _regions(launch: Launch, memory: TrackedMemory) -> tuple[list[Region], list[
 def _notes(launch: Launch, memory: TrackedMemory) -> list[str]:
     """Integers that look like addresses."""
     return [
-        f"the integer '{slot.name}' is an address in device memory ({hex(launch.word(slot))}): where the kernel uses it "
-        "as a pointer, a replay goes astray"
+        f"the integer '{slot.name}' is an address in device memory ({hex(launch.word(slot))}): where the kernel uses "
+        "it as a pointer, a replay goes astray"
         for slot in launch.slots
         if slot.type in ("i64", "u64") and launch.word(slot) and memory.find(launch.word(slot))
     ]
@@ -318,7 +314,9 @@ def _fits(settings: Settings, kernel: str, need: int) -> bool:
     """Whether another launch may be recorded. Where not, it is said, once for each reason."""
     folder = settings.folder
     if settings.count is not None and len(launches_in(folder)) >= settings.count:
-        _warn_once(folder, COUNT, f"{folder} has the {settings.count} launches of {COUNT}: no more are recorded")
+        _warn_once(
+            folder, COUNT, f"{folder} has the {settings.count} launches of {COUNT}: no more are recorded"
+        )
         return False
     used = size_of(folder)
     if used + need <= settings.limit:
@@ -353,5 +351,3 @@ def _numbering(folder: Path) -> Iterator[int]:
 
 def _warn(text: str) -> None:
     warnings.warn(text, CaptureWarning, stacklevel=5)
-
-

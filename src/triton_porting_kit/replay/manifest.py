@@ -110,7 +110,7 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         """The document, with its digest. Raises `CaptureError` if it does not keep to the schema."""
-        document = {
+        content = {
             "format": FORMAT,
             "state": self.state,
             "error": self.error,
@@ -125,7 +125,7 @@ class Manifest:
             "buffers": [asdict(buffer) for buffer in self.buffers],
             **{name: getattr(self, name) for name in _PLAIN},
         }
-        document = json.loads(json.dumps(plain(document)))
+        document: dict[str, Any] = plain(content)
         document["digest"] = digest(document)
         validate(document, "the manifest")
         return document
@@ -300,5 +300,3 @@ def _buffer(data: Mapping[str, Any]) -> Buffer:
 
 def _without_nothing(data: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if value is not None}
-
-

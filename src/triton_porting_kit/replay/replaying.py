@@ -57,18 +57,20 @@ def open_device(backend: str, number: int) -> Device:
 
     if backend not in backends:
         raise CaptureError(
-            f"Triton knows no backend {backend!r}; registered are {', '.join(sorted(backends))}. Name one with --backend"
+            f"Triton knows no backend {backend!r}; name one of {', '.join(sorted(backends))} with --backend"
         )
     driver = backends[backend].driver
     if not (isinstance(driver, type) and issubclass(driver, TritonDriver)):
         raise CaptureError(
-            f"launches are replayed through the kit's device hooks, and the driver of backend {backend!r}, {driver}, is "
-            "not made with triton_porting_kit.driver.adapter.TritonDriver"
+            f"launches are replayed through the kit's device hooks, and the driver of backend {backend!r}, {driver}, "
+            "is not made with triton_porting_kit.driver.adapter.TritonDriver"
         )
     made: Any = driver
     devices = made().devices
     if number >= len(devices):
-        raise CaptureError(f"backend {backend!r} has {len(devices)} devices, and the launch was on device {number}")
+        raise CaptureError(
+            f"backend {backend!r} has {len(devices)} devices, and the launch was on device {number}"
+        )
     device: Device = devices[number]
     return device
 
@@ -82,7 +84,9 @@ def check_replayable(manifest: Manifest) -> None:
     """Raises `CaptureError` where a pointer's memory is not recorded."""
     if manifest.unresolved:
         why = "; ".join(f"'{item['name']}': {item['why']}" for item in manifest.unresolved)
-        raise CaptureError(f"the launch cannot be run again, for the memory of a pointer is not recorded: {why}")
+        raise CaptureError(
+            f"the launch cannot be run again, for the memory of a pointer is not recorded: {why}"
+        )
 
 
 def replay(capture: Capture, device: Device, *, repeat: int = 1, dump: Path | None = None) -> Result:
@@ -161,7 +165,9 @@ def _run(capture: Capture, prepared: _Prepared, repeat: int, dump: Path | None) 
             except DeviceError as error:
                 return Result((), error, tuple(times), run)
             times.append(device.elapsed_time(start, end))
-            contents = [_fetch(device, a, b.size) for a, b in zip(prepared.addresses, manifest.buffers, strict=True)]
+            contents = [
+                _fetch(device, a, b.size) for a, b in zip(prepared.addresses, manifest.buffers, strict=True)
+            ]
             differences = tuple(_differences(capture, contents))
             if dump is not None and (differences or run == repeat):
                 _dump(dump, contents)
@@ -196,4 +202,3 @@ def _dump(folder: Path, contents: list[bytes]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for number, content in enumerate(contents):
         trust.write_private(folder / f"buffer-{number}.bin", content)
-

@@ -40,7 +40,8 @@ class ReplayRuntime:
     """Load ``{{ file }}``, of ``{{ size }}`` bytes, and find the function ``{{ kernel }}``, an identifier. The file's
     content is ``options.read("{{ file }}", {{ size }})``, its path ``options.path("{{ file }}")``."""
     allocate: ClassVar[str]
-    """Set the variable ``{{ address }}``, which is declared, to ``{{ size }}`` bytes at a multiple of ``{{ alignment }}``."""
+    """Set the variable ``{{ address }}``, which is declared, to new ``{{ size }}`` bytes, at a multiple of
+    ``{{ alignment }}``."""
     copy_in: ClassVar[str]
     """Copy the vector ``{{ host }}``, of ``{{ size }}`` bytes and more than none, to ``{{ address }}``."""
     launch: ClassVar[str]
@@ -82,7 +83,7 @@ def find_runtime(name: str) -> ReplayRuntime:
     """The runtime that a driver's `replay_runtime` names. Raises `CaptureError` where there is none."""
     if not name:
         raise CaptureError(
-            "the driver of this launch does not say how C++ programs use its runtime (`replay_runtime`); name a runtime "
+            "the driver of this launch does not say how C++ programs use its runtime (`replay_runtime`); name one "
             f"with --runtime: {', '.join(BUILT_IN)}, or MODULE:NAME of a triton_porting_kit.replay.ReplayRuntime"
         )
     module, colon, attribute = BUILT_IN.get(name, name).partition(":")

@@ -90,11 +90,7 @@ def size_of(folder: Path) -> int:
 
 def readable(size: int) -> str:
     """``1.5 MiB``."""
-    amount = float(size)
-    for unit in ("bytes", "KiB", "MiB"):
-        if amount < 1024:
-            break
-        amount /= 1024
-    else:
-        unit = "GiB"
-    return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
+    if size < 1024:
+        return f"{size} bytes"
+    power = min((size.bit_length() - 1) // 10, 4)
+    return f"{size / 1024**power:.1f} {'KMGT'[power - 1]}iB"

@@ -37,9 +37,7 @@ CHECK(vnpu_module_load(device, binary.data(), binary.size(), &loaded));
 vnpu_function kernel = 0;
 CHECK(vnpu_get_symbol(device, loaded, "{{ kernel }}", &kernel));"""
     allocate = "CHECK(vnpu_alloc(device, {{ size }}, {{ alignment }}, &{{ address }}));"
-    copy_in = (
-        "CHECK(vnpu_copy_to_device(device, VNPU_DEFAULT_QUEUE, {{ address }}, {{ host }}.data(), {{ size }}));"
-    )
+    copy_in = "CHECK(vnpu_copy_to_device(device, VNPU_DEFAULT_QUEUE, {{ address }}, {{ host }}.data(), {{ size }}));"
     launch = """\
 CHECK(vnpu_launch(device, VNPU_DEFAULT_QUEUE, kernel, {{ x }}, {{ y }}, {{ z }}, {{ arguments }}, {{ size }}));"""
     wait = "CHECK(vnpu_queue_synchronize(device, VNPU_DEFAULT_QUEUE));"
@@ -54,6 +52,7 @@ CHECK(vnpu_close(device));"""
     def prefix(self) -> str:
         try:
             from triton_porting_kit.driver.virtual import cmake_prefix
-        except ImportError:
+
+            return str(cmake_prefix())
+        except (ImportError, FileNotFoundError):  # it was not built: CMake will say that it finds none
             return ""
-        return str(cmake_prefix())

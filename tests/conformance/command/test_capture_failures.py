@@ -48,7 +48,10 @@ def test_what_fails_is_recorded(tmp_path: Path) -> None:
 
     # One that came back with wrong results, and one that did not come back.
     wrong = found["runtime/fake/stores_garbage"]
-    assert [item.get("captured") for item in wrong] == [None, f"2 launches in {captures}/runtime--fake--stores_garbage"]
+    assert [item.get("captured") for item in wrong] == [
+        None,
+        f"2 launches in {captures}/runtime--fake--stores_garbage",
+    ]
     assert wrong[1]["replay"].endswith("/0002-one_store")
     (item,) = found["runtime/fake/never_comes_back"]
     assert item["timeout"] == 8
@@ -64,7 +67,13 @@ def test_what_fails_is_recorded(tmp_path: Path) -> None:
 
 def test_reports_show_the_command() -> None:
     items = [
-        {"kind": "expectation", "what": "a", "holds": False, "captured": "1 launch in c", "replay": "tpk replay c/1"},
+        {
+            "kind": "expectation",
+            "what": "a",
+            "holds": False,
+            "captured": "1 launch in c",
+            "replay": "tpk replay c/1",
+        },
         {"kind": "error", "type": "E", "message": "m", "stage": "launched", "replay": "tpk replay c/2"},
     ]
     text = in_text(Record("runtime/x", "runtime", "It works.", 0.0, 0, list(items)))
@@ -73,9 +82,7 @@ def test_reports_show_the_command() -> None:
 
 
 def test_flaky_checks_are_told(tmp_path: Path) -> None:
-    status, _ = conform(
-        tmp_path / "run", selections=("fails_once",), captures=str(tmp_path / "captures")
-    )
+    status, _ = conform(tmp_path / "run", selections=("fails_once",), captures=str(tmp_path / "captures"))
     assert status == 1
     (item,) = evidence_in(tmp_path / "run")["runtime/fake/fails_once"]
     assert item["when run again"] == "pass, so what is recorded is a launch that went well"
@@ -84,8 +91,10 @@ def test_flaky_checks_are_told(tmp_path: Path) -> None:
 def test_other_drivers_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = Probe({"driver": "elsewhere.Driver", "kit_driver": False})
     monkeypatch.setattr("triton_porting_kit.conformance.command.conform.probe", lambda settings: found)
-    request = Request(backend="cpu", report=tmp_path / "run", captures=str(tmp_path), catalogue="fake_catalogue")
-    with pytest.raises(MISTAKES, match="the driver of backend cpu, elsewhere.Driver, is not"):
+    request = Request(
+        backend="cpu", report=tmp_path / "run", captures=str(tmp_path), catalogue="fake_catalogue"
+    )
+    with pytest.raises(MISTAKES, match=r"the driver of backend cpu, elsewhere\.Driver, is not"):
         run_conform(request)
     with pytest.raises(MISTAKES, match="with --compile-only there are none"):
         run_conform(replace(request, target="hip:gfx942:64"))
