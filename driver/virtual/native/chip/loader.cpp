@@ -1,0 +1,209 @@
+#include "loader.h"
+#include "signals.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace vnpu {
+namespace {
+
+constexpr int32_t AbiVersion = 2;
+constexpr unsigned TrialSeconds = 2;
+
+[[noreturn]] void refuse(const std::string &why) { throw Failure(VNPU_INVALID_MODULE, why); }
+
+int memoryFile(const std::string &image) {
+  int descriptor = memfd_create("vnpu-module", MFD_CLOEXEC);
+  if (descriptor < 0)
+    refuse(text("the chip has no room for another module: ", std::strerror(errno)));
+  for (size_t done = 0; done < image.size();) {
+    ssize_t count = write(descriptor, image.data() + done, image.size() - done);
+    if (count < 0) {
+      int error = errno;
+      close(descriptor);
+      throw Failure(VNPU_OUT_OF_MEMORY,
+                    text("no memory for the ", image.size(), " bytes of the binary: ", std::strerror(error)));
+    }
+    done += size_t(count);
+  }
+  return descriptor;
+}
+
+// Loads the file in a process of its own first. The dynamic linker believes what it reads, and a damaged file
+// may crash it or keep it busy for ever.
+void tryOut(const char *path) {
+  pid_t child = fork();
+  if (child < 0)
+    throw Failure(VNPU_OUT_OF_MEMORY, text("no process to try the binary in: ", std::strerror(errno)));
+  if (child == 0) {
+    for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS})
+      signal(number, SIG_DFL);
+    int nowhere = open("/dev/null", O_WRONLY);
+    dup2(nowhere, 1);
+    dup2(nowhere, 2);
+    alarm(TrialSeconds);
+    dlopen(path, RTLD_NOW | RTLD_LOCAL); // an error that it reports, it will report again
+    _exit(0);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+    refuse(text("the binary does not finish loading in ", TrialSeconds, " seconds"));
+  if (WIFSIGNALED(status))
+    refuse(text("the binary is damaged: loading it ends in ", signalName(WTERMSIG(status))));
+  if (WEXITSTATUS(status))
+    refuse("the binary ends the process that loads it");
+}
+
+} // namespace
+
+Loader &Loader::instance() {
+  static Loader *loader = new Loader;
+  return *loader;
+}
+
+void Loader::addPiece(uint64_t upload, const void *data, uint64_t size) {
+  uploads_[upload].append(static_cast<const char *>(data), size);
+}
+
+uint64_t Loader::load(uint64_t upload) {
+  std::string image = std::move(uploads_[upload]);
+  uploads_.erase(upload);
+  Symbols symbols = readSharedObject(image);
+  if (!symbols.contains("tpk_host_abi_version"))
+    refuse("the binary holds no kernel for this chip: it does not define tpk_host_abi_version");
+  int descriptor = memoryFile(image);
+  std::string path = text("/proc/self/fd/", descriptor);
+  void *handle = nullptr;
+  try {
+    tryOut(path.c_str());
+    handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+      std::string why = dlerror();
+      if (why.starts_with(path + ": "))
+        why.erase(0, path.size() + 2);
+      refuse("the binary does not load: " + why);
+    }
+    link_map *map = nullptr;
+    dlinfo(handle, RTLD_DI_LINKMAP, &map);
+    Module module{handle, descriptor, map->l_addr, std::move(symbols), {}};
+    auto version = *static_cast<const int32_t *>(data(module, "tpk_host_abi_version", sizeof(int32_t)));
+    if (version != AbiVersion)
+      refuse(text("the binary was made for kernel ABI ", version, ", this chip runs ", AbiVersion));
+    modules_.emplace(next_, std::move(module));
+  } catch (const Failure &) {
+    if (handle)
+      dlclose(handle);
+    close(descriptor);
+    throw;
+  }
+  return next_++;
+}
+
+void Loader::unload(uint64_t number) {
+  auto known = modules_.find(number);
+  if (known == modules_.end())
+    return;
+  {
+    std::lock_guard lock(mutex_);
+    for (uint64_t kernel : known->second.kernels)
+      kernels_.erase(kernel);
+  }
+  dlclose(known->second.handle);
+  close(known->second.descriptor);
+  modules_.erase(known);
+}
+
+const void *Loader::data(const Module &module, const std::string &name, uint64_t size) const {
+  auto symbol = module.symbols.find(name);
+  if (symbol == module.symbols.end())
+    refuse(text("the binary does not define ", name));
+  if (symbol->second.size < size)
+    refuse(text("the binary's symbol ", name, " has ", symbol->second.size, " bytes, not ", size));
+  return reinterpret_cast<const void *>(module.base + symbol->second.offset);
+}
+
+uint64_t Loader::symbol(uint64_t number, const std::string &name, void *answer, uint64_t capacity) {
+  auto known = modules_.find(number);
+  if (known == modules_.end())
+    refuse(text("module ", number, " is not loaded"));
+  Module &module = known->second;
+  auto entry = module.symbols.find(name);
+  if (entry == module.symbols.end() || !entry->second.executable)
+    refuse(text("the module has no kernel '", name, "'"));
+  int64_t scratch = 0;
+  std::memcpy(&scratch, data(module, name + "__scratch_bytes", sizeof scratch), sizeof scratch);
+  uint64_t limit = region.header().scratchpadBytes;
+  if (scratch < 0 || uint64_t(scratch) > limit)
+    refuse(text("kernel '", name, "' needs ", scratch, " bytes of scratchpad, a core has ", limit,
+                " (VNPU_SCRATCHPAD_BYTES)"));
+  const void *table = data(module, name + "__pointers", sizeof(uint32_t));
+  int32_t count = 0;
+  std::memcpy(&count, table, sizeof count);
+  uint64_t size = sizeof(SymbolAnswer) + uint64_t(uint32_t(count)) * sizeof(uint32_t);
+  if (count < 0 || size > capacity)
+    refuse(text("kernel '", name, "' says that it has ", count, " pointers"));
+  data(module, name + "__pointers", sizeof(uint32_t) * (1 + uint64_t(count)));
+  SymbolAnswer head{next_++, uint64_t(scratch), uint32_t(count), 0};
+  std::memcpy(answer, &head, sizeof head);
+  std::memcpy(static_cast<char *>(answer) + sizeof head, static_cast<const char *>(table) + sizeof count,
+              uint64_t(count) * sizeof(uint32_t));
+  auto function = reinterpret_cast<tpk::KernelEntry>(module.base + entry->second.offset);
+  module.kernels.push_back(head.function);
+  std::lock_guard lock(mutex_);
+  kernels_.emplace(head.function, std::make_shared<Kernel>(Kernel{function, uint64_t(scratch), name}));
+  return size;
+}
+
+std::shared_ptr<const Kernel> Loader::kernel(uint64_t number) {
+  std::lock_guard lock(mutex_);
+  auto known = kernels_.find(number);
+  if (known == kernels_.end())
+    throw Failure(VNPU_LAUNCH_FAILED, "the kernel's module was unloaded before the launch ran");
+  return known->second;
+}
+
+void control(const Command &command) {
+  uint8_t *slot = region.slot(command.slot);
+  SlotAnswer &answer = region.header().answers[command.slot];
+  Loader &loader = Loader::instance();
+  switch (command.kind) {
+  case Kind::OpenQueue:
+    return serveQueue(command.index);
+  case Kind::Discard:
+    for (uint64_t at = 0; at + sizeof(Extent) <= command.size; at += sizeof(Extent)) {
+      Extent extent;
+      std::memcpy(&extent, slot + at, sizeof extent);
+      madvise(reinterpret_cast<void *>(extent.address), extent.size, MADV_DONTNEED);
+    }
+    return;
+  case Kind::Piece:
+    return loader.addPiece(command.value, slot, command.size);
+  case Kind::Load: {
+    uint64_t number = loader.load(command.value);
+    std::memcpy(slot, &number, sizeof number);
+    answer.value = sizeof number;
+    return;
+  }
+  case Kind::Unload:
+    return loader.unload(command.value);
+  case Kind::Symbol: {
+    std::string name(reinterpret_cast<const char *>(slot), command.size);
+    answer.value = loader.symbol(command.value, name, slot, SlotBytes);
+    return;
+  }
+  default:
+    throw Failure(VNPU_INVALID_ARGUMENT, text("a command of unknown kind ", uint32_t(command.kind)));
+  }
+}
+
+} // namespace vnpu

@@ -1,0 +1,129 @@
+// vnpu-chip: the virtual NPU's chip. Started by the library, with the region that they share at descriptor 3.
+#include "chip.h"
+#include "cores.h"
+#include "futex.h"
+#include "loader.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace vnpu {
+namespace {
+
+constexpr int RegionDescriptor = 3;
+
+bool mapRegion() {
+  struct stat status;
+  if (fstat(RegionDescriptor, &status) || size_t(status.st_size) < sizeof(Header))
+    return false;
+  void *start = mmap(nullptr, size_t(status.st_size), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                     RegionDescriptor, 0);
+  if (start == MAP_FAILED)
+    return false;
+  region = Region(start, static_cast<Header *>(start)->queueDepth);
+  return region.header().version == ProtocolVersion &&
+         region.header().regionBytes == uint64_t(status.st_size);
+}
+
+// Returns whether the chip has its memory where the library says.
+bool mapMemory() {
+  const Header &header = region.header();
+  auto *wanted = reinterpret_cast<void *>(header.rangeStart);
+  void *got = mmap(wanted, header.rangeBytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got == MAP_FAILED && errno != EEXIST)
+    throw std::runtime_error(text("no ", header.rangeBytes, " bytes of addresses: ", std::strerror(errno)));
+  if (got != wanted)
+    return false;
+  madvise(wanted, header.rangeBytes, MADV_DONTFORK); // the process in which a module is tried needs none of it
+  return true;
+}
+
+// Standard output counts what it has written, so that the library knows when it has passed on everything.
+void countOutput() {
+  static constexpr cookie_io_functions_t Functions = {nullptr,
+                                                      [](void *, const char *data, size_t size) -> ssize_t {
+                                                        size_t done = 0;
+                                                        while (done < size) {
+                                                          ssize_t count = write(1, data + done, size - done);
+                                                          if (count < 0 && errno == EINTR)
+                                                            continue;
+                                                          if (count < 0)
+                                                            return 0;
+                                                          done += size_t(count);
+                                                        }
+                                                        region.header().printedBytes.fetch_add(
+                                                            size, std::memory_order_release);
+                                                        return ssize_t(size);
+                                                      },
+                                                      nullptr, nullptr};
+  FILE *counted = fopencookie(nullptr, "w", Functions);
+  if (!counted)
+    throw std::runtime_error("no standard output");
+  setvbuf(counted, nullptr, _IOLBF, BUFSIZ);
+  stdout = counted;
+}
+
+// What kernels use that their compiler was allowed to use, and what many modules need.
+void askSystem() {
+#if defined(__x86_64__) && defined(SYS_arch_prctl)
+  constexpr long RequestPermission = 0x1023, TileData = 18;
+  syscall(SYS_arch_prctl, RequestPermission, TileData); // refused where the CPU has no such registers
+#endif
+  rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+}
+
+void answerStart(Start start, const char *sentence = "") {
+  Header &header = region.header();
+  std::strncpy(header.startText, sentence, TextBytes - 1);
+  header.start.store(start);
+  futexWake(header.start);
+}
+
+int run() {
+  try {
+    if (!mapMemory()) {
+      answerStart(Start::RangeTaken);
+      return 0;
+    }
+    countOutput();
+    askSystem();
+    catchSignals();
+    useAlternateStack();
+    installFirmware();
+    Cores::instance().start(region.header().cores, region.header().scratchpadBytes);
+    serveQueue(ControlQueue);
+    serveQueue(DefaultQueue);
+  } catch (const std::exception &error) {
+    answerStart(Start::Failed, error.what());
+    return 1;
+  }
+  answerStart(Start::Ready);
+  watchOverAll();
+  return 0;
+}
+
+} // namespace
+} // namespace vnpu
+
+int main(int count, char **arguments) {
+  if (count != 2 || std::strcmp(arguments[1], "--region=3") || !vnpu::mapRegion()) {
+    std::fputs("vnpu-chip is the virtual NPU's chip: libvnpu starts it, and it is of no use by hand.\n"
+               "If libvnpu has started it, the two are of different versions.\n",
+               stderr);
+    return 2;
+  }
+  syscall(SYS_close_range, vnpu::RegionDescriptor, ~0u, 0);
+  vnpu::run();
+  _exit(0);
+}

@@ -1,0 +1,31 @@
+// What happens now and then as long as the chip lives.
+#include "chip.h"
+#include "cores.h"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace vnpu {
+
+void watchOverAll() {
+  constexpr int TickMilliseconds = 50;
+  Header &header = region.header();
+  // A handle tells at once when the library's process ends; its number, which changes to that of whoever
+  // adopts the chip, tells it at the next tick.
+  int host = -1;
+#ifdef SYS_pidfd_open
+  host = int(syscall(SYS_pidfd_open, header.hostProcess, 0));
+#endif
+  for (;;) {
+    if (getppid() != header.hostProcess)
+      _exit(0);
+    if (!hung)
+      header.heartbeat.fetch_add(1);
+    Cores::instance().watch(header.watchdogMilliseconds);
+    pollfd event{host, POLLIN, 0};
+    poll(&event, 1, TickMilliseconds);
+  }
+}
+
+} // namespace vnpu

@@ -1,0 +1,123 @@
+// A crash of the chip, put into words before it ends.
+#include "signals.h"
+#include "chip.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace vnpu {
+
+thread_local Activity activity;
+
+namespace {
+
+constexpr int ExitStatus = 70;
+constexpr uint64_t FirstPage = 65536;
+constexpr size_t AlternateStackBytes = 256 << 10; // the registers of a matrix unit are saved there too
+
+// A text of bounded length that is put together without taking memory.
+class Sentence {
+public:
+  Sentence &operator<<(const char *part) {
+    while (*part && length_ + 1 < sizeof text_)
+      text_[length_++] = *part++;
+    text_[length_] = 0;
+    return *this;
+  }
+  Sentence &operator<<(int64_t number) {
+    return digits(number < 0 ? -uint64_t(number) : uint64_t(number), number < 0, 10);
+  }
+  Sentence &hex(uint64_t number) { return *this << "0x", digits(number, false, 16); }
+  const char *text() const { return text_; }
+
+private:
+  Sentence &digits(uint64_t number, bool negative, unsigned base) {
+    char reversed[24];
+    int count = 0;
+    do
+      reversed[count++] = "0123456789abcdef"[number % base];
+    while (number /= base);
+    if (negative)
+      *this << "-";
+    while (count) {
+      const char digit[2] = {reversed[--count], 0};
+      *this << digit;
+    }
+    return *this;
+  }
+
+  char text_[TextBytes] = {};
+  size_t length_ = 0;
+};
+
+void describeAddress(Sentence &sentence, const siginfo_t &info) {
+  auto address = reinterpret_cast<uint64_t>(info.si_addr);
+  const Header &header = region.header();
+#ifdef SI_KERNEL
+  if (info.si_code == SI_KERNEL) {
+    sentence << " at an address that no memory can have";
+    return;
+  }
+#endif
+  sentence << " at address ";
+  sentence.hex(address);
+  if (address < FirstPage)
+    sentence << ", an offset to NULL";
+  else if (address - header.rangeStart >= header.rangeBytes)
+    sentence << ", outside of device memory";
+}
+
+void onSignal(int number, siginfo_t *info, void *) {
+  Sentence sentence;
+  if (activity.name)
+    sentence << "kernel '" << activity.name << "' crashed in programs " << activity.begin << " to "
+             << activity.end - 1 << " of " << activity.total << ": ";
+  else
+    sentence << "the chip crashed: ";
+  sentence << signalName(number);
+  if (number == SIGSEGV || number == SIGBUS)
+    describeAddress(sentence, *info);
+  lose(sentence.text());
+}
+
+} // namespace
+
+void lose(const char *reason) {
+  Header &header = region.header();
+  uint32_t none = 0;
+  if (header.lost.compare_exchange_strong(none, 1)) {
+    strncpy(header.lostText, reason, TextBytes - 1);
+    header.lost.store(2);
+  } else {
+    while (header.lost.load() != 2) // another thread is writing
+      usleep(100);
+  }
+  _exit(ExitStatus);
+}
+
+void catchSignals() {
+  struct sigaction action = {};
+  action.sa_sigaction = onSignal;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigfillset(&action.sa_mask);
+  for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS})
+    sigaction(number, &action, nullptr);
+  // Ctrl-C is for the program at the terminal, which ends its chip by ending itself.
+  signal(SIGINT, SIG_IGN);
+  signal(SIGQUIT, SIG_IGN);
+}
+
+void useAlternateStack() {
+  void *memory =
+      mmap(nullptr, AlternateStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    return;
+  stack_t stack{};
+  stack.ss_sp = memory;
+  stack.ss_size = AlternateStackBytes;
+  sigaltstack(&stack, nullptr);
+}
+
+} // namespace vnpu

@@ -1,0 +1,71 @@
+// One life of a chip, from its start to its end: the process, the region shared with it, and the thread that
+// watches it and passes on what kernels print.
+#pragma once
+
+#include "error.h"
+#include "process.h"
+#include "protocol.h"
+#include "range.h"
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+namespace vnpu {
+
+class Chip {
+public:
+  // Starts a process and waits until it is ready. Throws DeviceLost; `RangeTaken` when the chip cannot have
+  // the range.
+  struct RangeTaken {};
+  Chip(const vnpu_config &config, const Range &range);
+  // Ends the process.
+  ~Chip();
+  Chip(const Chip &) = delete;
+  Chip &operator=(const Chip &) = delete;
+
+  const Region &region() const { return region_; }
+  int64_t process() const { return process_.id(); }
+  // Cores, queues and so on as the chip was started with.
+  const vnpu_config &config() const { return config_; }
+
+  bool lost() const { return lost_.load(std::memory_order_acquire); }
+  // Throws DeviceLost with the reason once the chip is lost.
+  void requireAlive() const {
+    if (lost())
+      throwLost();
+  }
+  // Ends the chip for `reason`; returns once its process is gone.
+  void stop(const std::string &reason);
+  // Returns when everything has been passed on that kernels had printed before the call.
+  void awaitPrinted();
+
+private:
+  [[noreturn]] void throwLost() const;
+  void share(const Range &range);
+  void awaitStart();
+  void watch();
+  bool forward();
+  bool looksDead();
+  void lose(const std::string &reason);
+  std::string ownReason() const;
+
+  const vnpu_config config_;
+  int descriptor_ = -1;
+  size_t bytes_ = 0;
+  void *start_ = nullptr;
+  Region region_;
+  Process process_;
+  std::thread watcher_;
+  std::mutex stopping_;
+  std::atomic<bool> ended_{false};     // the process is gone
+  std::atomic<bool> lost_{false};      // and `reason_` says why
+  std::atomic<uint32_t> endings_{0};   // changes when the process is gone
+  std::atomic<uint64_t> forwarded_{0}; // bytes of output
+  mutable std::mutex reasonMutex_;
+  std::string reason_, killedFor_;
+  uint64_t seenHeartbeat_ = 0;
+  int silentTicks_ = 0;
+};
+
+} // namespace vnpu

@@ -1,0 +1,79 @@
+#include "session.h"
+
+namespace vnpu {
+
+Session::Session(const vnpu_config &config, const Range &range, std::atomic<uint64_t> &handles)
+    : chip_(config, range), channel_(chip_), memory_(range.start(), range.bytes(), config.memory_bytes),
+      handles_(handles) {
+  queues_.emplace(VNPU_DEFAULT_QUEUE, DefaultQueue);
+}
+
+uint64_t Session::allocate(uint64_t size, uint64_t alignment) {
+  chip_.requireAlive();
+  if (faults_.allocationFails())
+    throw Error(VNPU_OUT_OF_MEMORY,
+                text("vnpu_alloc: ", size, " bytes refused by the injected fault fail-alloc"));
+  return memory_.allocate(size, alignment);
+}
+
+void Session::release(uint64_t address) {
+  // Work in flight may use it. A chip that is lost has none.
+  if (!chip_.lost()) {
+    try {
+      drainAll();
+    } catch (const Error &) {
+    }
+  }
+  memory_.release(address, [this](const std::vector<Extent> &extents) {
+    constexpr size_t Most = SlotBytes / sizeof(Extent);
+    for (size_t first = 0; first < extents.size() && !chip_.lost(); first += Most)
+      try {
+        size_t count = std::min(Most, extents.size() - first);
+        channel_.control({.kind = Kind::Discard}, &extents[first], count * sizeof(Extent));
+      } catch (const Error &) { // lost just now; its memory is gone anyway
+      }
+  });
+}
+
+void Session::drainAll() {
+  for (uint32_t index : queueIndices())
+    channel_.drain(index);
+}
+
+void Session::throwFailure(uint32_t queue) {
+  if (auto failure = channel_.takeFailure(queue))
+    throw *failure;
+}
+
+// A command of a call, which counts for the faults that are armed.
+Command Session::command(Kind kind, bool copies) {
+  chip_.requireAlive();
+  Faults::Orders orders = faults_.command(copies);
+  Command made;
+  made.kind = kind;
+  made.misbehaviour = orders.misbehaviour;
+  made.delayMicroseconds = orders.delayMicroseconds;
+  made.counted = 1;
+  return made;
+}
+
+vnpu_counters_data Session::counters() const {
+  const Counters &from = chip_.region().header().counters;
+  Memory::Usage usage = memory_.usage();
+  vnpu_counters_data data{};
+  data.bytes_to_device = from.bytesToDevice;
+  data.bytes_to_host = from.bytesToHost;
+  data.bytes_on_device = from.bytesOnDevice;
+  data.bytes_filled = from.bytesFilled;
+  data.commands = from.commands;
+  data.launches = from.launches;
+  data.programs = from.programs;
+  data.kernel_nanoseconds = from.kernelNanoseconds;
+  data.scratchpad_high_water = from.scratchpadHighWater;
+  data.allocated_bytes = usage.bytes;
+  data.allocated_peak = usage.peak;
+  data.allocations = usage.count;
+  return data;
+}
+
+} // namespace vnpu

@@ -1,0 +1,161 @@
+// What the library and the chip write to each other: one region of memory that both have mapped.
+//
+// Each queue is a ring of commands between two counters. The library writes a command and counts `submitted`
+// up, the chip carries it out and counts `completed` up; a command is known by its queue and the count that
+// it made.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace vnpu {
+
+inline constexpr uint32_t ProtocolVersion = 1;
+
+inline constexpr uint32_t DefaultQueue = 0;
+inline constexpr uint32_t ControlQueue = 1; // modules and housekeeping; users do not see it
+inline constexpr uint32_t FirstQueue = 2;
+inline constexpr uint32_t UserQueues = 1024;
+inline constexpr uint32_t QueueCount = FirstQueue + UserQueues;
+
+// Through staging slots goes what is too large for a command.
+inline constexpr uint32_t SlotCount = 64;
+inline constexpr uint32_t SlotBytes = 256 << 10;
+inline constexpr uint32_t NoSlot = ~0u;
+
+inline constexpr uint32_t EventCount = 1 << 20;
+inline constexpr uint32_t TextBytes = 1024;
+inline constexpr uint32_t InlineBytes = 896;
+
+enum class Kind : uint32_t {
+  CopyIn,       // payload -> target, `size` bytes with `checksum`
+  CopyOut,      // source -> slot
+  CopyOnDevice, // source -> target
+  Fill,         // byte `value` -> target
+  Record,       // time stamp number `value` of event `index`
+  Wait,         // until queue `index` has completed `value` commands
+  Launch,       // function `value` over `grid`, payload: the argument block
+  // On the control queue:
+  OpenQueue, // a thread for queue `index`
+  Discard,   // payload: Extents whose contents nobody needs
+  Piece,     // payload: the next bytes of a module
+  Load,      // the module is complete; answer: its number as a uint64_t
+  Unload,    // module `value`
+  Symbol,    // payload: name in module `value`; answer: a SymbolAnswer
+};
+
+enum class Misbehaviour : uint32_t { None, Corrupt, Drop, Hang, Die };
+
+struct Command {
+  Kind kind = {};
+  Misbehaviour misbehaviour = Misbehaviour::None;
+  uint32_t delayMicroseconds = 0; // before it is carried out
+  uint32_t counted = 0;           // 1 for the last command of a call
+  uint32_t slot = NoSlot;         // where the payload is, or goes; NoSlot: in the entry
+  uint32_t index = 0;
+  uint32_t grid[3] = {};
+  uint32_t reserved = 0;
+  uint64_t target = 0, source = 0, size = 0, checksum = 0, value = 0;
+};
+
+// A place of a ring.
+struct Entry {
+  Command command;
+  alignas(16) uint8_t payload[InlineBytes];
+};
+
+struct Extent {
+  uint64_t address, size;
+};
+
+struct SymbolAnswer {
+  uint64_t function, scratchBytes;
+  uint32_t pointerCount, reserved; // and behind it, as a uint32_t each, their offsets in the argument block
+};
+
+// Answer to a command that reads: what lies in its slot.
+struct SlotAnswer {
+  uint32_t delivered; // 0: the command was dropped
+  uint64_t value;     // the checksum; on the control queue, the bytes of the answer
+};
+
+struct QueueState {
+  alignas(64) std::atomic<uint64_t> submitted;
+  std::atomic<uint32_t> chipSleeps; // on `submitted`
+  alignas(64) std::atomic<uint64_t> completed;
+  std::atomic<uint32_t> waiters; // of both processes, on `completed`
+  // Once a command has failed the chip drops those behind it, until the library has taken the failure.
+  alignas(64) std::atomic<uint32_t> failed;
+  int32_t status;
+  char text[TextBytes];
+};
+
+struct EventStamp {
+  std::atomic<uint64_t> number; // the newest record that was reached
+  std::atomic<uint64_t> nanoseconds;
+};
+
+struct Counters {
+  std::atomic<uint64_t> bytesToDevice, bytesToHost, bytesOnDevice, bytesFilled;
+  std::atomic<uint64_t> commands, launches, programs, kernelNanoseconds, scratchpadHighWater;
+};
+
+enum class Start : uint32_t { Pending, Ready, Failed, RangeTaken };
+
+struct Header {
+  uint32_t version;
+  int32_t hostProcess;
+  uint64_t regionBytes;
+  uint64_t rangeStart, rangeBytes; // of device addresses
+  uint64_t scratchpadBytes;
+  uint32_t cores, queueDepth, watchdogMilliseconds;
+
+  std::atomic<Start> start;
+  char startText[TextBytes];
+  std::atomic<uint64_t> heartbeat;
+  std::atomic<uint64_t> printedBytes;
+  std::atomic<uint32_t> lost; // 1: being written, 2: `lostText` says why the chip ends
+  char lostText[TextBytes];
+
+  alignas(64) std::atomic<uint64_t> freeSlots; // a bit for each
+  std::atomic<uint32_t> slotEpoch, slotWaiters;
+  SlotAnswer answers[SlotCount];
+  Counters counters;
+};
+
+static_assert(std::atomic<uint64_t>::is_always_lock_free && SlotCount == 64);
+
+// The next multiple of the largest page that the machines have.
+constexpr size_t upToPage(size_t bytes) { return (bytes + 65535) / 65536 * 65536; }
+
+// Where the parts of the region lie. Pages that nobody has touched take no memory.
+class Region {
+public:
+  Region() = default;
+  Region(void *start, uint32_t depth) : start_(static_cast<char *>(start)), depth_(depth) {}
+
+  static constexpr size_t QueuesAt = upToPage(sizeof(Header));
+  static constexpr size_t EventsAt = QueuesAt + upToPage(QueueCount * sizeof(QueueState));
+  static constexpr size_t SlotsAt = EventsAt + upToPage(EventCount * sizeof(EventStamp));
+  static constexpr size_t RingsAt = SlotsAt + size_t(SlotCount) * SlotBytes;
+  static constexpr size_t bytes(uint32_t depth) {
+    return RingsAt + upToPage(size_t(QueueCount) * depth * sizeof(Entry));
+  }
+
+  Header &header() const { return *reinterpret_cast<Header *>(start_); }
+  QueueState &queue(uint32_t index) const { return reinterpret_cast<QueueState *>(start_ + QueuesAt)[index]; }
+  EventStamp &event(uint32_t index) const { return reinterpret_cast<EventStamp *>(start_ + EventsAt)[index]; }
+  uint8_t *slot(uint32_t index) const {
+    return reinterpret_cast<uint8_t *>(start_ + SlotsAt) + size_t(index) * SlotBytes;
+  }
+  Entry &entry(uint32_t queue, uint64_t number) const {
+    return reinterpret_cast<Entry *>(start_ + RingsAt)[size_t(queue) * depth_ + number % depth_];
+  }
+
+private:
+  char *start_ = nullptr;
+  uint32_t depth_ = 0;
+};
+
+} // namespace vnpu
