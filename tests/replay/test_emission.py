@@ -148,7 +148,7 @@ def test_vendors_give_their_own_calls(recorder: Recorder, tmp_path: Path) -> Non
         "#include <acme.h>",
         "  acme::Device device;",
         '  auto kernel = device.load(options.read("kernel.obj", ',
-        "  buffer_0 = device.allocate(384, 64);",
+        "  buffer_0 = device.allocate(384, ",
         "  arguments.arg_y_ptr = buffer_0 + 128;",
         "    device.write(buffer_0, before_0.data(), 384);",
         "    kernel.launch(1, 1, 1, &arguments, sizeof arguments);",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import jinja2
@@ -14,13 +16,8 @@ from triton_porting_kit.toolchain.elf import Object, read_object
 from triton_porting_kit.toolchain.shared_object import link_shared_object
 
 TEMPLATES = Path(__file__).parent / "templates"
-_SERVICES = ("services.h", "services.cpp", "print.cpp", "status.h")
-_MATHEMATICS = (
-    "functions.h",
-    "functions_directed.cpp",
-    "functions_elementary.cpp",
-    "functions_special.cpp",
-)
+_SERVICES = ("services.cpp", "print.cpp")
+_MATHEMATICS = ("functions_directed.cpp", "functions_elementary.cpp", "functions_special.cpp")
 
 
 class HostRuntime(ReplayRuntime):
@@ -77,8 +74,7 @@ set_source_files_properties(host/functions_directed.cpp PROPERTIES COMPILE_OPTIO
         if mathematics:
             found["host/mathematics.cpp"] = render("mathematics.cpp.j2")
         kit = [*(_SERVICES if services else ()), *(_MATHEMATICS if mathematics else ())]
-        native = _native_sources()
-        return found | {f"host/{name}": (native / name).read_bytes() for name in kit}
+        return found | {f"host/{name}": content for name, content in _native_sources(kit).items()}
 
 
 def _calls(capture: Capture) -> set[str]:
@@ -93,7 +89,16 @@ def _object(capture: Capture) -> Object:
         raise CaptureError(f"the binary is no code for the host CPU: {error}") from error
 
 
-def _native_sources() -> Path:
+def _native_sources(names: Iterable[str]) -> dict[str, bytes]:
+    """Sources of the kit's host device, and the headers that they include."""
     from triton_porting_kit.driver import host
 
-    return Path(host.__file__).parent / "native"
+    folder = Path(host.__file__).parent / "native"
+    found: dict[str, bytes] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = (folder / name).read_bytes()
+            waiting += re.findall(r'^#include "([^"]+)"', found[name].decode(), re.MULTILINE)
+    return found
