@@ -218,12 +218,15 @@ def test_folders_that_others_can_write_are_refused(cpu_backend: None, tmp_path: 
 
 def test_nothing_is_loaded_when_nothing_is_recorded(cpu_backend: None) -> None:
     script = (
-        f"import sys, runpy; sys.argv = ['p', 'plain']; runpy.run_path({str(PROGRAMS)!r}, run_name='__main__')\n"
+        f"import sys, runpy; sys.argv = ['p', 'plain']; space = runpy.run_path({str(PROGRAMS)!r}, run_name='__main__')\n"
         "import triton\n"
         "assert not any(m.startswith('triton_porting_kit.replay') for m in sys.modules)\n"
         "from triton_porting_kit.driver.adapter import TritonDriver\n"
         "assert TritonDriver.on_open is None\n"
         "assert 'memalloc' not in vars(triton.runtime.driver.active.device)\n"
+        "from triton_porting_kit.launcher import PackedLauncher\n"
+        "(kernel,) = list(space['scale_add'].device_caches.values())[0][0].values()\n"
+        "assert type(kernel.run) is PackedLauncher\n"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TPK_CAPTURE")}
     done = subprocess.run(

@@ -142,6 +142,8 @@ class LaunchRecord:
             pairs = list(zip(manifest.buffers, self._contents, strict=True))
             after = [self._after(number, *pair) for number, pair in enumerate(pairs)]
             manifest = replace(manifest, buffers=after)
+            unchanged = sum(buffer.size for buffer in after if buffer.after == buffer.before)
+            _contents[self.folder.parent].size -= unchanged
         raised = {"type": type(error).__name__, "message": str(error)} if error is not None else None
         replace(manifest, state="failed" if error else "complete", error=raised).write(self.folder)
 
@@ -310,23 +312,38 @@ def _plain_name(name: str) -> str:
 _told: set[tuple[Path, str]] = set()
 
 
+@dataclass
+class _Content:
+    """What is in a folder: what this process found there first, and what it has added."""
+
+    launches: int
+    size: int
+
+
+_contents: dict[Path, _Content] = {}
+
+
 def _fits(settings: Settings, kernel: str, need: int) -> bool:
     """Whether another launch may be recorded. Where not, it is said, once for each reason."""
     folder = settings.folder
-    if settings.count is not None and len(launches_in(folder)) >= settings.count:
+    if folder not in _contents:
+        _contents[folder] = _Content(len(launches_in(folder)), size_of(folder))
+    there = _contents[folder]
+    if settings.count is not None and there.launches >= settings.count:
         _warn_once(
             folder, COUNT, f"{folder} has the {settings.count} launches of {COUNT}: no more are recorded"
         )
         return False
-    used = size_of(folder)
-    if used + need <= settings.limit:
+    if there.size + need <= settings.limit:
+        there.launches += 1
+        there.size += need
         return True
     _warn_once(
         folder,
         kernel,
         f"a launch of kernel '{kernel}' is not recorded: with its {readable(need)}, the folder of {FOLDER}, {folder}, "
-        f"would have more than {readable(settings.limit)} ({readable(used)} are there); set {LIMIT} to more, such as "
-        "4G, or record fewer kernels",
+        f"would have more than {readable(settings.limit)} ({readable(there.size)} are there); set {LIMIT} to more, "
+        "such as 4G, or record fewer kernels",
     )
     return False
 
