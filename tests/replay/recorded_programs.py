@@ -134,6 +134,27 @@ def unknown_memory() -> None:
     increment[(1,)](Foreign(), BLOCK=32)
 
 
+def hidden_arguments() -> None:
+    """A launcher that adds arguments which only it knows, and one that is told them by the caller of its own."""
+    from triton_porting_kit.launcher import PackedLauncher
+
+    driver, memory = type(triton.runtime.driver.active), floats(32)
+
+    class Adds:
+        def __init__(self, source: Any, metadata: Any, layout: bool) -> None:
+            entry = device().launch_entry()
+            self.launcher = PackedLauncher(source, metadata, entry, hidden={"scratch": "*i8"})
+            if layout:
+                self.layout = self.launcher.layout
+
+        def __call__(self, *call: Any) -> None:
+            self.launcher(*call, scratch=memory)
+
+    for block, layout in ((32, True), (16, False)):
+        driver.launcher_cls = lambda self, source, metadata, layout=layout: Adds(source, metadata, layout)
+        increment[(1,)](floats(32), BLOCK=block)
+
+
 def stream() -> None:
     active = triton.runtime.driver.active
     x = floats(32)

@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 from replay_helpers import PROGRAMS, Recorder, document
 
+from triton_porting_kit.driver.host import HostDevice
 from triton_porting_kit.launcher import ArgLayout
 from triton_porting_kit.replay.manifest import SCHEMA
 
-EVERY = ("plain", "aliases", "structures", "torch_tensors", "pointers_in_memory", "unknown_memory", "stream")
+EVERY = ("plain", "aliases", "structures", "pointers_in_memory", "unknown_memory", "stream")
 
 
 def content(launch: Path, file: dict[str, Any]) -> bytes:
@@ -107,6 +108,7 @@ def test_tuples_and_descriptors(recorder: Recorder) -> None:
 
 
 def test_storage_of_torch_tensors_is_recorded_whole(recorder: Recorder) -> None:
+    pytest.importorskip("torch")
     views, reinterpreted = recorder("torch_tensors").launches
     (buffer,) = document(views)["buffers"]
     assert buffer["size"] == 128 * 2
@@ -132,6 +134,37 @@ def test_memory_that_nobody_knows_is_told(recorder: Recorder) -> None:
     assert unresolved["name"] == "x_ptr"
     assert "given as Foreign, lies in no memory that the device allocated" in unresolved["why"]
     assert "cannot be replayed: argument 'x_ptr'" in recorded.printed
+
+
+def test_arguments_that_the_launcher_adds_are_told(recorder: Recorder) -> None:
+    (known, _) = recorder("hidden_arguments").launches
+    (unresolved,) = document(known)["unresolved"]
+    assert unresolved == {
+        "name": "scratch",
+        "why": "its value is the launcher's own and was not given with the launch",
+    }
+    assert [slot["name"] for slot in document(known)["arguments"]["slots"]] == ["x_ptr", "scratch"]
+
+
+def test_pointers_of_the_binary_that_no_argument_is(
+    recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from triton_porting_kit.replay import launches
+    from triton_porting_kit.replay.memory import TrackedMemory
+
+    class Slot:
+        name, type, offset, size = "n", "i32", 0, 4
+
+    class Kernel:
+        name, kernel = "k", b""
+
+    class Launch:
+        kernel, slots, values, missing = Kernel, (Slot,), (5,), ()
+
+    monkeypatch.setattr(launches, "pointer_offsets", lambda binary, kernel: [8])
+    found: Any = launches._regions(Launch, TrackedMemory(HostDevice()))  # type: ignore[arg-type]
+    (unresolved,) = found[1]
+    assert unresolved["name"] == "byte 8 of the argument block"
 
 
 def test_launches_on_streams_are_waited_for(recorder: Recorder) -> None:

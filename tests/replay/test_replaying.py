@@ -14,7 +14,7 @@ from triton_porting_kit.driver.host import HostDevice
 from triton_porting_kit.errors import AssertionFailed, CaptureError, InsecureCacheError
 from triton_porting_kit.replay import open_device, read, replay
 
-GOOD = ("plain", "aliases", "structures", "torch_tensors", "stream", "functions")
+GOOD = ("plain", "aliases", "structures", "stream", "functions")
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +30,13 @@ def test_launches_leave_what_was_recorded(program: str, recorder: Recorder, devi
         assert result.agrees(capture.manifest), [str(found) for found in result.differences]
         assert len(result.milliseconds) == 1
     assert device.memory_usage()[2] == 0
+
+
+def test_launches_with_torch_tensors(recorder: Recorder, device: HostDevice) -> None:
+    pytest.importorskip("torch")
+    for launch in recorder("torch_tensors").launches:
+        capture = read(launch)
+        assert replay(capture, device).agrees(capture.manifest)
 
 
 def test_every_repetition_starts_anew(recorder: Recorder, device: HostDevice) -> None:

@@ -10,7 +10,7 @@ from emitted_programs import build, for_virtual_npu, run
 from replay_helpers import Recorder
 
 from triton_porting_kit.replay import emit_cpp, read
-from triton_porting_kit.replay.abi import abi_version
+from triton_porting_kit.replay.abi import abi_version, pointer_offsets
 
 
 @pytest.fixture(scope="module")
@@ -69,4 +69,7 @@ def test_the_abi_is_read_from_both_kinds_of_object(recorder: Recorder) -> None:
     capture = read(recorder("plain").launches[0])
     assert abi_version(capture.binary) == 2
     assert abi_version(for_virtual_npu(capture).binary) == 2
+    for binary in (capture.binary, for_virtual_npu(capture).binary):
+        assert pointer_offsets(binary, "scale_add") == [0, 8, 16]
+        assert pointer_offsets(binary, "other") is None
     assert [abi_version(binary) for binary in (b"", b"\x7fELF", capture.binary[:100], b"PTX")] == [None] * 4

@@ -1,4 +1,4 @@
-"""The version of the kernel ABI that a binary was made for, read from its file: nothing of it is loaded."""
+"""What a binary says of itself by the kit's kernel ABI, read from its file: nothing of it is loaded."""
 
 from __future__ import annotations
 
@@ -19,27 +19,43 @@ _HASH, _STRTAB, _SYMTAB = 4, 5, 6
 
 def abi_version(binary: bytes) -> int | None:
     """Of an ELF object, relocatable or shared, that follows the kit's kernel ABI; None for anything else."""
+    content = _after_symbol(binary, VERSION_SYMBOL)
+    return int(struct.unpack_from("<i", content)[0]) if content is not None and len(content) >= 4 else None
+
+
+def pointer_offsets(binary: bytes, kernel: str) -> list[int] | None:
+    """Where in the argument block the pointers of a kernel lie, in bytes; None where the binary does not say."""
+    content = _after_symbol(binary, f"{kernel}__pointers")
+    if content is None or len(content) < 4:
+        return None
+    count = struct.unpack_from("<i", content)[0]
+    if not 0 <= count <= len(content) // 4 - 1:
+        return None
+    return list(struct.unpack_from(f"<{count}i", content, 4))
+
+
+def _after_symbol(binary: bytes, name: str) -> bytes | None:
+    """What lies at a symbol and behind it; None where there is none, or no ELF object that can be read."""
     if binary[:4] != b"\x7fELF" or len(binary) < _HEADER.size:
         return None
     kind = _HEADER.unpack_from(binary)[1]
     try:
         if kind == _RELOCATABLE:
-            return _of_relocatable(binary)
-        return _of_shared(binary) if kind == _SHARED else None
-    except (InvalidModule, struct.error, ValueError, IndexError, KeyError):
+            return _in_relocatable(binary, name)
+        return _in_shared(binary, name.encode()) if kind == _SHARED else None
+    except (InvalidModule, struct.error, ValueError, IndexError, KeyError, StopIteration):
         return None
 
 
-def _of_relocatable(binary: bytes) -> int | None:
+def _in_relocatable(binary: bytes, name: str) -> bytes | None:
     found = read_object(binary)
     for symbol in found.symbols:
-        if symbol.name == VERSION_SYMBOL and symbol.section:
-            content = found.sections[symbol.section].content
-            return int(struct.unpack_from("<i", content, symbol.value)[0])
+        if symbol.name == name and symbol.section:
+            return found.sections[symbol.section].content[symbol.value :]
     return None
 
 
-def _of_shared(binary: bytes) -> int | None:
+def _in_shared(binary: bytes, name: bytes) -> bytes | None:
     header = _HEADER.unpack_from(binary)
     segments = [_SEGMENT.unpack_from(binary, header[5] + i * header[9]) for i in range(header[10])]
 
@@ -55,8 +71,8 @@ def _of_shared(binary: bytes) -> int | None:
     names, symbols = place(table[_STRTAB]), place(table[_SYMTAB])
     count = struct.unpack_from("<II", binary, place(table[_HASH]))[1]
     for i in range(count):
-        name, _, _, section, value, _ = _SYMBOL.unpack_from(binary, symbols + i * _SYMBOL.size)
-        end = binary.index(b"\0", names + name)
-        if section and binary[names + name : end] == VERSION_SYMBOL.encode():
-            return int(struct.unpack_from("<i", binary, place(value))[0])
+        at, _, _, section, value, _ = _SYMBOL.unpack_from(binary, symbols + i * _SYMBOL.size)
+        end = binary.index(b"\0", names + at)
+        if section and binary[names + at : end] == name:
+            return binary[place(value) :]
     return None

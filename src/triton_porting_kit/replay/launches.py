@@ -25,7 +25,7 @@ from triton_porting_kit.driver import Device
 from triton_porting_kit.driver.adapter import TritonDriver
 from triton_porting_kit.errors import CaptureWarning, DeviceLost
 from triton_porting_kit.launcher import ArgLayout, ArgSlot
-from triton_porting_kit.replay.abi import abi_version
+from triton_porting_kit.replay.abi import abi_version, pointer_offsets
 from triton_porting_kit.replay.manifest import (
     Buffer,
     Kernel,
@@ -163,6 +163,17 @@ def _regions(launch: Launch, memory: TrackedMemory) -> tuple[list[Region], list[
     unresolved = [
         {"name": name, "why": "its value is the launcher's own and was not given with the launch"}
         for name in launch.missing
+    ]
+    known = {slot.offset for slot in launch.slots if slot.type.startswith("*")}
+    declared = pointer_offsets(launch.kernel.kernel, launch.kernel.name) or []
+    unresolved += [
+        {
+            "name": f"byte {offset} of the argument block",
+            "why": "the binary has a pointer there, and no argument of the launch is one: the launcher adds arguments "
+            "of its own; let it have an attribute `layout`, and take their values as keywords",
+        }
+        for offset in declared
+        if offset not in known
     ]
     for slot, value in zip(launch.slots, launch.values, strict=True):
         if not slot.type.startswith("*") or slot.name in launch.missing:
