@@ -236,13 +236,17 @@ class Runner:
             self._expected.discard(record.name)
             self._found[record.name] = record
         found = self._found.pop(check.name)
-        return self._capturer.captured(check, found) if self._capturer else found
+        if self._capturer is None or not self._capturer.wants(found):
+            return found
+        for late in self._stream:  # what the worker has begun, before it is ended
+            self._found[late.name] = late
+        self._expected = set()
+        self._supervisor.close()
+        return self._capturer.captured(check, found)
 
     def close(self) -> None:
         """End the worker."""
         self._supervisor.close()
-        if self._capturer:
-            self._capturer.close()
 
 
 _RUNNER = pytest.StashKey[Runner]()

@@ -16,24 +16,22 @@ from triton_porting_kit.conformance.status import BAD, Evidence, Status, holds
 
 
 class Capturer:
-    """Owns a second worker, started when the first check has failed."""
+    """Runs a check again in a worker of its own, the only one that uses the device meanwhile."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._supervisor = Supervisor(settings, recording=True)
 
-    def close(self) -> None:
-        """End the worker, if there is one."""
-        self._supervisor.close()
+    @staticmethod
+    def wants(record: Record) -> bool:
+        """Whether the check is one to run again: it failed, and may have launched something."""
+        return record.status in BAD and record.status is not Status.HARNESS_ERROR and record.stage != IMPORTED
 
     def captured(self, check: Check, record: Record) -> Record:
-        """The record of a check. If it failed, its evidence says where its launches are recorded, and how to replay
-        one: the one that did not come back, or else the last. A check is run again for that, once."""
-        if record.status not in BAD or record.status is Status.HARNESS_ERROR or record.stage == IMPORTED:
-            return record
+        """The record of a check that failed, whose evidence says where its launches are recorded, and how to replay
+        one: the one that did not end well, or else the last. Other workers have to be ended before."""
         folder = Path(self._settings.captures) / check.name.replace("/", "--")
-        self._supervisor.capture_folder = str(folder)
-        (again,) = list(self._supervisor.run([check]))  # to its end: the worker has more to say than records
+        with Supervisor(self._settings, recording=str(folder)) as supervisor:
+            (again,) = supervisor.run([check])
         return replace(record, evidence=[*_with(record.evidence, _found(folder, again))])
 
 

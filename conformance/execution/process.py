@@ -46,9 +46,9 @@ class LimitExceeded(Exception):
 class WorkerProcess:
     """A process group of its own, so that nothing of it is left behind."""
 
-    def __init__(self, settings: Settings, *, reset: bool, recording: bool = False) -> None:
-        """Starts it. `reset`: it is to bring the device back to its first state. `recording`: it shall be able to
-        record launches."""
+    def __init__(self, settings: Settings, *, reset: bool, recording: str = "") -> None:
+        """Starts it. `reset`: it is to bring the device back to its first state. `recording`: the folder in which it
+        records launches."""
         self._settings, self._recording = settings, recording
         self.scratch = Path(tempfile.mkdtemp(prefix="tpk-conform-", dir=settings.scratch or None))
         self._stacks = self.scratch / "stacks"
@@ -85,8 +85,8 @@ class WorkerProcess:
             "PYTHONUNBUFFERED": "1",
         }
         environment.pop("TRITON_BACKENDS_IN_TREE", None)
-        if self._recording:  # of each check, in a folder of its own: the worker says which
-            environment |= {"TPK_CAPTURE": self._settings.captures}
+        if self._recording:
+            environment["TPK_CAPTURE"] = self._recording
             environment.setdefault("TPK_CAPTURE_LIMIT", _CAPTURE_LIMIT)
         return environment
 

@@ -47,10 +47,9 @@ class CannotStart(PortingKitError):
 class Supervisor:
     """Owns one worker at a time. Use it as a context manager, so that none is left behind."""
 
-    def __init__(self, settings: Settings, *, recording: bool = False) -> None:
-        """`recording`: let workers record launches, in `capture_folder`."""
+    def __init__(self, settings: Settings, *, recording: str = "") -> None:
+        """`recording`: the folder in which workers record launches; empty: they do not."""
         self.settings = settings
-        self.capture_folder = ""
         self._recording = recording
         self.description: Mapping[str, Any] = {}
         """What the worker said about its session."""
@@ -91,7 +90,9 @@ class Supervisor:
         return self.description
 
     def _try_to_start(self) -> Evidence | None:
-        worker = WorkerProcess(self.settings, reset=self._ran, recording=self._recording)
+        # What is to be recorded failed before, in another worker: who knows what that has left.
+        reset = self._ran or bool(self._recording)
+        worker = WorkerProcess(self.settings, reset=reset, recording=self._recording)
         try:
             message = worker.receive(START_SECONDS)
         except WorkerDied:
@@ -155,7 +156,7 @@ class Supervisor:
         """The records that the worker sends. Raises `_Gone`; then it has been ended."""
         worker = self._worker
         assert worker is not None
-        worker.send({"run": [check.name for check in part], "capture": self.capture_folder})
+        worker.send({"run": [check.name for check in part]})
         limits = {check.name: check.seconds for check in part}
         limit = max(limits.values()) * (2 if len(part) > 1 else 1)
         while True:

@@ -4,8 +4,7 @@
 dies, and when it gets SIGUSR1. Standard output belongs to the backend: nothing is said on it.
 
 It is sent ``{"settings": …, "reset": bool, "scratch": folder}`` and answers ``{"ready": description}`` or
-``{"failed": evidence}``. Then, for each ``{"run": [names]}``, with the folder for recorded
-launches as ``"capture"``, it sends ``{"record": …}`` as checks end, and at last
+``{"failed": evidence}``. Then, for each ``{"run": [names]}``, it sends ``{"record": …}`` as checks end, and at last
 ``{"done": {"healthy": bool, "unfinished": [names]}}``: those that lost their device to another check of their batch.
 For ``{"measure": seconds}`` it sends ``{"measured": figures}``.
 """
@@ -107,8 +106,6 @@ class _Worker:
             if "measure" in order:
                 self._measure(order["measure"])
             else:
-                if order.get("capture"):
-                    os.environ["TPK_CAPTURE"] = order["capture"]
                 self._run(order["run"])
 
     # --- opening -------------------------------------------------------------------------------------

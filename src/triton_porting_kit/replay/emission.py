@@ -124,6 +124,7 @@ class _Program:
             "runtime": self._runtime,
             "own_headers": sorted({'"replay.h"', *(name for name in includes if name.startswith('"'))}),
             "headers": sorted({*_HEADERS, *(name for name in includes if not name.startswith('"'))}),
+            "prefix": self._runtime.prefix(),
             "kernel": kernel.name,
             "project": re.sub(r"[^A-Za-z0-9_]", "_", kernel.name),
             "binary": self._binary,
