@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 import triton_porting_kit
-from triton_porting_kit.cli import porting, report
-from triton_porting_kit.cli import captures, report
+from triton_porting_kit.cli import captures, porting, report
 from triton_porting_kit.cli.errors import UserError
 
 app = typer.Typer(
