@@ -118,7 +118,7 @@ def test_forks_while_threads_work(chip: Chip) -> None:
         thread.start()
 
     def child() -> None:
-        signal.alarm(20)
+        signal.alarm(60)
         with pytest.raises(Refused, match="forked off"):
             chip.synchronize()
         chip.reset()
