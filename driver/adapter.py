@@ -83,9 +83,10 @@ class TritonDriver(DriverBase):  # type: ignore[misc]
         """Whether Triton shall use this backend.
 
         Where ``TRITON_DEFAULT_BACKEND`` is set it decides. Else the device must be there and no driver of
-        another origin active; a `fallback` also steps back for the kit's other backends, and of several
-        fallbacks the first by name stays. Drivers of the kit are never asked for `is_active` here, only for
-        what they are, so two of them cannot ask each other for ever.
+        another origin active; a `fallback` also steps back for the kit's other backends. Of several that are left
+        the first by name stays, so that Triton starts where backends on virtual NPUs are side by side. Drivers of
+        the kit are never asked for `is_active` here, only for what they are, so two of them cannot ask each other
+        for ever.
         """
         selected = active.selected_backend()
         if selected is not None:
@@ -100,9 +101,9 @@ class TritonDriver(DriverBase):  # type: ignore[misc]
             return False
         if not (isinstance(driver, type) and issubclass(driver, TritonDriver)):
             return active.reports_active(driver)
-        if not cls.fallback or not driver.is_available():
+        if not driver.is_available():
             return False
-        return not driver.fallback or name < cls.backend_name
+        return name < cls.backend_name if driver.fallback == cls.fallback else cls.fallback
 
     # --- devices, targets, streams -----------------------------------------------------------------------
 

@@ -256,6 +256,16 @@ def test_all_step_back_for_a_foreign_driver(registry: dict[str, Any]) -> None:
     assert Driver.is_active()
 
 
+def test_one_of_two_devices_stays(registry: dict[str, Any]) -> None:
+    class Another(Driver):
+        backend_name: ClassVar[str] = "another"
+
+    registry["another"] = Another
+    assert Another.is_active()
+    assert not Driver.is_active()
+    assert not Fallback.is_active()
+
+
 def test_one_of_two_fallbacks_stays(registry: dict[str, Any]) -> None:
     class Second(Fallback):
         backend_name: ClassVar[str] = "second"

@@ -52,6 +52,13 @@ def test_own_template_has_what_begins_with_a_dot() -> None:
     }
 
 
+def test_names_of_files_are_words() -> None:
+    """make takes a blank for the end of a name; what Python would take for a module of the kit has another ending."""
+    for name, _, _ in Template.own().files():
+        assert not set(name) & set(" \t\n$%#:\"'\\"), name
+        assert not name.endswith((".py", ".pyi")), name
+
+
 def test_a_release_holds_every_file(tmp_path: Path) -> None:
     template = write_template(tmp_path, "1.0.0", OLD)
     (tmp_path / "template" / "__pycache__").mkdir()

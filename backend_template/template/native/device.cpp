@@ -2,8 +2,7 @@
 
 #include <cstdio>
 
-// --- life
-// ---------------------------------------------------------------------------------------------------
+// --- life ----------------------------------------------------------------------------------------
 
 Device::Device() {
   vnpu_device *opened;
@@ -31,8 +30,7 @@ Properties Device::properties() {
   return {config.memory_bytes, config.scratchpad_bytes, config.cores};
 }
 
-// --- memory
-// -------------------------------------------------------------------------------------------------
+// --- memory --------------------------------------------------------------------------------------
 
 uint64_t Device::memalloc(uint64_t size, uint64_t alignment) {
   vnpu_address address;
@@ -58,8 +56,7 @@ void Device::memset(uint64_t dst, uint8_t value, uint64_t size, uint64_t stream)
   check("memset", vnpu_fill(chip().get(), stream, dst, value, size));
 }
 
-// --- streams and events
-// -------------------------------------------------------------------------------------
+// --- streams and events --------------------------------------------------------------------------
 
 uint64_t Device::create_stream() {
   vnpu_queue queue;
@@ -105,8 +102,7 @@ double Device::elapsed_time(uint64_t start, uint64_t end) {
   return milliseconds;
 }
 
-// --- kernels
-// ------------------------------------------------------------------------------------------------
+// --- kernels -------------------------------------------------------------------------------------
 
 uint64_t Device::load_module(const void *binary, uint64_t size, const std::string &name) {
   vnpu_module module;

@@ -252,7 +252,7 @@ def active_backend(active: list[str], known: str) -> Finding:
         return Finding(
             "active backend", Status.PROBLEM, f"{len(active)} say they are: {', '.join(active)}", remedy
         )
-    reason = ", as no other has a device" if active == ["cpu"] else ", the only one with a device"
+    reason = ", as no other has a device" if active == ["cpu"] else ", which has a device"
     return Finding("active backend", Status.OK, f"{active[0]}{reason}")
 
 
