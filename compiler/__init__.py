@@ -4,7 +4,7 @@ from triton_porting_kit.compiler import libdevice
 from triton_porting_kit.compiler.backend import PipelineBackend
 from triton_porting_kit.compiler.cpp.stages import CPP_COMMAND, cpp_pipeline, cpp_stages
 from triton_porting_kit.compiler.cpu import cpu_pipeline
-from triton_porting_kit.compiler.external import run_tool
+from triton_porting_kit.compiler.external import run_tool, tool_version
 from triton_porting_kit.compiler.options import KernelOptions
 from triton_porting_kit.compiler.pipeline import Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
@@ -25,5 +25,6 @@ __all__ = [
     "link_shared_object",
     "run_tool",
     "source_digest",
+    "tool_version",
     "toolchain_versions",
 ]

@@ -6,6 +6,7 @@ points into the text that it was given, or at the locations in it: both are brou
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,25 @@ class _Diagnosis:
     message: str
     operation: str | None = None
     location: SourceLocation | None = None
+
+
+@functools.cache
+def tool_version(command: tuple[str, ...], *, timeout: float = 30.0) -> str:
+    """The first line that ``PROGRAM --version`` prints, for `command` whose first argument is the program.
+
+    For `PipelineBackend.version`: kernels that another release of the program made are not used. Asked once in a
+    process. Raises `CompilationError` where the program cannot be run or fails.
+    """
+    finished = commands.run(
+        (command[0], "--version"), "", input_name="none", output_name="none", timeout=timeout,
+        purpose="asking for a version",
+    )  # fmt: skip
+    text = finished.output.decode(errors="replace").strip()
+    if finished.status != 0:
+        raise CompilationError(
+            f"{command[0]} --version ended with status {finished.status}: {finished.diagnostics.strip()}"
+        )
+    return text.partition("\n")[0]
 
 
 def run_tool(

@@ -11,7 +11,7 @@ from triton_porting_kit.compiler.target import CpuTarget
 
 CPP_COMMAND = (
     "c++", "-std=c++17", "-O2", "-shared", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-math-errno",
-    "-Wno-psabi", "-o", "{output}", "{input}",
+    "-Wno-psabi", "-Wl,--as-needed", "-o", "{output}", "{input}",
 )  # fmt: skip
 """The system's C++ compiler, told what a kernel's C++ needs: a vendor's command has the like of these options."""
 

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from ttir_source import ttir_module
 
-from triton_porting_kit.compiler import Stage, run_tool
+from triton_porting_kit.compiler import Stage, run_tool, tool_version
 from triton_porting_kit.compiler.artefacts import MlirArtefact
 from triton_porting_kit.compiler.structured import import_ttir
 from triton_porting_kit.errors import CompilationError
@@ -287,3 +287,19 @@ def test_output_that_is_not_valid(tool: Any, ttir: str) -> None:
     error = refused(tool("print('builtin.module {')"), ttir, check=check)
     assert "what it wrote is not valid" in str(error)
     assert run_tool(tool("print('builtin.module {}')"), ttir, check=check) == b"builtin.module {}\n"
+
+
+# --- versions ----------------------------------------------------------------------------------------------
+
+
+def test_the_version_of_a_program(tmp_path: Path) -> None:
+    path = tmp_path / "vendor-opt"
+    path.write_text(f"#!{sys.executable}\nimport sys\nprint('vendor-opt 4.2\\n(c) ' + sys.argv[1])\n")
+    path.chmod(0o700)
+    assert tool_version((str(path), "{input}")) == "vendor-opt 4.2"
+    path.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('no such option')\n")
+    assert tool_version((str(path), "{input}")) == "vendor-opt 4.2"  # asked once
+    with pytest.raises(CompilationError, match="status 1: no such option"):
+        tool_version((str(path), "other"))
+    with pytest.raises(CompilationError, match="'no-such-opt' was not found"):
+        tool_version(("no-such-opt",))

@@ -27,6 +27,8 @@ def test_wheel_holds_the_source_tree(wheel: Path) -> None:
     extensions = {name for name in held if name.endswith(".so")}
     assert {name.partition(".")[0] for name in extensions} == set(EXTENSIONS)
     assert source_files() <= held
+    runtime = ("include/vnpu.h", "lib/libvnpu.so.1", "lib/cmake/vnpu/vnpuConfig.cmake", "bin/vnpu-chip")
+    assert {f"triton_porting_kit/driver/virtual/{name}" for name in runtime} <= held
     assert {name for name in held if name.endswith((".py", ".pyi"))} <= source_files()
     beside = {name.partition("/")[0] for name in names} - set(packages)
     assert [name.endswith(".dist-info") for name in beside] == [True]
@@ -69,6 +71,13 @@ print(json.dumps([importlib.import_module(backend.driver.__module__).__file__, o
         own = Path(origin).resolve().is_relative_to(home)
         # An editable installation has its extension modules beside its metadata.
         assert own or (kind == "editable" and origin.endswith(".so")), origin
+
+    opens = """
+import ctypes
+from triton_porting_kit.driver import virtual
+print(ctypes.CDLL(str(virtual.library())).vnpu_open(None, ctypes.byref(ctypes.c_void_p())))
+"""
+    assert run([python, "-c", opens]) == "0\n"
 
     version = run([tmp_path / "fresh" / "bin" / "tpk", "--version"])
     assert version.startswith("tpk ")

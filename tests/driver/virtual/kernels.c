@@ -47,6 +47,17 @@ KERNEL(gate, 0, {1, 0}) {
   return 0;
 }
 
+/* Program 0 waits for program 1. */
+KERNEL(meets, 0, {1, 0}) {
+  for (int64_t p = begin; p < end; ++p)
+    if (p)
+      __atomic_store_n((int64_t *)args[0], 1, __ATOMIC_SEQ_CST);
+    else
+      while (!__atomic_load_n((int64_t *)args[0], __ATOMIC_SEQ_CST))
+        ;
+  return 0;
+}
+
 /* The scratchpad's last byte can be written, and it is aligned. out[p] = its address */
 KERNEL(scratchpad, 1 << 20, {1, 0}) {
   for (int64_t p = begin; p < end; ++p) {

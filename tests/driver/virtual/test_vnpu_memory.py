@@ -152,7 +152,6 @@ def test_the_host_cannot_touch_device_memory() -> None:
     code = f"""
         import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
         import ctypes
-import itertools
         from chips import Chip
         chip = Chip()
         address = chip.alloc(64)

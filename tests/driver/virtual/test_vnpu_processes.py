@@ -118,7 +118,7 @@ def test_forks_while_threads_work(chip: Chip) -> None:
         thread.start()
 
     def child() -> None:
-        signal.alarm(20)
+        signal.alarm(60)
         with pytest.raises(Refused, match="forked off"):
             chip.synchronize()
         chip.reset()
@@ -264,3 +264,33 @@ def test_the_chip_is_of_no_use_by_hand() -> None:
         done = subprocess.run([virtual.chip(), *arguments], capture_output=True, text=True)
         assert done.returncode == 2
         assert "libvnpu starts it" in done.stderr
+
+
+def test_addresses_that_are_taken_are_avoided(build: Callable[..., bytes], tmp_path: Path) -> None:
+    """The chip's process has something else where its memory was to be."""
+    from triton_porting_kit.driver import virtual
+
+    with Chip() as chip:
+        usual = chip.alloc(64)
+    source = """
+        #include <sys/mman.h>
+        __attribute__((constructor)) static void take(void) {
+          mmap((void *)ADDRESS, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        }
+    """
+    (tmp_path / "take.so").write_bytes(build(source, "-D_GNU_SOURCE", f"-DADDRESS={usual}"))
+    program = tmp_path / "chip"
+    program.write_text(f'#!/bin/sh\nLD_PRELOAD={tmp_path}/take.so exec {virtual.chip()} "$@"\n')
+    program.chmod(0o755)
+    with Chip(chip_path=str(program).encode()) as chip:
+        for _ in range(2):
+            address = chip.array(b"elsewhere")
+            assert address != usual
+            assert chip.read(address, 9) == b"elsewhere"
+            chip.reset()
+
+
+def test_a_program_that_is_no_chip_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="did not start: its process ended with status 0") as info:
+        Chip(chip_path=b"/bin/true")
+    assert info.value.status == "DEVICE_LOST"

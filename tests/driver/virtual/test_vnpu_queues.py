@@ -276,3 +276,11 @@ def test_kernels_share_the_cores(kernels: bytes) -> None:
             chip.queue_synchronize(first)
         assert number(chip, flag) == 100
         assert chip.counted().kernel_nanoseconds >= 500 * MILLISECOND
+
+
+def test_programs_of_a_small_grid_run_at_once(chip: Chip, kernels: bytes) -> None:
+    meets, flag = chip.symbol(chip.load(kernels), "meets"), chip.array(bytes(8))
+    for _ in range(200):
+        chip.fill(flag, 0, 8)
+        chip.launch(meets, (2, 1, 1), flag)
+    assert number(chip, flag) == 1

@@ -55,10 +55,9 @@ void Cores::run(const Kernel &kernel, const void *args, const int32_t (&grid)[3]
     waiting_.push_back(&launch);
     // Handing a small grid to another thread takes longer than running it.
     Core *own = borrow();
-    if (launch.total > 2)
+    // All of them: one that is woken alone may be the lent core's, which sleeps on.
+    if (launch.total > 1)
       arrived_.notify_all();
-    else if (launch.total == 2 || !own)
-      arrived_.notify_one();
     if (own) {
       while (launch.next < launch.total)
         runChunk(launch, *own, lock);

@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <link.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,7 +18,8 @@ namespace vnpu {
 namespace {
 
 constexpr int32_t AbiVersion = 2;
-constexpr unsigned TrialSeconds = 2;
+constexpr unsigned TrialSeconds = 2; // of CPU time: the machine may be busy
+constexpr unsigned PatienceSeconds = 20;
 
 [[noreturn]] void refuse(const std::string &why) { throw Failure(VNPU_INVALID_MODULE, why); }
 
@@ -47,11 +50,14 @@ void tryOut(const char *path) {
     throw Failure(VNPU_OUT_OF_MEMORY, text("no process to try the binary in: ", std::strerror(errno)));
   if (child == 0) {
     for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS})
-      signal(number, SIG_DFL);
+      std::signal(number, SIG_DFL);
     int nowhere = open("/dev/null", O_WRONLY);
     dup2(nowhere, 1);
     dup2(nowhere, 2);
-    alarm(TrialSeconds);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    rlimit seconds{TrialSeconds, TrialSeconds};
+    setrlimit(RLIMIT_CPU, &seconds);
+    alarm(PatienceSeconds);
     dlopen(path, RTLD_NOW | RTLD_LOCAL); // an error that it reports, it will report again
     tried = 1;
     _exit(0);
@@ -59,10 +65,12 @@ void tryOut(const char *path) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-    refuse(text("the binary does not finish loading in ", TrialSeconds, " seconds"));
-  if (WIFSIGNALED(status))
-    refuse(text("the binary is damaged: loading it ends in ", signalName(WTERMSIG(status))));
+  int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  if (signal == SIGXCPU || signal == SIGKILL || signal == SIGALRM)
+    refuse(
+        text("the binary is damaged: loading it does not end within ", TrialSeconds, " seconds of CPU time"));
+  if (signal)
+    refuse(text("the binary is damaged: loading it ends in ", signalName(signal)));
   if (!tried)
     refuse("the binary ends the process that loads it");
 }

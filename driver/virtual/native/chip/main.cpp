@@ -38,7 +38,8 @@ bool mapMemory() {
   void *got = mmap(wanted, header.rangeBytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (got == MAP_FAILED && errno != EEXIST)
-    throw std::runtime_error(text("no ", header.rangeBytes, " bytes of addresses: ", std::strerror(errno)));
+    throw std::runtime_error(text("no ", header.rangeBytes, " bytes of addresses: ", std::strerror(errno),
+                                  "; make VNPU_MEMORY_BYTES smaller"));
   if (got != wanted)
     return false;
   madvise(wanted, header.rangeBytes,

@@ -28,20 +28,13 @@ Chip::Chip(const vnpu_config &config, const Range &range) : config_(config) {
   share(range);
   try {
     process_.start(config.chip_path, descriptor_);
+    startWatcher();
   } catch (...) {
     munmap(start_, bytes_);
     close(descriptor_);
     throw;
   }
-  // Signals are for the program's own threads.
-  sigset_t all, previous;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &previous);
-  watcher_ = std::thread([this] { watch(); });
-  pthread_sigmask(SIG_SETMASK, &previous, nullptr);
-  pthread_setname_np(watcher_.native_handle(), "vnpu-watch");
   close(descriptor_);
-  descriptor_ = -1;
   awaitStart();
 }
 
@@ -83,6 +76,23 @@ void Chip::share(const Range &range) {
   header.queueDepth = config_.queue_depth;
   header.watchdogMilliseconds = config_.watchdog_ms;
   header.freeSlots = ~uint64_t(0);
+}
+
+void Chip::startWatcher() {
+  // Signals are for the program's own threads.
+  sigset_t all, previous;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &previous);
+  try {
+    watcher_ = std::thread([this] { watch(); });
+  } catch (const std::system_error &error) {
+    pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+    process_.kill();
+    process_.reap();
+    throw Error(VNPU_DEVICE_LOST, text("vnpu: the system gives no thread to watch the chip: ", error.what()));
+  }
+  pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+  pthread_setname_np(watcher_.native_handle(), "vnpu-watch");
 }
 
 void Chip::awaitStart() {

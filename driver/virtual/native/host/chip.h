@@ -43,6 +43,7 @@ public:
 private:
   [[noreturn]] void throwLost() const;
   void share(const Range &range);
+  void startWatcher();
   void awaitStart();
   void watch();
   bool forward();
@@ -60,7 +61,6 @@ private:
   std::mutex stopping_;
   std::atomic<bool> ended_{false};     // the process is gone
   std::atomic<bool> lost_{false};      // and `reason_` says why
-  std::atomic<uint32_t> endings_{0};   // changes when the process is gone
   std::atomic<uint64_t> forwarded_{0}; // bytes of output
   mutable std::mutex reasonMutex_;
   std::string reason_, killedFor_;
