@@ -53,8 +53,8 @@ _plant("other-garbage", "lanes that are masked off hold garbage instead of other
         {y} = "arith.addi"({x}, %fault_c{n}) : ({T}, {T}) -> {T}""", where=r", i32\) ->"), "memory/load_other-i32-*")
 _plant("scatter-mask-dropped", "a scatter's mask is ignored", dropped(r"tpk\.scatter", GATHER_MASK), "memory/scatter-i32-tile_17x4", "memory/scatter-fp32-tile_17x4")
 _plant("gather-reads-on", "lanes of a gather that are masked off read what lies at their addresses", dropped(r"tpk\.gather", GATHER_MASK, where=r"operandSegmentSizes = array<i32: 1, 1, 1"), "memory/masked_off-i32-tile_17")
-_plant("strides-swapped", "rows and columns are addressed with each other's stride", swapped(LOAD, 2, 3, where=r"tensor<8x16x"), "memory/load_transposed-i32-*", "memory/load_transposed-fp64-*")
-_plant("row-stride", "rows lie as far apart as a row is long, whatever their stride", derived(LOAD, STRIDES, '{y} = "arith.constant"() <{{value = 16 : i64}}> : () -> i64', index=0, where=r"tensor<8x16x"), "descriptors-and-block-pointers/descriptor_load-i32-inside")
+_plant("strides-swapped", "rows and columns are addressed with each other's stride", swapped(LOAD, 2, 3, where=r"tensor<8x32x"), "memory/load_transposed-i32-*", "memory/load_transposed-fp64-*")
+_plant("row-stride", "rows lie as far apart as a row is long, whatever their stride", derived(LOAD, STRIDES, '{y} = "arith.constant"() <{{value = 16 : i64}}> : () -> i64', index=0, where=r"tensor<8x32x"), "descriptors-and-block-pointers/descriptor_load-i32-inside")
 _plant("backwards-forwards", "negative strides are taken as positive", derived(LOAD, STRIDES, '{y} = "math.absi"({x}) : (i64) -> i64'), "memory/load_backwards-i16-*")
 _plant("wrap-late", "addresses that wrap around do so one element late", derived(LOAD, WRAP_SIZE, PLUS_ONE), "memory/load_wrapped-i32-*")
 _plant("wrap-start-lost", "addresses that wrap around begin at 0", derived(LOAD, WRAP_START, '{y} = "arith.constant"() <{{value = 0 : i64}}> : () -> i64'), "memory/load_wrapped-fp32-*")
@@ -66,8 +66,8 @@ _plant("gather-short", "offsets of a gather keep 8 bits",
 _plant("range-start", "arange begins at 0 whatever its start", attributes(r"tpk\.range", r"start = \d+", "start = 0"), "shapes/arange-i32-*")
 
 _plant("padding-zero", "a descriptor's NaN padding is 0", replaced(r"0x7FC00000 : f32", "0.000000e+00 : f32"), "descriptors-and-block-pointers/descriptor_load_nan-fp32-over_the_end")
-_plant("descriptor-store-over", "a descriptor's store ignores the tensor's end", dropped(STORE, LO, HI, where=r"tensor<8x16x"), "descriptors-and-block-pointers/descriptor_store-i32-over_the_end")
-_plant("descriptor-load-shifted", "a descriptor's load that begins before the tensor is off by one row", derived(LOAD, LO, PLUS_ONE, index=0, where=r"tensor<8x16x"), "descriptors-and-block-pointers/descriptor_load-i32-before_the_start")
+_plant("descriptor-store-over", "a descriptor's store ignores the tensor's end", dropped(STORE, LO, HI, where=r"tensor<8x32x"), "descriptors-and-block-pointers/descriptor_store-i32-over_the_end")
+_plant("descriptor-load-shifted", "a descriptor's load that begins before the tensor is off by one row", derived(LOAD, LO, PLUS_ONE, index=0, where=r"tensor<8x32x"), "descriptors-and-block-pointers/descriptor_load-i32-before_the_start")
 
 _PLAIN = """
     %fault_old{n} = "tpk.gather"({0}, {1}) {{operandSegmentSizes = array<i32: 1, 1, 0, 0>}} : (!llvm.ptr, {T1}) -> {T}
