@@ -39,6 +39,8 @@ def found(
         ("**fp32", np.uint64, 5, 9, None),
     ],
 )
+
+pytestmark = pytest.mark.xdist_group("replay")  # recorded programs are shared
 def test_distances(
     manifest: Manifest, type_: str, numpy: type, one: object, other: object, ulp: int | None
 ) -> None:

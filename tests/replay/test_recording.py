@@ -20,6 +20,8 @@ from triton_porting_kit.driver.host import HostDevice
 from triton_porting_kit.launcher import ArgLayout
 from triton_porting_kit.replay.manifest import SCHEMA
 
+pytestmark = pytest.mark.xdist_group("replay")  # recorded programs are shared
+
 EVERY = ("plain", "aliases", "structures", "pointers_in_memory", "unknown_memory", "stream")
 
 
