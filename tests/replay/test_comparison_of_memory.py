@@ -13,6 +13,8 @@ from triton_porting_kit.replay import Difference, Manifest, read
 from triton_porting_kit.replay.comparison import difference
 from triton_porting_kit.replay.manifest import Slot
 
+pytestmark = pytest.mark.xdist_group("replay")  # recorded programs are shared
+
 
 @pytest.fixture
 def manifest(recorder: Recorder) -> Manifest:
@@ -39,8 +41,6 @@ def found(
         ("**fp32", np.uint64, 5, 9, None),
     ],
 )
-
-pytestmark = pytest.mark.xdist_group("replay")  # recorded programs are shared
 def test_distances(
     manifest: Manifest, type_: str, numpy: type, one: object, other: object, ulp: int | None
 ) -> None:
