@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from triton_porting_kit.driver import DeviceArray
+from triton_porting_kit.errors import InvalidPointer
 
 
 @triton.jit
@@ -132,6 +133,17 @@ def unknown_memory() -> None:
             return int(self.memory.ctypes.data + -self.memory.ctypes.data % 64)
 
     increment[(1,)](Foreign(), BLOCK=32)
+
+
+def unreadable_memory() -> None:
+    """As a tensor of the host's is on a device with memory of its own."""
+    x = floats(32)
+
+    def refuse(*arguments: Any) -> None:
+        raise InvalidPointer("memcpy_dtoh: it is not in a live allocation")
+
+    vars(device())["memcpy_dtoh"] = refuse
+    increment[(1,)](x, BLOCK=32)
 
 
 def hidden_arguments() -> None:

@@ -13,6 +13,8 @@ from triton_porting_kit.replay import Difference, Manifest, read
 from triton_porting_kit.replay.comparison import difference
 from triton_porting_kit.replay.manifest import Slot
 
+pytestmark = pytest.mark.xdist_group("replay")  # recorded programs are shared
+
 
 @pytest.fixture
 def manifest(recorder: Recorder) -> Manifest:

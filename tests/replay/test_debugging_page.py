@@ -8,6 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.xdist_group("replay")  # recorded programs are shared
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -15,6 +15,8 @@ from replay_helpers import Recorder
 from triton_porting_kit.errors import CaptureError
 from triton_porting_kit.replay import ReplayRuntime, emit_cpp, read
 
+pytestmark = pytest.mark.xdist_group("replay")  # recorded programs are shared
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

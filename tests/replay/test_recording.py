@@ -20,6 +20,8 @@ from triton_porting_kit.driver.host import HostDevice
 from triton_porting_kit.launcher import ArgLayout
 from triton_porting_kit.replay.manifest import SCHEMA
 
+pytestmark = pytest.mark.xdist_group("replay")  # recorded programs are shared
+
 EVERY = ("plain", "aliases", "structures", "pointers_in_memory", "unknown_memory", "stream")
 
 
@@ -134,6 +136,17 @@ def test_memory_that_nobody_knows_is_told(recorder: Recorder) -> None:
     assert unresolved["name"] == "x_ptr"
     assert "given as Foreign, lies in no memory that the device allocated" in unresolved["why"]
     assert "cannot be replayed: argument 'x_ptr'" in recorded.printed
+
+
+def test_memory_that_cannot_be_read_is_told(recorder: Recorder) -> None:
+    recorded = recorder("unreadable_memory")
+    assert recorded.status == 0, recorded.printed
+    data = document(recorded.launches[0])
+    assert data["unresolved"] == [
+        {"name": "x_ptr", "why": "its memory cannot be read: memcpy_dtoh: it is not in a live allocation"}
+    ]
+    assert (data["state"], data["buffers"]) == ("complete", [])
+    assert "buffer" not in data["arguments"]["slots"][0]
 
 
 def test_arguments_that_the_launcher_adds_are_told(recorder: Recorder) -> None:

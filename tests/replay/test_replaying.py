@@ -14,6 +14,8 @@ from triton_porting_kit.driver.host import HostDevice
 from triton_porting_kit.errors import AssertionFailed, CaptureError, InsecureCacheError
 from triton_porting_kit.replay import open_device, read, replay
 
+pytestmark = pytest.mark.xdist_group("replay")  # recorded programs are shared
+
 GOOD = ("plain", "aliases", "structures", "stream", "functions")
 
 

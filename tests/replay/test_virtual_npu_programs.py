@@ -12,6 +12,8 @@ from replay_helpers import Recorder
 from triton_porting_kit.replay import emit_cpp, read
 from triton_porting_kit.replay.abi import abi_version, pointer_offsets
 
+pytestmark = pytest.mark.xdist_group("replay")  # recorded programs are shared
+
 
 @pytest.fixture(scope="module")
 def program(recorder: Recorder, tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -23,7 +23,7 @@ import triton
 import triton_porting_kit
 from triton_porting_kit.driver import Device
 from triton_porting_kit.driver.adapter import TritonDriver
-from triton_porting_kit.errors import CaptureWarning, DeviceLost
+from triton_porting_kit.errors import CaptureWarning, DeviceError, DeviceLost
 from triton_porting_kit.launcher import ArgLayout, ArgSlot
 from triton_porting_kit.replay.abi import abi_version, pointer_offsets
 from triton_porting_kit.replay.manifest import (
@@ -102,12 +102,16 @@ class LaunchRecord:
 
     @classmethod
     def begin(cls, launch: Launch, memory: TrackedMemory, settings: Settings) -> LaunchRecord | None:
-        """Write what is there before the launch. None, with a warning, where a limit is reached."""
+        """Write what is there before the launch. None, with a warning, where a limit is reached.
+
+        Raises what earlier work on the stream failed with.
+        """
+        launch.device.synchronize(launch.stream)
         regions, unresolved = _regions(launch, memory)
         need = 2 * sum(region.size for region in regions) + len(launch.kernel.kernel) + _MANIFEST_BYTES
         if not _fits(settings, launch.kernel.name, need):
             return None
-        contents = [_read(launch, region) for region in regions]
+        regions, contents = _contents_of(launch, regions, unresolved)
         temporary = Path(tempfile.mkdtemp(prefix=".tmp-", dir=settings.folder))  # mode 0700
         try:
             buffers = [
@@ -220,6 +224,23 @@ def _addresses_in(
                 f"{8 * first}): what {'they lead' if count > 1 else 'it leads'} to is not recorded, and a replay that "
                 "follows them goes astray"
             )
+
+
+def _contents_of(
+    launch: Launch, regions: Sequence[Region], unresolved: list[dict[str, str]]
+) -> tuple[list[Region], list[bytes]]:
+    """The regions that the device can read, and what is in them; the others become `unresolved`."""
+    found, contents = [], []
+    for region in regions:
+        try:
+            contents.append(_read(launch, region))
+        except DeviceLost:
+            raise
+        except DeviceError as error:
+            unresolved += [{"name": n, "why": f"its memory cannot be read: {error}"} for n in region.names]
+        else:
+            found.append(region)
+    return found, contents
 
 
 def _read(launch: Launch, region: Region) -> bytes:
