@@ -15,6 +15,8 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?= --quick
 
 BIN := $(VENV)/bin
+DEMO := build/demo
+DEMO_TPK := PATH="$(CURDIR)/$(BIN):$$PATH" $(DEMO)/venv/bin/python -m triton_porting_kit.cli
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 ROOMS := src compiler launcher driver backends kernels conformance backend_template
 SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
@@ -29,8 +31,16 @@ help: ## show this list
 	  awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
 	@echo "  TORCH=$(TORCH)   the torch that tests compare with; TORCH= goes without"
 
-demo: $(VENV)/.installed ## install the kit and run its kernels on this CPU, checked and timed
-	$(BIN)/tpk demo
+demo: $(VENV)/.build-tools $(VENV)/.installed ## install the kit, make and install a backend, run its kernels, judge it
+	rm -rf $(DEMO)
+	$(BIN)/tpk new acme --vendor Acme --chip X1 --dest $(DEMO)
+	$(PYTHON) -m venv --without-pip $(DEMO)/venv
+	$(call share_packages,$(DEMO)/venv)
+	$(PIP) --python $(DEMO)/venv/bin/python --no-build-isolation --no-deps $(DEMO)/triton-acme
+	TRITON_DEFAULT_BACKEND=acme $(DEMO_TPK) demo
+	$(DEMO_TPK) conform --backend acme --jobs 2 --report $(DEMO) \
+	  --select "registration/* or runtime/* or (kernels/* and *fp32*)"
+	@echo "look at $(DEMO)/report.html"
 
 test: lint ## install with test tools, check the code, run every test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS)
@@ -106,6 +116,17 @@ $(VENV)/.test-tools: pyproject.toml $(VENV)/.torch | $(VENV)/.needed
 	$(BIN)/python -c '$(call requirements,["optional-dependencies"]["test"])' > $(VENV)/test.txt
 	$(PIP) -r $(VENV)/test.txt $(TORCH)
 	@touch $@
+
+# What building a backend takes, without isolation: the kit that it is built with is the one installed here.
+$(VENV)/.build-tools: pyproject.toml | $(VENV)/.needed
+	$(BIN)/python -c '$(call requirements,["optional-dependencies"]["backend"])' > $(VENV)/backend.txt
+	$(PIP) -r $(VENV)/backend.txt
+	@touch $@
+
+# Lets another environment see what $(VENV) has, and keeps what is installed there out of $(VENV).
+share_packages = $(BIN)/python -c 'import site, sys, sysconfig; from pathlib import Path; \
+  target = Path(sysconfig.get_path("purelib", vars={"base": sys.argv[1], "platbase": sys.argv[1]})); \
+  (target / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n")' $(1)
 
 # The kit itself, again whenever a source changes.
 $(VENV)/.installed: $(VENV)/.needed $(VENV)/.sources $(SOURCES)

@@ -175,6 +175,8 @@ class AnswersError(TemplateError):
 
 class DirtyTreeError(TemplateError):
     """The repository has changes that are not committed, which an update would mix with its own."""
+
+
 # --- capture and replay --------------------------------------------------------------------------
 
 
