@@ -62,6 +62,18 @@ def test_a_chip_does_not_live_on_in_forked_children() -> None:
         os.killpg(host.pid, signal.SIGKILL)
 
 
+def test_a_chip_ends_when_its_host_becomes_another_program() -> None:
+    body = """
+        chip = Chip()
+        print(chip.process(), flush=True)
+        os.execvp("sleep", ["sleep", "20"])
+    """
+    with subprocess.Popen(script(body), stdout=subprocess.PIPE, text=True) as host:
+        assert host.stdout is not None
+        await_end(int(host.stdout.readline()))
+        host.kill()
+
+
 def in_child(body: Callable[[], None]) -> None:
     """Run in a forked child, which has to succeed."""
     child = os.fork()

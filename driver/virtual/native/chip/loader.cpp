@@ -124,11 +124,18 @@ void Loader::unload(uint64_t number) {
   auto known = modules_.find(number);
   if (known == modules_.end())
     return;
+  std::vector<std::shared_ptr<const Kernel>> gone;
   {
     std::lock_guard lock(mutex_);
-    for (uint64_t kernel : known->second.kernels)
+    for (uint64_t kernel : known->second.kernels) {
+      gone.push_back(std::move(kernels_[kernel]));
       kernels_.erase(kernel);
+    }
   }
+  // The library has waited for launches, but for those of another thread that it was just making.
+  for (auto &kernel : gone)
+    while (kernel.use_count() > 1)
+      usleep(100);
   dlclose(known->second.handle);
   close(known->second.descriptor);
   modules_.erase(known);

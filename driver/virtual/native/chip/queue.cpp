@@ -5,6 +5,7 @@
 #include "futex.h"
 #include "loader.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <thread>
@@ -152,6 +153,8 @@ void serveQueue(uint32_t index) {
     throw Failure(VNPU_OUT_OF_MEMORY, text("the system gives the chip no thread: ", error.what()));
   }
   served[index] = true;
+  auto &count = region.header().servedQueues;
+  count = std::max(count.load(), index + 1);
 }
 
 } // namespace vnpu

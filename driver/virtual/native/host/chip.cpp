@@ -1,6 +1,7 @@
 #include "chip.h"
 #include "futex.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -211,7 +212,7 @@ void Chip::lose(const std::string &reason) {
   lost_.store(true, std::memory_order_release);
   // Whoever waits for the chip looks again.
   Header &header = region_.header();
-  for (uint32_t index = 0; index < QueueCount; ++index)
+  for (uint32_t index = 0; index < std::min(header.servedQueues.load(), QueueCount); ++index)
     if (region_.queue(index).waiters.load())
       futexWake(region_.queue(index).completed);
   futexWake(header.slotEpoch);

@@ -115,8 +115,9 @@ struct Header {
   char startText[TextBytes];
   std::atomic<uint64_t> heartbeat;
   std::atomic<uint64_t> printedBytes;
-  std::atomic<uint32_t> tried; // the chip's own: the module that is tried out has been loaded
-  std::atomic<uint32_t> lost;  // 1: being written, 2: `lostText` says why the chip ends
+  std::atomic<uint32_t> servedQueues; // those above have never been used
+  std::atomic<uint32_t> tried;        // the chip's own: the module that is tried out has been loaded
+  std::atomic<uint32_t> lost;         // 1: being written, 2: `lostText` says why the chip ends
   char lostText[TextBytes];
 
   alignas(64) std::atomic<uint64_t> freeSlots; // a bit for each
