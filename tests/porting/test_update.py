@@ -258,7 +258,11 @@ def test_capitals_of_classes_are_as_they_were_typed(old: Template, tmp_path: Pat
     assert "class TensorOneDevice" in (made.path / "src" / "triton_tensorone" / "driver.py").read_text()
 
 
-def test_everything_is_taken_back_where_copier_fails(repository: Path, old: Template) -> None:
+def test_everything_is_taken_back_where_copier_fails(
+    repository: Path, old: Template, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
     before = contents(repository)
     old.release()
     new = write_template(old.root, "1.1.0", {**NEW, "zz.txt.jinja": "{{ 1 / 0 }}"})
@@ -266,6 +270,7 @@ def test_everything_is_taken_back_where_copier_fails(repository: Path, old: Temp
         update(repository, new)
     assert contents(repository) == before
     assert git(repository, "status", "--porcelain") == ""
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 def test_another_repository_of_the_environment_is_left_alone(

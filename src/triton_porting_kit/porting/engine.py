@@ -63,6 +63,7 @@ def _copier(workshop: Path, variables: Mapping[str, str], *arguments: str | Path
             {
                 "COPIER_SETTINGS_PATH": str(settings),
                 "COPIER_CACHE_DIR": str(workshop / "cache"),
+                "TMPDIR": str(workshop),
                 "PYTHONWARNINGS": "ignore",
                 **variables,
             }
