@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from triton_porting_kit.conformance.check import Check
+from triton_porting_kit.conformance.execution.captures import Capturer
 from triton_porting_kit.conformance.execution.plan import load_checks, make_plan
 from triton_porting_kit.conformance.execution.run import Choice
 from triton_porting_kit.conformance.execution.settings import CATALOGUE, Settings
@@ -50,6 +51,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--seed", type=int, default=0, help="of all random data")
     group.addoption("--stress", type=int, default=0, metavar="N", help="random programs of the level stress")
+    group.addoption(
+        "--capture-failures", metavar="DIR", default="", help="record the launches of checks that fail there"
+    )
     group.addoption("--fail-unexpected-pass", action="store_true", help="as --strict of `tpk conform`")
     group.addoption("--conformance-run", metavar="FILE", help=argparse.SUPPRESS)  # from `tpk conform`
     group.addoption("--conformance-catalogue", metavar="MODULE", default=CATALOGUE, help=argparse.SUPPRESS)
@@ -184,11 +188,13 @@ class Runner:
                 target=option.target,
                 stress=option.stress,
                 catalogue=option.conformance_catalogue,
+                captures=option.capture_failures,
             )
             self._names, self.strict = None, option.fail_unexpected_pass
         shard = Shard.parse(option.shard) if option.shard else None
         self._choice = Choice(tuple(option.level), tuple(option.select), shard)
         self._supervisor = Supervisor(self._settings)
+        self._capturer = Capturer(self._settings) if self._settings.captures else None
         self._batches: dict[str, list[Check]] = {}
         self._found: dict[str, Record] = {}
         self._expected: set[str] = set()
@@ -229,7 +235,14 @@ class Runner:
             record = next(self._stream)
             self._expected.discard(record.name)
             self._found[record.name] = record
-        return self._found.pop(check.name)
+        found = self._found.pop(check.name)
+        if self._capturer is None or not self._capturer.wants(found):
+            return found
+        for late in self._stream:  # what the worker has begun, before it is ended
+            self._found[late.name] = late
+        self._expected = set()
+        self._supervisor.close()
+        return self._capturer.captured(check, found)
 
     def close(self) -> None:
         """End the worker."""

@@ -48,8 +48,13 @@ class TritonDriver(DriverBase):  # type: ignore[misc]
     """Type of the torch device whose tensors kernels of this backend take."""
     benchmark_cache_bytes: ClassVar[int] = 32 << 20
     """Bytes to overwrite between timed runs so that each starts with cold caches."""
+    replay_runtime: ClassVar[str] = ""
+    """How ``tpk replay --emit-cpp`` writes programs for these devices: ``host``, ``vnpu``, or ``MODULE:NAME`` of a
+    `triton_porting_kit.replay.ReplayRuntime`. Empty: not at all."""
     launcher_cls: Any
     """``launcher_cls(source, metadata)`` makes the callable that launches a compiled kernel."""
+    on_open: ClassVar[Callable[[Device], None] | None] = None
+    """Called with each device that is opened, where it is set: what records launches watches its memory so."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,7 +115,11 @@ class TritonDriver(DriverBase):  # type: ignore[misc]
     @cached_property
     def devices(self) -> Sequence[Device]:
         """The devices, opened at the first call."""
-        return self.make_devices()
+        devices = self.make_devices()
+        if TritonDriver.on_open is not None:
+            for device in devices:
+                TritonDriver.on_open(device)
+        return devices
 
     @property
     def has_one_device(self) -> bool:

@@ -23,6 +23,7 @@ class _Storage:
     def __init__(self, device: Device, size: int, alignment: int) -> None:
         self.device = device
         self.generation = device.generation
+        self.size = size
         self.address = device.memalloc(size, alignment)
 
     def __del__(self) -> None:
@@ -143,6 +144,11 @@ class DeviceArray:
         if storage.generation != storage.device.generation:
             raise DeviceError(f"the memory of this array went with a reset of {storage.device!r}")
         return storage.address + self._offset * self.dtype.itemsize
+
+    @property
+    def allocation(self) -> tuple[int, int]:
+        """Device address and bytes of the whole memory that this is a view of."""
+        return self._storage.address, self._storage.size
 
     def element_size(self) -> int:
         """Bytes of one element."""

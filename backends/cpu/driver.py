@@ -17,6 +17,7 @@ class CPUDriver(TritonDriver):
 
     backend_name = "cpu"
     fallback = True
+    replay_runtime = "host"
 
     def make_device(self) -> Device:
         # Linking objects needs LLVM: it is not loaded before the device is used.

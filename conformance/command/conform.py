@@ -25,7 +25,7 @@ from triton_porting_kit.conformance.command.request import (
     refuse_to_replace,
     resumed,
 )
-from triton_porting_kit.conformance.execution.plan import Plan, load_checks, make_plan
+from triton_porting_kit.conformance.execution.plan import Plan, PlanError, load_checks, make_plan
 from triton_porting_kit.conformance.execution.run import Choice, Probe, metadata, now, probe
 from triton_porting_kit.conformance.execution.runfolder import (
     RunFolder,
@@ -102,6 +102,7 @@ class _Conform:
             stress=request.stress,
             scratch=str(scratch),
             catalogue=request.catalogue,
+            captures=str(Path(request.captures).absolute()) if request.captures else "",
         )
         shard = Shard.parse(request.shard) if request.shard else None
         self._choice = Choice(request.levels, request.selections, shard)
@@ -136,6 +137,7 @@ class _Conform:
         if self._before is not None and not self._request.resume:
             refuse_to_replace(self._folder, self._before)
         found = self.ask()
+        self._check_captures(found)
         plan = self.plan(found)
         about = metadata(self._settings, self._choice, found, plan)
         kept = self._kept(about)
@@ -171,6 +173,19 @@ class _Conform:
             complete = run.finish(now(), self._settings.incidents())
         status = self._conclude(complete, found.failure is not None)
         return status if finished else INTERRUPTED
+
+    def _check_captures(self, found: Probe) -> None:
+        """Raises `PlanError` where launches cannot be recorded."""
+        if not self._settings.captures or found.failure is not None:
+            return
+        if self._settings.target:
+            raise PlanError("--capture-failures records launches, and with --compile-only there are none")
+        if not found.description.get("kit_driver"):
+            raise PlanError(
+                "--capture-failures records launches of drivers made with the kit "
+                "(triton_porting_kit.driver.adapter.TritonDriver), and the driver of backend "
+                f"{self._settings.backend}, {found.description.get('driver')}, is not"
+            )
 
     def _measures(self, run: RunFolder) -> bool:
         """Whether figures of performance are to be taken: once, with the level `kernels`, where all of it is tried."""

@@ -52,6 +52,8 @@ class Request:
     seed: int = 0
     stress: int = 0
     catalogue: str = CATALOGUE
+    captures: str = ""
+    """The folder where launches of checks that fail are recorded; empty: they are not."""
 
 
 def check_backend(name: str) -> None:

@@ -39,6 +39,8 @@ def show_failures(console: Console, records: Iterable[Record], rerun: Sequence[s
             highlight=False,
             soft_wrap=True,
         )
+        if replay := next((str(item["replay"]) for item in first.evidence if "replay" in item), ""):
+            console.print(f"    replay: {escape(replay)}", highlight=False, soft_wrap=True)
     if len(ordered) > _GROUPS:
         console.print(f"... and {len(ordered) - _GROUPS} other kinds of failure: the report has them all")
 

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 TOOLCHAIN = ("numba-cuda-mlir", "llvmlite", "numpy", "torch")
 """Packages whose releases bear on results, where they are installed."""
 
+_KIT_DRIVER = "triton_porting_kit.driver.adapter"
+"""The module of the class that drivers made with the kit derive from."""
+
 
 def versions() -> dict[str, str]:
     """Releases of the installed packages of `TOOLCHAIN`."""
@@ -40,5 +43,6 @@ def describe(session: Session, profile: Profile) -> dict[str, Any]:
         "target": {"backend": target.backend, "arch": target.arch, "warp_size": target.warp_size},
         "device": session.memory.describe(),
         "kit_device": session.memory.kit_device is not None,
+        "kit_driver": any(base.__module__ == _KIT_DRIVER for base in type(active).__mro__),
         "profile": profile.to_json(),
     }

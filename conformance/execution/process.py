@@ -26,6 +26,8 @@ _TAIL = 2000
 _READS = 16
 """Of a worker's output at a time: one that prints without end is watched all the same."""
 _STACK_LINES = 30
+_CAPTURE_LIMIT = "256M"
+"""Of the recorded launches of each check."""
 _STACK_SECONDS = 1.0
 """For a hanging worker to write its stacks."""
 _END_SECONDS = 5.0
@@ -44,9 +46,10 @@ class LimitExceeded(Exception):
 class WorkerProcess:
     """A process group of its own, so that nothing of it is left behind."""
 
-    def __init__(self, settings: Settings, *, reset: bool) -> None:
-        """Starts it. `reset`: it is to bring the device back to its first state."""
-        self._settings = settings
+    def __init__(self, settings: Settings, *, reset: bool, recording: str = "") -> None:
+        """Starts it. `reset`: it is to bring the device back to its first state. `recording`: the folder in which it
+        records launches."""
+        self._settings, self._recording = settings, recording
         self.scratch = Path(tempfile.mkdtemp(prefix="tpk-conform-", dir=settings.scratch or None))
         self._stacks = self.scratch / "stacks"
         self._said = b""
@@ -82,6 +85,9 @@ class WorkerProcess:
             "PYTHONUNBUFFERED": "1",
         }
         environment.pop("TRITON_BACKENDS_IN_TREE", None)
+        if self._recording:
+            environment["TPK_CAPTURE"] = self._recording
+            environment.setdefault("TPK_CAPTURE_LIMIT", _CAPTURE_LIMIT)
         return environment
 
     # --- talking -------------------------------------------------------------------------------------

@@ -32,6 +32,9 @@ class Settings:
     catalogue: str = CATALOGUE
     """The module whose `checks` gives the checks of some levels; tests of the suite have their own."""
 
+    captures: str = ""
+    """The folder for recorded launches of checks that fail, which are run again for that; empty: none are."""
+
     @property
     def stopped(self) -> bool:
         """Whether `stop` was called, in any process of the run."""

@@ -47,8 +47,10 @@ class CannotStart(PortingKitError):
 class Supervisor:
     """Owns one worker at a time. Use it as a context manager, so that none is left behind."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, recording: str = "") -> None:
+        """`recording`: the folder in which workers record launches; empty: they do not."""
         self.settings = settings
+        self._recording = recording
         self.description: Mapping[str, Any] = {}
         """What the worker said about its session."""
         self.profile = Profile()
@@ -88,7 +90,9 @@ class Supervisor:
         return self.description
 
     def _try_to_start(self) -> Evidence | None:
-        worker = WorkerProcess(self.settings, reset=self._ran)
+        # What is to be recorded failed before, in another worker: who knows what that has left.
+        reset = self._ran or bool(self._recording)
+        worker = WorkerProcess(self.settings, reset=reset, recording=self._recording)
         try:
             message = worker.receive(START_SECONDS)
         except WorkerDied:

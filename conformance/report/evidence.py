@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from triton_porting_kit.conformance.record import Record
@@ -28,7 +28,13 @@ class Exhibit:
 def exhibit(item: Evidence) -> Exhibit:
     """An item of evidence, for people. What it says besides what is known of its kind is shown, too."""
     make = {"comparison": _comparison, "expectation": _expectation, "compiled": _compiled}
-    return make.get(item["kind"], _mishap)(item)
+    found = make.get(item["kind"], _mishap)(item)
+    recorded = tuple((name, str(item[name])) for name in _RECORDED if name in item)
+    return replace(found, facts=(*found.facts, *recorded))
+
+
+_RECORDED = ("captured", "replay", "when run again")
+"""What ``--capture-failures`` adds to an item, of any kind."""
 
 
 def _comparison(item: Evidence) -> Exhibit:
@@ -63,7 +69,7 @@ def _mishap(item: Evidence) -> Exhibit:
     title = what.get(item["kind"]) or str(item.get("type", item["kind"]))
     if item["kind"] == "harness" and item.get("type"):
         title = f"{title}: {item['type']}"
-    known = ("kind", "what", "type", "message")
+    known = ("kind", "what", "type", "message", *_RECORDED)
     short = {k: v for k, v in item.items() if k not in known and not _is_long(k, v) and v not in (None, "")}
     long = [(k, str(v)) for k, v in item.items() if k not in known and _is_long(k, v) and v]
     facts = tuple((key.replace("_", " "), _short(key, value)) for key, value in short.items())

@@ -6,6 +6,7 @@ benchmarks share; `toolchain` the one door to each foreign library (Triton, MLIR
 """
 
 import contextlib
+import os as _os
 
 __version__ = "0.1.0"
 
@@ -14,3 +15,9 @@ __version__ = "0.1.0"
 # import is for whoever needs it to say (`tpk doctor` does).
 with contextlib.suppress(Exception):
     import triton as _triton  # noqa: F401
+
+# Before a program has a device: its memory is watched from the start.
+if _os.environ.get("TPK_CAPTURE"):
+    from triton_porting_kit.replay import recording as _recording
+
+    _recording.start()

@@ -175,3 +175,14 @@ class AnswersError(TemplateError):
 
 class DirtyTreeError(TemplateError):
     """The repository has changes that are not committed, which an update would mix with its own."""
+
+
+# --- capture and replay --------------------------------------------------------------------------
+
+
+class CaptureError(PortingKitError):
+    """A launch cannot be recorded, or a recorded one cannot be read, trusted, run again, or written as C++."""
+
+
+class CaptureWarning(UserWarning):
+    """A launch was not recorded, or something of it that a replay needs was not."""

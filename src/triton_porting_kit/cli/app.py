@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import triton_porting_kit
-from triton_porting_kit.cli import porting, report
+from triton_porting_kit.cli import captures, porting, report
 from triton_porting_kit.cli.errors import UserError
 
 app = typer.Typer(
@@ -24,6 +24,8 @@ app.add_typer(report.app)
 app.command()(report.verify)
 app.command(epilog=porting.NEW_EPILOG)(porting.new)
 app.command()(porting.update)
+app.command(context_settings={"allow_interspersed_args": False})(captures.capture)
+app.command()(captures.replay)
 
 
 def _version(wanted: bool) -> None:
@@ -231,6 +233,13 @@ def conform(
             show_default=False,
         ),
     ] = 0,
+    capture_failures: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Run each check that fails again, and record its launches there, for `tpk replay`.",
+        ),
+    ] = None,
     self_test: Annotated[
         bool,
         typer.Option(
@@ -268,6 +277,7 @@ def conform(
         quiet=quiet,
         seed=seed,
         stress=stress,
+        captures=str(capture_failures or ""),
     )
     action = run_self_test if self_test else list_checks if list_names else run_conform
     try:

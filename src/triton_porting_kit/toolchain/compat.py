@@ -409,6 +409,25 @@ def forget_loaded_kernels() -> None:
         kernel.module = kernel.function = kernel._run = None
 
 
+@_internal
+def wrap_launchers(wrap: Callable[[Any, Any], Any]) -> None:
+    """From now on, let every kernel that is loaded be launched by ``wrap(kernel, launcher)``; once per process.
+
+    `kernel` is Triton's compiled kernel and `launcher` what its driver made to launch it.
+    """
+    from triton.compiler.compiler import CompiledKernel
+
+    by_triton = CompiledKernel._init_handles
+
+    def init_handles(self: Any) -> None:
+        before = self._run
+        by_triton(self)
+        if self._run is not before:
+            self._run = wrap(self, self._run)
+
+    CompiledKernel._init_handles = init_handles
+
+
 # --- override files ----------------------------------------------------------------------------------
 
 OverrideReader = Callable[[Path, Callable[[], Any]], Any]

@@ -137,6 +137,37 @@ def crashes_in_a_launch(context: Context) -> None:
     wild_store[(1,)](context.empty((4,), "i32"))
 
 
+@triton.jit
+def one_store(out, value):
+    tl.store(out, value)
+
+
+@triton.jit
+def endless(out):
+    while tl.load(out, volatile=True) == 0:
+        pass
+
+
+def stores_garbage(context: Context) -> None:
+    array = context.empty((4,), "i32")
+    for value in (3, 5):
+        one_store[(1,)](array, value)
+    context.expect(True, "a kernel can be launched")
+    context.expect(array.read()[0] == 3, "the kernel stored 3")
+
+
+def never_comes_back(context: Context) -> None:
+    array = context.array(np.zeros(4, np.int32), "i32")
+    one_store[(1,)](array, 0)
+    endless[(1,)](array)
+
+
+def fails_once(context: Context) -> None:
+    """Fails in the worker that runs it first, and passes in the one that records launches."""
+    one_store[(1,)](context.empty((4,), "i32"), 1)
+    context.expect("TPK_CAPTURE" in os.environ, "it is run again")
+
+
 def crashes_in_the_compiler(context: Context) -> None:
     def make_ir(*arguments: object, **options: object) -> None:
         os.abort()
@@ -165,7 +196,7 @@ def _alone() -> Iterator[Check]:
         code = getattr(body, "__code__", None)
         if code is None or code.co_varnames[: code.co_argcount] != ("context",):
             continue
-        seconds = 2.0 if "hang" in body.__name__ else 30.0
+        seconds = 2.0 if "hang" in body.__name__ else 8.0 if body is never_comes_back else 30.0
         yield Check(f"runtime/fake/{body.__name__}", f"It {body.__name__}.", body, seconds=seconds)
 
 

@@ -1,0 +1,126 @@
+"""How memory differs from what was recorded: the first element, by its type, and how far it is off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triton_porting_kit.driver.dtypes import ALL, DType, decode
+from triton_porting_kit.replay.manifest import Manifest, Slot
+
+_NAMES = {
+    "i1": "bool",
+    **{
+        f"{sign}{bits}": f"{word}int{bits}"
+        for sign, word in (("i", ""), ("u", "u"))
+        for bits in (8, 16, 32, 64)
+    },
+    **{"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "f32": "float32", "fp64": "float64"},
+    **{"fp8e4nv": "float8_e4m3fn", "fp8e4b8": "float8_e4m3fnuz", "fp8e5": "float8_e5m2"},
+    **{"fp8e5b16": "float8_e5m2fnuz", "fp8e4b15": "float8e4b15"},
+}
+"""Of Triton's element types, those of `triton_porting_kit.driver.dtypes`."""
+
+_BYTE = ALL["uint8"]
+
+
+def element_type(pointer: str) -> DType:
+    """What a pointer of Triton's type `pointer` points to; bytes where that is no element type."""
+    return ALL[_NAMES.get(pointer.removeprefix("*"), "uint8")]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where a buffer is not as it was recorded. Values are text, with their bits."""
+
+    buffer: int
+    name: str
+    """The parameter that leads there, with its type."""
+    elements: int
+    """That differ."""
+    total: int
+    index: int
+    """Of the first one, counted from where the parameter points; negative in front of it."""
+    byte: int
+    """Of the first one, in the buffer."""
+    actual: str
+    expected: str
+    ulp: int | None
+    """How many floating-point numbers apart the two are; None for integers and NaN."""
+
+    def __str__(self) -> str:
+        distance = "" if self.ulp is None else f", {self.ulp:,} ulp apart"
+        return (
+            f"buffer {self.buffer} ({self.name}): {self.elements:,} of {self.total:,} elements differ; the first at "
+            f"[{self.index}] (byte {self.byte:,} of the buffer): {self.actual}, recorded {self.expected}{distance}"
+        )
+
+
+def difference(manifest: Manifest, number: int, actual: bytes, expected: bytes) -> Difference | None:
+    """How buffer `number` differs from what was recorded, bit by bit; None if it does not."""
+    if actual == expected:
+        return None
+    size = min(len(actual), len(expected))
+    wrong = np.flatnonzero(np.frombuffer(actual, np.uint8, size) != np.frombuffer(expected, np.uint8, size))
+    first = int(wrong[0])
+    slot = _slot_for(manifest.slots, number, first)
+    offset = slot.buffer_offset or 0
+    dtype = element_type(slot.type)
+    item = dtype.itemsize
+    phase = offset % item  # elements are counted from the parameter on, in both directions
+    indices = (wrong - phase) // item
+    index = int(indices[0])
+    at = index * item + phase
+    if at < 0 or at + item > size:  # bytes that are no whole element
+        dtype, item, at, indices, index, offset, phase = _BYTE, 1, first, wrong, first, offset, 0
+    total = (size - phase) // item
+    found, wanted = actual[at : at + item], expected[at : at + item]
+    return Difference(
+        buffer=number,
+        name=f"{slot.name}: {slot.type}",
+        elements=len(np.unique(indices)),
+        total=total,
+        index=(at - offset) // item,
+        byte=at,
+        actual=_text(found, dtype),
+        expected=_text(wanted, dtype),
+        ulp=_distance(found, wanted, dtype),
+    )
+
+
+def _slot_for(slots: Iterable[Slot], number: int, byte: int) -> Slot:
+    """The parameter that points to what lies at `byte`: the last one before it, or else the first."""
+    found: Sequence[Slot] = sorted(
+        (slot for slot in slots if slot.buffer == number), key=lambda slot: slot.buffer_offset or 0
+    )
+    before = [slot for slot in found if (slot.buffer_offset or 0) <= byte]
+    return before[-1] if before else found[0]
+
+
+def _value(element: bytes, dtype: DType) -> Any:
+    array = np.frombuffer(element, dtype.numpy)
+    return (decode(array, dtype) if dtype.minifloat else array)[0]
+
+
+def _text(element: bytes, dtype: DType) -> str:
+    with np.errstate(all="ignore"):
+        return f"{_value(element, dtype)} (0x{element[::-1].hex()})"
+
+
+def _distance(one: bytes, other: bytes, dtype: DType) -> int | None:
+    if not dtype.is_floating_point:
+        return None
+    with np.errstate(all="ignore"):
+        if np.isnan(_value(one, dtype)) or np.isnan(_value(other, dtype)):
+            return None
+    return abs(_rank(one) - _rank(other))
+
+
+def _rank(element: bytes) -> int:
+    """The place of a floating-point number among all of its type, 0 for both zeros."""
+    bits = int.from_bytes(element, "little")
+    sign = 1 << (8 * len(element) - 1)
+    return -(bits - sign) if bits & sign else bits

@@ -1,0 +1,215 @@
+"""Writing a recorded launch as a C++ program of its own, with its build and its data."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from triton_porting_kit import trust
+from triton_porting_kit.errors import CaptureError
+from triton_porting_kit.launcher.codegen import text
+from triton_porting_kit.replay.comparison import element_type
+from triton_porting_kit.replay.manifest import Buffer, Capture, Manifest, Slot
+from triton_porting_kit.replay.replaying import check_replayable
+from triton_porting_kit.replay.runtimes import ReplayRuntime, find_runtime
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+_FIELD_TYPES = {
+    **{"i1": "std::uint8_t", "u1": "std::uint8_t", "fp16": "std::uint16_t", "bf16": "std::uint16_t"},
+    **{f"i{bits}": f"std::int{bits}_t" for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": f"std::uint{bits}_t" for bits in (8, 16, 32, 64)},
+    **{"fp32": "float", "f32": "float", "fp64": "double"},
+}
+
+_HEADERS = ("<cstddef>", "<cstdint>", "<cstdio>", "<cstdlib>", "<cstring>")
+"""Of the standard library, what ``main.cpp`` needs whatever the runtime."""
+
+
+def emit_cpp(capture: Capture, dest: Path, runtime: str | ReplayRuntime = "") -> None:
+    """Write the program for `capture` into the folder `dest`, over what is there of an earlier one.
+
+    `runtime`: a `ReplayRuntime`, or its name as in `find_runtime`; by default the recorded driver's. Raises
+    `CaptureError` where a pointer's memory is not recorded, or the runtime cannot run the launch.
+    """
+    check_replayable(capture.manifest)
+    found = (
+        runtime if isinstance(runtime, ReplayRuntime) else find_runtime(runtime or capture.manifest.runtime)
+    )
+    found.check(capture)
+    program = _Program(capture, found)
+    files = {**program.files(), **program.data()}
+    try:
+        for folder in sorted({dest, *((dest / name).parent for name in files)}):
+            folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            trust.write_private(dest / name, content)
+    except OSError as error:
+        raise CaptureError(f"the program cannot be written to {dest}: {error}") from error
+
+
+@dataclass(frozen=True)
+class _Field:
+    """A field of the argument block; `pointer` is what it is set to, if it leads to a buffer."""
+
+    name: str
+    declaration: str
+    offset: int
+    comment: str
+    pointer: str
+
+
+class _Program:
+    def __init__(self, capture: Capture, runtime: ReplayRuntime) -> None:
+        self._capture, self._runtime = capture, runtime
+        self._manifest = capture.manifest
+        self._binary, self._code = runtime.binary(capture)
+        self._sources = runtime.sources(capture)
+        self._environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(TEMPLATES),
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+            autoescape=False,
+        )
+
+    def files(self) -> dict[str, bytes]:
+        """The program and its build, by path."""
+        values = self._values()
+        made = {
+            name.removesuffix(".j2"): self._environment.get_template(name).render(values).encode()
+            for name in ("main.cpp.j2", "CMakeLists.txt.j2", "README.md.j2")
+        }
+        made["replay.h"] = (TEMPLATES / "replay.h").read_bytes()
+        made["CMakePresets.json"] = (json.dumps(self._presets(), indent=2) + "\n").encode()
+        return {**self._sources, **made}
+
+    def data(self) -> dict[str, bytes]:
+        """The recorded files, by path."""
+        kernel = self._manifest.kernel
+        kept = [file for name, file in self._manifest.files().items() if name != kernel.binary.file]
+        recorded = {f"data/{file.file}": self._capture.content(file) for file in kept}
+        return {**recorded, f"data/{self._binary}": self._code}
+
+    def _presets(self) -> dict[str, Any]:
+        preset: dict[str, Any] = {
+            "name": "default",
+            "binaryDir": "${sourceDir}/build",
+            "cacheVariables": {"CMAKE_BUILD_TYPE": "Debug"},
+        }
+        if prefix := self._runtime.prefix():
+            preset["cacheVariables"]["CMAKE_PREFIX_PATH"] = prefix
+        return {"version": 3, "configurePresets": [preset]}
+
+    # --- what the templates see ----------------------------------------------------------------------
+
+    def _values(self) -> dict[str, Any]:
+        manifest, kernel = self._manifest, self._manifest.kernel
+        x, y, z = manifest.grid
+        fields = self._fields()
+        block: dict[str, Any] = (
+            {"arguments": "&arguments", "size": "sizeof arguments"}
+            if fields
+            else {"arguments": "nullptr", "size": 0}
+        )
+        launch, includes = self._runtime.launch, self._runtime.includes
+        return {
+            "runtime": self._runtime,
+            "own_headers": sorted({'"replay.h"', *(name for name in includes if name.startswith('"'))}),
+            "headers": sorted({*_HEADERS, *(name for name in includes if not name.startswith('"'))}),
+            "prefix": self._runtime.prefix(),
+            "kernel": kernel.name,
+            "project": re.sub(r"[^A-Za-z0-9_]", "_", kernel.name),
+            "binary": self._binary,
+            "ttir": kernel.ttir is not None,
+            "source": text.comment(f"{kernel.source_file}:{kernel.source_line}")
+            if kernel.source_file
+            else "",
+            "about": _about(manifest),
+            "checked": manifest.state == "complete",
+            "fields": fields,
+            "block_size": len(self._capture.block),
+            "buffers": [self._buffer(number, buffer) for number, buffer in enumerate(manifest.buffers)],
+            "code": {
+                "open": self._render(self._runtime.open),
+                "load": self._render(
+                    self._runtime.load, file=self._binary, size=len(self._code), kernel=kernel.name
+                ),
+                "launch": self._render(launch, depth=2, x=x, y=y, z=z, **block),
+                "wait": self._render(self._runtime.wait, depth=2),
+                "close": self._render(self._runtime.close),
+            },
+            "sources": sorted(name for name in self._sources if name.endswith(".cpp")),
+        }
+
+    def _buffer(self, number: int, buffer: Buffer) -> Mapping[str, Any]:
+        slot = next(slot for slot in self._manifest.slots if slot.buffer == number)
+        dtype = element_type(slot.type)
+        names: dict[str, Any] = {"address": f"buffer_{number}", "size": buffer.size}
+        runtime, render = self._runtime, self._render
+        return {
+            "size": buffer.size,
+            "comment": text.comment(
+                ", ".join(f"{s.name}: {s.type}" for s in self._manifest.slots if s.buffer == number)
+            ),
+            "before": buffer.before.file,
+            "after": buffer.after.file if buffer.after else "",
+            "label": text.literal(f"buffer {number} ({slot.name}: {slot.type})"),
+            "element": f'{{"{slot.type.removeprefix("*")}", {dtype.itemsize}, {slot.buffer_offset}}}',
+            "allocate": render(runtime.allocate, alignment=max(64, buffer.alignment), **names),
+            "copy_in": render(runtime.copy_in, depth=2, host=f"before_{number}", **names),
+            "copy_out": render(runtime.copy_out, depth=2, host=f"after_{number}", **names),
+            "free": render(runtime.free, **names),
+        }
+
+    def _fields(self) -> list[_Field]:
+        taken: set[str] = set()
+        fields = [self._field(slot, taken) for slot in self._manifest.slots]
+        width = max((len(field.declaration) for field in fields), default=0)
+        return [replace(field, declaration=f"{field.declaration:<{width}}") for field in fields]
+
+    def _field(self, slot: Slot, taken: set[str]) -> _Field:
+        plain = name = text.identifier(slot.name)
+        number = 1
+        while name in taken:
+            number += 1
+            name = f"{plain}_{number}"
+        taken.add(name)
+        pointer = ""
+        if slot.buffer is not None:
+            pointer = f"buffer_{slot.buffer}" + (f" + {slot.buffer_offset}" if slot.buffer_offset else "")
+        return _Field(
+            name=name,
+            declaration=f"  {'std::uint64_t' if slot.is_pointer else _FIELD_TYPES[slot.type]} {name};",
+            offset=slot.offset,
+            comment=text.comment(f"{slot.name}: {slot.type}, was {slot.value}"),
+            pointer=pointer,
+        )
+
+    def _render(self, template: str, depth: int = 1, **values: Any) -> str:
+        """Statements of C++ in a body `depth` blocks deep."""
+        rendered = self._environment.from_string(template).render(values)
+        return "\n".join("  " * depth + line if line else line for line in rendered.splitlines())
+
+
+def _about(manifest: Manifest) -> list[str]:
+    """What was recorded, in a few lines."""
+    x, y, z = manifest.grid
+    device = text.comment(str(manifest.device.get("name", "")))
+    lines = [
+        f"Recorded {manifest.time} on {device}, backend {manifest.backend}.",
+        f"Grid: {x} x {y} x {z} programs.",
+        f"Kit {manifest.versions['kit']}, Triton {manifest.versions['triton']}.",
+    ]
+    if manifest.state == "launched":
+        lines.append("The process that it was recorded in ended within the launch.")
+    if manifest.state == "failed":
+        lines.append(f"The launch raised {(manifest.error or {}).get('type')} when it was recorded.")
+    return [*lines, *(f"Note: {text.comment(note)}" for note in manifest.notes)]

@@ -1,0 +1,104 @@
+"""The host CPU, for programs that replay launches: the kernel is a shared object that the program loads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import jinja2
+
+from triton_porting_kit.errors import CaptureError, InvalidModule
+from triton_porting_kit.replay.manifest import Capture
+from triton_porting_kit.replay.replaying import uses_matrix_registers
+from triton_porting_kit.replay.runtimes import ReplayRuntime
+from triton_porting_kit.toolchain.elf import Object, read_object
+from triton_porting_kit.toolchain.shared_object import link_shared_object
+
+TEMPLATES = Path(__file__).parent / "templates"
+_SERVICES = ("services.cpp", "print.cpp")
+_MATHEMATICS = ("functions_directed.cpp", "functions_elementary.cpp", "functions_special.cpp")
+
+
+class HostRuntime(ReplayRuntime):
+    """This machine's CPU runs the programs of the grid on threads of the program itself."""
+
+    name = "the host CPU"
+    includes = ('"host_cpu.h"',)
+    cmake = """\
+find_package(Threads REQUIRED)
+# The kernel finds the routines that it calls in the program.
+set_target_properties(replay PROPERTIES ENABLE_EXPORTS ON)
+set_source_files_properties(host/functions_directed.cpp PROPERTIES COMPILE_OPTIONS -frounding-math)"""
+    libraries = ("Threads::Threads", "${CMAKE_DL_LIBS}", "m")
+    open = "// There is nothing to open: device memory is the memory of this process."
+    load = 'const host::Kernel kernel = host::load(options.path("{{ file }}"), "{{ kernel }}");'
+    allocate = "{{ address }} = host::allocate({{ size }}, {{ alignment }});"
+    copy_in = "std::memcpy(reinterpret_cast<void *>({{ address }}), {{ host }}.data(), {{ size }});"
+    launch = "host::run(kernel, {{ x }}, {{ y }}, {{ z }}, {{ arguments }});"
+    wait = "// Nothing to wait for: what was called has ended."
+    copy_out = "std::memcpy({{ host }}.data(), reinterpret_cast<const void *>({{ address }}), {{ size }});"
+    free = "host::release({{ address }});"
+    close = "host::unload(kernel);"
+
+    def check(self, capture: Capture) -> None:
+        _object(capture)
+
+    def binary(self, capture: Capture) -> tuple[str, bytes]:
+        return "kernel.so", link_shared_object(capture.binary)
+
+    def sources(self, capture: Capture) -> dict[str, bytes]:
+        calls = _calls(capture)
+        services = any(name.startswith("tpk_host_") for name in calls)
+        mathematics = sorted(name for name in calls if name.startswith("tpk_math_"))
+        matrices = uses_matrix_registers(capture.manifest)
+        environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(TEMPLATES),
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+            autoescape=False,
+        )
+
+        def render(name: str) -> bytes:
+            template = environment.get_template(name)
+            return template.render(
+                services=services,
+                asserts="tpk_host_fail" in calls,
+                mathematics=mathematics,
+                matrices=matrices,
+            ).encode()
+
+        found = {"host_cpu.h": render("host_cpu.h.j2")}
+        if mathematics:
+            found["host/mathematics.cpp"] = render("mathematics.cpp.j2")
+        kit = [*(_SERVICES if services else ()), *(_MATHEMATICS if mathematics else ())]
+        return found | {f"host/{name}": content for name, content in _native_sources(kit).items()}
+
+
+def _calls(capture: Capture) -> set[str]:
+    """The host's routines that the kernel calls."""
+    return {s.name for s in _object(capture).symbols if s.section == 0 and s.name.startswith("tpk_")}
+
+
+def _object(capture: Capture) -> Object:
+    try:
+        return read_object(capture.binary)
+    except InvalidModule as error:
+        raise CaptureError(f"the binary is no code for the host CPU: {error}") from error
+
+
+def _native_sources(names: Iterable[str]) -> dict[str, bytes]:
+    """Sources of the kit's host device, and the headers that they include."""
+    from triton_porting_kit.driver import host
+
+    folder = Path(host.__file__).parent / "native"
+    found: dict[str, bytes] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = (folder / name).read_bytes()
+            waiting += re.findall(r'^#include "([^"]+)"', found[name].decode(), re.MULTILINE)
+    return found

@@ -1,0 +1,302 @@
+"""``manifest.json`` of a recorded launch: its content as data, written and read against its schema."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from triton_porting_kit import trust
+from triton_porting_kit.errors import CaptureError
+
+FORMAT = 1
+"""Version of the schema."""
+NAME = "manifest.json"
+SCHEMA = Path(__file__).parent / "schema.json"
+REMEDY = "replay only what you recorded yourself, in a folder that only you can write (chmod -R go-w)"
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file beside the manifest."""
+
+    file: str
+    size: int
+    sha256: str
+
+    @classmethod
+    def write(cls, folder: Path, name: str, content: bytes) -> StoredFile:
+        """Write `content` into `folder`, all of it or nothing."""
+        trust.write_private(folder / name, content)
+        return cls(name, len(content), hashlib.sha256(content).hexdigest())
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A parameter's place in the argument block; `buffer` is None for what is no pointer into a recorded buffer."""
+
+    name: str
+    type: str
+    offset: int
+    size: int
+    value: int | str
+    buffer: int | None = None
+    buffer_offset: int | None = None
+
+    @property
+    def is_pointer(self) -> bool:
+        return self.type.startswith("*")
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Memory that arguments lead to; `after` is None where the launch did not come back."""
+
+    names: list[str]
+    address: str
+    size: int
+    alignment: int
+    before: StoredFile
+    after: StoredFile | None = None
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The code, and where it came from."""
+
+    name: str
+    hash: str
+    binary: StoredFile
+    stage: str
+    abi: int | None
+    ttir: StoredFile | None
+    source_file: str
+    source_line: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A recorded launch; docs/debugging.md and ``schema.json`` say what each field means."""
+
+    kernel: Kernel
+    grid: tuple[int, int, int]
+    stream: int
+    device_number: int
+    block: StoredFile
+    slots: list[Slot]
+    layout: dict[str, Any]
+    buffers: list[Buffer]
+    unresolved: list[dict[str, str]]
+    notes: list[str]
+    backend: str
+    runtime: str
+    target: dict[str, Any]
+    device: dict[str, Any]
+    metadata: dict[str, Any]
+    versions: dict[str, str]
+    time: str
+    state: str = "launched"
+    error: dict[str, str] | None = None
+
+    def write(self, folder: Path) -> None:
+        """Write it into `folder`, all of it or nothing. Raises `CaptureError` if it does not keep to the schema."""
+        text = json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n"
+        trust.write_private(folder / NAME, text.encode())
+
+    def to_json(self) -> dict[str, Any]:
+        """The document, with its digest. Raises `CaptureError` if it does not keep to the schema."""
+        content = {
+            "format": FORMAT,
+            "state": self.state,
+            "error": self.error,
+            "time": self.time,
+            "kernel": asdict(self.kernel),
+            "launch": {"grid": list(self.grid), "stream": self.stream, "device": self.device_number},
+            "arguments": {
+                "block": asdict(self.block),
+                "slots": [_without_nothing(asdict(slot)) for slot in self.slots],
+                "layout": self.layout,
+            },
+            "buffers": [asdict(buffer) for buffer in self.buffers],
+            **{name: getattr(self, name) for name in _PLAIN},
+        }
+        document: dict[str, Any] = plain(content)
+        document["digest"] = digest(document)
+        validate(document, "the manifest")
+        return document
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Manifest:
+        """What `to_json` wrote, validated before."""
+        kernel, launch, arguments = data["kernel"], data["launch"], data["arguments"]
+        ttir = kernel["ttir"]
+        return cls(
+            kernel=Kernel(
+                **{
+                    **kernel,
+                    "binary": StoredFile(**kernel["binary"]),
+                    "ttir": StoredFile(**ttir) if ttir else None,
+                }
+            ),
+            grid=(launch["grid"][0], launch["grid"][1], launch["grid"][2]),
+            stream=launch["stream"],
+            device_number=launch["device"],
+            block=StoredFile(**arguments["block"]),
+            slots=[Slot(**slot) for slot in arguments["slots"]],
+            layout=arguments["layout"],
+            buffers=[_buffer(buffer) for buffer in data["buffers"]],
+            time=data["time"],
+            state=data["state"],
+            error=data["error"],
+            **{name: data[name] for name in _PLAIN},
+        )
+
+    def files(self) -> dict[str, StoredFile]:
+        """Every file that it names, by name."""
+        listed = [self.kernel.binary, self.kernel.ttir, self.block]
+        listed += [file for buffer in self.buffers for file in (buffer.before, buffer.after)]
+        return {file.file: file for file in listed if file is not None}
+
+
+_PLAIN = ("unresolved", "notes", "backend", "runtime", "target", "device", "metadata", "versions")
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A recorded launch on disk. Its files are what was written, and nobody else can write them."""
+
+    folder: Path
+    manifest: Manifest
+    contents: dict[str, bytes] = field(repr=False)
+
+    def content(self, file: StoredFile) -> bytes:
+        """What is in a file of the manifest."""
+        return self.contents[file.file]
+
+    @property
+    def block(self) -> bytes:
+        """The packed argument block, with the addresses of then."""
+        return self.content(self.manifest.block)
+
+    @property
+    def binary(self) -> bytes:
+        """What the compiler's last stage made."""
+        return self.content(self.manifest.kernel.binary)
+
+
+def read(folder: Path) -> Capture:
+    """The recorded launch in `folder`.
+
+    Its binary is code that will be executed: raises `InsecureCacheError` where others can write the folder or a file in
+    it, and `CaptureError` where a file is not what was written, or the manifest does not keep to its schema.
+    """
+    path = folder / NAME
+    if not path.is_file():
+        raise CaptureError(f"{folder} holds no recorded launch: there is no {NAME}{_inside(folder)}")
+    trust.check_way(folder, REMEDY)
+    for place in (folder.resolve(), path):
+        trust.check_private(place, REMEDY)
+    manifest = Manifest.from_json(_document(path))
+    contents = {}
+    for stored in manifest.files().values():
+        trust.check_private(folder / stored.file, REMEDY)
+        contents[stored.file] = _content(folder / stored.file, stored)
+    return Capture(folder, manifest, contents)
+
+
+def launches_in(folder: Path) -> list[Path]:
+    """The folders of recorded launches in `folder`, in order."""
+    return sorted(path.parent for path in folder.glob(f"[0-9]*/{NAME}"))
+
+
+def _inside(folder: Path) -> str:
+    found = launches_in(folder) if folder.is_dir() else []
+    return f"; name one of those in it, such as {found[-1]}" if found else ""
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CaptureError(f"{path} cannot be read: {error}") from error
+    if isinstance(data, dict) and data.get("format") != FORMAT:
+        raise CaptureError(
+            f"{path} has format {data.get('format')!r}, and this kit reads {FORMAT}; use the release that wrote it"
+        )
+    validate(data, str(path))
+    assert isinstance(data, dict)
+    if data["digest"] != digest(data):
+        raise CaptureError(f"{path} is not what was written: its digest differs; record the launch again")
+    return data
+
+
+def _content(path: Path, stored: StoredFile) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise CaptureError(f"{path} cannot be read: {error.strerror}; record the launch again") from error
+    if hashlib.sha256(content).hexdigest() != stored.sha256:
+        raise CaptureError(f"{path} is not what was written: its SHA-256 differs; record the launch again")
+    return content
+
+
+def digest(data: Mapping[str, Any]) -> str:
+    """Of a manifest, but its digest. It shows accidents and careless changes; it is no signature."""
+    content = {key: value for key, value in data.items() if key != "digest"}
+    text = json.dumps(content, separators=(",", ":"), sort_keys=True)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def validate(data: Any, what: str) -> None:
+    """Raises `CaptureError` with the first place that does not keep to the schema."""
+    import fastjsonschema
+
+    try:
+        _validator()(data)
+    except fastjsonschema.JsonSchemaValueException as error:
+        raise CaptureError(f"{what} does not keep to its schema: {error.message:.300}") from error
+
+
+@cache
+def _validator() -> Callable[[Any], Any]:
+    import fastjsonschema
+
+    compiled: Callable[[Any], Any] = fastjsonschema.compile(json.loads(SCHEMA.read_text(encoding="utf-8")))
+    return compiled
+
+
+def plain(value: Any) -> Any:
+    """`value` as JSON can hold it; what it cannot is written as text."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        if hasattr(value, "_asdict"):
+            return plain(value._asdict())
+        return [plain(item) for item in value]
+    if hasattr(value, "__dataclass_fields__"):
+        return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
+    return str(value)
+
+
+def _buffer(data: Mapping[str, Any]) -> Buffer:
+    after = data["after"]
+    return Buffer(
+        **{
+            **data,
+            "before": StoredFile(**data["before"]),
+            "after": StoredFile(**after) if after else None,
+        }
+    )
+
+
+def _without_nothing(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if value is not None}

@@ -1,0 +1,104 @@
+"""Recording launches: what stands between Triton and a backend's launcher while ``TPK_CAPTURE`` names a folder.
+
+Nothing of this is loaded otherwise.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+import weakref
+from typing import Any
+
+from triton_porting_kit.driver import Device
+from triton_porting_kit.driver.adapter import TritonDriver
+from triton_porting_kit.errors import CaptureWarning, DeviceError
+from triton_porting_kit.launcher import ArgLayout
+from triton_porting_kit.replay.launches import Launch, LaunchRecord
+from triton_porting_kit.replay.memory import TrackedMemory
+from triton_porting_kit.replay.settings import Settings
+from triton_porting_kit.toolchain import compat
+
+LEADING = 9
+"""What a launcher is called with before the kernel's arguments."""
+
+_memories: weakref.WeakKeyDictionary[Device, TrackedMemory] = weakref.WeakKeyDictionary()
+
+
+def start() -> None:
+    """Record the launches of drivers that are made from now on, as long as ``TPK_CAPTURE`` names a folder."""
+    TritonDriver.on_open = _watch
+
+
+def _watch(device: Device) -> None:
+    # Not before a device is opened: Triton is still being imported when the kit is.
+    _wrap_launchers()
+    _memories[device] = TrackedMemory(device)
+
+
+@functools.cache
+def _wrap_launchers() -> None:
+    compat.wrap_launchers(RecordingLauncher)
+
+
+class RecordingLauncher:
+    """Launches as the launcher that it is made around does, and records what went in and what came out."""
+
+    def __init__(self, kernel: Any, launcher: Any) -> None:
+        """`kernel`: Triton's compiled kernel."""
+        # Triton's kernel keeps this object, which must not keep the kernel.
+        self._kernel = weakref.ref(kernel)
+        self._launcher = launcher
+        layout = getattr(launcher, "layout", None)
+        self._layout = layout if isinstance(layout, ArgLayout) else ArgLayout.from_source(kernel.src)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._launcher, name)
+
+    def __call__(self, *call: Any, **hidden: Any) -> Any:
+        record = self._begin(call, hidden)
+        if record is None:
+            return self._launcher(*call, **hidden)
+        try:
+            result = self._launcher(*call, **hidden)
+            # A launch that fails later than this would have no record of it.
+            record.launch.device.synchronize(record.launch.stream)
+        except Exception as error:
+            _end(record, error)
+            raise
+        _end(record, None)
+        return result
+
+    def _begin(self, call: tuple[Any, ...], hidden: dict[str, Any]) -> LaunchRecord | None:
+        settings, kernel, driver = Settings.from_environment(), self._kernel(), _active_driver()
+        if settings is None or kernel is None or driver is None or not settings.wants(kernel.name):
+            return None
+        memory = _memories.get(driver.device)
+        if memory is None or len(call) < LEADING:
+            return None
+        settings.make_folder()
+        try:
+            launch = Launch.of(kernel, driver, self._layout, call[:LEADING], call[LEADING:], hidden)
+            return LaunchRecord.begin(launch, memory, settings) if launch is not None else None
+        except DeviceError:
+            raise  # of earlier work on the stream: whoever launches would have met it
+        except Exception as error:
+            _warn(f"a launch of kernel '{kernel.name}' is not recorded: {type(error).__name__}: {error}")
+            return None
+
+
+def _end(record: LaunchRecord, error: Exception | None) -> None:
+    try:
+        record.end(error)
+    except Exception as trouble:
+        _warn(f"what a launch left in memory is not recorded in {record.folder}: {trouble}")
+
+
+def _active_driver() -> TritonDriver | None:
+    from triton.runtime import driver
+
+    return driver.active if isinstance(driver.active, TritonDriver) else None
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, CaptureWarning, stacklevel=4)

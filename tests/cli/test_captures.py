@@ -1,0 +1,143 @@
+"""`tpk capture` and `tpk replay` from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli_helpers import Tpk
+
+PROGRAM = """\
+import sys
+
+import numpy as np
+import triton
+import triton.language as tl
+from triton_porting_kit.driver import DeviceArray
+
+
+@triton.jit
+def twice(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, 2 * tl.load(x_ptr + offsets))
+
+
+@triton.jit
+def thrice(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, 3 * tl.load(x_ptr + offsets))
+
+
+device = triton.runtime.driver.active.device
+x = DeviceArray.from_numpy(np.arange(64, dtype=np.float32), device)
+out = DeviceArray.zeros(64, "float32", device)
+for _ in range(3):
+    twice[(1,)](x, out, BLOCK=64)
+thrice[(1,)](x, out, BLOCK=64)
+print("arguments", sys.argv[1:])
+sys.exit(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+"""
+
+Capture = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(autouse=True)
+def own_process(cpu_backend: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text(PROGRAM)
+
+
+def capture(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "triton_porting_kit.cli", "capture", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "200"}
+    )
+
+
+def test_options_stand_before_the_program(tpk: Tpk) -> None:
+    done = capture("--dest", "c", "--kernel", "tw*", "--limit", "2", "program.py", "7", "--limit", "9")
+    assert done.returncode == 7
+    assert done.stdout == "arguments ['7', '--limit', '9']\n"
+    assert sorted(path.name for path in Path("c").glob("0*")) == ["0001-twice", "0002-twice"]
+    assert "c/0002-twice: twice, grid 1x1x1, 2 buffers of 512 bytes in all" in done.stderr
+    # What is there from before does not count.
+    done = capture("--dest", "c", "--limit", "1", "program.py")
+    assert sorted(path.name for path in Path("c").glob("0*")) == ["0001-twice", "0002-twice", "0003-twice"]
+
+
+def test_replay(tpk: Tpk) -> None:
+    capture("program.py")
+    outcome = tpk("replay", "captures/0004-thrice", "--repeat", "2", "--dump", "out")
+    assert outcome.status == 0, outcome.errors
+    first, *_, last = outcome.output.splitlines()
+    assert first == "thrice, grid 1x1x1, 2 buffers of 512 bytes in all"
+    assert last == "all memory is as it was recorded, bit for bit, all 2 times"
+    assert len(list(Path("out").iterdir())) == 2
+
+
+def test_a_replay_that_differs(tpk: Tpk) -> None:
+    capture("--kernel", "thrice", "program.py")
+    launch = Path("captures/0001-thrice")
+    from triton_porting_kit.replay.manifest import digest
+
+    # As if the other kernel's output had been recorded: nothing.
+    data = json.loads((launch / "manifest.json").read_text())
+    (buffer,) = (buffer for buffer in data["buffers"] if "out_ptr" in buffer["names"])
+    buffer["after"] = buffer["before"]
+    (launch / "manifest.json").write_text(json.dumps(data | {"digest": digest(data)}))
+    outcome = tpk("replay", str(launch))
+    assert outcome.status == 1
+    assert (
+        "(out_ptr: *fp32): 63 of 64 elements differ; the first at [1] (byte 4 of the buffer): "
+        in outcome.output
+    )
+    assert outcome.output.endswith("run 1 differs from what was recorded\n")
+
+
+def test_emit(tpk: Tpk) -> None:
+    capture("--kernel", "thrice", "program.py")
+    outcome = tpk("replay", "captures/0001-thrice", "--emit-cpp", "--dest", "program")
+    assert (outcome.status, outcome.errors) == (0, "")
+    assert "program/README.md says how" in outcome.output
+    made = {path.name for path in Path("program").iterdir()}
+    assert made == {
+        "CMakeLists.txt",
+        "CMakePresets.json",
+        "README.md",
+        "data",
+        "host_cpu.h",
+        "main.cpp",
+        "replay.h",
+    }
+    outcome = tpk("replay", "captures/0001-thrice", "--emit-cpp")
+    assert Path("captures/0001-thrice/cpp/main.cpp").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (("capture", "missing.py"), 2, "tpk: there is no file missing.py"),
+        (("replay", "missing"), 2, "tpk: there is no folder missing"),
+        (("replay", "."), 1, "tpk: . holds no recorded launch: there is no manifest.json"),
+        (("replay", ".", "--dest", "x"), 2, "tpk: --dest and --runtime belong to --emit-cpp"),
+    ],
+)
+def test_mistakes(tpk: Tpk, arguments: tuple[str, ...], status: int, message: str) -> None:
+    outcome = tpk(*arguments)
+    assert outcome.status == status
+    assert outcome.errors.startswith(message)
+
+
+def test_folders_that_others_can_write(tpk: Tpk) -> None:
+    capture("--limit", "1", "program.py")
+    Path("captures/0001-twice").chmod(0o770)
+    outcome = tpk("replay", "captures/0001-twice")
+    assert outcome.status == 2
+    assert "its mode 0770 lets others write it; replay only what you recorded yourself" in outcome.errors
+    outcome = tpk("replay", "captures")
+    assert "name one of those in it, such as captures/0001-twice" in outcome.errors
