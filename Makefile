@@ -36,7 +36,7 @@ demo: $(VENV)/.build-tools $(VENV)/.installed ## install the kit, make and insta
 	$(BIN)/tpk new acme --vendor Acme --chip X1 --dest $(DEMO)
 	$(PYTHON) -m venv --without-pip $(DEMO)/venv
 	$(call share_packages,$(DEMO)/venv)
-	$(PIP) --python $(DEMO)/venv/bin/python --no-build-isolation --no-deps $(DEMO)/triton-acme
+	$(subst -m pip,-m pip --python $(DEMO)/venv/bin/python,$(PIP)) --no-build-isolation --no-deps $(DEMO)/triton-acme
 	TRITON_DEFAULT_BACKEND=acme $(DEMO_TPK) demo
 	$(DEMO_TPK) conform --backend acme --jobs 2 --report $(DEMO) \
 	  --select "registration/* or runtime/* or (kernels/* and *fp32*)"
