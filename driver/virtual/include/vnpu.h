@@ -60,7 +60,7 @@ typedef struct vnpu_config {
   uint64_t scratchpad_bytes; /* VNPU_SCRATCHPAD_BYTES, default 16 MiB: on-chip memory of each core */
   uint32_t cores;            /* VNPU_CORES, default: the CPUs that the process may use, and 2 at least */
   uint32_t queue_depth;      /* VNPU_QUEUE_DEPTH, default 64: commands of a queue that may be pending */
-  uint32_t watchdog_ms;      /* VNPU_WATCHDOG_MS, default 4000: CPU time that one program may take; 0: any */
+  uint32_t watchdog_ms;      /* VNPU_WATCHDOG_MS, default 3000: CPU time that one program may take; 0: any */
   char chip_path[512];       /* VNPU_CHIP: the program that is the chip; default: beside the library */
   char faults[512];          /* VNPU_FAULTS: as `vnpu_inject` takes them; default none */
 } vnpu_config;

@@ -97,7 +97,7 @@ vnpu_config defaultConfig() {
   // One kernel may wait for another: a chip has two cores at least.
   config.cores = uint32_t(number(Cores, std::clamp<uint64_t>(usableCpus(), 2, Cores.most)));
   config.queue_depth = uint32_t(number(QueueDepth, 64));
-  config.watchdog_ms = uint32_t(number(Watchdog, 4000));
+  config.watchdog_ms = uint32_t(number(Watchdog, 3000));
   put(config.chip_path, variable("VNPU_CHIP", installedChip()), "the path of vnpu-chip");
   put(config.faults, variable("VNPU_FAULTS", ""), "VNPU_FAULTS");
   return config;
