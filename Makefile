@@ -21,7 +21,7 @@ PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 ROOMS := src compiler launcher driver backends kernels conformance backend_template
 SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
   $(sort $(shell find $(ROOMS) -type f -not -name '*.pyc' -not -name '*.so'))
-NATIVE := $(filter %.cpp %.h,$(SOURCES))
+NATIVE := $(filter %.cpp %.h,$(SOURCES)) $(wildcard docs/porting-guide/runtime/*)
 
 .PHONY: help demo test test-browser test-releases test-all docs lint check format release-template bench install clean
 .DEFAULT_GOAL := help

@@ -1,0 +1,111 @@
+"""The porting guide, walked from its first command to its last as a newcomer would, with what it says is printed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.installing import ROOT
+from triton_porting_kit.porting import names, new
+
+GUIDE = ROOT / "docs" / "porting-guide.md"
+_BLOCK = re.compile(r"^```(sh|sh fails|text)\n(.*?)^```$", re.M | re.S)
+_HEADING = re.compile(r"^## (.*)$", re.M)
+_STATE = "state.sh"
+
+
+@dataclass
+class Block:
+    """Commands of the guide, and the lines that it says they print."""
+
+    heading: str
+    commands: str
+    fails: bool
+    printed: tuple[str, ...] = ()
+
+
+def blocks(text: str) -> list[Block]:
+    """The guide's blocks of commands, in order."""
+    found: list[Block] = []
+    for match in _BLOCK.finditer(text):
+        if match[1] == "text":
+            found[-1].printed += tuple(match[2].splitlines())
+        else:
+            heading = _HEADING.findall(text[: match.start()])[-1]
+            found.append(Block(heading, match[2], fails=match[1] == "sh fails"))
+    return found
+
+
+def says(output: str, line: str) -> bool:
+    """Whether a line of `output` has the parts of `line` between ellipses in this order, whatever the blanks."""
+    parts = (r"\s+".join(map(re.escape, part.split())) for part in line.split("…"))
+    return re.search(r".*".join(parts), output) is not None
+
+
+def run(block: Block, folder: Path) -> str:
+    """Run a block where the one before ended, with its environment; returns what it printed."""
+    state = folder / _STATE
+    script = f"set -e; . {state}; set -x\n{block.commands}\n{{ set +x; }} 2>/dev/null\n"
+    script += f'declare -px > {state}; echo "cd $PWD" >> {state}'
+    done = subprocess.run(
+        ["bash", "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+    assert (done.returncode != 0) == block.fails, f"{block.heading}: {done.stdout}"
+    return done.stdout
+
+
+def test_the_guide_is_read_whole() -> None:
+    found = blocks(GUIDE.read_text(encoding="utf-8"))
+    assert len(found) > 20
+    assert sum(block.fails for block in found) == 4
+    assert sum(bool(block.printed) for block in found) > 8
+
+
+def test_says() -> None:
+    assert says("a  12 b\nc", "a … b")
+    assert says("x: runtime   fail  3 pass", "runtime fail 3 pass")
+    assert not says("a\nb", "a … b")
+    assert not says("runtime fail", "runtime pass")
+
+
+def test_the_patches_fit_a_new_repository(tmp_path: Path) -> None:
+    made = new.make(names.names_of("acme"), vendor="Acme", chip="X1", into=tmp_path, own_repository=False)
+    repository = made.path
+    shutil.copytree(GUIDE.parent / "porting-guide" / "runtime", repository / "native", dirs_exist_ok=True)
+    applied = re.findall(r"^git apply (-R )?\"\$KIT/(.*)\"$", GUIDE.read_text(encoding="utf-8"), re.M)
+    assert {ROOT / patch for _, patch in applied} == set((ROOT / "docs" / "porting-guide").glob("*.patch"))
+    for reverse, patch in applied:
+        subprocess.run(["git", "apply", *reverse.split(), ROOT / patch], cwd=repository, check=True)
+    left = [path.name for path in (repository / "native").iterdir() if "vnpu" in path.read_text()]
+    assert left == []
+
+
+@pytest.mark.slow  # a kit and ten backends are built, and judged: some ten minutes
+def test_every_command(tmp_path: Path) -> None:
+    without = {"VIRTUAL_ENV", "PYTHONPATH", "TRITON_DEFAULT_BACKEND"}
+    environment = {name: value for name, value in os.environ.items() if name not in without}
+    exports = {**environment, "KIT": str(ROOT), "TRITON_CACHE_DIR": str(tmp_path / "cache"), "COLUMNS": "200"}
+    written = subprocess.run(
+        ["bash", "-c", f"declare -px {' '.join(exports)}"],
+        env=exports,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (tmp_path / _STATE).write_text(f"{written.stdout}\ncd {tmp_path}\n")
+    for block in blocks(GUIDE.read_text(encoding="utf-8")):
+        output = run(block, tmp_path)
+        for line in block.printed:
+            assert says(output, line), f"{block.heading}: {line!r} is not in\n{output}"
