@@ -6,6 +6,7 @@ import gc
 import resource
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from triton_porting_kit.conformance.comparison import identical
 from triton_porting_kit.conformance.context import Context
 from triton_porting_kit.conformance.language.source import make_kernel
 from triton_porting_kit.conformance.runtime.spinning import spin, turns_for
-from triton_porting_kit.conformance.runtime.threads import THREADS, in_threads
+from triton_porting_kit.conformance.runtime.threads import THREADS, in_threads, parsed_beside_others
 
 CHECKS = Checks("runtime/launches")
 
@@ -128,7 +129,12 @@ def _threads_compile(context: Context) -> None:
     salt = int(context.random.integers(2, 1 << 30))
     source = f"def fresh(X, by):\n    tl.store(X, by + {salt})\n"
     words = [context.array(np.zeros(1, np.int64), "i64") for _ in range(THREADS)]
-    in_threads(context, "the first launch", lambda k: make_kernel(source)[(1,)](words[k], 2 * k + 3))
+
+    def work(k: int) -> None:
+        kernel = make_kernel(source)
+        parsed_beside_others(lambda: kernel[(1,)](words[k], 2 * k + 3))
+
+    in_threads(context, "the first launch", work)
     found = np.concatenate([context.read(word) for word in words])
     context.compare("what each stored", identical(found, np.arange(THREADS, dtype=np.int64) * 2 + 3 + salt))
 
@@ -141,9 +147,8 @@ def _threads_kernels(context: Context) -> None:
 
     def work(k: int) -> None:
         for n in range(3):
-            make_kernel(f"def of_thread_{k}_{n}(X, a):\n    tl.store(X + {n}, a * {k + 2})\n")[(1,)](
-                words[k], n + 2
-            )
+            kernel = make_kernel(f"def of_thread_{k}_{n}(X, a):\n    tl.store(X + {n}, a * {k + 2})\n")
+            parsed_beside_others(partial(kernel[(1,)], words[k], n + 2))
 
     in_threads(context, "three kernels each", work)
     found = np.stack([context.read(word) for word in words])
