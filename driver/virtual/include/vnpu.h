@@ -2,7 +2,9 @@
  *
  * The chip is a process of its own, `vnpu-chip`, which `vnpu_open` starts and `vnpu_close` ends. Its memory
  * is an address space of its own: a device address means something to the chip only, and faults where the
- * host dereferences it. Kernels run in the chip's process, so nothing that a kernel does harms the caller.
+ * host dereferences it. Kernels run in the chip's process: their crashes and wild stores are the chip's. All
+ * that they could reach of the caller's is the region through which both talk, at an address that is another
+ * for every chip.
  *
  * Rules for every function:
  *
