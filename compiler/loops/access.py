@@ -44,6 +44,11 @@ class Access:
         for low, high, size in zip(self.low, self.high, self.shape, strict=False):
             condition = builder.logical_and(condition, builder.compare("eq", low, builder.i64(0)))
             condition = builder.logical_and(condition, builder.compare("eq", high, builder.i64(size)))
+        return builder.logical_and(condition, self.wraps_nowhere(builder))
+
+    def wraps_nowhere(self, builder: LoopBuilder) -> Value:
+        """i1: no index of the tile wraps around."""
+        condition = builder.constant(1, "i1")
         for dimension, (start, period) in self.wraps.items():
             first = self._wrapped_start(builder, start, period)
             last = builder.add(first, builder.i64(self.shape[dimension]))

@@ -269,6 +269,30 @@ class LoopBuilder:
         header += f" : {start.type} {{"
         region.results = self.region_operation(header, [value.type for value in carried], lines, attributes)
 
+    @contextmanager
+    def loop_below(self, stop: Value, carried: Sequence[Value]) -> Iterator[LoopRegion]:
+        """``scf.while`` the first of the carried values, which is signed, is below `stop`.
+
+        Set ``region.yields`` inside; ``region.results`` holds them after.
+        """
+        types = ", ".join(value.type for value in carried)
+        self.open()
+        tested = [self.fresh(value.type) for value in carried]
+        below = self.compare("slt", tested[0], stop)
+        self.line(f"scf.condition({below.name}) {', '.join(v.name for v in tested)} : {types}")
+        lines = self.close()
+        self.open()
+        arguments = [self.fresh(value.type) for value in carried]
+        region = LoopRegion(arguments[0], arguments)
+        yield region
+        self.line(_yield(region.yields))
+        header = f"^bb0({', '.join(f'{value.name}: {value.type}' for value in arguments)}):"
+        lines += ["} do {", header, *self.close()]
+        pairs = ", ".join(f"{a.name} = {v.name}" for a, v in zip(tested, carried, strict=True))
+        region.results = self.region_operation(
+            f"scf.while ({pairs}) : ({types}) -> ({types}) {{", [value.type for value in carried], lines
+        )
+
     def if_else(self, condition: Value, then: Branch, otherwise: Branch | None = None) -> list[Value]:
         """``scf.if``: the callables emit the branches and return the values they yield."""
         if condition.constant is not None:

@@ -25,8 +25,9 @@ from triton_porting_kit.compiler.loops.module_data import ModuleData
 from triton_porting_kit.compiler.loops.program import Block, Def, Operation, walk
 from triton_porting_kit.compiler.loops.remarks import Remarks
 from triton_porting_kit.compiler.loops.scratch import Scratch
+from triton_porting_kit.compiler.loops.spans import Span, tile_in_parts
 from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor, joins
-from triton_porting_kit.compiler.loops.tiles import joined_shape, tile_loop
+from triton_porting_kit.compiler.loops.tiles import chunk, innermost_axis, joined_shape, tile_loop
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import PortingKitError
 
@@ -265,16 +266,26 @@ class Lowering:
         if anywhere:
             shape = joined_shape(shape, lambda dimension: joins(inputs, dimension))
 
-        def emit(unmasked: frozenset[object]) -> list[Value]:
-            bounds = None
-            if written is not None and written.low and not kept and written not in unmasked:
-                bounds = dict(enumerate(zip(written.low, written.high, strict=True)))
-            evaluation = Evaluation(self.builder, unmasked, kept)
-            width = self.target.lanes if lanes is None else lanes
-            tile_loop(self.builder, shape, width, lambda point: body(evaluation, point), bounds=bounds)
-            return []
+        width = self.target.lanes if lanes is None else lanes
+        bounds = None
+        if written is not None and written.low and not kept:
+            bounds = dict(enumerate(zip(written.low, written.high, strict=True)))
+        axis = innermost_axis(shape)
+        step = chunk(shape[axis], width) if axis >= 0 else 1
+        span = Span(self.builder, inputs, shape, axis, written=written, bounds=bounds)
+        if axis >= 0 and shape[axis] > step and span.is_split:
+            self.builder.forget_reads()
+            tile_in_parts(self.builder, shape, width, body, span, bounds, kept)
+            self.builder.forget_reads()
+        else:
 
-        self.specialise(inputs, emit, written)
+            def emit(unmasked: frozenset[object]) -> list[Value]:
+                limits = None if written in unmasked else bounds
+                evaluation = Evaluation(self.builder, unmasked, kept)
+                tile_loop(self.builder, shape, width, lambda point: body(evaluation, point), bounds=limits)
+                return []
+
+            self.specialise(inputs, emit, written)
         for tensor, buffer in kept.items():
             tensor.buffer = buffer
 

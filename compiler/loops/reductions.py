@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from triton_porting_kit.compiler.loops import element_types as types
+from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.accumulation import Accumulation
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.combine import takes_vectors
@@ -13,7 +14,8 @@ from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.graph import cost
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.program import Block, Operation
-from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Point, Tensor, joins
+from triton_porting_kit.compiler.loops.spans import Span
+from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Tensor, joins
 from triton_porting_kit.compiler.loops.tiles import chunk, innermost_axis, joined_around, tile_loop
 
 ACCUMULATORS = 4
@@ -37,9 +39,11 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
         for d in operation.results
     ]
 
+    span = Span(lowering.builder, inputs, shape, axis)
+
     def emit(unmasked: frozenset[object]) -> list[Value]:
         evaluation = Evaluation(lowering.builder, unmasked, kept)
-        reducer = _Reducer(lowering, region, inputs, shape, axis, evaluation)
+        reducer = _Reducer(lowering, region, inputs, axis, evaluation, span, kept)
         if not kept_shape:
             return reducer.at(Point((), -1, 1))
 
@@ -51,7 +55,12 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
         tile_loop(lowering.builder, around, reducer.kept_lanes, body)
         return []
 
-    values = lowering.specialise(inputs, emit)
+    if span.is_split and _is_long(lowering, region, shape, axis):
+        lowering.builder.forget_reads()
+        values = emit(frozenset())
+        lowering.builder.forget_reads()
+    else:
+        values = lowering.specialise(inputs, emit)
     for tensor, buffer in kept.items():
         tensor.buffer = buffer
     for index, definition in enumerate(operation.results):
@@ -93,18 +102,35 @@ def identity(operation: str, element: str) -> int | float | str | None:
     return integers.get(operation)
 
 
+def _width(lowering: Lowering, region: Block, shape: tuple[int, ...], axis: int) -> int:
+    """How many elements of the reduced dimension are taken at a time."""
+    lanes = lowering.target.lanes if takes_vectors(region) else 1
+    return chunk(shape[axis], lanes) if innermost_axis(shape) == axis else 1
+
+
+def _is_long(lowering: Lowering, region: Block, shape: tuple[int, ...], axis: int) -> bool:
+    """Whether there is a loop along the reduced dimension."""
+    return shape[axis] > _width(lowering, region, shape, axis)
+
+
 class _Reducer:
-    """Reduces one row (or as many neighbouring rows as a vector has lanes) at a time."""
+    """Reduces one row (or as many neighbouring rows as a vector has lanes) at a time.
+
+    `span` is that of the reduced dimension. Where `evaluation` takes its accesses for masked, the row is taken in
+    two parts: first what is wholly in bounds, without masks.
+    """
 
     def __init__(
         self,
         lowering: Lowering,
         region: Block,
         inputs: Sequence[Tensor],
-        shape: tuple[int, ...],
         axis: int,
         evaluation: Evaluation,
+        span: Span,
+        kept: dict[Tensor, Buffer],
     ) -> None:
+        shape = inputs[0].shape
         self._builder: LoopBuilder = lowering.builder
         self._region = region
         self._accumulation = Accumulation(lowering, region)
@@ -112,44 +138,118 @@ class _Reducer:
         self._axis = axis
         self._size = shape[axis]
         self._evaluation = evaluation
+        self._span = span
+        self._kept = kept
         # Lanes lie along the reduced dimension where that is the contiguous one, else along a kept dimension.
         self._across = innermost_axis(shape) == axis
-        lanes = lowering.target.lanes if takes_vectors(region) else 1
-        self._width = chunk(self._size, lanes) if self._across else 1
-        self.kept_lanes = 1 if self._across else lanes
+        self._width = _width(lowering, region, shape, axis)
+        self.kept_lanes = 1 if self._across else lowering.target.lanes if takes_vectors(region) else 1
+        self._in_parts = (
+            span.is_split and self._size > self._width and not span.unmasked <= evaluation.unmasked
+        )
 
     def at(self, kept: Point) -> list[Value]:
         """The results at a point of the kept dimensions."""
-        builder = self._builder
         steps = self._size // self._width
         count = min(self._accumulators(), steps)
         while steps % count:
             count -= 1
-        stride = count * self._width
         identity = self._identity() if steps > 1 else None
-        if identity is not None:
-            # Nothing is taken out of the loop: what the inputs take to compute is written once.
-            lanes = self._width if self._across else kept.width
-            groups = [[builder.broadcast(identity, lanes)] for _ in range(count)]
+        lanes = self._width if self._across else kept.width
+        neutral = None if identity is None else [self._builder.broadcast(identity, lanes)]
+        if self._in_parts:
+            held = self._two_parts(kept, count, neutral)
         else:
-            groups = [self._load(kept, builder.i64(i * self._width)) for i in range(count)]
-        start = 0 if identity is not None else stride
-        if start < self._size:
+            held = self._part(kept, self._evaluation, count, neutral, self._builder.i64(self._size))
+        return self._accumulation.release(self._across_lanes(held) if self._width > 1 else held)
+
+    def _part(
+        self, kept: Point, evaluation: Evaluation, count: int, neutral: list[Value] | None, stop: Value
+    ) -> list[Value]:
+        """The elements before `stop`, of which there are some where nothing is `neutral`, in `count` partial results.
+
+        `stop` is a multiple of as many chunks.
+        """
+        builder = self._builder
+        stride = count * self._width
+        if neutral is not None:
+            # Nothing is taken out of the loop: what the inputs take to compute is written once.
+            groups = [neutral] * count
+        else:
+            groups = [self._load(kept, builder.i64(i * self._width), evaluation) for i in range(count)]
+        start = 0 if neutral is not None else stride
+        if stop.constant is None or start < self._size:
             carried = [value for group in groups for value in group]
-            with builder.loop(
-                builder.i64(start), builder.i64(self._size), builder.i64(stride), carried
-            ) as region:
+            with builder.loop(builder.i64(start), stop, builder.i64(stride), carried) as region:
                 arguments = _regroup(region.arguments, len(self._inputs))
                 for i, held in enumerate(arguments):
                     index = builder.add(region.induction, builder.i64(i * self._width))
-                    region.yields += self._accumulation.combine(held, self._load(kept, index))
+                    elements = self._load(kept, index, evaluation)
+                    region.yields += self._accumulation.combine(held, elements)
             groups = _regroup(region.results, len(self._inputs))
         while len(groups) > 1:
             half = (len(groups) + 1) // 2
             merged = [self._accumulation.combine(a, b) for a, b in zip(groups, groups[half:], strict=False)]
             groups = merged + groups[len(merged) : half]
-        held = self._across_lanes(groups[0]) if self._width > 1 else groups[0]
-        return self._accumulation.release(held)
+        return groups[0]
+
+    def _two_parts(self, kept: Point, count: int, neutral: list[Value] | None) -> list[Value]:
+        """First the chunks wholly in bounds, without masks; then the others."""
+        builder = self._builder
+        whole = self._span.whole(self._point(kept, builder.i64(0)), count * self._width)
+
+        def unmasked() -> list[Value]:
+            evaluation = Evaluation(builder, self._span.unmasked, self._kept)
+            return self._part(kept, evaluation, count, neutral, whole)
+
+        some = builder.compare("sgt", whole, builder.i64(0))
+        start = whole
+        if neutral is None:
+
+            def first_masked() -> list[Value]:
+                return [builder.i64(self._width), *self._load(kept, builder.i64(0), self._evaluation)]
+
+            start, *held = builder.if_else(some, lambda: [whole, *unmasked()], first_masked)
+        elif self._span.is_pinned:
+            held = builder.if_else(some, unmasked, lambda: neutral)
+        else:
+            held = unmasked()
+        tensors = [*self._inputs, *self._kept]
+        if all(map(self._span.is_uniform, tensors)) and (self._across or not self._kept):
+            return self._until_settled(kept, start, held)
+        with builder.loop(start, builder.i64(self._size), builder.i64(self._width), held) as region:
+            elements = self._load(kept, region.induction, self._evaluation)
+            region.yields = self._accumulation.combine(region.arguments, elements)
+        return region.results
+
+    def _until_settled(self, kept: Point, start: Value, held: list[Value]) -> list[Value]:
+        """The elements from `start` on, until they are all padding, and one more of it changes nothing.
+
+        Then no number of them would. Tensors that are kept still get all their elements.
+        """
+        builder = self._builder
+        size, width = builder.i64(self._size), builder.i64(self._width)
+        past = self._span.past(self._width)
+        buffers = list(self._kept.values())
+        blank = [lane_memory.zero(builder, buffer.element) for buffer in buffers]
+        blank = [builder.broadcast(value, self._width) for value in blank]
+        with builder.loop_below(size, [start, start, *held, *blank]) as region:
+            index = region.induction
+            before = region.arguments[2 : 2 + len(held)]
+            combined = self._accumulation.combine(before, self._load(kept, index, self._evaluation))
+            point = self._point(kept, index)
+            last = [builder.broadcast(self._evaluation.at(t, point), self._width) for t in self._kept]
+            settled = builder.compare("sge", index, past)
+            for a, b in zip(before, combined, strict=True):
+                settled = builder.logical_and(settled, _same_bits(builder, a, b))
+            following = builder.add(index, width)
+            region.yields = [builder.select(settled, size, following), following, *combined, *last]
+        reached, results = region.results[1], region.results[2 : 2 + len(held)]
+        if buffers:
+            with builder.loop(reached, size, width) as rest:
+                for buffer, value in zip(buffers, region.results[2 + len(held) :], strict=True):
+                    buffer.write(builder, self._point(kept, rest.induction), value)
+        return results
 
     def _accumulators(self) -> int:
         """The dearer one element is, the fewer combinations it takes to keep the CPU busy."""
@@ -168,32 +268,45 @@ class _Reducer:
         literal = identity(first.name, element)
         return None if literal is None else self._builder.constant(literal, element)
 
-    def _load(self, kept: Point, index: Value) -> list[Value]:
+    def _point(self, kept: Point, index: Value) -> Point:
+        """Where `kept` is in the whole tile, at an index along the reduced dimension."""
         indices = (*kept.indices[: self._axis], index, *kept.indices[self._axis :])
         if self._across:
-            point = Point(indices, self._axis if self._width > 1 else -1, self._width)
-        else:
-            axis = kept.axis if kept.axis < self._axis else kept.axis + 1
-            point = Point(indices, axis if kept.axis >= 0 else -1, kept.width)
-        lanes = point.width
-        elements = [self._builder.broadcast(self._evaluation.at(t, point), lanes) for t in self._inputs]
+            return Point(indices, self._axis if self._width > 1 else -1, self._width)
+        axis = kept.axis if kept.axis < self._axis else kept.axis + 1
+        return Point(indices, axis if kept.axis >= 0 else -1, kept.width)
+
+    def _load(self, kept: Point, index: Value, evaluation: Evaluation) -> list[Value]:
+        point = self._point(kept, index)
+        elements = [self._builder.broadcast(evaluation.at(t, point), point.width) for t in self._inputs]
         return self._accumulation.hold(elements)
 
     def _across_lanes(self, values: list[Value]) -> list[Value]:
         lanes = self._width
         while lanes > 1:
             lanes //= 2
-            low = [_part(self._builder, value, 0, lanes) for value in values]
-            high = [_part(self._builder, value, lanes, lanes) for value in values]
+            low = [_slice(self._builder, value, 0, lanes) for value in values]
+            high = [_slice(self._builder, value, lanes, lanes) for value in values]
             values = self._accumulation.combine(low, high)
         return values
+
+
+def _same_bits(builder: LoopBuilder, a: Value, b: Value) -> Value:
+    """i1: two values are equal in all lanes, NaN and the signs of zeros included."""
+    if a.element.startswith("f"):
+        integers = vector_type(f"i{types.BITS[a.element]}", a.lanes)
+        a, b = (builder.cast("arith.bitcast", value, integers) for value in (a, b))
+    equal = builder.compare("eq", a, b)
+    if not equal.is_vector:
+        return equal
+    return builder.pure(f"vector.reduction <and>, {equal.name} : {equal.type} into i1", "i1", (equal,))
 
 
 def _regroup(values: Sequence[Value], size: int) -> list[list[Value]]:
     return [list(values[i : i + size]) for i in range(0, len(values), size)]
 
 
-def _part(builder: LoopBuilder, vector: Value, start: int, lanes: int) -> Value:
+def _slice(builder: LoopBuilder, vector: Value, start: int, lanes: int) -> Value:
     """`lanes` lanes of a vector from `start` on."""
     if lanes == 1:
         return builder.extract(vector, start)

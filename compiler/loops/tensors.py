@@ -37,6 +37,12 @@ class Point:
     def key(self) -> tuple[object, ...]:
         return (*(index.name for index in self.indices), self.axis, self.width)
 
+    def moved(self, dimension: int, index: Value) -> Point:
+        """The point with another index along a dimension."""
+        return Point(
+            (*self.indices[:dimension], index, *self.indices[dimension + 1 :]), self.axis, self.width
+        )
+
     def pick(self, dimensions: Sequence[int | None], zero: Value) -> Point:
         """The point of a tensor whose dimension d is this point's dimension `dimensions[d]` (None: index 0)."""
         indices = tuple(zero if d is None else self.indices[d] for d in dimensions)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.tensors import Point
+
+Line: TypeAlias = Callable[[Point, Value, Value], None]
+"""Emits a loop along the lanes' dimension, given its first point, the first index and the one behind the last."""
 
 
 def innermost_axis(shape: Sequence[int]) -> int:
@@ -48,10 +52,12 @@ def tile_loop(
     *,
     axis: int | None = None,
     bounds: dict[int, tuple[Value, Value]] | None = None,
+    line: Line | None = None,
 ) -> None:
     """Emit loops that call `body` at every point of the tile, `lanes` elements along `axis` at a time.
 
-    `bounds` may restrict a dimension to indices [first, last); along `axis` whole chunks are visited.
+    `bounds` may restrict a dimension to indices [first, last); along `axis` whole chunks are visited. `line`, if
+    given, emits the loop along `axis`.
     """
     axis = innermost_axis(shape) if axis is None else axis
     width = chunk(shape[axis], lanes) if axis >= 0 else 1
@@ -71,7 +77,10 @@ def tile_loop(
         if bounds and dimension in bounds:
             first, last = bounds[dimension]
             if step > 1:
-                first = _round_down(builder, first, step)
+                first = rounded_down(builder, first, step)
+        if dimension == axis and line is not None:
+            line(Point(tuple(indices), axis if width > 1 else -1, width), first, last)
+            return
         with builder.loop(first, last, builder.i64(step)) as region:
             indices[dimension] = region.induction
             nest(position + 1)
@@ -80,7 +89,10 @@ def tile_loop(
     nest(0)
 
 
-def _round_down(builder: LoopBuilder, value: Value, step: int) -> Value:
-    if value.constant == 0:
+def rounded_down(builder: LoopBuilder, value: Value, step: int) -> Value:
+    """`value`, which is not negative, as a multiple of `step`."""
+    if value.constant == 0 or step == 1:
         return value
-    return builder.binary("arith.andi", value, builder.i64(-step))
+    if step & (step - 1) == 0:
+        return builder.binary("arith.andi", value, builder.i64(-step))
+    return builder.sub(value, builder.binary("arith.remui", value, builder.i64(step)))

@@ -1,0 +1,206 @@
+"""Where a loop along one dimension of a tile needs no masks, and where it meets nothing but padding.
+
+The accesses of a loop have bounds. Up to some index all of them are in bounds: there whole chunks are read and
+written without masks. From some index on all of them are out of bounds: there a store has nothing to do, and a
+reduction meets one value again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from triton_porting_kit.compiler.loops.access import Access
+from triton_porting_kit.compiler.loops.access import Load as LoadTensor
+from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tensors import (
+    Buffer,
+    Elementwise,
+    Point,
+    Reindexed,
+    Splat,
+    Tensor,
+)
+from triton_porting_kit.compiler.loops.tiles import innermost_axis, rounded_down, tile_loop
+
+Dimensions = tuple[int | None, ...]
+"""Which dimension of the loops each dimension of a tensor follows; None: none, or not index by index."""
+
+
+def uses(inputs: Iterable[Tensor], shape: Sequence[int]) -> dict[tuple[Tensor, Dimensions], None]:
+    """The tensors that loops over `shape` evaluate for `inputs`, and along which dimensions of the loops."""
+    found: dict[tuple[Tensor, Dimensions], None] = {}
+    same: Dimensions = tuple(range(len(shape)))
+    unknown: Dimensions = (None,) * len(shape)
+    stack = [
+        (tensor, same if len(tensor.shape) == len(shape) else unknown[: len(tensor.shape)])
+        for tensor in inputs
+    ]
+    while stack:
+        use = stack.pop()
+        if use in found:
+            continue
+        found[use] = None
+        tensor, followed = use
+        if tensor.buffer is None:
+            stack += [
+                (operand, _through(tensor, index, followed)) for index, operand in enumerate(tensor.operands)
+            ]
+    return found
+
+
+def _through(tensor: Tensor, index: int, followed: Dimensions) -> Dimensions:
+    """What the dimensions of an operand follow where its user's follow `followed`."""
+    operand = tensor.operands[index]
+    if not operand.shape:
+        return ()
+    dimensions = tensor.operand_dimensions(index)
+    return tuple(
+        followed[d] if d is not None and d < len(followed) and tensor.shape[d] == size else None
+        for d, size in zip(dimensions, operand.shape, strict=True)
+    )
+
+
+class Span:
+    """The loop along `axis` in loops over `shape` that evaluate `inputs` and store to `written`.
+
+    `bounds`: what the loops along other dimensions are restricted to.
+    """
+
+    def __init__(
+        self,
+        builder: LoopBuilder,
+        inputs: Iterable[Tensor],
+        shape: Sequence[int],
+        axis: int,
+        *,
+        written: Access | None = None,
+        bounds: Mapping[int, tuple[Value, Value]] | None = None,
+    ) -> None:
+        self._builder = builder
+        self._shape = tuple(shape)
+        self._axis = axis
+        self._bounds = {d: pair for d, pair in (bounds or {}).items() if d != axis and shape[d] > 1}
+        self._uses = uses(inputs, shape)
+        accesses = [(t.access, dims) for t, dims in self._uses if isinstance(t, LoadTensor) and not t.buffer]
+        if written is not None:
+            accesses.append((written, tuple(range(len(shape)))))
+        self._accesses = [(access, dims) for access, dims in accesses if not access.is_plain]
+
+    @property
+    def is_split(self) -> bool:
+        """Whether there is something to tell apart."""
+        return bool(self._accesses)
+
+    @property
+    def unmasked(self) -> frozenset[object]:
+        """The accesses that are in bounds in the first part."""
+        return frozenset(access for access, _ in self._accesses)
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether an access lies at one place for the whole loop: it may be read only where the loop has a trip."""
+        return any(self._axis not in followed for _, followed in self._accesses)
+
+    def whole(self, point: Point, step: int) -> Value:
+        """Up to which index, a multiple of `step`, all accesses are in bounds, `point` saying where in the rest."""
+        builder = self._builder
+        condition = builder.constant(1, "i1")
+        limit: Value | None = None
+        for access, followed in self._accesses:
+            condition = builder.logical_and(condition, access.wraps_nowhere(builder))
+            for dimension, low, high, size in zip(
+                followed, access.low, access.high, access.shape, strict=False
+            ):
+                if dimension is None or dimension == self._axis:
+                    condition = builder.logical_and(condition, builder.compare("eq", low, builder.i64(0)))
+                if dimension == self._axis:
+                    limit = high if limit in (None, high) else builder.binary("arith.minsi", limit, high)
+                elif dimension is None:
+                    condition = builder.logical_and(condition, builder.compare("eq", high, builder.i64(size)))
+                elif self._bounds.get(dimension) != (low, high):
+                    condition = builder.logical_and(condition, self._inside(point, dimension, low, high))
+        size = self._shape[self._axis]
+        last = builder.i64(size) if limit is None else rounded_down(builder, limit, step)
+        return builder.select(condition, last, builder.i64(0))
+
+    def _inside(self, point: Point, dimension: int, low: Value, high: Value) -> Value:
+        """i1: `point` and, where its lanes lie along the dimension, all of them are within bounds."""
+        builder = self._builder
+        index = point.indices[dimension]
+        lanes = point.width if dimension == point.axis else 1
+        last = builder.add(index, builder.i64(lanes - 1))
+        inside = builder.compare("slt", last, high)
+        if low.constant == 0:
+            return inside
+        return builder.logical_and(inside, builder.compare("sge", index, low))
+
+    def past(self, step: int) -> Value:
+        """From which index, a multiple of `step`, no access is in bounds."""
+        builder = self._builder
+        limit: Value | None = None
+        for access, followed in self._accesses:
+            for dimension, high in zip(followed, access.high, strict=False):
+                if dimension == self._axis:
+                    limit = high if limit in (None, high) else builder.binary("arith.maxsi", limit, high)
+        if limit is None:
+            return builder.i64(self._shape[self._axis])
+        return rounded_down(builder, builder.add(limit, builder.i64(step - 1)), step)
+
+    def is_uniform(self, tensor: Tensor, followed: Dimensions | None = None) -> bool:
+        """Whether the tensor's elements are the same along the whole of the loop, `past` all bounds."""
+        followed = tuple(range(len(self._shape))) if followed is None else followed
+        if isinstance(tensor, Splat) or not tensor.shape:
+            return True
+        if None not in followed and self._axis not in followed:
+            return True
+        if any(d is None and size > 1 for d, size in zip(followed, tensor.shape, strict=True)):
+            return False
+        if tensor.buffer is not None or isinstance(tensor, Buffer):
+            return self._axis not in followed
+        if isinstance(tensor, LoadTensor):
+            return bool(tensor.access.low) and (
+                tensor.other is None or self.is_uniform(tensor.other, followed)
+            )
+        if isinstance(tensor, Elementwise | Reindexed):
+            return all(
+                self.is_uniform(operand, _through(tensor, index, followed))
+                for index, operand in enumerate(tensor.operands)
+            )
+        return False
+
+
+def tile_in_parts(
+    builder: LoopBuilder,
+    shape: Sequence[int],
+    lanes: int,
+    body: Callable[[Evaluation, Point], None],
+    span: Span,
+    bounds: dict[int, tuple[Value, Value]] | None,
+    kept: dict[Tensor, Buffer],
+) -> None:
+    """Loops over a tile; along the lanes, first the chunks wholly in bounds without masks, then the others.
+
+    `span` is that of the lanes' dimension; `bounds` and `lanes` as in `tile_loop`, `kept` as in `Evaluation`.
+    """
+    axis = innermost_axis(shape)
+    masked = Evaluation(builder, frozenset(), kept)
+
+    def line(point: Point, first: Value, last: Value) -> None:
+        def chunks(evaluation: Evaluation, start: Value, stop: Value) -> list[Value]:
+            with builder.loop(start, stop, builder.i64(point.width)) as region:
+                body(evaluation, point.moved(axis, region.induction))
+            return []
+
+        def unmasked() -> list[Value]:
+            return chunks(Evaluation(builder, span.unmasked, kept), builder.i64(0), whole)
+
+        whole = span.whole(point, point.width)
+        if span.is_pinned:
+            builder.if_else(builder.compare("sgt", whole, builder.i64(0)), unmasked)
+        else:
+            unmasked()
+        start = whole if first.constant == 0 else builder.binary("arith.maxsi", whole, first)
+        chunks(masked, start, last)
+
+    tile_loop(builder, shape, lanes, lambda point: body(masked, point), bounds=bounds, line=line)
