@@ -21,10 +21,11 @@ from triton_porting_kit.compiler.loops import (
 )
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
-from triton_porting_kit.compiler.loops.elementwise import Entry
+from triton_porting_kit.compiler.loops.elementwise import CMPI, Entry
 from triton_porting_kit.compiler.loops.lane_memory import zero
 from triton_porting_kit.compiler.loops.library import OPERATIONS
 from triton_porting_kit.compiler.loops.lowering import DEFERRED, Handler, Lowering
+from triton_porting_kit.compiler.loops.prefixes import prefix_mask
 from triton_porting_kit.compiler.loops.program import Def, Operation
 from triton_porting_kit.compiler.loops.tensors import (
     Buffer,
@@ -58,7 +59,11 @@ def _elementwise(entry: Entry) -> Handler:
                 value = compute(lowering.builder, scalars)
                 lowering.define(definition, Splat(shape, value, definition.type.element))
             else:
-                tensor = Elementwise(shape, definition.type.element, operands, compute, entry.cost)
+                tensor: Tensor | None = None
+                if operation.name == "arith.cmpi":
+                    tensor = prefix_mask(CMPI[operation.integer("predicate")], shape, operands, compute)
+                if tensor is None:
+                    tensor = Elementwise(shape, definition.type.element, operands, compute, entry.cost)
                 lowering.define(definition, tensor)
 
     return handle

@@ -231,11 +231,14 @@ class _Reducer:
         size, width = builder.i64(self._size), builder.i64(self._width)
         past = self._span.past(self._width)
         buffers = list(self._kept.values())
-        blank = [lane_memory.zero(builder, buffer.element) for buffer in buffers]
-        blank = [builder.broadcast(value, self._width) for value in blank]
-        with builder.loop_below(size, [start, start, *held, *blank]) as region:
-            index = region.induction
-            before = region.arguments[2 : 2 + len(held)]
+        count = len(held)
+        carried = [start, *held]
+        if buffers:
+            # The last elements of what is kept, and where they end.
+            carried += [builder.broadcast(lane_memory.zero(builder, b.element), self._width) for b in buffers]
+            carried.append(start)
+        with builder.loop_below(size, carried) as region:
+            index, before = region.induction, region.arguments[1 : 1 + count]
             combined = self._accumulation.combine(before, self._load(kept, index, self._evaluation))
             point = self._point(kept, index)
             last = [builder.broadcast(self._evaluation.at(t, point), self._width) for t in self._kept]
@@ -243,13 +246,14 @@ class _Reducer:
             for a, b in zip(before, combined, strict=True):
                 settled = builder.logical_and(settled, _same_bits(builder, a, b))
             following = builder.add(index, width)
-            region.yields = [builder.select(settled, size, following), following, *combined, *last]
-        reached, results = region.results[1], region.results[2 : 2 + len(held)]
+            region.yields = [builder.select(settled, size, following), *combined]
+            if buffers:
+                region.yields += [*last, following]
         if buffers:
-            with builder.loop(reached, size, width) as rest:
-                for buffer, value in zip(buffers, region.results[2 + len(held) :], strict=True):
+            with builder.loop(region.results[-1], size, width) as rest:
+                for buffer, value in zip(buffers, region.results[1 + count : -1], strict=True):
                     buffer.write(builder, self._point(kept, rest.induction), value)
-        return results
+        return region.results[1 : 1 + count]
 
     def _accumulators(self) -> int:
         """The dearer one element is, the fewer combinations it takes to keep the CPU busy."""
@@ -257,7 +261,7 @@ class _Reducer:
         dearness = sum(cost(tensor, known) for tensor in self._inputs)
         if dearness <= SIMPLE:
             return ACCUMULATORS
-        return 2 if dearness < EXPENSIVE else 1
+        return 2 if dearness < 2 * EXPENSIVE else 1
 
     def _identity(self) -> Value | None:
         """What leaves every element as it is, where the combination is one operation that has such a number."""

@@ -13,6 +13,7 @@ from triton_porting_kit.compiler.loops.access import Access
 from triton_porting_kit.compiler.loops.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.prefixes import PrefixMask
 from triton_porting_kit.compiler.loops.tensors import (
     Buffer,
     Elementwise,
@@ -86,6 +87,23 @@ class Span:
         if written is not None:
             accesses.append((written, tuple(range(len(shape)))))
         self._accesses = [(access, dims) for access, dims in accesses if not access.is_plain]
+        self._masks = self._implied_masks()
+
+    def _implied_masks(self) -> frozenset[Tensor]:
+        """The masks that are set up to the same index along the axis as an access is in bounds."""
+        ends = {
+            high
+            for access, followed in self._accesses
+            for dimension, high in zip(followed, access.high, strict=False)
+            if dimension == self._axis
+        }
+        found: dict[Tensor, bool] = {}
+        for mask, followed in self._uses if ends else ():
+            if isinstance(mask, PrefixMask) and mask.buffer is None:
+                along = followed[mask.dimension] == self._axis
+                implied = along and mask.end(self._builder) in ends
+                found[mask] = found.get(mask, True) and implied
+        return frozenset(mask for mask, implied in found.items() if implied)
 
     @property
     def is_split(self) -> bool:
@@ -94,8 +112,8 @@ class Span:
 
     @property
     def unmasked(self) -> frozenset[object]:
-        """The accesses that are in bounds in the first part."""
-        return frozenset(access for access, _ in self._accesses)
+        """The accesses that are in bounds in the first part, and the masks that are set there."""
+        return self._masks.union(access for access, _ in self._accesses)
 
     @property
     def is_pinned(self) -> bool:
@@ -158,6 +176,8 @@ class Span:
             return False
         if tensor.buffer is not None or isinstance(tensor, Buffer):
             return self._axis not in followed
+        if tensor in self._masks:
+            return True
         if isinstance(tensor, LoadTensor):
             return bool(tensor.access.low) and (
                 tensor.other is None or self.is_uniform(tensor.other, followed)
