@@ -51,14 +51,15 @@ def layer_norm_backward_kernel(
     n_cols,
     BLOCK: tl.constexpr,
 ):
-    """First stage: program g does rows g, g + programs, …: their dx, and their sums for weight and bias."""
+    """First stage: each program does some neighbouring rows: their dx, and their sums for weight and bias."""
     group = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
     inside = cols < n_cols
     weight = tl.load(weight_ptr + cols, mask=inside, other=0.0).to(tl.float32)
     dweight = tl.zeros((BLOCK,), dtype=tl.float32)
     dbias = tl.zeros((BLOCK,), dtype=tl.float32)
-    for row in range(group, n_rows, tl.num_programs(0)):
+    rows = tl.cdiv(n_rows, tl.num_programs(0))
+    for row in range(group * rows, tl.minimum(group * rows + rows, n_rows)):
         x = tl.load(x_ptr + row * n_cols + cols, mask=inside, other=0.0).to(tl.float32)
         dy = tl.load(dy_ptr + row * n_cols + cols, mask=inside, other=0.0).to(tl.float32)
         mean = tl.load(mean_ptr + row)

@@ -64,6 +64,7 @@ def for_loop(lowering: Lowering, operation: Operation) -> None:
         lowering.builder.forget_reads()
         lowering.scalars[body.arguments[0]] = region.induction
         _bind(lowering, body.arguments[1:], buffers, region.arguments)
+        lowering.carried[body] = buffers
         region.yields = _lower_body(lowering, body, buffers)
     lowering.builder.forget_reads()
     _bind(lowering, operation.results, buffers, region.results)

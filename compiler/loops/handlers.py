@@ -24,7 +24,7 @@ from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import CMPI, Entry
 from triton_porting_kit.compiler.loops.lane_memory import zero
 from triton_porting_kit.compiler.loops.library import OPERATIONS
-from triton_porting_kit.compiler.loops.lowering import DEFERRED, Handler, Lowering
+from triton_porting_kit.compiler.loops.lowering import DEFERRED, MOVABLE, Handler, Lowering
 from triton_porting_kit.compiler.loops.prefixes import prefix_mask
 from triton_porting_kit.compiler.loops.program import Def, Operation
 from triton_porting_kit.compiler.loops.tensors import (
@@ -321,3 +321,16 @@ HANDLERS: dict[str, Handler] = {
 }
 
 DEFERRED.update(_DEFERRED)
+
+_DIVISIONS = {
+    f"arith.{name}" for name in ("divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floordivsi")
+}
+_VIEWS = {
+    "arith.constant",
+    "tensor.splat",
+    "linalg.broadcast",
+    "linalg.transpose",
+    "tensor.empty",
+    "tpk.range",
+}
+MOVABLE.update(OPERATIONS.keys() - _DIVISIONS, _VIEWS)

@@ -9,6 +9,7 @@ from triton_porting_kit.compiler import loop_hints
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.carries import beside
 from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.handlers import HANDLERS
 from triton_porting_kit.compiler.loops.lowering import Lowering
@@ -53,7 +54,7 @@ def lower_to_loops(
     )  # fmt: skip
     data = ModuleData(builder)
     mode = Mode(fuse_multiply_add, target.has_scalef, data)
-    lowering = Lowering(builder, target, mode, HANDLERS, scratch, data)
+    lowering = Lowering(builder, target, mode, HANDLERS, scratch, data, beside)
     lowering.program_counts = counts
     lowering.threads = threads
     pointers = _read_arguments(builder, lowering, program, args)

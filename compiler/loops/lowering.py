@@ -12,6 +12,7 @@ Three rules keep that equal to the order that the program says:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from itertools import chain
 
 from triton_porting_kit.compiler.loops import element_types as types
@@ -47,6 +48,17 @@ RECLAIM = 1 << 20
 """From so many bytes of scratch on that a block holds, what it does not need any more is used again."""
 
 
+@dataclass
+class Beside:
+    """What is computed in the loop of a store for the next trip of the loop around it."""
+
+    targets: dict[Tensor, Buffer]
+    """Where each goes."""
+    terminator: Operation
+    rest: set[Tensor]
+    """What the terminator will still evaluate."""
+
+
 class Lowering:
     """State of lowering one kernel body."""
 
@@ -58,6 +70,7 @@ class Lowering:
         handlers: dict[str, Handler],
         scratch_base: Value,
         data: ModuleData,
+        find_beside: Callable[[Lowering, Operation], Beside | None] = lambda lowering, operation: None,
     ) -> None:
         self.builder = builder
         self.target = target
@@ -76,12 +89,19 @@ class Lowering:
         self.threads = 1
         """As how many threads the program prints what is one value for all of them."""
         self._handlers = handlers
+        self._find_beside = find_beside
         self._scratch_base = scratch_base
         self._pending: list[Tensor] = []
         self._alive: list[Def] = []
         """The tensor values of the current block that may still be needed."""
         self._roots: dict[Def, frozenset[Operation]] = {}
         self._block: Block | None = None
+        self.carried: dict[Block, dict[int, Buffer]] = {}
+        """By the body of a loop: where the tensors lie that it carries, by their place among its results."""
+        self.beside: Beside | None = None
+        """While a store is lowered: what its loop computes for the next trip."""
+        self.done: set[Operation] = set()
+        """Operations that were lowered before their turn, with another one."""
 
     # --- program order ---------------------------------------------------------------------------
 
@@ -94,6 +114,8 @@ class Lowering:
         alive, self._alive = self._alive, []
         mark, holes = self.scratch.mark, self.scratch.set_holes_aside()
         for operation in block.operations:
+            if operation in self.done:
+                continue
             self.operation(operation)
             if self.scratch.mark - mark >= RECLAIM and operation is not block.operations[-1]:
                 self._reclaim(operation, mark)
@@ -132,10 +154,13 @@ class Lowering:
             )
         try:
             if _is_fence(operation) or any(map(_is_fence, chain(*map(walk, operation.regions)))):
+                if operation.name == "tpk.store" and operation.attribute("volatile") is None:
+                    self.beside = self._find_beside(self, operation)
                 self._before_write(operation)
             if operation.name not in DEFERRED and operation.name not in SILENT:
                 self.builder.comment(self.remarks.of(operation))
             handler(self, operation)
+            self.beside = None
         except PortingKitError:
             raise
         except Exception as error:  # a defect, but one whose kernel line its finder will want to know
@@ -143,6 +168,26 @@ class Lowering:
                 f"the lowering of {operation.name} failed with {type(error).__name__}: {error}",
                 "this is a defect of the CPU backend: please report the kernel",
             ) from error
+
+    def advance(self, definition: Def) -> bool:
+        """Note down a value of this block before its turn, where that is element-wise; whether it is known now."""
+        waiting: dict[Operation, None] = {}
+        stack = [definition]
+        while stack:
+            current = stack.pop()
+            if current in self.tensors or current in self.scalars:
+                continue
+            owner = current.owner
+            if owner is None or owner.block is not self._block or owner.name not in MOVABLE:
+                return False
+            waiting[owner] = None
+            if len(waiting) > ADVANCED:
+                return False
+            stack += owner.operands
+        for operation in sorted(waiting, key=lambda operation: operation.position):
+            self.operation(operation)
+            self.done.add(operation)
+        return True
 
     def scalar(self, definition: Def) -> Value:
         return self.scalars[definition]
@@ -196,7 +241,14 @@ class Lowering:
         definition = tensor.definition
         if definition is None or definition.block is not operation.block:
             return False
-        return any(root.position > operation.position for root in self.roots(definition))
+        later = [root for root in self.roots(definition) if root.position > operation.position]
+        if self.beside is not None and tensor not in self.beside.rest:
+            later = [root for root in later if root is not self.beside.terminator]
+        return bool(later)
+
+    def pending_in(self, block: Block) -> list[Tensor]:
+        """What was loaded in a block, and not read yet."""
+        return [t for t in self._pending if t.buffer is None and t.definition and t.definition.block is block]
 
     def _before_write(self, operation: Operation) -> None:
         still = []
@@ -255,11 +307,13 @@ class Lowering:
         written: Access | None = None,
         lanes: int | None = None,
         anywhere: bool = False,
+        everywhere: bool = False,
     ) -> None:
         """Loops over a tile in which `body` evaluates `inputs` at each point and consumes them.
 
-        `written` is the access that `body` stores to: its bounds restrict the loops. `anywhere`: the body only
-        hands its point on to tensors, which may be indexed in joined dimensions (see `Tensor.joins`).
+        `written` is the access that `body` stores to: its bounds restrict the loops, but not `everywhere`.
+        `anywhere`: the body only hands its point on to tensors, which may be indexed in joined dimensions (see
+        `Tensor.joins`).
         """
         inputs = list(inputs)
         kept = self.plan(operation, shape, inputs)
@@ -268,7 +322,7 @@ class Lowering:
 
         width = self.target.lanes if lanes is None else lanes
         bounds = None
-        if written is not None and written.low and not kept:
+        if written is not None and written.low and not kept and not everywhere:
             bounds = dict(enumerate(zip(written.low, written.high, strict=True)))
         axis = innermost_axis(shape)
         step = chunk(shape[axis], width) if axis >= 0 else 1
@@ -395,3 +449,9 @@ def _is_fence(operation: Operation) -> bool:
 
 DEFERRED: set[str] = set()
 """Names of the operations whose tensors are computed where they are consumed (filled by the handlers)."""
+
+MOVABLE: set[str] = set()
+"""Names of those of them that read no memory and cannot fail."""
+
+ADVANCED = 64
+"""At most so many operations are noted down before their turn for one."""

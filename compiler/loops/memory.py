@@ -61,13 +61,22 @@ def store(lowering: Lowering, operation: Operation) -> None:
         ordered.store(lowering, operation, value, inputs, access.pointer, access.lanes_in_bounds)
         return
 
+    targets = {} if lowering.beside is None else lowering.beside.targets
+    inputs += targets
+
     def body(evaluation: Evaluation, point: Point) -> None:
-        access.write(evaluation, point, evaluation.at(value, point))
+        element = evaluation.at(value, point)
+        following = [evaluation.at(tensor, point) for tensor in targets]
+        access.write(evaluation, point, element)
+        for buffer, carried in zip(targets.values(), following, strict=True):
+            buffer.write(lowering.builder, point, carried)
 
     def emit() -> None:
-        lowering.tile(operation, access.shape, inputs, body, written=access)
+        lowering.tile(operation, access.shape, inputs, body, written=access, everywhere=bool(targets))
 
     store_in_order(lowering, operation, access, inputs, emit)
+    for tensor, buffer in targets.items():
+        tensor.buffer = buffer
 
 
 def _explicit(

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory
-from triton_porting_kit.compiler.loops.accumulation import Accumulation
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
-from triton_porting_kit.compiler.loops.combine import takes_vectors
+from triton_porting_kit.compiler.loops.combinations import Combination, companions
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.graph import cost
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.program import Block, Operation
+from triton_porting_kit.compiler.loops.program import Operation
 from triton_porting_kit.compiler.loops.spans import Span
 from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Tensor, joins
 from triton_porting_kit.compiler.loops.tiles import chunk, innermost_axis, joined_around, tile_loop
@@ -27,23 +25,25 @@ SIMPLE = 2
 
 def reduce(lowering: Lowering, operation: Operation) -> None:
     """Partial results live in registers; a result of rank 0 stays there, others go to scratch."""
-    inputs = [lowering.tensor(operand) for operand in operation.operands]
+    operations = companions(lowering, operation)
+    lowering.done.update(operations)
+    inputs = [lowering.tensor(operand) for part in operations for operand in part.operands]
+    definitions = [definition for part in operations for definition in part.results]
     shape = inputs[0].shape
     axis = operation.integer("axis")
-    region = operation.regions[0]
+    combination = Combination(lowering, operations)
     kept_shape = shape[:axis] + shape[axis + 1 :]
-    kept = lowering.plan(operation, shape, inputs)
+    kept = lowering.plan(operations[-1], shape, inputs)
     around = joined_around(shape, axis, lambda dimension: joins(inputs, dimension))
     results = [
         lowering.allocate(d.type.shape, d.type.element) if d.type.shape is not None else None
-        for d in operation.results
+        for d in definitions
     ]
-
     span = Span(lowering.builder, inputs, shape, axis)
 
     def emit(unmasked: frozenset[object]) -> list[Value]:
         evaluation = Evaluation(lowering.builder, unmasked, kept)
-        reducer = _Reducer(lowering, region, inputs, axis, evaluation, span, kept)
+        reducer = _Reducer(lowering, combination, inputs, axis, evaluation, span, kept)
         if not kept_shape:
             return reducer.at(Point((), -1, 1))
 
@@ -55,7 +55,7 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
         tile_loop(lowering.builder, around, reducer.kept_lanes, body)
         return []
 
-    if span.is_split and _is_long(lowering, region, shape, axis):
+    if span.is_split and shape[axis] > _width(lowering, combination, shape, axis):
         lowering.builder.forget_reads()
         values = emit(frozenset())
         lowering.builder.forget_reads()
@@ -63,7 +63,7 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
         values = lowering.specialise(inputs, emit)
     for tensor, buffer in kept.items():
         tensor.buffer = buffer
-    for index, definition in enumerate(operation.results):
+    for index, definition in enumerate(definitions):
         result = results[index]
         if result is None:
             lowering.scalars[definition] = values[index]
@@ -71,46 +71,10 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
             lowering.define(definition, result)
 
 
-def identity(operation: str, element: str) -> int | float | str | None:
-    """The neutral element of an ``arith`` operation, as a literal; None where there is none or it is not known."""
-    if element in ("f32", "f64"):
-        # A maximum of NaN and x is x; a sum of -0 and x is x, also where x is 0.
-        nan = "0x7FC00000" if element == "f32" else "0x7FF8000000000000"
-        floats: dict[str, int | float | str] = {
-            "arith.addf": -0.0,
-            "arith.mulf": 1.0,
-            "arith.maxnumf": nan,
-            "arith.minnumf": nan,
-            "arith.maximumf": -math.inf,
-            "arith.minimumf": math.inf,
-        }
-        return floats.get(operation)
-    if element not in ("i8", "i16", "i32", "i64"):
-        return None
-    half = 1 << (types.BITS[element] - 1)
-    integers = {
-        "arith.addi": 0,
-        "arith.muli": 1,
-        "arith.ori": 0,
-        "arith.xori": 0,
-        "arith.andi": -1,
-        "arith.maxsi": -half,
-        "arith.minsi": half - 1,
-        "arith.maxui": 0,
-        "arith.minui": -1,
-    }
-    return integers.get(operation)
-
-
-def _width(lowering: Lowering, region: Block, shape: tuple[int, ...], axis: int) -> int:
+def _width(lowering: Lowering, combination: Combination, shape: tuple[int, ...], axis: int) -> int:
     """How many elements of the reduced dimension are taken at a time."""
-    lanes = lowering.target.lanes if takes_vectors(region) else 1
+    lanes = lowering.target.lanes if combination.takes_vectors else 1
     return chunk(shape[axis], lanes) if innermost_axis(shape) == axis else 1
-
-
-def _is_long(lowering: Lowering, region: Block, shape: tuple[int, ...], axis: int) -> bool:
-    """Whether there is a loop along the reduced dimension."""
-    return shape[axis] > _width(lowering, region, shape, axis)
 
 
 class _Reducer:
@@ -123,7 +87,7 @@ class _Reducer:
     def __init__(
         self,
         lowering: Lowering,
-        region: Block,
+        combination: Combination,
         inputs: Sequence[Tensor],
         axis: int,
         evaluation: Evaluation,
@@ -132,8 +96,7 @@ class _Reducer:
     ) -> None:
         shape = inputs[0].shape
         self._builder: LoopBuilder = lowering.builder
-        self._region = region
-        self._accumulation = Accumulation(lowering, region)
+        self._combination = combination
         self._inputs = inputs
         self._axis = axis
         self._size = shape[axis]
@@ -142,8 +105,8 @@ class _Reducer:
         self._kept = kept
         # Lanes lie along the reduced dimension where that is the contiguous one, else along a kept dimension.
         self._across = innermost_axis(shape) == axis
-        self._width = _width(lowering, region, shape, axis)
-        self.kept_lanes = 1 if self._across else lowering.target.lanes if takes_vectors(region) else 1
+        self._width = _width(lowering, combination, shape, axis)
+        self.kept_lanes = 1 if self._across else lowering.target.lanes if combination.takes_vectors else 1
         self._in_parts = (
             span.is_split and self._size > self._width and not span.unmasked <= evaluation.unmasked
         )
@@ -154,14 +117,15 @@ class _Reducer:
         count = min(self._accumulators(), steps)
         while steps % count:
             count -= 1
-        identity = self._identity() if steps > 1 else None
-        lanes = self._width if self._across else kept.width
-        neutral = None if identity is None else [self._builder.broadcast(identity, lanes)]
+        neutral = self._combination.neutral() if steps > 1 else None
+        if neutral is not None:
+            lanes = self._width if self._across else kept.width
+            neutral = [self._builder.broadcast(value, lanes) for value in neutral]
         if self._in_parts:
             held = self._two_parts(kept, count, neutral)
         else:
             held = self._part(kept, self._evaluation, count, neutral, self._builder.i64(self._size))
-        return self._accumulation.release(self._across_lanes(held) if self._width > 1 else held)
+        return self._combination.release(self._across_lanes(held) if self._width > 1 else held)
 
     def _part(
         self, kept: Point, evaluation: Evaluation, count: int, neutral: list[Value] | None, stop: Value
@@ -185,11 +149,11 @@ class _Reducer:
                 for i, held in enumerate(arguments):
                     index = builder.add(region.induction, builder.i64(i * self._width))
                     elements = self._load(kept, index, evaluation)
-                    region.yields += self._accumulation.combine(held, elements)
+                    region.yields += self._combination.combine(held, elements)
             groups = _regroup(region.results, len(self._inputs))
         while len(groups) > 1:
             half = (len(groups) + 1) // 2
-            merged = [self._accumulation.combine(a, b) for a, b in zip(groups, groups[half:], strict=False)]
+            merged = [self._combination.combine(a, b) for a, b in zip(groups, groups[half:], strict=False)]
             groups = merged + groups[len(merged) : half]
         return groups[0]
 
@@ -219,7 +183,7 @@ class _Reducer:
             return self._until_settled(kept, start, held)
         with builder.loop(start, builder.i64(self._size), builder.i64(self._width), held) as region:
             elements = self._load(kept, region.induction, self._evaluation)
-            region.yields = self._accumulation.combine(region.arguments, elements)
+            region.yields = self._combination.combine(region.arguments, elements)
         return region.results
 
     def _until_settled(self, kept: Point, start: Value, held: list[Value]) -> list[Value]:
@@ -239,7 +203,7 @@ class _Reducer:
             carried.append(start)
         with builder.loop_below(size, carried) as region:
             index, before = region.induction, region.arguments[1 : 1 + count]
-            combined = self._accumulation.combine(before, self._load(kept, index, self._evaluation))
+            combined = self._combination.combine(before, self._load(kept, index, self._evaluation))
             point = self._point(kept, index)
             last = [builder.broadcast(self._evaluation.at(t, point), self._width) for t in self._kept]
             settled = builder.compare("sge", index, past)
@@ -263,15 +227,6 @@ class _Reducer:
             return ACCUMULATORS
         return 2 if dearness < 2 * EXPENSIVE else 1
 
-    def _identity(self) -> Value | None:
-        """What leaves every element as it is, where the combination is one operation that has such a number."""
-        first = self._region.operations[0]
-        if len(self._region.operations) != 2 or set(first.operands) != set(self._region.arguments):
-            return None
-        element = self._accumulation.held_element(first.operands[0].type.element)
-        literal = identity(first.name, element)
-        return None if literal is None else self._builder.constant(literal, element)
-
     def _point(self, kept: Point, index: Value) -> Point:
         """Where `kept` is in the whole tile, at an index along the reduced dimension."""
         indices = (*kept.indices[: self._axis], index, *kept.indices[self._axis :])
@@ -283,7 +238,7 @@ class _Reducer:
     def _load(self, kept: Point, index: Value, evaluation: Evaluation) -> list[Value]:
         point = self._point(kept, index)
         elements = [self._builder.broadcast(evaluation.at(t, point), point.width) for t in self._inputs]
-        return self._accumulation.hold(elements)
+        return self._combination.hold(elements)
 
     def _across_lanes(self, values: list[Value]) -> list[Value]:
         lanes = self._width
@@ -291,7 +246,7 @@ class _Reducer:
             lanes //= 2
             low = [_slice(self._builder, value, 0, lanes) for value in values]
             high = [_slice(self._builder, value, lanes, lanes) for value in values]
-            values = self._accumulation.combine(low, high)
+            values = self._combination.combine(low, high)
         return values
 
 
