@@ -15,13 +15,20 @@ class Evaluation:
 
     `floor` is the level above which memory reads must not be placed (the place of the consumer), and
     `unmasked` the accesses that are known to lie in bounds here. A tensor in `kept` is also written to
-    its buffer when it is evaluated at the loop's own point.
+    its buffer when it is evaluated at the loop's own point. Stores to the access `streamed` go past the caches.
     """
 
-    def __init__(self, builder: LoopBuilder, unmasked: frozenset[object], kept: dict[Tensor, Buffer]) -> None:
+    def __init__(
+        self,
+        builder: LoopBuilder,
+        unmasked: frozenset[object],
+        kept: dict[Tensor, Buffer],
+        streamed: object = None,
+    ) -> None:
         self.builder = builder
         self.floor = builder.level
         self.unmasked = unmasked
+        self.streamed = streamed
         self.zero = builder.i64(0)
         self._kept = kept
         self._known: dict[tuple[object, ...], Value] = {}

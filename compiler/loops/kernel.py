@@ -7,7 +7,7 @@ from typing import Any
 
 from triton_porting_kit.compiler import loop_hints
 from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops import lane_memory
+from triton_porting_kit.compiler.loops import lane_memory, streaming
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.carries import beside
 from triton_porting_kit.compiler.loops.elementwise import Mode
@@ -57,11 +57,14 @@ def lower_to_loops(
     lowering = Lowering(builder, target, mode, HANDLERS, scratch, data, beside)
     lowering.program_counts = counts
     lowering.threads = threads
+    lowering.may_stream = streaming.allowed(lowering, program.body)
     pointers = _read_arguments(builder, lowering, program, args)
     with builder.loop(begin, end, builder.i64(1), _first_program(builder, begin, counts)) as region:
         lowering.program_ids = region.arguments
         lowering.block(program.body)
         region.yields = _next_program(builder, region.arguments, counts)
+    if lowering.streams:
+        builder.line(streaming.FENCE)
     status = builder.constant(0, "i32")
     builder.line(f"llvm.return {status.name} : i32")
     text = _module_text(

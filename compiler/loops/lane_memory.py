@@ -91,15 +91,19 @@ def gather(
     return from_storage(builder, value, element)
 
 
-def write(builder: LoopBuilder, pointer: Value, value: Value, mask: Value | None = None) -> None:
-    """Store consecutive elements in the lanes of `mask` (all by default)."""
+def write(
+    builder: LoopBuilder, pointer: Value, value: Value, mask: Value | None = None, *, streamed: bool = False
+) -> None:
+    """Store consecutive elements in the lanes of `mask` (all by default).
+
+    `streamed`: past the caches; then there is no mask, and the place is aligned to the whole vector.
+    """
     size = types.byte_size(value.element)
     lanes = value.lanes
     value = to_storage(builder, value)
     if mask is None:
-        builder.effect(
-            f"llvm.store {value.name}, {pointer.name} {{alignment = {size} : i64}} : {value.type}, !llvm.ptr"
-        )
+        how = f"alignment = {lanes * size} : i64, nontemporal" if streamed else f"alignment = {size} : i64"
+        builder.effect(f"llvm.store {value.name}, {pointer.name} {{{how}}} : {value.type}, !llvm.ptr")
         return
     value, mask = as_vector(builder, value, lanes), as_vector(builder, mask, lanes)
     builder.effect(

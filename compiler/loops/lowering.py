@@ -86,6 +86,10 @@ class Lowering:
         self.program_counts: list[Value] = []
         self.has_loop_hints = False
         """Whether a loop of the kernel carries hints for LLVM (see `compiler.loop_hints`)."""
+        self.may_stream = False
+        """Whether stores may go past the caches, and ..."""
+        self.streams = False
+        """... whether one does (see `streaming`)."""
         self.threads = 1
         """As how many threads the program prints what is one value for all of them."""
         self._handlers = handlers
@@ -308,12 +312,13 @@ class Lowering:
         lanes: int | None = None,
         anywhere: bool = False,
         everywhere: bool = False,
+        streamed: Callable[[Point], Value] | None = None,
     ) -> None:
         """Loops over a tile in which `body` evaluates `inputs` at each point and consumes them.
 
         `written` is the access that `body` stores to: its bounds restrict the loops, but not `everywhere`.
         `anywhere`: the body only hands its point on to tensors, which may be indexed in joined dimensions (see
-        `Tensor.joins`).
+        `Tensor.joins`). `streamed`: whether to store past the caches, for a line of the tile that begins at a point.
         """
         inputs = list(inputs)
         kept = self.plan(operation, shape, inputs)
@@ -327,9 +332,10 @@ class Lowering:
         axis = innermost_axis(shape)
         step = chunk(shape[axis], width) if axis >= 0 else 1
         span = Span(self.builder, inputs, shape, axis, written=written, bounds=bounds)
-        if axis >= 0 and shape[axis] > step and span.is_split:
+        target = None if streamed is None or written is None else (written, streamed)
+        if axis >= 0 and shape[axis] > step and (span.is_split or target is not None):
             self.builder.forget_reads()
-            tile_in_parts(self.builder, shape, width, body, span, bounds, kept)
+            tile_in_parts(self.builder, shape, width, body, span, bounds, kept, target)
             self.builder.forget_reads()
         else:
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops import ordered
+from triton_porting_kit.compiler.loops import ordered, streaming
 from triton_porting_kit.compiler.loops.access import Access, Gather, Load, scatter_explicit
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
@@ -71,8 +71,15 @@ def store(lowering: Lowering, operation: Operation) -> None:
         for buffer, carried in zip(targets.values(), following, strict=True):
             buffer.write(lowering.builder, point, carried)
 
+    def past_the_caches(point: Point) -> Value:
+        return streaming.condition(lowering, access, point)
+
+    streamed = past_the_caches if streaming.suits(lowering, operation, access, inputs) else None
+
     def emit() -> None:
-        lowering.tile(operation, access.shape, inputs, body, written=access, everywhere=bool(targets))
+        lowering.tile(
+            operation, access.shape, inputs, body, written=access, everywhere=bool(targets), streamed=streamed
+        )
 
     store_in_order(lowering, operation, access, inputs, emit)
     for tensor, buffer in targets.items():

@@ -198,10 +198,12 @@ def tile_in_parts(
     span: Span,
     bounds: dict[int, tuple[Value, Value]] | None,
     kept: dict[Tensor, Buffer],
+    streamed: tuple[Access, Callable[[Point], Value]] | None = None,
 ) -> None:
     """Loops over a tile; along the lanes, first the chunks wholly in bounds without masks, then the others.
 
     `span` is that of the lanes' dimension; `bounds` and `lanes` as in `tile_loop`, `kept` as in `Evaluation`.
+    `streamed`: what is stored to, and whether past the caches, for a line that begins at a point.
     """
     axis = innermost_axis(shape)
     masked = Evaluation(builder, frozenset(), kept)
@@ -212,14 +214,22 @@ def tile_in_parts(
                 body(evaluation, point.moved(axis, region.induction))
             return []
 
+        def plain(target: Access | None = None) -> list[Value]:
+            return chunks(Evaluation(builder, span.unmasked, kept, target), builder.i64(0), whole)
+
         def unmasked() -> list[Value]:
-            return chunks(Evaluation(builder, span.unmasked, kept), builder.i64(0), whole)
+            if streamed is None:
+                return plain()
+            target, wanted = streamed
+            return builder.if_else(wanted(point), lambda: plain(target), plain)
 
         whole = span.whole(point, point.width)
         if span.is_pinned:
             builder.if_else(builder.compare("sgt", whole, builder.i64(0)), unmasked)
         else:
             unmasked()
+        if whole.constant == shape[axis]:
+            return
         start = whole if first.constant == 0 else builder.binary("arith.maxsi", whole, first)
         chunks(masked, start, last)
 

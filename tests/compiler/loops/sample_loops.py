@@ -96,3 +96,29 @@ def counted(X, O, n, B: tl.constexpr):
     i = tl.arange(0, B)
     x = tl.load(X + i, mask=i < n, other=0.0)
     tl.store(O, tl.sum(x * i, 0))
+
+
+@triton.jit
+def in_place(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(X + i, tl.load(X + i, mask=i < n) + 1, mask=i < n)
+
+
+@triton.jit
+def in_a_loop(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    for k in range(n):
+        tl.store(O + k * B + i, tl.load(X + i))
+
+
+@triton.jit
+def beside_an_atomic(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(O + i, tl.load(X + i))
+    tl.atomic_add(X, 1.0)
+
+
+@triton.jit
+def strided(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(O + 2 * i, tl.load(X + i))
