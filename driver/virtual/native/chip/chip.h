@@ -4,7 +4,7 @@
 #include "protocol.h"
 #include "vnpu.h"
 
-#include "../../../host/native/text.h"
+#include "text.h"
 
 #include <atomic>
 #include <stdexcept>

@@ -1,8 +1,8 @@
 // vnpu-chip: the virtual NPU's chip. Started by the library, with the region that they share at descriptor 3.
 #include "chip.h"
 #include "cores.h"
-#include "futex.h"
 #include "loader.h"
+#include "sleeping.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -89,7 +89,7 @@ void answerStart(Start start, const char *sentence = "") {
   Header &header = region.header();
   std::strncpy(header.startText, sentence, TextBytes - 1);
   header.start.store(start);
-  futexWake(header.start);
+  wake(header.start);
 }
 
 int run() {

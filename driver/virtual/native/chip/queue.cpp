@@ -2,8 +2,8 @@
 #include "chip.h"
 #include "cores.h"
 #include "dma.h"
-#include "futex.h"
 #include "loader.h"
+#include "sleeping.h"
 
 #include <algorithm>
 #include <csignal>
@@ -34,7 +34,7 @@ void awaitCount(std::atomic<uint64_t> &counter, std::atomic<uint32_t> &sleepers,
   }
   sleepers.fetch_add(1);
   for (uint64_t seen; (seen = counter.load()) < number;)
-    futexWait(counter, seen, PatienceMilliseconds);
+    sleepOn(counter, seen, PatienceMilliseconds);
   sleepers.fetch_sub(1);
 }
 
@@ -43,7 +43,7 @@ void giveSlot(uint32_t slot) {
   header.freeSlots.fetch_or(uint64_t(1) << slot);
   header.slotEpoch.fetch_add(1);
   if (header.slotWaiters.load())
-    futexWake(header.slotEpoch);
+    wake(header.slotEpoch);
 }
 
 // An event that has been recorded again meanwhile, on another queue, keeps the newer stamp.
@@ -133,7 +133,7 @@ void execute(QueueState &queue, const Command &command, const uint8_t *payload) 
       giveSlot(command.slot);
     queue.completed.store(number + 1);
     if (queue.waiters.load())
-      futexWake(queue.completed);
+      wake(queue.completed);
   }
 }
 

@@ -1,5 +1,5 @@
 #include "channel.h"
-#include "futex.h"
+#include "sleeping.h"
 
 #include <bit>
 #include <cstring>
@@ -25,7 +25,7 @@ uint64_t Channel::submit(uint32_t index, const Command &command, const void *pay
     std::memcpy(command.slot == NoSlot ? entry.payload : slot(command.slot), payload, size);
   queue.submitted.store(number + 1);
   if (queue.chipSleeps.load())
-    futexWake(queue.submitted, 1);
+    wake(queue.submitted, 1);
   return number + 1;
 }
 
@@ -46,7 +46,7 @@ void Channel::await(uint32_t index, uint64_t number) {
     if (completed >= number)
       return;
     chip_.requireAlive();
-    futexWait(queue.completed, completed, PatienceMilliseconds);
+    sleepOn(queue.completed, completed, PatienceMilliseconds);
   }
 }
 
@@ -83,7 +83,7 @@ uint32_t Channel::takeSlot() {
     slot = trySlot();
     if (slot != NoSlot || chip_.lost())
       break;
-    futexWait(header.slotEpoch, epoch, PatienceMilliseconds);
+    sleepOn(header.slotEpoch, epoch, PatienceMilliseconds);
   }
   header.slotWaiters.fetch_sub(1);
   if (slot == NoSlot)
@@ -96,7 +96,7 @@ void Channel::giveSlot(uint32_t slot) {
   header.freeSlots.fetch_or(uint64_t(1) << slot);
   header.slotEpoch.fetch_add(1);
   if (header.slotWaiters.load())
-    futexWake(header.slotEpoch);
+    wake(header.slotEpoch);
 }
 
 std::vector<uint8_t> Channel::control(Command command, const void *payload, uint64_t size) {

@@ -1,5 +1,5 @@
 #include "chip.h"
-#include "futex.h"
+#include "sleeping.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -101,7 +101,7 @@ void Chip::awaitStart() {
   for (int ticks = 0; header.start == Start::Pending && !lost(); ++ticks) {
     if (ticks == StartTicks)
       stop("it did not get ready");
-    futexWait(header.start, Start::Pending, TickMilliseconds);
+    sleepOn(header.start, Start::Pending, TickMilliseconds);
   }
   Start start = header.start;
   if (start == Start::Ready)
@@ -183,7 +183,7 @@ bool Chip::forward() {
     std::fwrite(buffer, 1, size_t(count), stdout);
     std::fflush(stdout);
     forwarded_.fetch_add(uint64_t(count), std::memory_order_release);
-    futexWake(forwarded_);
+    wake(forwarded_);
   }
 }
 
@@ -214,10 +214,10 @@ void Chip::lose(const std::string &reason) {
   Header &header = region_.header();
   for (uint32_t index = 0; index < std::min(header.servedQueues.load(), QueueCount); ++index)
     if (region_.queue(index).waiters.load())
-      futexWake(region_.queue(index).completed);
-  futexWake(header.slotEpoch);
-  futexWake(header.start);
-  futexWake(forwarded_);
+      wake(region_.queue(index).completed);
+  wake(header.slotEpoch);
+  wake(header.start);
+  wake(forwarded_);
 }
 
 void Chip::awaitPrinted() {
@@ -226,7 +226,7 @@ void Chip::awaitPrinted() {
     uint64_t seen = forwarded_.load(std::memory_order_acquire);
     if (seen >= printed || lost())
       return;
-    futexWait(forwarded_, seen, TickMilliseconds);
+    sleepOn(forwarded_, seen, TickMilliseconds);
   }
 }
 

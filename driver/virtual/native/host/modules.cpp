@@ -1,4 +1,5 @@
 // Modules and launches of a session.
+#include "grid.h"
 #include "session.h"
 
 #include <algorithm>
@@ -8,23 +9,6 @@ namespace vnpu {
 namespace {
 
 constexpr uint64_t MostModuleBytes = uint64_t(1) << 30;
-
-int64_t programs(const std::string &name, const uint32_t (&grid)[3]) {
-  auto refuse = [&](const char *why) {
-    throw Error(VNPU_LAUNCH_FAILED, text("vnpu_launch: grid (", grid[0], ", ", grid[1], ", ", grid[2],
-                                         ") of kernel '", name, "' ", why));
-  };
-  int64_t total = 1;
-  for (uint32_t count : grid)
-    if (count > uint32_t(INT32_MAX))
-      refuse("has a count above 2**31 - 1");
-  if (!grid[0] || !grid[1] || !grid[2])
-    return 0;
-  for (uint32_t count : grid)
-    if (__builtin_mul_overflow(total, int64_t(count), &total))
-      refuse("has more than 2**63 - 1 programs");
-  return total;
-}
 
 } // namespace
 
@@ -157,7 +141,8 @@ void Session::launch(uint64_t queue, uint64_t handle, const uint32_t (&grid)[3],
   if (size > SlotBytes)
     throw Error(VNPU_LAUNCH_FAILED, text("vnpu_launch: the argument block of kernel '", function->name,
                                          "' has ", size, " bytes; the chip takes ", SlotBytes));
-  if (!programs(function->name, grid))
+  if (!tpk::countPrograms("vnpu_launch", function->name, grid,
+                          [](const std::string &sentence) { throw Error(VNPU_LAUNCH_FAILED, sentence); }))
     return;
   checkPointers(*function, args, size);
   Command made = command(Kind::Launch);
