@@ -26,7 +26,9 @@ bool mapRegion() {
                      RegionDescriptor, 0);
   if (start == MAP_FAILED)
     return false;
-  region = Region(start, static_cast<Header *>(start)->queueDepth);
+  const Header &header = *static_cast<Header *>(start);
+  region = Region(start, header.queueDepth);
+  limits = {header.scratchpadBytes, header.watchdogMilliseconds, header.hostProcess};
   return region.header().version == ProtocolVersion &&
          region.header().regionBytes == uint64_t(status.st_size);
 }
@@ -103,7 +105,7 @@ int run() {
     catchSignals();
     useAlternateStack();
     installFirmware();
-    Cores::instance().start(region.header().cores, region.header().scratchpadBytes);
+    Cores::instance().start(region.header().cores, limits.scratchpadBytes);
     serveQueue(ControlQueue);
     serveQueue(DefaultQueue);
   } catch (const std::exception &error) {

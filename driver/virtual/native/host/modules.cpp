@@ -31,6 +31,8 @@ uint64_t Session::load(const void *binary, uint64_t size) {
   load.value = upload;
   std::vector<uint8_t> answer = channel_.control(load);
   uint64_t number;
+  if (answer.size() != sizeof number)
+    chip_.loseOverwritten("the number of a module");
   std::memcpy(&number, answer.data(), sizeof number);
   uint64_t handle = handles_++;
   std::unique_lock lock(tables_);
@@ -87,11 +89,14 @@ uint64_t Session::symbol(uint64_t handle, const char *name) {
 
 uint64_t Session::addFunction(uint64_t module, const std::string &name, const std::vector<uint8_t> &answer) {
   SymbolAnswer head;
-  std::memcpy(&head, answer.data(), sizeof head);
+  if (answer.size() >= sizeof head)
+    std::memcpy(&head, answer.data(), sizeof head);
+  if (answer.size() < sizeof head ||
+      answer.size() - sizeof head != uint64_t(head.pointerCount) * sizeof(uint32_t))
+    chip_.loseOverwritten("the pointers of a kernel");
   auto function = std::make_shared<Function>();
   function->module = module;
   function->number = head.function;
-  function->scratchBytes = head.scratchBytes;
   function->pointers.resize(head.pointerCount);
   std::memcpy(function->pointers.data(), answer.data() + sizeof head, head.pointerCount * sizeof(uint32_t));
   function->name = name;
