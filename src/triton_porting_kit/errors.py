@@ -19,6 +19,10 @@ class ToolchainError(PortingKitError):
     """A library that the kit stands on is missing, or is of a release that it cannot use."""
 
 
+class CodeObjectError(PortingKitError, ValueError):
+    """A binary is no AMDGPU code object to run: truncated, damaged, or of parts that contradict each other."""
+
+
 # --- compiler ------------------------------------------------------------------------------------
 
 
