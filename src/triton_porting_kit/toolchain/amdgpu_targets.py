@@ -60,6 +60,8 @@ _ARCHITECTURES = {
     0x5F: "gfx9-4-generic",
 }
 
+ARCHITECTURES = tuple(_ARCHITECTURES.values())
+
 #: What two bits of the flags say of a feature from code object version 4 on: not there, or left open; off; on.
 _FEATURE_SUFFIXES = ("", "", "-", "+")
 
