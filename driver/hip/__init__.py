@@ -2,6 +2,7 @@
 
 from triton_porting_kit.driver.hip.device import HipDevice, KernelResources, open_devices
 from triton_porting_kit.driver.hip.library import (
+    REMEDY,
     LibrarySearch,
     Place,
     device_count,
@@ -10,6 +11,7 @@ from triton_porting_kit.driver.hip.library import (
 )
 
 __all__ = [
+    "REMEDY",
     "HipDevice",
     "KernelResources",
     "LibrarySearch",

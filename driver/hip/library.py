@@ -22,7 +22,7 @@ _SONAMES = (f"{NAME}.7", f"{NAME}.6", NAME)
 _GPU_FILES = ("/dev/kfd", "/dev/dxg")
 """How AMD's GPUs show on Linux, and under WSL."""
 
-_REMEDY = (
+REMEDY = (
     f"install ROCm or torch for ROCm, or set {VARIABLES[0]} to the path of {NAME}; only running kernels on AMD's "
     "GPUs needs it: compiling for them does not"
 )
@@ -77,11 +77,13 @@ def open_library() -> _hip.Library:
     """The library, opened once in a process. Raises `ToolchainError` with all places that were looked at."""
     search = find_library()
     if search.path is None:
-        raise ToolchainError(f"{search.report()}. What to do: {_REMEDY}")
+        raise ToolchainError(f"{search.report()}. What to do: {REMEDY}")
     try:
         return _open(search.path)
     except ToolchainError as error:
-        raise ToolchainError(f"{error} (found by: {search.places[-1].origin}). What to do: {_REMEDY}") from None
+        raise ToolchainError(
+            f"{error} (found by: {search.places[-1].origin}). What to do: {REMEDY}"
+        ) from None
 
 
 def device_count() -> int:
