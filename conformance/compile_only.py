@@ -9,7 +9,10 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 from triton.runtime import driver as runtime_driver
 
+from triton_porting_kit.conformance.code_objects.architectures import find
 from triton_porting_kit.errors import PortingKitError
+
+_UNLIMITED = 1 << 30
 
 
 class TargetError(PortingKitError):
@@ -35,11 +38,22 @@ class Binary:
     content: bytes
 
 
+@dataclass(frozen=True)
+class Launch:
+    """A launch that was only noted; `source` and `metadata` are Triton's, as its launcher was given them."""
+
+    binary: Binary
+    source: Any
+    metadata: Any
+
+
 class _Utils:
     """What Triton asks a driver's module loader, answered without a device. A function's handle is an index."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: GPUTarget) -> None:
         self.binaries: list[Binary] = []
+        architecture = find(target.arch)
+        self._shared = architecture.lds if architecture else _UNLIMITED
 
     def load_binary(
         self, name: str, kernel: bytes, shared: int, device: int
@@ -51,16 +65,25 @@ class _Utils:
         pass
 
     def get_device_properties(self, device: int) -> dict[str, Any]:
-        return {"max_shared_mem": 1 << 30, "multiprocessor_count": 1, "warpSize": 32, "max_num_regs": 1 << 16}
+        return {
+            "max_shared_mem": self._shared,
+            "multiprocessor_count": 1,
+            "warpSize": 32,
+            "max_num_regs": 1 << 16,
+        }
 
 
 class CompileOnlyDriver(DriverBase):  # type: ignore[misc]
-    """Stands in for the driver of a target. `launched` holds the binary of each launch since it was emptied."""
+    """Stands in for the driver of a target. `launched` holds each launch since it was emptied.
+
+    Where the target's architecture is known, kernels that need more on-chip memory than it has are refused by Triton as
+    on the device.
+    """
 
     def __init__(self, target: GPUTarget) -> None:
         self._target = target
-        self.utils = _Utils()
-        self.launched: list[Binary] = []
+        self.utils = _Utils(target)
+        self.launched: list[Launch] = []
 
     @classmethod
     def install(cls, target: GPUTarget) -> CompileOnlyDriver:
@@ -74,10 +97,10 @@ class CompileOnlyDriver(DriverBase):  # type: ignore[misc]
         return False  # never found by registration
 
     def launcher_cls(self, source: Any, metadata: Any) -> Any:
-        """A launcher that only notes which binary it would have launched."""
+        """A launcher that only notes what it would have launched."""
 
         def launch(gx: int, gy: int, gz: int, stream: int, function: int, *args: Any) -> None:
-            self.launched.append(self.utils.binaries[function])
+            self.launched.append(Launch(self.utils.binaries[function], source, metadata))
 
         return launch
 
