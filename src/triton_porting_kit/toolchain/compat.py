@@ -433,6 +433,9 @@ def wrap_launchers(wrap: Callable[[Any, Any], Any]) -> None:
 OverrideReader = Callable[[Path, Callable[[], Any]], Any]
 """Gives the artefact of an override file: ``reader(path, by_triton)``, where `by_triton` reads it as Triton would."""
 
+MODULE_STAGES = ("ttir", "ttgir")
+"""Stages of Triton's names whose artefact is a module of Triton's, which its own reader makes of a file."""
+
 _expected = threading.local()
 
 

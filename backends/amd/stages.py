@@ -1,0 +1,171 @@
+"""The stages from Triton's IR to a code object, each for one set of options."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from triton_porting_kit.backends.amd import passes
+from triton_porting_kit.backends.amd.targets import Architecture, architecture
+from triton_porting_kit.compiler import Pipeline, Stage
+from triton_porting_kit.compiler.gpu import (
+    LlvmModule,
+    descriptor_metadata,
+    is_module,
+    parse_module,
+    run_passes,
+)
+from triton_porting_kit.errors import CompilationError
+from triton_porting_kit.toolchain import amd_codegen, compat
+
+DYNAMIC_LDS = "dynamic_group_segment_size"
+"""``NAME.dynamic_group_segment_size`` is a symbol of the code object: bytes of local memory that a launch of the
+kernel NAME must give it, beside those in its descriptor. Triton's lowering takes local memory at the launch, so
+nothing else in the file tells."""
+
+_KERNEL = re.compile(r"^define [^@\n]*amdgpu_kernel [^@\n]*@(?:\"([^\"]+)\"|([\w.$-]+))", re.MULTILINE)
+_ASSEMBLY_KERNEL = re.compile(r"^\s*\.amdhsa_kernel\s+(\S+)", re.MULTILINE)
+
+
+def pipeline(options: Any) -> Pipeline:
+    """The stages for these options: ``ttir``, ``ttgir``, ``llir``, ``amdgcn``, ``hsaco``."""
+    stages = _Stages(options, architecture(options.arch))
+    return Pipeline(
+        (
+            Stage("ttir", stages.ttir),
+            Stage("ttgir", stages.ttgir),
+            Stage("llir", stages.llir, check=_check_llvm),
+            Stage("amdgcn", stages.amdgcn, check=_check_assembly),
+            Stage("hsaco", stages.hsaco),
+        )
+    )
+
+
+class _Stages:
+    def __init__(self, options: Any, arch: Architecture) -> None:
+        self.options = options
+        self.arch = arch
+        # LLVM's own switches hold for the process: attributes of a function are used where there are some.
+        self.flags: list[str] = []
+        self.features = ""
+        release = compat.release()
+        if arch.name == "gfx1250" and options.use_expert_scheduling:
+            self.flags = (
+                ["amdgpu-anti-hints-for-va-vdst"] if release >= (3, 9) else ["amdgpu-expert-scheduling-mode"]
+            )
+        if arch.name.startswith("gfx11") and release < (3, 9):
+            self.features = "-real-true16"  # the code generator of these releases is not done with them
+
+    def _module(self, source: Any) -> Any:
+        return source if is_module(source) else parse_module(str(source), amd_codegen.load_dialects)
+
+    def ttir(self, source: Any, metadata: Any) -> Any:
+        module = self._module(source)
+        run_passes(module, passes.select(passes.TTIR, self.options), "ttir")
+        return module
+
+    def ttgir(self, source: Any, metadata: Any) -> Any:
+        module = self._module(source)
+        run_passes(module, passes.select(passes.TTGIR, self.options), "ttgir")
+        metadata["tensordesc_meta"] = descriptor_metadata(module)
+        return module
+
+    def llir(self, source: Any, metadata: Any) -> str:
+        """LLVM IR, optimised. The module of the stage before is lowered in place: nothing reads it afterwards."""
+        options, module = self.options, self._module(source)
+        run_passes(module, passes.select(passes.LLIR, options), "llir")
+        llvm = LlvmModule(module)
+        amd_codegen.prepare_module(llvm, self.arch.name, self.arch.warp_size, self.flags)
+        warps = module.get_int_attr("ttg.total-num-warps") or options.num_warps  # more where warps specialise
+        self._set_attributes(llvm, warps)
+        if self.arch.name != "gfx1250":
+            amd_codegen.preload_arguments(llvm)
+        llvm.link([path for name, path in options.extern_libs if amd_codegen.needs_library(llvm, name)])
+        if options.use_expert_scheduling and compat.release() >= (3, 9):
+            for function in llvm.definitions():
+                function.add_fn_attr("amdgpu-expert-scheduling-mode", "true")
+        llvm.optimize(
+            self.arch.name, features="", flags=self.flags, fuse=options.enable_fp_fusion,
+            vector_combine=compat.release() < (3, 8),
+        )  # fmt: skip
+        amd_codegen.finish_module(llvm, self.arch.name, scalarize_packed=options.scalarize_packed_fops)
+        metadata["num_warps"] = warps
+        metadata["shared"] = module.get_int_attr("ttg.shared") or 0
+        for kind in ("global", "profile"):
+            metadata[f"{kind}_scratch_size"] = module.get_int_attr(f"ttg.{kind}_scratch_memory_size") or 0
+            metadata[f"{kind}_scratch_align"] = (
+                module.get_int_attr(f"ttg.{kind}_scratch_memory_alignment") or 1
+            )
+        return str(llvm)
+
+    def _set_attributes(self, llvm: LlvmModule, warps: int) -> None:
+        """What LLVM is told of the kernel's launch, before it optimises."""
+        options = self.options
+        if compat.release() >= (3, 7):
+            llvm.set_attribute("amdgpu-cluster-dims", f"{options.num_ctas},1,1")
+        llvm.set_attribute("amdgpu-flat-work-group-size", f"1,{warps * self.arch.warp_size}")
+        llvm.set_attribute("uniform-work-group-size", "true")
+        if options.waves_per_eu:
+            llvm.set_attribute("amdgpu-waves-per-eu", f"{options.waves_per_eu},{options.waves_per_eu}")
+        if "memory-bound-attention" in (options.first_hint, options.second_hint) and compat.release() < (
+            3,
+            8,
+        ):
+            llvm.set_attribute("amdgpu-sched-strategy", "iterative-ilp")
+        if options.use_coexec_scheduler and options.num_warps <= 4:
+            llvm.set_attribute("amdgpu-sched-strategy", "coexec")
+        llvm.set_attribute("denormal-fp-math-f32", "preserve-sign" if options.allow_flush_denorm else "ieee")
+        for name, value in options.llvm_fn_attrs:
+            llvm.set_attribute(name, value)
+        if options.wgp_cu_mode == "cu":
+            llvm.kernel.add_fn_target_feature("+cumode")
+
+    def amdgcn(self, source: Any, metadata: Any) -> str:
+        llvm_ir = str(source)
+        name = metadata["name"] = kernel_of_llvm(llvm_ir)
+        assembly = amd_codegen.emit_assembly(
+            llvm_ir,
+            self.arch.name,
+            features=self.features,
+            flags=self.flags,
+            fuse=self.options.enable_fp_fusion,
+        )
+        return with_local_memory(assembly, name, metadata.get("shared", 0))
+
+    def hsaco(self, source: Any, metadata: Any) -> bytes:
+        assembly = str(source)
+        metadata["name"] = kernel_of_assembly(assembly)
+        return amd_codegen.link(amd_codegen.assemble(assembly, self.arch.name, features=self.features))
+
+
+def with_local_memory(assembly: str, name: str, size: int) -> str:
+    """The assembly with the symbol that says how many bytes of local memory a launch must give the kernel."""
+    symbol = f'"{name}.{DYNAMIC_LDS}"'
+    return f"{assembly.rstrip()}\n\n\t.globl\t{symbol}\n\t.set\t{symbol}, {size}\n"
+
+
+def kernel_of_llvm(text: str) -> str:
+    """Name of the kernel in LLVM IR. Raises `CompilationError` unless there is just one."""
+    return _only([quoted or plain for quoted, plain in _KERNEL.findall(text)], "LLVM IR")
+
+
+def kernel_of_assembly(text: str) -> str:
+    """Name of the kernel in assembly. Raises `CompilationError` unless there is just one."""
+    return _only([name.strip('"') for name in _ASSEMBLY_KERNEL.findall(text)], "assembly")
+
+
+def _check_llvm(text: Any) -> None:
+    kernel_of_llvm(str(text))
+
+
+def _check_assembly(text: Any) -> None:
+    kernel_of_assembly(str(text))
+
+
+def _only(names: list[str], what: str) -> str:
+    if len(names) != 1:
+        raise CompilationError(
+            f"the {what} holds {len(names)} kernels{': ' if names else ''}{', '.join(names)}",
+            remedy="a kernel of Triton's is one function; give the text of one",
+        )
+    return names[0]
