@@ -17,17 +17,15 @@ from triton_porting_kit.conformance.code_objects.products import (
     matrix_instructions,
     operands_of,
 )
-from triton_porting_kit.launcher import ArgLayout
+from triton_porting_kit.errors import ArgumentMismatch
+from triton_porting_kit.launcher import ArgLayout, check_kernel_arguments
 from triton_porting_kit.toolchain.amdgpu_disassembler import UNKNOWN, Instruction
-from triton_porting_kit.toolchain.code_object import CodeObject, Kernel, KernelArgument
+from triton_porting_kit.toolchain.code_object import CodeObject, Kernel
 
-SCRATCH_POINTERS = 2
-"""Pointers that Triton's lowering to LLVM appends to a kernel's parameters: for global scratch and for profiling."""
+SCRATCH = {"global_scratch": "*i8", "profile_scratch": "*i8"}
+"""Pointers that Triton's lowering to LLVM appends to a kernel's parameters."""
 MAX_THREADS = 1024
 """Of a work-group, on all of AMD's GPUs."""
-_POINTER = 8
-_ENDS = ("s_endpgm", "s_branch", "s_setpc", "s_trap", "s_sendmsg_rtn", "s_code_end", "s_nop")
-"""What the last instruction may be; after the end, assemblers fill up with the last two."""
 
 
 @dataclass(frozen=True)
@@ -100,50 +98,28 @@ def arguments(subject: Subject) -> Iterator[str]:
     """The arguments lie where the launcher puts them."""
     if subject.layout is None:
         return
-    explicit = subject.kernel.explicit_arguments
-    slots = (*subject.layout.slots, *subject.layout.hidden)
-    count = len(slots)
-    if not count <= len(explicit) <= count + SCRATCH_POINTERS:
+    kernel, slots = subject.kernel, subject.layout.slots
+    count = len(kernel.explicit_arguments)
+    if not len(slots) <= count <= len(slots) + len(SCRATCH):
         yield (
-            f"it takes {len(explicit)} arguments, the launcher gives {count} and up to {SCRATCH_POINTERS} pointers to "
-            f"scratch; is the function's signature that of the launch ({', '.join(s.name for s in slots)})?"
+            f"it takes {count} arguments, the launcher gives {len(slots)} ({', '.join(s.name for s in slots)}) and up "
+            f"to {len(SCRATCH)} pointers to scratch; compile it with the signature of the launch"
         )
         return
-    for slot, argument in zip(slots, explicit, strict=False):
-        if (argument.offset, argument.size) != (slot.offset, slot.size):
-            yield (
-                f"argument {slot.name} ({slot.type}) lies at byte {argument.offset} and has {argument.size} bytes by "
-                f"the metadata note; the launcher puts {slot.size} bytes at {slot.offset}; keep the types and the "
-                "order of the function's parameters"
-            )
-        elif slot.type.startswith("*") != (argument.value_kind == "global_buffer"):
-            yield (
-                f"argument {slot.name} is a {slot.type}, and {argument.value_kind} by the metadata note; pointers are "
-                "global_buffer, others by_value"
-            )
-    end = slots[-1].offset + slots[-1].size if slots else 0
-    for argument in explicit[count:]:
-        yield from _scratch_pointer(argument, end)
-        end = argument.offset + argument.size
+    try:
+        hidden = dict(list(SCRATCH.items())[: count - len(slots)])
+        check_kernel_arguments(ArgLayout.from_signature(subject.layout.signature, hidden), kernel)
+    except ArgumentMismatch as error:
+        yield str(error)
     needed = max((slot.alignment for slot in slots), default=1)
-    if subject.kernel.kernarg_segment_align < needed:
+    if kernel.kernarg_segment_align < needed:
         yield (
-            f"the argument block is aligned to {subject.kernel.kernarg_segment_align} bytes, its largest argument "
-            f"needs {needed}"
+            f"the argument block is aligned to {kernel.kernarg_segment_align} bytes, its largest argument needs {needed}"
         )
 
 
-def _scratch_pointer(argument: KernelArgument, end: int) -> Iterator[str]:
-    at = -(-end // _POINTER) * _POINTER
-    if (argument.offset, argument.size) != (at, _POINTER) or argument.value_kind != "global_buffer":
-        yield (
-            f"behind the launcher's arguments, at byte {argument.offset}, it takes {argument.size} bytes "
-            f"{argument.value_kind}; Triton's lowering appends pointers to scratch only, the next at {at}"
-        )
-
-
-def preloading(subject: Subject) -> Iterator[str]:
-    """The descriptor asks for the arguments' address where there are any to read."""
+def entry(subject: Subject) -> Iterator[str]:
+    """The descriptor asks for the address of the arguments that the code reads."""
     kernel = subject.kernel
     fields = kernel.descriptor.fields
     if kernel.explicit_arguments and not fields.get("enable_sgpr_kernarg_segment_ptr"):
@@ -245,7 +221,7 @@ RULES: tuple[Rule, ...] = (
     architecture,
     threads,
     arguments,
-    preloading,
+    entry,
     lds,
     registers,
     code,
