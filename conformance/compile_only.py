@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,21 +49,23 @@ class Launch:
 
 
 class _Utils:
-    """What Triton asks a driver's module loader, answered without a device. A function's handle is an index."""
+    """What Triton asks a driver's module loader, answered without a device. A function's handle is its module's."""
 
     def __init__(self, target: GPUTarget) -> None:
-        self.binaries: list[Binary] = []
+        self.binaries: dict[int, Binary] = {}
+        self._handles = itertools.count(1)
         architecture = find(target.arch)
         self._shared = architecture.lds if architecture else _UNLIMITED
 
     def load_binary(
         self, name: str, kernel: bytes, shared: int, device: int
     ) -> tuple[int, int, int, int, int]:
-        self.binaries.append(Binary(name, kernel))
-        return 1, len(self.binaries) - 1, 0, 0, 1 << 20
+        handle = next(self._handles)
+        self.binaries[handle] = Binary(name, kernel)
+        return handle, handle, 0, 0, 1 << 20
 
     def unload_module(self, module: int) -> None:
-        pass
+        self.binaries.pop(module, None)
 
     def get_device_properties(self, device: int) -> dict[str, Any]:
         return {

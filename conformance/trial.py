@@ -52,12 +52,11 @@ def compiled_evidence(session: Session) -> list[dict[str, object]]:
 
     launched = list({id(launch.binary): launch for launch in driver.active.launched}.values())
     driver.active.launched.clear()
-    target = driver.active.get_current_target()
     found: list[dict[str, object]] = []
     for launch in launched:
         name, content = launch.binary.name, launch.binary.content
-        if is_judged(content, target):
-            found += judge(name, content, target, launch.source, launch.metadata)
+        if is_judged(content, session.target):
+            found += judge(name, content, session.target, launch.source, launch.metadata)
         else:
             found.append({"kind": "compiled", "what": name, "bytes": len(content)})
     return found

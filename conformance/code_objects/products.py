@@ -81,9 +81,7 @@ def products_in(text: str) -> set[Product]:
         if formats:
             packed = 2 if formats[1] == "e2m1" else 1
             rows, depth = _extents(left)[-2:]
-            found.add(
-                Product(formats[1], formats[2], rows, _extents(right)[-1], depth * packed, scaled=True)
-            )
+            found.add(Product(formats[1], formats[2], rows, _extents(right)[-1], depth * packed, scaled=True))
     return found
 
 

@@ -114,7 +114,8 @@ def arguments(subject: Subject) -> Iterator[str]:
     needed = max((slot.alignment for slot in slots), default=1)
     if kernel.kernarg_segment_align < needed:
         yield (
-            f"the argument block is aligned to {kernel.kernarg_segment_align} bytes, its largest argument needs {needed}"
+            f"the argument block is aligned to {kernel.kernarg_segment_align} bytes, and its largest argument needs "
+            f"{needed}; keep the alignment that the assembler writes"
         )
 
 
@@ -168,7 +169,11 @@ def registers(subject: Subject) -> Iterator[str]:
             f"it uses {kernel.sgpr_count} scalar registers by the metadata note, the descriptor allocates {allocated}"
         )
     first = kernel.descriptor.first_accumulation_vgpr
-    if first is not None and kernel.agpr_count and first + kernel.agpr_count > kernel.descriptor.allocated_vgprs:
+    if (
+        first is not None
+        and kernel.agpr_count
+        and first + kernel.agpr_count > kernel.descriptor.allocated_vgprs
+    ):
         yield (
             f"its {kernel.agpr_count} accumulation registers begin at {first} by the descriptor, which allocates "
             f"{kernel.descriptor.allocated_vgprs} registers in all"
@@ -209,11 +214,12 @@ def matrices(subject: Subject) -> Iterator[str]:
     for product in sorted(subject.products, key=str):
         wanted = instructions_for(product, subject.architecture)
         if wanted and not found.intersection(wanted):
+            arch, has = subject.code_object.arch, " or ".join(dict.fromkeys(wanted))
             there = ", ".join(sorted(subject.matrix)) or "none"
             yield (
-                f"{product}: {subject.code_object.arch} has matrix instructions on {' or '.join(dict.fromkeys(wanted))} "
-                f"for it, and the code has {there}; the compiler's passes left it to scalar arithmetic or to another "
-                "type: look at the stage ttgir for the dot's layout (amd_mfma, amd_wmma)"
+                f"{product}: {arch} has matrix instructions on {has} for it, and the code has {there}; the compiler's "
+                "passes left it to scalar arithmetic or to another type: look at the stage ttgir for the dot's layout "
+                "(amd_mfma, amd_wmma)"
             )
 
 
