@@ -8,7 +8,7 @@ registers and LDS, and for gfx1250.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 KIB = 1024
 
@@ -44,49 +44,55 @@ class Architecture:
 
 _OCP = {"f8E4M3FN": "fp8", "f8E5M2": "bf8"}
 _FNUZ = {"f8E4M3FNUZ": "fp8", "f8E5M2FNUZ": "bf8"}
-_NINE = {"wavefront": 64, "vgprs": 512, "agprs": 256, "sgprs": 108, "lane_registers": 512}
-_RDNA = {"wavefront": 32, "vgprs": 256, "agprs": 0, "sgprs": 108, "lds": 64 * KIB}
-
-_GFX11 = Architecture(**_RDNA, products={"f16": 16, "bf16": 16, "iu8": 16}, fp8={})  # type: ignore[arg-type]
-_GFX120 = Architecture(
-    **_RDNA,  # type: ignore[arg-type]
-    products={"f16": 16, "bf16": 16, "iu8": 16, "fp8": 16},
+_CDNA2 = Architecture(
+    wavefront=64,
+    lds=64 * KIB,
+    vgprs=512,
+    agprs=256,
+    sgprs=108,
+    products={"f16": 16, "bf16": 16, "f32": 4, "f64": 4, "i8": 16},
+    fp8={},
+    lane_registers=512,
+)
+_CDNA3 = replace(
+    _CDNA2,
+    products={"f16": 16, "bf16": 16, "f32": 4, "xf32": 8, "f64": 4, "i8": 32, "fp8": 32},
+    fp8=_FNUZ,
+)
+_CDNA4 = replace(
+    _CDNA2,
+    lds=160 * KIB,
+    products={"f16": 16, "bf16": 16, "f32": 4, "f64": 4, "i8": 32, "fp8": 32, "f8f6f4": 128},
     fp8=_OCP,
+    scaled=True,
+)
+_RDNA3 = Architecture(
+    wavefront=32,
+    lds=64 * KIB,
+    vgprs=256,
+    agprs=0,
+    sgprs=108,
+    products={"f16": 16, "bf16": 16, "iu8": 16},
+    fp8={},
+)
+_RDNA4 = replace(_RDNA3, products={"f16": 16, "bf16": 16, "iu8": 16, "fp8": 16}, fp8=_OCP)
+_GFX1250 = replace(
+    _RDNA3,
+    lds=320 * KIB,
+    vgprs=1024,
+    products={"f16": 32, "bf16": 32, "f32": 4, "iu8": 64, "fp8": 64, "f8f6f4": 128},
+    fp8=_OCP,
+    scaled=True,
 )
 
 ARCHITECTURES: Mapping[str, Architecture] = {
-    "gfx90a": Architecture(
-        **_NINE,  # type: ignore[arg-type]
-        lds=64 * KIB,
-        products={"f16": 16, "bf16": 16, "f32": 4, "f64": 4, "i8": 16},
-        fp8={},
-    ),
-    "gfx942": Architecture(
-        **_NINE,  # type: ignore[arg-type]
-        lds=64 * KIB,
-        products={"f16": 16, "bf16": 16, "f32": 4, "xf32": 8, "f64": 4, "i8": 32, "fp8": 32},
-        fp8=_FNUZ,
-    ),
-    "gfx950": Architecture(
-        **_NINE,  # type: ignore[arg-type]
-        lds=160 * KIB,
-        products={"f16": 16, "bf16": 16, "f32": 4, "f64": 4, "i8": 32, "fp8": 32, "f8f6f4": 128},
-        fp8=_OCP,
-        scaled=True,
-    ),
-    **dict.fromkeys(("gfx1100", "gfx1101", "gfx1102", "gfx1103"), _GFX11),
-    **dict.fromkeys(("gfx1150", "gfx1151", "gfx1152", "gfx1153"), _GFX11),
-    **dict.fromkeys(("gfx1200", "gfx1201"), _GFX120),
-    "gfx1250": Architecture(
-        wavefront=32,
-        lds=320 * KIB,
-        vgprs=1024,
-        agprs=0,
-        sgprs=108,
-        products={"f16": 32, "bf16": 32, "f32": 4, "iu8": 64, "fp8": 64, "f8f6f4": 128},
-        fp8=_OCP,
-        scaled=True,
-    ),
+    "gfx90a": _CDNA2,
+    "gfx942": _CDNA3,
+    "gfx950": _CDNA4,
+    **dict.fromkeys(("gfx1100", "gfx1101", "gfx1102", "gfx1103"), _RDNA3),
+    **dict.fromkeys(("gfx1150", "gfx1151", "gfx1152", "gfx1153"), _RDNA3),
+    **dict.fromkeys(("gfx1200", "gfx1201"), _RDNA4),
+    "gfx1250": _GFX1250,
 }
 """By name. An architecture that is not listed is judged by what its code objects say of themselves alone."""
 

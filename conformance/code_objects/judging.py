@@ -97,7 +97,8 @@ def _front_end_text(source: Any, metadata: Any) -> str:
 
 
 def _sentence(rule: Any) -> str:
-    return str(rule.__doc__).strip().removesuffix(".")
+    text = str(rule.__doc__).strip().removesuffix(".")
+    return text[0].lower() + text[1:]
 
 
 def _broken(name: str, what: str, message: str) -> dict[str, Any]:

@@ -121,16 +121,13 @@ def arguments(subject: Subject) -> Iterator[str]:
 
 def entry(subject: Subject) -> Iterator[str]:
     """The descriptor asks for the address of the arguments that the code reads."""
-    kernel = subject.kernel
-    fields = kernel.descriptor.fields
-    if kernel.explicit_arguments and not fields.get("enable_sgpr_kernarg_segment_ptr"):
-        reads = any(i.mnemonic.startswith("s_load") for i in subject.instructions)
-        if reads and not fields.get("kernarg_preload_spec_length"):
-            yield (
-                "its descriptor does not ask for the argument block's address (enable_sgpr_kernarg_segment_ptr is 0), "
-                f"and it has {len(kernel.explicit_arguments)} arguments; do not change the descriptor that the "
-                "assembler makes"
-            )
+    enabled = subject.kernel.descriptor.fields.get("enable_sgpr_kernarg_segment_ptr")
+    reads = any(instruction.mnemonic.startswith("s_load") for instruction in subject.instructions)
+    if subject.kernel.explicit_arguments and reads and not enabled:
+        yield (
+            "its descriptor does not ask for the argument block's address (enable_sgpr_kernarg_segment_ptr is 0), and "
+            "the code reads arguments; keep the descriptor that the assembler makes"
+        )
 
 
 def lds(subject: Subject) -> Iterator[str]:
