@@ -19,7 +19,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES: dict[str, str] = PROJECT["tool"]["scikit-build"]["wheel"]["packages"]
 PUBLIC_MODULES = ("compiler.gpu", "driver.adapter", "driver.host", "errors")
 """Modules that backends may import from, beside the names in ``__all__`` of the rooms."""
-PUBLIC_TOOLCHAIN = ("amd_codegen", "compat")
+PUBLIC_TOOLCHAIN = ("amd_codegen", "code_object", "compat")
 """Likewise, of what touches Triton's internals."""
 TEST_BACKEND = "triton_porting_kit.conformance.faults.backend"
 """A backend of the suite's own, for planted faults."""

@@ -15,7 +15,8 @@ from triton_porting_kit.compiler.gpu import (
     parse_module,
     run_passes,
 )
-from triton_porting_kit.toolchain import amd_codegen, compat
+from triton_porting_kit.errors import OptionError
+from triton_porting_kit.toolchain import amd_codegen, code_object, compat
 
 
 def pipeline(options: Any) -> Pipeline:
@@ -27,7 +28,7 @@ def pipeline(options: Any) -> Pipeline:
             Stage("ttgir", stages.ttgir),
             Stage("llir", stages.llir, check=texts.check_llvm),
             Stage("amdgcn", stages.amdgcn, check=texts.check_assembly),
-            Stage("hsaco", stages.hsaco),
+            Stage("hsaco", stages.hsaco, check=stages.check_hsaco),
         )
     )
 
@@ -52,7 +53,7 @@ class _Stages:
 
     def ttir(self, source: Any, metadata: Any) -> Any:
         module = self._module(source)
-        if any(type_.startswith("tensordesc") for type_ in argument_types(module)):
+        if any("tensordesc" in type_ for type_ in argument_types(module)):
             # The launcher passes a descriptor's parts, whatever the architecture's hardware could do with a whole one.
             run_passes(module, passes.select(passes.HOST_DESCRIPTORS, self.options), "ttir")
         run_passes(module, passes.select(passes.TTIR, self.options), "ttir")
@@ -139,3 +140,16 @@ class _Stages:
         size = metadata["shared"] = texts.local_memory_of_assembly(assembly, name, metadata.get("shared", 0))
         assembly = texts.with_local_memory(assembly, name, size)
         return amd_codegen.link(amd_codegen.assemble(assembly, self.arch.name, features=self.features))
+
+    def check_hsaco(self, binary: bytes) -> None:
+        """Raise `CodeObjectError` or `OptionError` unless a file is a code object of one kernel for the target."""
+        found = code_object.read_code_object(binary)
+        if found.arch != self.arch.name:
+            raise OptionError(
+                f"it is for {found.arch}, and this compilation for {self.arch.name}",
+                remedy=f"compile it for {self.arch.name}",
+            )
+        if len(found.kernels) != 1:
+            raise OptionError(
+                f"it holds {len(found.kernels)} kernels", remedy="a kernel of Triton's is one function"
+            )

@@ -120,7 +120,7 @@ def _parse(text: str, context: Any) -> Any:
 
 
 def argument_types(module: Any) -> tuple[str, ...]:
-    """Types of the kernel's arguments, as Triton writes them: ``*fp32``, ``tensordesc<fp16[16, 16]>``."""
+    """Types of the kernel's arguments, as Triton's binding writes them: ``*fp32``, ``!tt.tensordesc<16x16xf16>``."""
     return tuple(module.get_function_signature(module.get_function(module.get_entry_func_name())))
 
 
