@@ -18,7 +18,7 @@ from triton_porting_kit.launcher.types import Kind
 MODULE_NAME = "tpk_generated_launcher"
 _NATIVE = Path(__file__).parent.parent / "native"
 
-APART = "TPK_SUPPORT_IS_APART"
+APART = "LAUNCH_SUPPORT_IS_APART"
 """A macro. Where it is defined, a source is compiled without the text of `support_source`, and linked with it."""
 
 _FIELD_TYPES = {
