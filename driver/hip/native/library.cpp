@@ -1,6 +1,6 @@
 #include "library.h"
 
-#include "host/native/text.h"
+#include "text.h"
 
 #include <atomic>
 #include <dlfcn.h>
@@ -70,18 +70,19 @@ Library::Library(const std::string &path) {
   }
   path_ = loadedPath(handle, path);
   std::string missing;
+  int count = 0;
 #define TPK_HIP_LOOK_UP(result, name, parameters)                                                            \
   functions_.name = reinterpret_cast<result(*) parameters>(dlsym(handle, #name));                            \
-  if (!functions_.name)                                                                                      \
+  if (!functions_.name && ++count <= 3)                                                                      \
     missing += missing.empty() ? #name : ", " #name;
   using namespace api;
   TPK_HIP_FUNCTIONS(TPK_HIP_LOOK_UP)
 #undef TPK_HIP_LOOK_UP
-  if (!missing.empty()) {
+  if (count) {
     dlclose(handle);
-    throw Failure(
-        Kind::ToolchainError,
-        text(path_, " lacks ", missing, ": the driver needs HIP's runtime library of ROCm 6.0 or later"));
+    throw Failure(Kind::ToolchainError,
+                  text(path_, " lacks ", count, " functions of HIP (", missing, count > 3 ? ", ..." : "",
+                       "): the driver needs the runtime library of ROCm 6.0 or later"));
   }
 }
 
