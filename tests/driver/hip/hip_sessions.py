@@ -82,9 +82,9 @@ class Session:
     def clean_up(self) -> None:
         """Free what is left. What failed to be freed may be gone or not; then saying so is right."""
         for name in list(reversed(self.ends)):
-            try:
-                self.ends.pop(name)()
-            except (InvalidArgument, InvalidModule, InvalidPointer) as error:
+            error = outcome(self.ends.pop(name))
+            if error is not None:
+                assert isinstance(error, InvalidArgument | InvalidModule | InvalidPointer)
                 assert "hip" not in str(error)  # the device's own word, HIP was not asked
                 assert any(word in str(error) for word in ("freed", "destroyed", "unloaded")), error
 

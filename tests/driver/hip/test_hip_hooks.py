@@ -189,7 +189,7 @@ def test_hooks_do_not_wait_for_the_stream(
         device.memcpy_dtod(place + 8, place, 8, stream)
         device.memcpy_dtoh(back, place, stream)
         device.record_event(event, stream)
-        with pytest.raises(InvalidArgument, match="not both reached|hipErrorNotReady"):
+        with pytest.raises(InvalidArgument, match="hipErrorNotReady"):
             device.elapsed_time(event, event)
         assert standin.live()["pending"] >= 6
     device.synchronize(stream)
