@@ -132,7 +132,8 @@ class _Stages:
             flags=self.flags,
             fuse=self.options.enable_fp_fusion,
         )
-        return texts.with_local_memory(assembly, name, metadata.get("shared", 0))
+        size = metadata["shared"] = texts.local_memory_of_llvm(llvm_ir, metadata.get("shared", 0))
+        return texts.with_local_memory(assembly, name, size)
 
     def hsaco(self, source: Any, metadata: Any) -> bytes:
         assembly = str(source)
