@@ -176,7 +176,7 @@ tpk conform --backend cpu --jobs 2
 
 tpk conform --backend cpu --level language --select "language/*/add-* and not fp64"
 
-tpk conform --backend amd --compile-only --target hip:gfx942:64 --level language
+tpk conform --backend amdgpu --compile-only --arch gfx942 --level language
 
 docs/conformance.md describes statuses, profiles, shards, and how a run is gone on with.
 """
@@ -208,11 +208,17 @@ def conform(
     ] = "",
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Checks that run at a time.")] = 1,
     compile_only: Annotated[
-        bool, typer.Option("--compile-only", help="Compile for --target, and run nothing.")
+        bool, typer.Option("--compile-only", help="Compile for --arch or --target, and run nothing.")
     ] = False,
+    arch: Annotated[
+        str,
+        typer.Option(
+            metavar="ARCH", help="What --compile-only compiles for: an architecture of the backend's, gfx942."
+        ),
+    ] = "",
     target: Annotated[
         str,
-        typer.Option(metavar="BACKEND:ARCH:WARP", help="What --compile-only compiles for: hip:gfx942:64."),
+        typer.Option(metavar="BACKEND:ARCH:WARP", help="The same for any backend: hip:gfx942:64."),
     ] = "",
     report: Annotated[
         Path | None,
@@ -271,8 +277,10 @@ def conform(
     from triton_porting_kit.conformance.command.conform import self_test as run_self_test
     from triton_porting_kit.conformance.command.request import MISTAKES, Request
 
-    if compile_only != bool(target):
-        raise UserError("--compile-only and --target BACKEND:ARCH:WARP go together: name both")
+    if compile_only != bool(target or arch) or (target and arch):
+        raise UserError(
+            "--compile-only and what to compile for go together: name --arch ARCH, or --target BACKEND:ARCH:WARP"
+        )
     request = Request(
         backend=backend,
         levels=tuple(level or ()),
@@ -280,6 +288,7 @@ def conform(
         shard=shard,
         jobs=jobs,
         target=target,
+        arch=arch,
         report=report,
         profile=str(profile or ""),
         resume=resume,

@@ -431,6 +431,18 @@ def forget_loaded_kernels() -> None:
 
 
 @_internal
+def scratch_allocator(kind: str) -> Callable[[int, int, int | None], Any] | None:
+    """What the user set to allocate the ``global`` or ``profile`` scratch of launches, called with bytes, alignment
+    and stream; None where nothing is set.
+    """
+    from triton.runtime import _allocation
+
+    holder = _allocation._allocator if kind == "global" else _allocation._profile_allocator
+    found = holder.get()
+    return None if isinstance(found, _allocation.NullAllocator) else found
+
+
+@_internal
 def wrap_launchers(wrap: Callable[[Any, Any], Any]) -> None:
     """From now on, let every kernel that is loaded be launched by ``wrap(kernel, launcher)``; once per process.
 
