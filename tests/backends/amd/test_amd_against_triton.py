@@ -19,6 +19,8 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("gfx90a", {"enable_fp_fusion": False, "allow_flush_denorm": True}),
     ("gfx950", {"matrix_instr_nonkdim": 32, "num_stages": 4}),
     ("gfx1100", {"num_warps": 2}),
+    # Triton's own has this option since 3.9.
+    *([("gfx1100", {"wgp_cu_mode": "cu"})] if compat.release() >= (3, 9) else []),
 ]
 
 
@@ -87,9 +89,3 @@ def test_settings_of_tritons(setting: str, monkeypatch: pytest.MonkeyPatch) -> N
         )
     finally:
         forget()
-
-
-@pytest.mark.skipif(compat.release() < (3, 9), reason="Triton's own has the option since 3.9")
-def test_cu_mode() -> None:
-    options = {"wgp_cu_mode": "cu", "enable_fp_fusion": True}
-    assert_same(*(compiled("matmul", "gfx1100", backend=backend, **options) for backend in ("amdgpu", "hip")))
