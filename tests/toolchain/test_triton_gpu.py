@@ -49,12 +49,12 @@ def test_passes_that_are_not_there(name: str, module: Any) -> None:
 
 
 def test_arguments_that_a_pass_does_not_take(module: Any) -> None:
-    with pytest.raises(ToolchainError, match="for the pass common.cse"):
+    with pytest.raises(ToolchainError, match=r"for the pass common\.cse"):
         run_passes(module, [GpuPass("common.cse", (1, 2))], "ttir")
 
 
 def test_text_that_does_not_parse() -> None:
-    with pytest.raises(CompilationError, match=r"line 3: .*nobody"):
+    with pytest.raises(CompilationError, match=r"line 3: operation being parsed"):
         parse_module('module {\n  // a comment\n  "nobody.knows"() : () -> ()\n}', amd_codegen.load_dialects)
 
 

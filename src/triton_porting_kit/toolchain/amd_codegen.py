@@ -219,8 +219,9 @@ def assemble(assembly: str, arch: str, *, features: str) -> bytes:
         at = _line_of(assembly, found)
         if found is None or at is None:
             raise CompilationError(f"the assembly for {arch} is not valid: {error}") from error
+        line = assembly.splitlines()[at - 1].strip()
         raise CompilationError(
-            f"the assembly for {arch} is not valid: {found.message}, line {at}: {assembly.splitlines()[at - 1].strip()}",
+            f"the assembly for {arch} is not valid: {found.message}, line {at}: {line}",
             location=kernel_line(assembly, at),
             remedy=f"is inline assembly of the kernel, or an edited file, for another chip than {arch}?",
         ) from error
