@@ -3,6 +3,9 @@
 The library comes in the wheel `rocm-llvm-python`, whose Python modules are not imported: the few functions
 of LLVM's C API that it takes are called directly. It may be loaded beside other LLVMs, Triton's among them,
 as its symbols stay its own.
+
+It is meant for what a compiler made: LLVM ends the process on some instructions that no assembler writes, such as
+gfx9's long ones with a constant behind them. Code that may be damaged belongs into a process of its own.
 """
 
 from __future__ import annotations
