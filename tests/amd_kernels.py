@@ -76,7 +76,7 @@ def source(name: str) -> ASTSource:
 
 
 @cache
-def compiled(name: str, arch: str) -> Any:
-    """A kernel as Triton compiled it: `asm["hsaco"]`, `asm["amdgcn"]`, `metadata`."""
-    target = GPUTarget("hip", arch, warp_size(arch))
+def compiled(name: str, arch: str, backend: str = "hip") -> Any:
+    """A kernel as Triton compiled it: `asm["hsaco"]`, `asm["amdgcn"]`, `metadata`. `backend`: of the target."""
+    target = GPUTarget(backend, arch, warp_size(arch))
     return triton.compile(source(name), target=target, options=KERNELS[name][3])

@@ -178,6 +178,14 @@ def test_dynamic_lds_is_a_symbol_s_value(size: int) -> None:
     assert kernel_of(bytes(CodeObjectFile(symbols=symbols))).dynamic_group_segment_size == size
 
 
+@pytest.mark.parametrize("name", ["product", "scalars"])
+def test_dynamic_lds_of_the_kit_s_backend(name: str) -> None:
+    """It is what Triton's own backend says in its metadata, beside the code object."""
+    ours = kernel_of(amd_kernels.compiled(name, "gfx942", "amdgpu").asm["hsaco"])
+    assert ours.dynamic_group_segment_size == amd_kernels.compiled(name, "gfx942").metadata.shared
+    assert (ours.dynamic_group_segment_size != 0) == (name == "product")
+
+
 @pytest.mark.parametrize(
     ("abi_version", "flags", "target_id"),
     [
