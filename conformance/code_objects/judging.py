@@ -46,7 +46,7 @@ def judge(name: str, content: bytes, target: Any, source: Any, metadata: Any) ->
         subject = _subject(name, code_object, target, source, metadata)
     except SignatureError as error:
         return [item, _broken(name, "the kernel's signature can be laid out", str(error))]
-    item["code object"] = facts(subject)
+    item["code_object"] = facts(subject)
     broken = []
     for rule in RULES:
         if told := list(rule(subject)):

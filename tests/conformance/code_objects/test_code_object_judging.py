@@ -44,7 +44,7 @@ def test_a_good_code_object_breaks_no_rule(arch: str) -> None:
     items = evidence(product(arch, KIND))
     assert broken(items) == ""
     (item,) = items
-    facts = item["code object"]
+    facts = item["code_object"]
     assert facts["arch"] == arch
     assert facts["vgprs"] > 0
     assert facts["sgprs"] > 0
@@ -119,13 +119,13 @@ def test_matrix_instructions_of_another_type_are_found(
 def test_what_architectures_have_is_used(arch: str, kind: str, name: str) -> None:
     items = evidence(product(arch, kind))
     assert broken(items) == ""
-    assert all(found.startswith(name) for found in items[0]["code object"]["matrix"])
+    assert all(found.startswith(name) for found in items[0]["code_object"]["matrix"])
 
 
 def test_what_an_architecture_lacks_is_not_asked_for() -> None:
     items = evidence(product("gfx1100", "fp64"))
     assert broken(items) == ""
-    assert "matrix" not in items[0]["code object"]
+    assert "matrix" not in items[0]["code_object"]
 
 
 def test_arguments_are_compared_with_the_launcher() -> None:
