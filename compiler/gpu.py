@@ -7,10 +7,19 @@
 from triton_porting_kit.toolchain.triton_gpu import (
     GpuPass,
     LlvmModule,
+    argument_types,
     descriptor_metadata,
     is_module,
     parse_module,
     run_passes,
 )
 
-__all__ = ["GpuPass", "LlvmModule", "descriptor_metadata", "is_module", "parse_module", "run_passes"]
+__all__ = [
+    "GpuPass",
+    "LlvmModule",
+    "argument_types",
+    "descriptor_metadata",
+    "is_module",
+    "parse_module",
+    "run_passes",
+]

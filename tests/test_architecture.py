@@ -17,9 +17,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES: dict[str, str] = PROJECT["tool"]["scikit-build"]["wheel"]["packages"]
-PUBLIC_MODULES = ("compiler.gpu", "driver.adapter", "driver.host", "errors")
+PUBLIC_MODULES = ("compiler.gpu", "driver.adapter", "driver.hip", "driver.host", "errors")
 """Modules that backends may import from, beside the names in ``__all__`` of the rooms."""
-PUBLIC_TOOLCHAIN = ("amd_codegen", "compat")
+PUBLIC_TOOLCHAIN = ("amd_codegen", "code_object", "compat")
 """Likewise, of what touches Triton's internals."""
 READERS = ("triton_porting_kit.toolchain.code_object", "triton_porting_kit.toolchain.amdgpu_disassembler")
 """Modules of the toolchain that read binaries, which the suite judges."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from triton.backends.compiler import GPUTarget
+from triton.backends.compiler import BaseBackend, GPUTarget
 
 from triton_porting_kit import __version__
 from triton_porting_kit.backends.amd import options as amd_options
@@ -51,6 +51,21 @@ class AMDBackend(PipelineBackend):
     def load_dialects(self, context: Any) -> None:
         amd_codegen.load_dialects(context)
 
+    supports_native_tensor_specialization = False
+    """Arguments are looked at by `get_tensor_specialization`, not by Triton's native code."""
+
+    @staticmethod
+    def get_tensor_specialization(arg: Any, **kwargs: Any) -> str:
+        """``D``: the address is a multiple of 16. ``S``: its memory is small, so that offsets in it fit 32 bits."""
+        found = BaseBackend.get_tensor_specialization(arg, **kwargs) or ""
+        return found + "S" if amd_codegen.settings()["use_buffer_ops"] and is_small(arg) else found
+
+    @staticmethod
+    def parse_attr(desc: str) -> list[list[Any]]:
+        """The attributes of an argument out of the letters of its specialization."""
+        hints: list[list[Any]] = BaseBackend.parse_attr(desc)
+        return [*hints, ["tt.pointer_range", 32]] if "S" in desc else hints
+
     def libdevice(self) -> ModuleType:
         from triton.language.extra.hip import libdevice
 
@@ -59,3 +74,18 @@ class AMDBackend(PipelineBackend):
     def version(self) -> str:
         digests = (source_digest(f"triton_porting_kit.{package}") for package in ("compiler", "backends.amd"))
         return "-".join((__version__, *digests, amd_codegen.revision()))
+
+
+def is_small(arg: Any) -> bool:
+    """Whether the memory behind an argument has less than 2 GiB.
+
+    An argument may say how large it is by `ptr_range()`, in bytes. Of a torch tensor the whole storage counts: a kernel
+    may go anywhere in it.
+    """
+    if hasattr(arg, "ptr_range"):
+        size = arg.ptr_range()
+    elif hasattr(arg, "untyped_storage"):
+        size = arg.untyped_storage().size()
+    else:
+        return False
+    return bool(size < 1 << 31)

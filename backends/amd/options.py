@@ -83,7 +83,7 @@ def complete(options: Any, arch: Architecture) -> None:
     hints = [hint for hint in options.schedule_hint.lower().split(",") if hint not in ("", "none")]
     values = {
         "triton_target": f"hip:{arch.name}",
-        "rewrite_descriptors": True,
+        "rewrite_descriptors": not amd_codegen.has_tensor_copies(arch.name),
         "schedule_pingpong": options.use_block_pingpong and options.num_stages > 1,
         "first_hint": hints[0] if hints else "",
         "second_hint": hints[1] if len(hints) > 1 else "",
@@ -108,7 +108,6 @@ def _check_workgroup(options: Any, arch: Architecture) -> None:
             remedy="leave num_ctas at 1",
         )
     _check_one_of("warp_size", options.warp_size, (arch.warp_size,), f" on {arch.name}")
-    _check_range("num_stages", options.num_stages, 1, 64)
     _check_range(
         "waves_per_eu", options.waves_per_eu, 0, arch.most_waves, f" on {arch.name} (0: as LLVM likes)"
     )

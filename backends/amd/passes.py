@@ -59,6 +59,12 @@ TTIR = (
 )
 """Clean-up of what the front end makes."""
 
+HOST_DESCRIPTORS = (
+    Row("common.inliner"),
+    Row("ttir.rewrite_tensor_descriptor_to_pointer"),
+)
+"""Before `TTIR`, for kernels with a tensor descriptor among their arguments."""
+
 TTGIR = (
     Row("ttir.convert_to_ttgpuir", ("triton_target", "num_warps", "warp_size", "num_ctas")),
     Row("ttgpuir.coalesce"),

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from triton_porting_kit.backends.amd import passes
+from triton_porting_kit.backends.amd import passes, texts
 from triton_porting_kit.backends.amd.targets import Architecture, architecture
 from triton_porting_kit.compiler import Pipeline, Stage
 from triton_porting_kit.compiler.gpu import (
     LlvmModule,
+    argument_types,
     descriptor_metadata,
     is_module,
     parse_module,
     run_passes,
 )
-from triton_porting_kit.errors import CompilationError
-from triton_porting_kit.toolchain import amd_codegen, compat
-
-DYNAMIC_LDS = "dynamic_group_segment_size"
-"""``NAME.dynamic_group_segment_size`` is a symbol of the code object: bytes of local memory that a launch of the
-kernel NAME must give it, beside those in its descriptor. Triton's lowering takes local memory at the launch, so
-nothing else in the file tells."""
-
-_KERNEL = re.compile(r"^define [^@\n]*amdgpu_kernel [^@\n]*@(?:\"([^\"]+)\"|([\w.$-]+))", re.MULTILINE)
-_ASSEMBLY_KERNEL = re.compile(r"^\s*\.amdhsa_kernel\s+(\S+)", re.MULTILINE)
+from triton_porting_kit.errors import OptionError
+from triton_porting_kit.toolchain import amd_codegen, code_object, compat
 
 
 def pipeline(options: Any) -> Pipeline:
@@ -34,9 +26,9 @@ def pipeline(options: Any) -> Pipeline:
         (
             Stage("ttir", stages.ttir),
             Stage("ttgir", stages.ttgir),
-            Stage("llir", stages.llir, check=_check_llvm),
-            Stage("amdgcn", stages.amdgcn, check=_check_assembly),
-            Stage("hsaco", stages.hsaco),
+            Stage("llir", stages.llir, check=texts.check_llvm),
+            Stage("amdgcn", stages.amdgcn, check=texts.check_assembly),
+            Stage("hsaco", stages.hsaco, check=stages.check_hsaco),
         )
     )
 
@@ -61,6 +53,9 @@ class _Stages:
 
     def ttir(self, source: Any, metadata: Any) -> Any:
         module = self._module(source)
+        if any("tensordesc" in type_ for type_ in argument_types(module)):
+            # The launcher passes a descriptor's parts, whatever the architecture's hardware could do with a whole one.
+            run_passes(module, passes.select(passes.HOST_DESCRIPTORS, self.options), "ttir")
         run_passes(module, passes.select(passes.TTIR, self.options), "ttir")
         return module
 
@@ -74,10 +69,17 @@ class _Stages:
         """LLVM IR, optimised. The module of the stage before is lowered in place: nothing reads it afterwards."""
         options, module = self.options, self._module(source)
         run_passes(module, passes.select(passes.LLIR, options), "llir")
+        local_memory = module.get_int_attr("ttg.shared") or 0
+        if local_memory > self.arch.lds_bytes:
+            raise compat.out_of_resources(
+                local_memory, self.arch.lds_bytes, f"bytes of local memory (LDS) on {self.arch.name}",
+                "make the tiles smaller, or give a smaller num_stages",
+            )  # fmt: skip
         llvm = LlvmModule(module)
         amd_codegen.prepare_module(llvm, self.arch.name, self.arch.warp_size, self.flags)
         warps = module.get_int_attr("ttg.total-num-warps") or options.num_warps  # more where warps specialise
         self._set_attributes(llvm, warps)
+        llvm.set_attribute(texts.LOCAL_MEMORY, str(local_memory))
         if self.arch.name != "gfx1250":
             amd_codegen.preload_arguments(llvm)
         llvm.link([path for name, path in options.extern_libs if amd_codegen.needs_library(llvm, name)])
@@ -90,7 +92,7 @@ class _Stages:
         )  # fmt: skip
         amd_codegen.finish_module(llvm, self.arch.name, scalarize_packed=options.scalarize_packed_fops)
         metadata["num_warps"] = warps
-        metadata["shared"] = module.get_int_attr("ttg.shared") or 0
+        metadata["shared"] = local_memory
         for kind in ("global", "profile"):
             metadata[f"{kind}_scratch_size"] = module.get_int_attr(f"ttg.{kind}_scratch_memory_size") or 0
             metadata[f"{kind}_scratch_align"] = (
@@ -122,7 +124,7 @@ class _Stages:
 
     def amdgcn(self, source: Any, metadata: Any) -> str:
         llvm_ir = str(source)
-        name = metadata["name"] = kernel_of_llvm(llvm_ir)
+        name = metadata["name"] = texts.kernel_of_llvm(llvm_ir)
         assembly = amd_codegen.emit_assembly(
             llvm_ir,
             self.arch.name,
@@ -130,42 +132,24 @@ class _Stages:
             flags=self.flags,
             fuse=self.options.enable_fp_fusion,
         )
-        return with_local_memory(assembly, name, metadata.get("shared", 0))
+        return texts.with_local_memory(assembly, name, metadata.get("shared", 0))
 
     def hsaco(self, source: Any, metadata: Any) -> bytes:
         assembly = str(source)
-        metadata["name"] = kernel_of_assembly(assembly)
+        name = metadata["name"] = texts.kernel_of_assembly(assembly)
+        size = metadata["shared"] = texts.local_memory_of_assembly(assembly, name, metadata.get("shared", 0))
+        assembly = texts.with_local_memory(assembly, name, size)
         return amd_codegen.link(amd_codegen.assemble(assembly, self.arch.name, features=self.features))
 
-
-def with_local_memory(assembly: str, name: str, size: int) -> str:
-    """The assembly with the symbol that says how many bytes of local memory a launch must give the kernel."""
-    symbol = f'"{name}.{DYNAMIC_LDS}"'
-    return f"{assembly.rstrip()}\n\n\t.globl\t{symbol}\n\t.set\t{symbol}, {size}\n"
-
-
-def kernel_of_llvm(text: str) -> str:
-    """Name of the kernel in LLVM IR. Raises `CompilationError` unless there is just one."""
-    return _only([quoted or plain for quoted, plain in _KERNEL.findall(text)], "LLVM IR")
-
-
-def kernel_of_assembly(text: str) -> str:
-    """Name of the kernel in assembly. Raises `CompilationError` unless there is just one."""
-    return _only([name.strip('"') for name in _ASSEMBLY_KERNEL.findall(text)], "assembly")
-
-
-def _check_llvm(text: Any) -> None:
-    kernel_of_llvm(str(text))
-
-
-def _check_assembly(text: Any) -> None:
-    kernel_of_assembly(str(text))
-
-
-def _only(names: list[str], what: str) -> str:
-    if len(names) != 1:
-        raise CompilationError(
-            f"the {what} holds {len(names)} kernels{': ' if names else ''}{', '.join(names)}",
-            remedy="a kernel of Triton's is one function; give the text of one",
-        )
-    return names[0]
+    def check_hsaco(self, binary: bytes) -> None:
+        """Raise `CodeObjectError` or `OptionError` unless a file is a code object of one kernel for the target."""
+        found = code_object.read_code_object(binary)
+        if found.arch != self.arch.name:
+            raise OptionError(
+                f"it is for {found.arch}, and this compilation for {self.arch.name}",
+                remedy=f"compile it for {self.arch.name}",
+            )
+        if len(found.kernels) != 1:
+            raise OptionError(
+                f"it holds {len(found.kernels)} kernels", remedy="a kernel of Triton's is one function"
+            )

@@ -75,6 +75,18 @@ class OptionError(CompilationError, AssertionError):
     """
 
 
+class ResourceError(CompilationError):
+    """A kernel needs more of something on the chip than there is: `required` of `name`, and `limit` is the most.
+
+    The kit raises a type that is also Triton's ``OutOfResources``, which makes the autotuner try the next
+    configuration.
+    """
+
+    def __init__(self, required: int, limit: int, name: str, remedy: str | None = None) -> None:
+        self.required, self.limit, self.name = required, limit, name
+        super().__init__(f"the kernel needs {required} of {name}, and there are {limit}", remedy=remedy)
+
+
 def _source_line(location: SourceLocation) -> str:
     import linecache
 

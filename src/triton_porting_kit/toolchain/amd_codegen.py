@@ -6,6 +6,7 @@ Since 3.9 Triton has the code generator and the assembler in a library of their 
 from __future__ import annotations
 
 import functools
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +15,8 @@ from typing import Any
 import triton
 from triton._C.libtriton import amd, llvm
 
-from triton_porting_kit.errors import CompilationError, PortingKitError, ToolchainError
-from triton_porting_kit.toolchain import compat
+from triton_porting_kit.errors import CompilationError, SourceLocation, ToolchainError
+from triton_porting_kit.toolchain import compat, diagnostics
 from triton_porting_kit.toolchain.triton_gpu import LlvmModule
 
 CODE_OBJECT_VERSION = 500
@@ -173,22 +174,53 @@ def emit_assembly(llvm_ir: str, arch: str, *, features: str, flags: Sequence[str
                 enable_timing=False,
             )
         )
-    except PortingKitError:
-        raise
     except Exception as error:
         raise CompilationError(f"LLVM makes no code for {arch} of the kernel: {error}") from error
 
 
 def assemble(assembly: str, arch: str, *, features: str) -> bytes:
-    """The object file of an assembly text. Raises `CompilationError` with the assembler's message."""
-    try:
-        if compat.release() < (3, 9):
-            return bytes(amd.assemble_amdgcn(assembly, arch, features))
-        from triton.backends.amd import compiler
+    """The object file of an assembly text.
 
-        return bytes(compiler.assemble_amdgcn(assembly, arch, features))
+    Raises `CompilationError` with the assembler's message, the line that it is about, and the kernel's line.
+    """
+    try:
+        return _assemble(assembly, arch, features)
     except Exception as error:
-        raise CompilationError(f"the assembly for {arch} is not valid: {error}") from error
+        found = diagnostics.first_error(diagnostics.stderr_of(lambda: _assemble(assembly, arch, features)))
+        if found is None or found.place is None:
+            raise CompilationError(f"the assembly for {arch} is not valid: {error}") from error
+        lines = assembly.splitlines()
+        at = min(found.place.line, len(lines))
+        raise CompilationError(
+            f"the assembly for {arch} is not valid: {found.message}, line {at}: {lines[at - 1].strip()}",
+            location=kernel_line(assembly, at),
+            remedy=f"is inline assembly of the kernel, or an edited file, for another chip than {arch}?",
+        ) from error
+
+
+def _assemble(assembly: str, arch: str, features: str) -> bytes:
+    if compat.release() < (3, 9):
+        return bytes(amd.assemble_amdgcn(assembly, arch, features))
+    from triton.backends.amd import compiler
+
+    return bytes(compiler.assemble_amdgcn(assembly, arch, features))
+
+
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
+_LINE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)")
+
+
+def kernel_line(assembly: str, line: int) -> SourceLocation | None:
+    """The line of the kernel's source that a line of its assembly, counted from 1, comes from, by its line table."""
+    lines = assembly.splitlines()
+    last = next((found for text in reversed(lines[:line]) if (found := _LINE.match(text))), None)
+    if last is None:
+        return None
+    for found in filter(None, map(_FILE.match, lines)):
+        if found[1] == last[1]:
+            file = str(Path(found[2], found[3])) if found[3] else found[2]
+            return SourceLocation(file, int(last[2]), int(last[3]))
+    return None
 
 
 def link(object_file: bytes) -> bytes:

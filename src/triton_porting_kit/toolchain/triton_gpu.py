@@ -17,6 +17,7 @@ from triton._C import libtriton
 from triton._C.libtriton import ir, llvm
 
 from triton_porting_kit.errors import CompilationError, ToolchainError
+from triton_porting_kit.toolchain import diagnostics
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,21 @@ class GpuPass:
     arguments: tuple[Any, ...] = ()
 
 
-def run_passes(module: Any, passes: Iterable[GpuPass], stage: str) -> None:
+def run_passes(module: Any, passes: Sequence[GpuPass], stage: str) -> None:
     """Run passes on a Triton module in place. `stage` is what errors, and MLIR's dumps, call it.
 
     Raises `ToolchainError` for a pass that this release of Triton does not have, or whose arguments it does not take,
-    and `CompilationError` where a pass fails: MLIR has printed its diagnostics to standard error then.
+    and `CompilationError` with the kernel's line and MLIR's message where a pass fails.
     """
+    manager = _manager(module, passes)
+    before = str(module)
+    try:
+        manager.run(module, f"make_{stage}")
+    except RuntimeError as error:
+        raise _explained(module.context, before, passes, stage, error) from error
+
+
+def _manager(module: Any, passes: Iterable[GpuPass]) -> Any:
     manager = ir.pass_manager(module.context)
     manager.enable_debug()  # what MLIR_ENABLE_DUMP and MLIR_ENABLE_TIMING ask for
     for row in passes:
@@ -42,13 +52,30 @@ def run_passes(module: Any, passes: Iterable[GpuPass], stage: str) -> None:
             raise ToolchainError(
                 f"Triton {triton.__version__} does not take {row.arguments} for the pass {row.name}: {error}"
             ) from error
-    try:
-        manager.run(module, f"make_{stage}")
-    except RuntimeError as error:
-        raise CompilationError(
+    return manager
+
+
+def _explained(
+    context: Any, text: str, passes: Sequence[GpuPass], stage: str, error: Exception
+) -> CompilationError:
+    """Run the passes once more on what they failed on, for MLIR's message."""
+
+    def again() -> None:
+        module = _parse(text, context)
+        _manager(module, passes).run(module, f"make_{stage}")
+
+    found = diagnostics.first_error(diagnostics.stderr_of(again))
+    if found is None:
+        return CompilationError(
             f"Triton's passes fail in the stage {stage}: {error}",
-            remedy="standard error has MLIR's own message; MLIR_ENABLE_DUMP=1 prints the module before each pass",
-        ) from error
+            remedy="MLIR_ENABLE_DUMP=1 prints the module before each pass",
+        )
+    return CompilationError(
+        f"Triton's passes fail in the stage {stage}: {found.message}",
+        operation=found.operation,
+        location=found.place,
+        remedy="write this line without what the target lacks; MLIR_ENABLE_DUMP=1 prints the module before each pass",
+    )
 
 
 def _adder(name: str) -> Callable[..., None]:
@@ -66,22 +93,35 @@ def _adder(name: str) -> Callable[..., None]:
 def parse_module(text: str, load_dialects: Callable[[Any], None]) -> Any:
     """The Triton module of a text: TTIR or TTGIR. `load_dialects` loads those of the vendor into a context.
 
-    Raises `CompilationError` where it does not parse: MLIR has printed where.
+    Raises `CompilationError` with MLIR's message where it does not parse.
     """
     context = ir.context()
     ir.load_dialects(context)
     load_dialects(context)
+    try:
+        return _parse(text, context)
+    except RuntimeError as error:
+        found = diagnostics.first_error(diagnostics.stderr_of(lambda: _parse(text, context)))
+        said = str(error) if found is None else found.message
+        where = "" if found is None or found.place is None else f", line {found.place.line}"
+        raise CompilationError(
+            f"the text is not a module of Triton's{where}: {said}",
+            operation=None if found is None else found.operation,
+        ) from error
+
+
+def _parse(text: str, context: Any) -> Any:
     with tempfile.TemporaryDirectory(prefix="tpk-") as folder:
         file = Path(folder, "module.mlir")
         file.write_text(text)
-        try:
-            module = ir.parse_mlir_module(str(file), context)
-        except RuntimeError as error:
-            raise CompilationError(
-                f"the text is not a Triton module: {error}", remedy="standard error has MLIR's own message"
-            ) from error
+        module = ir.parse_mlir_module(str(file), context)
     module.context = context
     return module
+
+
+def argument_types(module: Any) -> tuple[str, ...]:
+    """Types of the kernel's arguments, as Triton's binding writes them: ``*fp32``, ``!tt.tensordesc<16x16xf16>``."""
+    return tuple(module.get_function_signature(module.get_function(module.get_entry_func_name())))
 
 
 def is_module(artefact: Any) -> bool:
