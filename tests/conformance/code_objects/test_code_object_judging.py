@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from code_object_kernels import WARPS, product
+from code_object_kernels import WARPS, product, unused_product
 from triton.backends.compiler import GPUTarget
 
 from triton_porting_kit.conformance.code_objects import is_judged, judge
@@ -124,6 +124,14 @@ def test_what_architectures_have_is_used(arch: str, kind: str, name: str) -> Non
 
 def test_what_an_architecture_lacks_is_not_asked_for() -> None:
     items = evidence(product("gfx1100", "fp64"))
+    assert broken(items) == ""
+    assert "matrix" not in items[0]["code_object"]
+
+
+def test_a_product_that_nothing_uses_is_not_asked_for() -> None:
+    kernel = unused_product()
+    assert "tt.dot" in kernel.asm["source"]
+    items = evidence(kernel)
     assert broken(items) == ""
     assert "matrix" not in items[0]["code_object"]
 
