@@ -1,7 +1,7 @@
 // The Python face: converts and checks arguments, lets go of the interpreter's lock, and raises the kit's
 // errors.
 #include "buffers.h"
-#include "host/native/text.h"
+#include "text.h"
 
 #include <array>
 #include <cstring>

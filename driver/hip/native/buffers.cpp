@@ -1,6 +1,6 @@
 #include "buffers.h"
 
-#include "host/native/text.h"
+#include "text.h"
 
 #include <atomic>
 

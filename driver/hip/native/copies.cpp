@@ -1,7 +1,7 @@
 // Copies. HIP may read or write a host buffer until a copy has run, so buffers are held that long: an event
 // behind each copy tells when it has.
 #include "current.h"
-#include "host/native/text.h"
+#include "text.h"
 
 #include <limits>
 

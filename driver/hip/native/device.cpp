@@ -2,7 +2,7 @@
 #include "device.h"
 
 #include "current.h"
-#include "host/native/text.h"
+#include "text.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "library.h"
 
-#include "host/native/text.h"
+#include "text.h"
 
 #include <atomic>
 #include <dlfcn.h>

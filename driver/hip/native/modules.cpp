@@ -1,6 +1,6 @@
 // Modules, functions and launches.
 #include "current.h"
-#include "host/native/text.h"
+#include "text.h"
 
 #include <algorithm>
 #include <cstdio>

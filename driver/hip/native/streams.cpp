@@ -1,6 +1,6 @@
 // Streams and events.
 #include "current.h"
-#include "host/native/text.h"
+#include "text.h"
 
 namespace tpk::hip {
 namespace {
