@@ -30,8 +30,8 @@ _LONGEST = 20
 _TEXT = 512
 #: The upper bits of the long vector form's first word, and where its third and second operand are in the other one.
 _VOP3, _OPERANDS, _CONSTANT_ZERO = 0b110101, (18, 9), 0x80
-#: LLVM no longer knows these, and ends the process where it is asked for an architecture that it does not know.
-_FORGOTTEN = frozenset({"gfx940", "gfx941"})
+#: LLVM no longer knows these, or not yet, and ends the process where it is asked for one that it does not know.
+_UNKNOWN_ARCHITECTURES = frozenset({"gfx940", "gfx941", "gfx12-5-generic"})
 
 
 class Instruction(NamedTuple):
@@ -50,8 +50,8 @@ def disassemble(code: bytes, arch: str) -> list[Instruction]:
 
     Raises `ToolchainError` where the library is missing or does not know the architecture.
     """
-    if arch in _FORGOTTEN or arch not in ARCHITECTURES:
-        known = ", ".join(sorted(set(ARCHITECTURES) - _FORGOTTEN))
+    if arch in _UNKNOWN_ARCHITECTURES or arch not in ARCHITECTURES:
+        known = ", ".join(sorted(set(ARCHITECTURES) - _UNKNOWN_ARCHITECTURES))
         raise ToolchainError(f"the disassembler does not know {arch!r}; it knows {known}")
     # Instructions on halves of registers are told from others by what the assembler was asked for, not by their bits.
     halves = generation_of(arch) in (Generation.GFX11, Generation.GFX12, Generation.GFX125)
@@ -71,14 +71,16 @@ def _instructions(library: Any, context: int, code: bytes) -> Iterator[Instructi
     text = ctypes.create_string_buffer(_TEXT)
     at = 0
     while at < len(code):
-        piece = code[at : at + _LONGEST]
+        left = min(len(code) - at, _LONGEST)
+        # Zeros behind the end: LLVM ends the process where a constant that has to follow is missing.
+        piece = code[at : at + left].ljust(_LONGEST, b"\0")
         for attempt in (piece, *_older_encodings(piece)):
             size = library.LLVMDisasmInstruction(context, attempt, len(attempt), at, text, len(text))
-            if size:
+            if 0 < size <= left:
                 line = " ".join(text.value.decode(errors="replace").split())
                 break
         else:
-            size = min(_WORD, len(piece))
+            size = min(_WORD, left)
             line = f"{UNKNOWN} {int.from_bytes(piece[:size], 'little'):#x}"
         yield Instruction(at, size, line.partition(" ")[0], line)
         at += size
@@ -89,8 +91,6 @@ def _older_encodings(piece: bytes) -> Iterator[bytes]:
 
     LLVM came to write the constant 0 (0x80) there, which disassemblers of before take for no instruction.
     """
-    if len(piece) < 8:
-        return
     low, high = struct.unpack_from("<II", piece)
     if low >> 26 != _VOP3:
         return
