@@ -39,6 +39,13 @@ def judge(name: str, content: bytes, target: Any, source: Any, metadata: Any) ->
         code_object = read_code_object(content)
     except CodeObjectError as error:
         return [item, _broken(name, VALID, f"{error}; write what the linker gives back, whole")]
+    wanted = str(target.arch).partition(":")[0]
+    if code_object.arch != wanted:
+        message = (
+            f"it is for {code_object.arch}, and {wanted} was asked for; give the code generator and the linker the "
+            "target's architecture"
+        )
+        return [item, _broken(name, "the code object is for the architecture that was asked for", message)]
     if name not in code_object.kernels:
         has = ", ".join(code_object.kernels) or "none"
         message = f'it has the kernels {has}; set metadata["name"] to the symbol of the function'

@@ -73,7 +73,7 @@ def test_truncated_files_are_found(keep: int) -> None:
 def test_another_architecture_is_found() -> None:
     other = product("gfx90a", KIND)
     text = broken(evidence(product(ARCH, KIND), other.kernel))
-    assert "for gfx90a, and gfx942 was asked for; give the code generator" in text
+    assert "it is for gfx90a, and gfx942 was asked for; give the code generator" in text
 
 
 def test_a_kernel_of_another_name_is_found() -> None:
