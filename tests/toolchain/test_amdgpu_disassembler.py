@@ -6,6 +6,7 @@ import ctypes
 import importlib.machinery
 import importlib.util
 import re
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -185,3 +186,9 @@ def test_flags_are_llvm_s(emitter: Emitter, arch: str) -> None:
 def test_features_are_llvm_s(emitter: Emitter, features: str, suffix: str) -> None:
     abi_version, flags = emitter.header("gfx90a", features)
     assert target_id_of(flags, abi_version) == f"gfx90a{suffix}"
+
+
+def test_packed_numbers_in_the_newer_encoding() -> None:
+    """Assembled by Triton 3.9's LLVM, with the constant 0 for a third operand that there is not."""
+    (found,) = disassemble(struct.pack("<II", 0xCC0C4001, 0x1A020B03), "gfx1250")
+    assert found.text == "v_pk_max_u16 v1, v3, v5"

@@ -31,8 +31,9 @@ _WORD = 4
 #: The longest instructions there are: image operations with addresses in many registers.
 _LONGEST = 20
 _TEXT = 512
-#: The upper bits of the long vector form's first word, and where its third and second operand are in the other one.
-_VOP3, _OPERANDS, _CONSTANT_ZERO = 0b110101, (18, 9), 0x80
+#: The upper bits of the first word of long vector forms (VOP3, and VOP3P for packed numbers), and where their third
+#: and second operand are in the other one.
+_LONG_FORMS, _OPERANDS, _CONSTANT_ZERO = (0b110101, 0b110011), (18, 9), 0x80
 #: LLVM no longer knows these, or not yet, and ends the process where it is asked for one that it does not know.
 _UNKNOWN_ARCHITECTURES = frozenset({"gfx940", "gfx941", "gfx12-5-generic"})
 
@@ -90,12 +91,12 @@ def _instructions(library: Any, context: int, code: bytes) -> Iterator[Instructi
 
 
 def _older_encodings(piece: bytes) -> Iterator[bytes]:
-    """An instruction in the long vector form (VOP3, gfx10 on) with 0 for operands that it does not have.
+    """An instruction in a long vector form (gfx10 on) with 0 for operands that it does not have.
 
     LLVM came to write the constant 0 (0x80) there, which disassemblers of before take for no instruction.
     """
     low, high = struct.unpack_from("<II", piece)
-    if low >> 26 != _VOP3:
+    if low >> 26 not in _LONG_FORMS:
         return
     for shift in _OPERANDS:
         if high >> shift & 0x1FF != _CONSTANT_ZERO:
