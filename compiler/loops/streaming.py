@@ -14,10 +14,10 @@ from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.access import Access, Load
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.graph import closure
+from triton_porting_kit.compiler.loops.graph import closure, cost
 from triton_porting_kit.compiler.loops.lowering import WRITES, Lowering
 from triton_porting_kit.compiler.loops.program import Block, Operation, walk
-from triton_porting_kit.compiler.loops.tensors import Point, Tensor
+from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Point, Tensor
 from triton_porting_kit.compiler.loops.tiles import chunk, innermost_axis
 
 STREAMED = 1 << 25
@@ -39,7 +39,10 @@ def allowed(lowering: Lowering, body: Block) -> bool:
 
 
 def suits(lowering: Lowering, operation: Operation, access: Access, inputs: Sequence[Tensor]) -> bool:
-    """Whether a store writes whole vectors, once in a program, where it does not read as well."""
+    """Whether a store writes whole vectors, once in a program, where it does not read as well.
+
+    Only of what is cheap to compute: else memory is not what takes longest, and the code is there twice.
+    """
     axis = innermost_axis(access.shape)
     if not lowering.may_stream or operation.block.parent is not None or axis < 0:
         return False
@@ -52,6 +55,7 @@ def suits(lowering: Lowering, operation: Operation, access: Access, inputs: Sequ
         and access.mask is None
         and not access.wraps
         and not in_place
+        and cost(inputs[0], {}) < EXPENSIVE
     )
 
 
