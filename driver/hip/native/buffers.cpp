@@ -23,12 +23,13 @@ void push(Node *node) {
 
 } // namespace
 
-HeldBuffer hold(const char *call, const char *argument, pybind11::handle object, bool writable) {
+HeldBuffer hold(const Device &device, const char *call, const char *argument, pybind11::handle object,
+                bool writable) {
   auto node = std::make_unique<Node>();
   if (PyObject_GetBuffer(object.ptr(), &node->view, writable ? PyBUF_WRITABLE : PyBUF_SIMPLE) != 0) {
     pybind11::error_already_set why;
     throw Failure(Kind::InvalidArgument,
-                  text("HIP: ", call, ": ", argument, " of type '", Py_TYPE(object.ptr())->tp_name,
+                  text(device.where(call), ": ", argument, " of type '", Py_TYPE(object.ptr())->tp_name,
                        "' is no contiguous ", writable ? "writable " : "",
                        "buffer: ", pybind11::str(why.value()).cast<std::string>()));
   }

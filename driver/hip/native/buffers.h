@@ -16,7 +16,8 @@ struct HeldBuffer {
 /// Takes a contiguous buffer of `object`. Throws InvalidArgument for what is none. It is given back at the
 /// next `releaseFinished` after the last copy of `keep` is gone: that may be on a thread that must not wait
 /// for the interpreter.
-HeldBuffer hold(const char *call, const char *argument, pybind11::handle object, bool writable);
+HeldBuffer hold(const Device &device, const char *call, const char *argument, pybind11::handle object,
+                bool writable);
 
 /// Gives back buffers whose copies have run. Call with the interpreter's lock held.
 void releaseFinished();

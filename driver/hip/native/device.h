@@ -49,6 +49,8 @@ public:
   Device &operator=(const Device &) = delete;
 
   const api::hipDeviceProp_tR0600 &properties() const { return properties_; }
+  /// What a message about a hook starts with.
+  std::string where(const char *call) const;
 
   uint64_t memalloc(uint64_t size, uint64_t alignment);
   void memfree(uint64_t address);
@@ -105,7 +107,6 @@ private:
   /// others.
   class Current;
 
-  std::string where(const char *call) const;
   void check(const char *call, const char *function, api::hipError_t error,
              Kind otherwise = Kind::DeviceError) const;
 
