@@ -1,4 +1,4 @@
-"""What a kernel costs before it computes: cold compilation, and a launch."""
+"""What a kernel costs before it computes: cold compilation, generated launch code, and a launch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from triton_porting_kit.kernels import (
 from triton_porting_kit.kernels.cases import Case
 from triton_porting_kit.kernels.matmul import Tiles
 from triton_porting_kit.kernels.places import DevicePlace, Operand
+from triton_porting_kit.launcher import GeneratedLauncher
 
 from .timing import Samples, alternate, time_once
 
@@ -53,18 +56,18 @@ def empty_kernel(a_ptr, b_ptr, c_ptr, n):
 
 
 @contextmanager
-def fresh_cache() -> Iterator[None]:
-    """An empty folder as Triton's cache; the one before comes back afterwards."""
-    before = os.environ.get("TRITON_CACHE_DIR")
+def fresh_cache(variable: str = "TRITON_CACHE_DIR") -> Iterator[None]:
+    """An empty folder as the cache that a variable names; the one before comes back afterwards."""
+    before = os.environ.get(variable)
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["TRITON_CACHE_DIR"] = folder
+        os.environ[variable] = folder
         try:
             yield
         finally:
             if before is None:
-                del os.environ["TRITON_CACHE_DIR"]
+                del os.environ[variable]
             else:
-                os.environ["TRITON_CACHE_DIR"] = before
+                os.environ[variable] = before
 
 
 def compile_time(case: Case, kernels: tuple[Any, ...], place: DevicePlace, runs: int) -> Samples:
@@ -84,6 +87,25 @@ def compile_time(case: Case, kernels: tuple[Any, ...], place: DevicePlace, runs:
             first = time_once(call)
             seconds.append(first - time_once(call))
     return Samples(tuple(seconds[1:]))
+
+
+def launcher_build_time(runs: int) -> Samples:
+    """Seconds to make a generated launcher for a signature that is not in the cache, where others are."""
+    nowhere = SimpleNamespace(function=0, context=0)  # nothing is launched
+
+    def make(number: int) -> None:
+        types = {
+            f"x{number}_ptr": "*fp32",
+            "y_ptr": "*fp32",
+            "out_ptr": "*fp32",
+            "n": "i32",
+            "BLOCK": "constexpr",
+        }
+        GeneratedLauncher(SimpleNamespace(signature=types, constants={}), None, nowhere)
+
+    with fresh_cache("TPK_CACHE_DIR"):
+        make(0)  # which compiles what all share
+        return Samples(tuple(time_once(partial(make, number)) for number in range(1, runs + 1)))
 
 
 def launch_latency(place: DevicePlace, runs: int) -> Samples:

@@ -60,6 +60,7 @@ def write_json(
     measurements: Sequence[Measurement],
     compile_times: Mapping[str, Samples],
     latency: Samples | None,
+    build: Samples | None,
 ) -> None:
     """Write everything measured, every sample included. Times are in seconds."""
     results = {
@@ -67,6 +68,7 @@ def write_json(
         "cases": [measurement.to_json() for measurement in measurements],
         "compile_seconds": {name: samples.to_json() for name, samples in compile_times.items()},
         "launch_seconds": latency.to_json() if latency else None,
+        "launcher_build_seconds": build.to_json() if build else None,
     }
     path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
@@ -76,6 +78,7 @@ def print_tables(
     measurements: Sequence[Measurement],
     compile_times: Mapping[str, Samples],
     latency: Samples | None,
+    build: Samples | None,
 ) -> None:
     """Print medians with their interquartile ranges, and how often as fast as torch we are."""
     if measurements:
@@ -92,7 +95,7 @@ def print_tables(
                 "ok" if measurement.within_tolerance else "[bold red]WRONG[/]",
             )
         console.print(table)
-    if compile_times or latency:
+    if compile_times or latency or build:
         table = Table(title="Before a kernel computes", box=SIMPLE)
         table.add_column("what", no_wrap=True)
         table.add_column("time", justify="right", no_wrap=True)
@@ -100,4 +103,6 @@ def print_tables(
             table.add_row(f"compile {name}, nothing cached", show(samples))
         if latency:
             table.add_row("launch an empty kernel with four arguments", show(latency))
+        if build:
+            table.add_row("build the generated launch code of another signature", show(build))
         console.print(table)

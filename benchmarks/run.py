@@ -37,8 +37,8 @@ def main(
 ) -> None:
     """Measure the kernels of the active backend beside NumPy and torch.
 
-    `--only` is matched against the names of cases, "compile" followed by a name, and "launch". The exit
-    status is 1 where a result is beyond its tolerance, or nothing matches.
+    `--only` is matched against the names of cases, "compile" followed by a name, "launch", and
+    "build launcher". The exit status is 1 where a result is beyond its tolerance, or nothing matches.
     """
     threads = threads or default_threads()
     for variable in THREAD_VARIABLES:
@@ -68,12 +68,13 @@ def main(
         if wanted.search(f"compile {case.id}")
     }
     latency = overhead.launch_latency(place, runs) if wanted.search("launch") else None
-    if not (measurements or compile_times or latency):
+    build = overhead.launcher_build_time(COMPILE_RUNS) if wanted.search("build launcher") else None
+    if not (measurements or compile_times or latency or build):
         console.print(f"nothing matches {only!r}", markup=False)
         raise typer.Exit(1)
 
-    report.print_tables(console, measurements, compile_times, latency)
-    report.write_json(out, report.facts(device, threads), measurements, compile_times, latency)
+    report.print_tables(console, measurements, compile_times, latency, build)
+    report.write_json(out, report.facts(device, threads), measurements, compile_times, latency, build)
     console.print(f"wrote {out}", markup=False)
     if not all(measurement.within_tolerance for measurement in measurements):
         raise typer.Exit(1)
