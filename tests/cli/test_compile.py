@@ -184,6 +184,13 @@ def test_a_code_object_to_a_file(tpk: Tpk, kernels: Path, tmp_path: Path) -> Non
     assert read_code_object(file.read_bytes()).arch == "gfx1201"
 
 
+def test_options_out_of_range_for_amd(tpk: Tpk, kernels: Path) -> None:
+    call = ["compile", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--backend", "amdgpu"]
+    done = tpk(*call, "--arch", "gfx942", "--option", "num_warps=32")
+    assert done.status == 1
+    assert "a workgroup of gfx942 has 1024 at most" in done.errors
+
+
 MISTAKES = {
     "no file": (["nowhere.py:k"], "there is no file nowhere.py"),
     "no kernel named": (["{file}"], "its kernels are twice, add_kernel, tuned_kernel, broken_kernel"),
@@ -261,11 +268,6 @@ MISTAKES = {
             "hip:gfx942:64",
         ],
         "--target names the architecture already",
-    ),
-    "option out of range": (
-        ["{file}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--backend", "amdgpu", "--arch", "gfx942"]
-        + ["--option", "num_warps=32"],
-        "a workgroup of gfx942 has 1024 at most",
     ),
     "bad target": (
         ["{file}:add_kernel", "-s", POINTERS + ", 64", "--target", "hip"],
