@@ -101,7 +101,7 @@ def main(
     instructions differ by more than 10% of Triton's own, or instructions of a family, or an option, are with one
     backend only. Times are those of one compilation, of a machine that may do other things: they are not judged.
 
-    The exit status is 1 where a row is beyond tolerance, 2 where nothing was compiled.
+    The exit status is 1 where a row is beyond tolerance, 2 where nothing was compiled or a backend failed altogether.
     """
     from rich.console import Console
 
@@ -109,7 +109,11 @@ def main(
     rows: list[Row] = []
     for name in arch or ARCHITECTURES:
         console.print(f"compiling for {name}", style="dim")
-        found = list(compare(name, ours, theirs, only))
+        try:
+            found = list(compare(name, ours, theirs, only))
+        except RuntimeError as error:
+            console.print(str(error), markup=False, style="red")
+            raise typer.Exit(2) from None
         print_table(console, name, found)
         rows += found
     if not rows:
@@ -126,7 +130,7 @@ def main(
 
 
 def compare(arch: str, ours: str, theirs: str, only: str = "") -> Iterator[Row]:
-    """The rows of one architecture. `ours` and `theirs` are ``BACKEND:TARGET``. Raises `RuntimeError`."""
+    """The rows of one architecture. `ours` and `theirs` are ``BACKEND:TARGET``. Raises `RuntimeError` as `compiled`."""
     left, right = (compiled(backend, arch, only) for backend in (ours, theirs))
     for name in dict.fromkeys((*left, *right)):
         missing = "nothing of this name was compiled"
@@ -142,7 +146,7 @@ def compiled(backend: str, arch: str, only: str) -> dict[str, Figures | str]:
         command, cwd=Path(__file__).resolve().parents[1], capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise RuntimeError(f"{entry} for {arch} ended with status {done.returncode}:\n{done.stderr}")
+        raise RuntimeError(f"{entry} for {arch} ended with status {done.returncode}:\n{done.stderr[-2000:]}")
     found: dict[str, Figures | str] = {}
     for line in done.stdout.splitlines():
         if line.startswith('{"name"'):
