@@ -127,6 +127,8 @@ def main(
         console.print(f"wrote {out}", markup=False)
     if marked:
         raise typer.Exit(1)
+    if all(isinstance(row.ours, str) for row in rows):
+        raise typer.Exit(2)
 
 
 def compare(arch: str, ours: str, theirs: str, only: str = "") -> Iterator[Row]:
@@ -193,9 +195,8 @@ def _matrix(figures: Figures) -> int:
 def _times(rows: Sequence[Row]) -> str:
     both = [(row.ours, row.theirs) for row in rows]
     pairs = [(a.compile_ms, b.compile_ms) for a, b in both if not (isinstance(a, str) or isinstance(b, str))]
-    return "compiled in {:.1f} s, by Triton's own in {:.1f} s".format(
-        *(sum(side) / 1e3 for side in zip(*pairs, strict=True))
-    )
+    ours, theirs = (sum(pair[side] for pair in pairs) / 1e3 for side in (0, 1))
+    return f"{len(pairs)} compiled by both, in {ours:.1f} s and by Triton's own in {theirs:.1f} s"
 
 
 if __name__ == "__main__":

@@ -130,6 +130,10 @@ def test_exit_status_and_results(
 def test_nothing_that_matches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(amd_comparison, "compare", lambda *_: iter(()))
     assert CliRunner().invoke(APP, ["--only", "nothing"]).exit_code == 2
+    monkeypatch.setattr(amd_comparison, "compare", lambda *_: iter([Row("gfx777", "k", "no", "no, too")]))
+    done = CliRunner().invoke(APP, ["--arch", "gfx777"])
+    assert done.exit_code == 2
+    assert "1 kernels, 0 beyond 10%; 0 compiled by both" in done.output
 
 
 def test_backend_that_is_not_there() -> None:
