@@ -333,8 +333,10 @@ def attention_backward_case(heads: int, n: int, dim: int, dtype: str, *, tiles: 
         output, lse = references.attention(q.values, k.values, v.values)
         return q, k, v, round_to(output, dtype), round_to(lse, "float32"), dout
 
-    def reference(*values: Float64) -> tuple[Float64, Float64, Float64]:
-        return references.attention_backward(*values[:3], values[5])
+    def reference(
+        q: Float64, k: Float64, v: Float64, _output: Float64, _lse: Float64, dout: Float64
+    ) -> tuple[Float64, Float64, Float64]:
+        return references.attention_backward(q, k, v, dout)
 
     allowed = tolerance("attention", dtype, 4 * _WEIGHTS_LOSE[dtype])
     return Case(
