@@ -27,7 +27,7 @@ class Figure:
 
     `group` and `name` say what was measured and `column` what of it; `threads` is 0 where they do not matter.
     `value` is a median (of `rounds`, where there were several), `low` and `high` are quartiles. `unit` is ``s``,
-    ``B``, ``B/s``, ``FLOP/s`` or ``×``; a bar is met by values that are not below it, or, where `less` is better,
+    ``B``, ``B/s``, ``FLOP/s`` or ``x``; a bar is met by values that are not below it, or, where `less` is better,
     not above it.
     """
 
@@ -77,7 +77,7 @@ def show(value: float, unit: str) -> str:
         scale, unit = next((s for s in _SCALES[unit] if abs(value) >= s[0]), _SCALES[unit][-1])
         value /= scale
     digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
-    return f"{value:.{digits}f}" + ("" if unit == "×" else f" {unit}")
+    return f"{value:.{digits}f}" + ("" if unit == "x" else f" {unit}")
 
 
 def of_samples(
@@ -120,7 +120,7 @@ def ratio(
     pairs = [theirs / mine for theirs, mine in zip(other.seconds, ours.seconds, strict=True)]
     low, high = quartiles(pairs)
     value = other.median / ours.median
-    return Figure(group, name, column, threads, "×", value, low, high, less=False, bar=bar)
+    return Figure(group, name, column, threads, "x", value, low, high, less=False, bar=bar)
 
 
 def merge(rounds: Sequence[Sequence[Figure]]) -> list[Figure]:
@@ -182,3 +182,21 @@ class Results:
 def unmet(figures: Iterable[Figure]) -> list[Figure]:
     """Those that miss their bars."""
     return [figure for figure in figures if figure.met is False]
+
+
+def ratio_of(
+    above: Figure, below: Figure, group: str, name: str, column: str, threads: int, bar: float | None
+) -> Figure:
+    """One figure over another, more being better; its quartiles are the extremes of theirs."""
+    return Figure(
+        group,
+        name,
+        column,
+        threads,
+        "x",
+        above.value / below.value,
+        above.low / below.high,
+        above.high / below.low,
+        less=False,
+        bar=bar,
+    )

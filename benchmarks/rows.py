@@ -52,7 +52,7 @@ def _normalisation() -> list[Row]:
     m, n = 4096, 1024
     softmaxes = [
         Row(
-            f"softmax fp32 {r}×{c}",
+            f"softmax fp32 {r}x{c}",
             cases.softmax_case(r, c, "float32"),
             {EAGER: {1: 1.1, 2: 1.2}},
             8 * r * c,
@@ -64,8 +64,8 @@ def _normalisation() -> list[Row]:
     )
     return [
         *softmaxes,
-        Row(f"layer norm fp32 {m}×{n}", forward, {EAGER: both(1.1)}, 8 * m * n),
-        Row(f"layer norm backward fp32 {m}×{n}", backward, {EAGER: both(1.2)}, 12 * m * n),
+        Row(f"layer norm fp32 {m}x{n}", forward, {EAGER: both(1.1)}, 8 * m * n),
+        Row(f"layer norm backward fp32 {m}x{n}", backward, {EAGER: both(1.2)}, 12 * m * n),
     ]
 
 
@@ -76,7 +76,7 @@ def _fused() -> list[Row]:
     return [
         Row("GELU(x·a+b)+residual fp32 16M", gelu, {EAGER: both(2.0), COMPILED: both(0.95)}, 12 * n),
         Row(
-            f"GIoU loss fp32 {samples}×{boxes}",
+            f"GIoU loss fp32 {samples}x{boxes}",
             giou,
             {EAGER: both(5.0), COMPILED: both(1.0)},
             samples * boxes * (2 * 4 * 4 + 1),
@@ -115,7 +115,7 @@ def _attention() -> list[Row]:
         for dtype, size in (("float32", 4), ("bfloat16", 2)):
             found.append(
                 Row(
-                    f"attention{what} {SHORT[dtype]} {heads}×{n}×{dim}",
+                    f"attention{what} {SHORT[dtype]} {heads}x{n}x{dim}",
                     make(heads, n, dim, dtype),
                     {EAGER: both(bar)},
                     arrays * array * size,
@@ -130,13 +130,13 @@ def _attention() -> list[Row]:
 def _ordered() -> list[Row]:
     return [
         Row(
-            "cumulative sum fp32 4096×1024",
+            "cumulative sum fp32 4096x1024",
             cases.cumulative_sum_case(4096, 1024, "float32"),
             {EAGER: both(1.0)},
             8 * 4096 * 1024,
         ),
         Row(
-            "row sort fp32 4096×256",
+            "row sort fp32 4096x256",
             cases.sort_rows_case(4096, 256, "float32"),
             {EAGER: both(0.7)},
             8 * 4096 * 256,
