@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -94,10 +95,11 @@ def main() -> None:
     watch_stages(marks, current)
     place = DevicePlace(driver.active.device)
     arrays = {name: [place.put(operand) for operand in case.operands()] for name, case, _ in COMPILED}
-    for counted in (False, False, True):
+    for counted in (False, True):
         if counted:
             marks.start()
         for name, case, kernel in COMPILED:
+            print("counting" if counted else "warming up", name, file=sys.stderr, flush=True)
             with fresh_cache():
                 forget((kernel,))
                 gc.collect()

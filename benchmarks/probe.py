@@ -39,7 +39,7 @@ class Peak:
 
 
 def _peaks() -> dict[str, Peak]:
-    """The best multiply-add of each type that this machine has."""
+    """The best multiply-add of each type that this machine has, as far as they are written down here."""
     features = llvm.host_features()
     lanes = _lanes()
     vector = f"<{lanes} x float>"
@@ -64,9 +64,10 @@ def _peaks() -> dict[str, Peak]:
             operations,
         )
 
-    if features.get("avx512bf16"):
+    # Where there are tile registers, these are not the peak, and none is better than a wrong one.
+    if features.get("avx512bf16") and not features.get("amx-bf16"):
         found["bfloat16"] = assembly("vdpbf16ps", "float", 64)
-    if features.get("avx512vnni"):
+    if features.get("avx512vnni") and not features.get("amx-int8"):
         found["int8"] = assembly("vpdpbusd", "i32", 128)
     return found
 
