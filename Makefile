@@ -153,7 +153,7 @@ $(VENV)/.installed: $(VENV)/.needed $(VENV)/.sources $(SOURCES)
 .venv-releases/%/.needed: pyproject.toml | $(VENV)/.needed
 	$(PYTHON) -m venv .venv-releases/$*
 	.venv-releases/$*/bin/python -m pip install -q --disable-pip-version-check -r $(VENV)/needed.txt triton==$* \
-	  hypothesis jsonschema
+	  hypothesis jsonschema "rocm-llvm-python>=7.2"
 	@touch $@
 
 .PRECIOUS: .venv-releases/%/.needed

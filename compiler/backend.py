@@ -12,6 +12,7 @@ from triton.backends.compiler import BaseBackend, GPUTarget
 from triton_porting_kit.compiler import custom_types, integrity, record
 from triton_porting_kit.compiler.options import KernelOptions
 from triton_porting_kit.compiler.pipeline import Pipeline
+from triton_porting_kit.errors import OptionError
 from triton_porting_kit.toolchain import compat
 
 
@@ -37,6 +38,20 @@ class PipelineBackend(BaseBackend):  # type: ignore[misc]
     @abstractmethod
     def supports_target(target: GPUTarget) -> bool:
         """Whether this backend compiles for `target`: at most one backend may say so."""
+
+    @classmethod
+    def architectures(cls) -> tuple[str, ...]:
+        """Names that can be given as ``--arch`` where no device is there; none for a backend of one architecture."""
+        return ()
+
+    @classmethod
+    def target_of(cls, arch: str) -> GPUTarget:
+        """The target of one of `architectures`. Raises `OptionError` that lists them for any other name."""
+        known = ", ".join(cls.architectures())
+        raise OptionError(
+            f"backend {cls.name} has no architecture {arch!r}",
+            remedy=f"give one of {known}" if known else "leave it out: this backend takes no architecture",
+        )
 
     @abstractmethod
     def pipeline(self, options: Any) -> Pipeline:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,10 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 from triton.runtime import driver as runtime_driver
 
+from triton_porting_kit.conformance.code_objects.architectures import find
 from triton_porting_kit.errors import PortingKitError
+
+_UNLIMITED = 1 << 30
 
 
 class TargetError(PortingKitError):
@@ -35,32 +39,54 @@ class Binary:
     content: bytes
 
 
-class _Utils:
-    """What Triton asks a driver's module loader, answered without a device. A function's handle is an index."""
+@dataclass(frozen=True)
+class Launch:
+    """A launch that was only noted; `source` and `metadata` are Triton's, as its launcher was given them."""
 
-    def __init__(self) -> None:
-        self.binaries: list[Binary] = []
+    binary: Binary
+    source: Any
+    metadata: Any
+
+
+class _Utils:
+    """What Triton asks a driver's module loader, answered without a device. A function's handle is its module's."""
+
+    def __init__(self, target: GPUTarget) -> None:
+        self.binaries: dict[int, Binary] = {}
+        self._handles = itertools.count(1)
+        architecture = find(target.arch)
+        self._shared = architecture.lds if architecture else _UNLIMITED
 
     def load_binary(
         self, name: str, kernel: bytes, shared: int, device: int
     ) -> tuple[int, int, int, int, int]:
-        self.binaries.append(Binary(name, kernel))
-        return 1, len(self.binaries) - 1, 0, 0, 1 << 20
+        handle = next(self._handles)
+        self.binaries[handle] = Binary(name, kernel)
+        return handle, handle, 0, 0, 1 << 20
 
     def unload_module(self, module: int) -> None:
-        pass
+        self.binaries.pop(module, None)
 
     def get_device_properties(self, device: int) -> dict[str, Any]:
-        return {"max_shared_mem": 1 << 30, "multiprocessor_count": 1, "warpSize": 32, "max_num_regs": 1 << 16}
+        return {
+            "max_shared_mem": self._shared,
+            "multiprocessor_count": 1,
+            "warpSize": 32,
+            "max_num_regs": 1 << 16,
+        }
 
 
 class CompileOnlyDriver(DriverBase):  # type: ignore[misc]
-    """Stands in for the driver of a target. `launched` holds the binary of each launch since it was emptied."""
+    """Stands in for the driver of a target. `launched` holds each launch since it was emptied.
+
+    Where the target's architecture is known, kernels that need more on-chip memory than it has are refused by Triton as
+    on the device.
+    """
 
     def __init__(self, target: GPUTarget) -> None:
         self._target = target
-        self.utils = _Utils()
-        self.launched: list[Binary] = []
+        self.utils = _Utils(target)
+        self.launched: list[Launch] = []
 
     @classmethod
     def install(cls, target: GPUTarget) -> CompileOnlyDriver:
@@ -74,10 +100,10 @@ class CompileOnlyDriver(DriverBase):  # type: ignore[misc]
         return False  # never found by registration
 
     def launcher_cls(self, source: Any, metadata: Any) -> Any:
-        """A launcher that only notes which binary it would have launched."""
+        """A launcher that only notes what it would have launched."""
 
         def launch(gx: int, gy: int, gz: int, stream: int, function: int, *args: Any) -> None:
-            self.launched.append(self.utils.binaries[function])
+            self.launched.append(Launch(self.utils.binaries[function], source, metadata))
 
         return launch
 

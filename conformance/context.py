@@ -36,6 +36,13 @@ class Session:
     scratch: str = ""
     """A private folder for files that checks make."""
 
+    @property
+    def target(self) -> Any:
+        """Triton's target that kernels are compiled for."""
+        from triton.runtime import driver
+
+        return driver.active.get_current_target()
+
     def seed_of(self, check: Check) -> int:
         """The check's own seed: the same whatever else is run."""
         return zlib.crc32(f"{self.seed}:{check.name}".encode())

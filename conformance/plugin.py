@@ -63,7 +63,6 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the levels, which are markers of checks."""
     for level in LEVELS.values():
         config.addinivalue_line("markers", f"{level.name}: {level.meaning}")
-    config.addinivalue_line("markers", "xdist_group: checks that share a kernel, for pytest-xdist")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -91,7 +90,15 @@ class Suite(pytest.Directory):
             checks = _runner(self.config).plan()
         except PortingKitError as error:
             raise self.CollectError(str(error)) from error
-        return [CheckItem.from_parent(self, name=check.name, check=check) for check in checks]
+        return [CheckItem.from_parent(self, name=self._item(check), check=check) for check in checks]
+
+    def _item(self, check: Check) -> str:
+        """The name of a check's item. pytest-xdist gives items to one process whose names end in the same ``@GROUP``.
+
+        Its own way to such names, the mark ``xdist_group``, has no effect with pytest 9.2.
+        """
+        grouped = check.batch and hasattr(self.config, "workerinput")
+        return f"{check.name}@{check.batch}" if grouped else check.name
 
 
 class CheckItem(pytest.Item):
@@ -102,8 +109,6 @@ class CheckItem(pytest.Item):
         self.check = check
         self.record: Record | None = None
         self.add_marker(check.level)
-        if check.batch:
-            self.add_marker(pytest.mark.xdist_group(check.batch))
 
     def runtest(self) -> None:
         runner = _runner(self.config)

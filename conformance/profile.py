@@ -124,8 +124,11 @@ class Profile:
         }
 
 
-def load(path: Path) -> Profile:
-    """Read a profile. Raises `ProfileError` with the key that is wrong and what may stand there."""
+def load(path: Path, arch: object = None) -> Profile:
+    """Read a profile. Raises `ProfileError` with the key that is wrong and what may stand there.
+
+    `arch`: the target's architecture; entries that are about others are left out. None: none is.
+    """
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -136,7 +139,9 @@ def load(path: Path) -> Profile:
     memory = data.get("memory", "")
     if not isinstance(memory, str) or (memory and memory != "kit" and not memory.startswith("torch:")):
         raise ProfileError(f'{path}: memory is {memory!r}; it may be "kit" or "torch:" and a device string')
-    return Profile(str(path), memory, _capabilities(path, data.get("capabilities", {})), _entries(path, data))
+    return Profile(
+        str(path), memory, _capabilities(path, data.get("capabilities", {})), _entries(path, data, arch)
+    )
 
 
 def find(backend: str) -> Path | None:
@@ -156,19 +161,32 @@ def find(backend: str) -> Path | None:
     return own if own.is_file() else None
 
 
-def _entries(path: Path, data: Mapping[str, Any]) -> tuple[Listing, ...]:
+def _entries(path: Path, data: Mapping[str, Any], arch: object) -> tuple[Listing, ...]:
     entries = []
     for name in LISTS:
         items = data.get(name, [])
         if not isinstance(items, list):
             raise ProfileError(f"{path}: {name} is a list of tables: write [[{name}]]")
         for item in items:
-            _known(path, f"[[{name}]] ", item, ("pattern", "reason", "link"))
+            _known(path, f"[[{name}]] ", item, ("pattern", "reason", "link", "architectures"))
             for key in ("pattern", "reason"):
                 if not isinstance(item.get(key), str) or not item[key].strip():
                     raise ProfileError(f"{path}: an entry of [[{name}]] has no {key}: {item}")
-            entries.append(Listing(name, item["pattern"], item["reason"], str(item.get("link", ""))))
+            if _is_about(path, name, item, arch):
+                entries.append(Listing(name, item["pattern"], item["reason"], str(item.get("link", ""))))
     return tuple(entries)
+
+
+def _is_about(path: Path, name: str, item: Mapping[str, Any], arch: object) -> bool:
+    """Whether an entry is about an architecture: it names that one, or none."""
+    named = item.get("architectures")
+    if named is None:
+        return True
+    if not isinstance(named, list) or not named or not all(isinstance(n, str) and n for n in named):
+        raise ProfileError(
+            f"{path}: architectures of an entry of [[{name}]] is {named!r}; it is a list of the names that targets have"
+        )
+    return arch is None or str(arch).partition(":")[0] in named
 
 
 def _capabilities(path: Path, data: Mapping[str, Any]) -> Capabilities:

@@ -1,8 +1,8 @@
 """Which stage of a kernel's life an exception came from, or a process died in: read off the Python stack.
 
 Stages: ``imported`` (the backend cannot be loaded), ``compiled: NAME`` (a stage of the compiler; ``compiled: frontend``
-is Triton's own), ``loaded``, ``launched``, ``wrong result``, ``out-of-bounds write`` and ``check`` (in the check's own
-code).
+is Triton's own), ``binary`` (what was compiled breaks a rule for such binaries), ``loaded``, ``launched``, ``wrong
+result``, ``out-of-bounds write`` and ``check`` (in the check's own code).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 IMPORTED = "imported"
+BINARY = "binary"
 LOADED = "loaded"
 LAUNCHED = "launched"
 WRONG_RESULT = "wrong result"

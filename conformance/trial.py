@@ -7,6 +7,7 @@ import traceback
 
 from triton_porting_kit.conformance.arrays import OutOfBounds, WrongResult
 from triton_porting_kit.conformance.check import Check
+from triton_porting_kit.conformance.code_objects import is_judged, judge
 from triton_porting_kit.conformance.context import Context, Failed, Session
 from triton_porting_kit.conformance.paths import without_roots
 from triton_porting_kit.conformance.record import Listing, Record
@@ -26,26 +27,38 @@ def try_check(check: Check, session: Session, listing: Listing | None = None) ->
         check.body(context)
         session.memory.synchronize()
         context.check_guards()
-        context.evidence += compiled_evidence(session)
     except Failed:
         pass
     except Exception as error:
         context.evidence.append(error_evidence(error))
+    context.evidence += _judged(session)
     evidence: list[Evidence] = [*context.evidence]
     return Record.of(check, evidence, time.perf_counter() - start, session.seed_of(check), listing)
 
 
+def _judged(session: Session) -> list[dict[str, object]]:
+    try:
+        return compiled_evidence(session)
+    except Exception as error:  # the suite's own, whatever the backend made
+        return [error_evidence(error) | {"kind": "harness"}]
+
+
 def compiled_evidence(session: Session) -> list[dict[str, object]]:
-    """The binaries of kernels that were compiled and not run, since the last call."""
+    """The binaries of kernels that were compiled and not run, since the last call; each once, and judged where the
+    suite knows what such binaries have to be like."""
     if session.memory.runs:
         return []
     from triton.runtime import driver
 
-    found = [
-        {"kind": "compiled", "what": binary.name, "bytes": len(binary.content)}
-        for binary in driver.active.launched
-    ]
+    launched = list({id(launch.binary): launch for launch in driver.active.launched}.values())
     driver.active.launched.clear()
+    found: list[dict[str, object]] = []
+    for launch in launched:
+        name, content = launch.binary.name, launch.binary.content
+        if is_judged(content, session.target):
+            found += judge(name, content, session.target, launch.source, launch.metadata)
+        else:
+            found.append({"kind": "compiled", "what": name, "bytes": len(content)})
     return found
 
 

@@ -129,14 +129,14 @@ class TritonDriver(DriverBase):  # type: ignore[misc]
     @property
     def device(self) -> Device:
         """The current device."""
-        return self.devices[self._current.device]
+        return self.devices[self.get_current_device()]
 
     @cached_property
     def _targets(self) -> list[GPUTarget]:
         return [self.make_target(device) for device in self.devices]
 
     def get_current_target(self) -> GPUTarget:
-        return self._targets[self._current.device]
+        return self._targets[self.get_current_device()]
 
     def get_current_device(self) -> int:
         return self._current.device
@@ -157,7 +157,7 @@ class TritonDriver(DriverBase):  # type: ignore[misc]
     @contextmanager
     def stream(self, stream: int) -> Iterator[int]:
         """A context in which `stream` is current on the current device."""
-        device, previous = self._current.device, self.get_current_stream()
+        device, previous = self.get_current_device(), self.get_current_stream()
         self.set_current_stream(stream, device)
         try:
             yield stream
@@ -230,12 +230,24 @@ class DriverUtils:
         self._driver._check_device(device)
         owner = self._driver.devices[device]
         module = owner.load_module(kernel, name)
-        function = owner.get_function(module, name)
+        try:
+            found = self.find_function(owner, module, name, shared)
+        except BaseException:
+            owner.unload_module(module)
+            raise
         with self._lock:
             handle, self._next = self._next, self._next + 1
             self._owners[handle] = (owner, module)
         owner.on_reset = partial(self._forget, owner)
-        return handle, function, 0, 0, owner.properties().max_threads_per_program
+        return handle, *found
+
+    def find_function(self, device: Device, module: int, name: str, shared: int) -> tuple[int, int, int, int]:
+        """A kernel of a module: (function, registers, spills, largest count of threads).
+
+        For drivers that know more of their kernels, or whose binaries do not say how much on-chip memory a launch has
+        to give: `shared` bytes.
+        """
+        return device.get_function(module, name), 0, 0, device.properties().max_threads_per_program
 
     def _forget(self, device: Device) -> None:
         """Let Triton load kernels again after a reset, when they are next launched."""

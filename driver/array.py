@@ -150,6 +150,10 @@ class DeviceArray:
         """Device address and bytes of the whole memory that this is a view of."""
         return self._storage.address, self._storage.size
 
+    def ptr_range(self) -> int:
+        """Bytes of the whole memory that this is a view of, by the name under which Triton's backends ask."""
+        return self._storage.size
+
     def element_size(self) -> int:
         """Bytes of one element."""
         return self.itemsize

@@ -6,6 +6,7 @@ three launchers send the block to a device: `PackedLauncher` (native, nothing to
 """
 
 from triton_porting_kit.launcher.build import BuildOptions
+from triton_porting_kit.launcher.code_objects import check_kernel_arguments
 from triton_porting_kit.launcher.codegen import RuntimeSymbol, generate_source
 from triton_porting_kit.launcher.entry import LaunchEntry
 from triton_porting_kit.launcher.generated import GeneratedLauncher
@@ -28,5 +29,6 @@ __all__ = [
     "PythonLauncher",
     "RuntimeSymbol",
     "Signature",
+    "check_kernel_arguments",
     "generate_source",
 ]

@@ -21,9 +21,11 @@ from triton_porting_kit.conformance.command.request import (
     SAME,
     Request,
     check_backend,
+    check_tools,
     default_folder,
     refuse_to_replace,
     resumed,
+    target_of,
 )
 from triton_porting_kit.conformance.execution.plan import Plan, PlanError, load_checks, make_plan
 from triton_porting_kit.conformance.execution.run import Choice, Probe, metadata, now, probe
@@ -91,6 +93,9 @@ class _Conform:
         if request.resume and self._before is not None:
             request = resumed(request, self._before)
         check_backend(request.backend)
+        if request.arch:
+            request = replace(request, target=target_of(request.backend, request.arch), arch="")
+        check_tools(request.target)
         if request.profile:
             load(Path(request.profile))
         self._request = request
@@ -267,6 +272,8 @@ class _Conform:
         ):
             if value:
                 command += [option, str(value)]
+        if request.target:
+            command.append("--compile-only")
         return [shlex.quote(word) for word in command]
 
 

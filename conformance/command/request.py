@@ -15,6 +15,7 @@ from triton_porting_kit.conformance.execution.selection import SelectionError
 from triton_porting_kit.conformance.execution.settings import CATALOGUE
 from triton_porting_kit.conformance.execution.shards import ShardError
 from triton_porting_kit.conformance.profile import ProfileError
+from triton_porting_kit.errors import PortingKitError
 
 SAME = (
     "suite_version",
@@ -44,6 +45,9 @@ class Request:
     shard: str = ""
     jobs: int = 1
     target: str = ""
+    """``BACKEND:ARCH:WARP`` to compile for; empty: kernels run."""
+    arch: str = ""
+    """Instead of the target: an architecture, whose target the backend knows."""
     report: Path | None = None
     profile: str = ""
     resume: bool = False
@@ -67,6 +71,44 @@ def check_backend(name: str) -> None:
         raise PlanError(
             f"Triton knows no backend {name!r}; registered are {', '.join(registered) or 'none'}. Install the package "
             "that registers it under the entry point group triton.backends"
+        )
+
+
+def target_of(backend: str, arch: str) -> str:
+    """``BACKEND:ARCH:WARP`` of an architecture that a registered backend compiles for.
+
+    Raises `PlanError` where it compiles for no such architecture, or does not say for which it does.
+    """
+    from triton.backends import backends
+
+    compiler = backends[backend].compiler if backend in backends else None
+    name = getattr(compiler, "target_of", None)
+    if name is None:
+        raise PlanError(
+            f"backend {backend!r} does not say which architectures it compiles for (`target_of` of the kit's "
+            f"PipelineBackend does): name all of the target instead, as --target BACKEND:{arch}:WARP"
+        )
+    try:
+        target = name(arch)
+    except PortingKitError as error:
+        raise PlanError(str(error)) from error
+    return f"{target.backend}:{target.arch}:{target.warp_size}"
+
+
+def check_tools(target: str) -> None:
+    """Raises `PlanError` for what is no target, and where what is compiled for it could not be judged here."""
+    from triton_porting_kit.conformance.code_objects.architectures import find
+    from triton_porting_kit.conformance.compile_only import TargetError, parse_target
+    from triton_porting_kit.toolchain import amdgpu_disassembler
+
+    try:
+        judged = bool(target) and find(parse_target(target).arch) is not None
+    except TargetError as error:
+        raise PlanError(str(error)) from error
+    if judged and not amdgpu_disassembler.is_available():
+        raise PlanError(
+            "code objects for AMD's GPUs are judged by their instructions, and there is no disassembler: install the "
+            "kit with its extra `amd`: pip install 'triton-porting-kit[amd]'"
         )
 
 

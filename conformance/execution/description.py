@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from triton_porting_kit.conformance.context import Session
     from triton_porting_kit.conformance.profile import Profile
 
-TOOLCHAIN = ("numba-cuda-mlir", "llvmlite", "numpy", "torch")
+TOOLCHAIN = ("numba-cuda-mlir", "llvmlite", "numpy", "torch", "rocm-llvm-python")
 """Packages whose releases bear on results, where they are installed."""
 
 _KIT_DRIVER = "triton_porting_kit.driver.adapter"

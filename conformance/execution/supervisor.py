@@ -109,7 +109,7 @@ class Supervisor:
         self._worker, self._ran = worker, True
         self.description = message["ready"]
         found = self.description["profile"]["source"]
-        self.profile = load(Path(found)) if found else Profile()
+        self.profile = load(Path(found), self.description["target"]["arch"]) if found else Profile()
         self.settings = self.settings.with_profile(found)
         return None
 

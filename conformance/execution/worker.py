@@ -128,6 +128,8 @@ class _Worker:
             target=settings.target,
             scratch=order["scratch"],
         )
+        if found:
+            self._profile = profile.load(found, self._session.target.arch)
         if order["reset"]:
             self._session.memory.reset()
         return describe(self._session, self._profile)

@@ -19,6 +19,10 @@ class ToolchainError(PortingKitError):
     """A library that the kit stands on is missing, or is of a release that it cannot use."""
 
 
+class CodeObjectError(PortingKitError, ValueError):
+    """A binary is no AMDGPU code object to run: truncated, damaged, or of parts that contradict each other."""
+
+
 # --- compiler ------------------------------------------------------------------------------------
 
 
@@ -71,6 +75,18 @@ class OptionError(CompilationError, AssertionError):
     """
 
 
+class ResourceError(CompilationError):
+    """A kernel needs more of something on the chip than there is: `required` of `name`, and `limit` is the most.
+
+    The kit raises a type that is also Triton's ``OutOfResources``, which makes the autotuner try the next
+    configuration.
+    """
+
+    def __init__(self, required: int, limit: int, name: str, remedy: str | None = None) -> None:
+        self.required, self.limit, self.name = required, limit, name
+        super().__init__(f"the kernel needs {required} of {name}, and there are {limit}", remedy=remedy)
+
+
 def _source_line(location: SourceLocation) -> str:
     import linecache
 
@@ -94,6 +110,24 @@ class CorruptCacheWarning(UserWarning):
 
 class SignatureError(PortingKitError, TypeError):
     """Arguments do not match a kernel's signature in count or in type."""
+
+
+class ArgumentMismatch(CodeObjectError):
+    """A kernel's binary declares arguments other than the launcher packs.
+
+    `kernel` is its name; `index` and `argument` say which argument is the first to differ, or are None where
+    all are the same but the block's size is not. `argument` is None too where it has no name.
+    """
+
+    def __init__(self, kernel: str, index: int | None, argument: str | None, difference: str) -> None:
+        self.kernel, self.index, self.argument = kernel, index, argument
+        which = (
+            "the block" if index is None else f"argument {index}" + (f" ({argument!r})" if argument else "")
+        )
+        super().__init__(
+            f"{which} of kernel {kernel!r}: {difference}; it was compiled from another signature than it is launched "
+            f"with, or by a compiler that adds arguments: compile it again"
+        )
 
 
 class GridError(PortingKitError, ValueError):

@@ -215,7 +215,7 @@ MISTAKES = {
     ),
     "unknown backend": (
         ["{file}:add_kernel", "-s", POINTERS + ", 64", "--backend", "npu"],
-        "there is no backend 'npu'; registered are amd, cpu, nvidia",
+        "there is no backend 'npu'; registered are amd, amdgpu, cpu, nvidia",
     ),
     "bad target": (
         ["{file}:add_kernel", "-s", POINTERS + ", 64", "--target", "hip"],

@@ -49,10 +49,12 @@ def test_each_check_is_an_item(tmp_path: Path) -> None:
 
 
 def test_levels_are_markers_and_processes_share_the_checks(tmp_path: Path) -> None:
-    status, printed = judge(tmp_path, "--backend", "cpu", "-n", "2", "-m", "language", "-rA")
+    status, printed = judge(tmp_path, "--backend", "cpu", "-n", "2", "-m", "language", "-rA", "-v")
     assert status == 1
     assert "1 failed, 4 passed" in printed
     assert "FAILED conformance::language/fake/crash" in printed
+    # Those that share a kernel have one process.
+    assert len(set(re.findall(r"^\[(gw\d)\].*language/fake/", printed, re.MULTILINE))) == 1
 
 
 def test_outcomes_of_what_is_declared(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+#include "grid.h"
 #include "host.h"
 
 #include <cstdio>
@@ -30,23 +31,6 @@ void runGrid(const Function &function, const int32_t (&grid)[3], int64_t total, 
     throw Error(Code::LaunchError,
                 text("launch: kernel '", function.name, "' was cancelled: the device closes"));
   }
-}
-
-int64_t programs(const std::string &name, const uint32_t (&grid)[3]) {
-  auto refuse = [&](const char *why) {
-    throw Error(Code::LaunchError, text("launch: grid (", grid[0], ", ", grid[1], ", ", grid[2],
-                                        ") of kernel '", name, "' ", why));
-  };
-  for (uint32_t count : grid)
-    if (count > uint32_t(INT32_MAX))
-      refuse("has a count above 2**31 - 1");
-  int64_t total = 1;
-  if (!grid[0] || !grid[1] || !grid[2])
-    return 0;
-  for (uint32_t count : grid)
-    if (__builtin_mul_overflow(total, int64_t(count), &total))
-      refuse("has more than 2**63 - 1 programs");
-  return total;
 }
 
 } // namespace
@@ -88,7 +72,9 @@ void Host::launch(uint64_t streamHandle, uint64_t functionHandle, const uint32_t
       target = known->second;
     }
   }
-  int64_t total = programs(function->name, counts);
+  int64_t total = countPrograms("launch", function->name, counts, [](const std::string &sentence) {
+    throw Error(Code::LaunchError, sentence);
+  });
   if (total == 0)
     return;
   if (!args && size)

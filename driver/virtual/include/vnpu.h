@@ -4,7 +4,7 @@
  * is an address space of its own: a device address means something to the chip only, and faults where the
  * host dereferences it. Kernels run in the chip's process: their crashes and wild stores are the chip's. All
  * that they could reach of the caller's is the region through which both talk, at an address that is another
- * for every chip.
+ * for every chip; what is there is checked, and where it was overwritten the chip is lost.
  *
  * Rules for every function:
  *

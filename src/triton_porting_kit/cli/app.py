@@ -81,6 +81,8 @@ tpk compile add.py:add_kernel -s "*fp32, *fp32, *fp32, i32" -c BLOCK=1024 --emit
 
 tpk compile add.py:add_kernel -s "x=*fp32:16, y=*fp32:16, out=*fp32:16, n=i32" -c BLOCK=1024 --emit asm --cpu haswell
 
+tpk compile add.py:add_kernel -s "*fp32, *fp32, *fp32, i32" -c BLOCK=1024 --backend amdgpu --arch gfx942 --emit amdgcn
+
 tpk compile triton_porting_kit.kernels.softmax            (lists its kernels)
 """
 
@@ -96,7 +98,8 @@ def compile_kernel(
             "--signature",
             "-s",
             help="Types of the arguments, by name (`x=*fp32, n=i32`) or in order (`*fp32, i32, 1024`). "
-            "`:16` after a type says that the value is a multiple of 16.",
+            "`:16` after a type says that the value is a multiple of 16, `:2g` that a pointer's memory has less than "
+            "2 GiB.",
         ),
     ] = "",
     constants: Annotated[
@@ -111,7 +114,8 @@ def compile_kernel(
     emit: Annotated[
         str,
         typer.Option(
-            help="The stage to print; for the CPU source, ttir, structured, loops, llir, asm, obj or cpp."
+            help="The stage to print; for the CPU source, ttir, structured, loops, llir, asm, obj or cpp, "
+            "for AMD's GPUs source, ttir, ttgir, llir, amdgcn or hsaco."
         ),
     ] = "ttir",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
@@ -127,6 +131,10 @@ def compile_kernel(
             help="The exact target, for a device that is not here: hip:gfx942:64.",
         ),
     ] = None,
+    arch: Annotated[
+        str | None,
+        typer.Option(help="The architecture, for a device that is not here: gfx942 of the backend amdgpu."),
+    ] = None,
     cpu: Annotated[
         str | None,
         typer.Option(help="A CPU under LLVM's name instead of this machine's: haswell, neoverse-v1."),
@@ -140,7 +148,8 @@ def compile_kernel(
     The stages of the CPU: source (Triton's IR before any pass), ttir (after Triton's own passes), structured
     (tiles with base pointers, strides and bounds), loops (explicit loops over them), llir (LLVM IR), asm and
     obj (machine code, as text and as the object that is cached), and cpp (C++ of the loops, for chips with a C++
-    compiler of their own).
+    compiler of their own). Those of the backend amdgpu: source, ttir, ttgir (with layouts), llir, amdgcn (assembly) and
+    hsaco (the code object that HIP loads).
     """
     from triton_porting_kit.cli.compile import Request, run_compile
 
@@ -154,6 +163,7 @@ def compile_kernel(
             output=output,
             backend=backend,
             target=target,
+            arch=arch,
             cpu=cpu,
             features=features,
         )
@@ -166,7 +176,7 @@ tpk conform --backend cpu --jobs 2
 
 tpk conform --backend cpu --level language --select "language/*/add-* and not fp64"
 
-tpk conform --backend amd --compile-only --target hip:gfx942:64 --level language
+tpk conform --backend amdgpu --compile-only --arch gfx942 --level language
 
 docs/conformance.md describes statuses, profiles, shards, and how a run is gone on with.
 """
@@ -198,11 +208,17 @@ def conform(
     ] = "",
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Checks that run at a time.")] = 1,
     compile_only: Annotated[
-        bool, typer.Option("--compile-only", help="Compile for --target, and run nothing.")
+        bool, typer.Option("--compile-only", help="Compile for --arch or --target, and run nothing.")
     ] = False,
+    arch: Annotated[
+        str,
+        typer.Option(
+            metavar="ARCH", help="What --compile-only compiles for: an architecture of the backend's, gfx942."
+        ),
+    ] = "",
     target: Annotated[
         str,
-        typer.Option(metavar="BACKEND:ARCH:WARP", help="What --compile-only compiles for: hip:gfx942:64."),
+        typer.Option(metavar="BACKEND:ARCH:WARP", help="The same for any backend: hip:gfx942:64."),
     ] = "",
     report: Annotated[
         Path | None,
@@ -261,8 +277,10 @@ def conform(
     from triton_porting_kit.conformance.command.conform import self_test as run_self_test
     from triton_porting_kit.conformance.command.request import MISTAKES, Request
 
-    if compile_only != bool(target):
-        raise UserError("--compile-only and --target BACKEND:ARCH:WARP go together: name both")
+    if compile_only != bool(target or arch) or (target and arch):
+        raise UserError(
+            "--compile-only and what to compile for go together: name --arch ARCH, or --target BACKEND:ARCH:WARP"
+        )
     request = Request(
         backend=backend,
         levels=tuple(level or ()),
@@ -270,6 +288,7 @@ def conform(
         shard=shard,
         jobs=jobs,
         target=target,
+        arch=arch,
         report=report,
         profile=str(profile or ""),
         resume=resume,

@@ -105,10 +105,44 @@ def torch() -> Iterator[Finding]:
 
 def native_parts() -> Iterator[Finding]:
     """The extension modules that were built with the kit."""
+    import triton_porting_kit.driver.hip._hip
     import triton_porting_kit.driver.host._host
     import triton_porting_kit.launcher._packed  # noqa: F401
 
-    yield Finding("native parts", Status.OK, "the host device and the packed launcher load")
+    yield Finding("native parts", Status.OK, "the host device, the HIP device and the packed launcher load")
+
+
+def hip() -> Iterator[Finding]:
+    """HIP's runtime library, for AMD's GPUs: where it is, or was looked for, and the devices that it sees."""
+    from triton_porting_kit.driver.hip import REMEDY, find_library, open_library
+
+    search = find_library()
+    if search.path is None:
+        named = len(search.places) == 1  # by the user, so that nothing else was looked at
+        yield Finding("HIP", Status.PROBLEM if named else Status.NOTE, search.report(), REMEDY)
+        return
+    try:
+        library = open_library()
+        version, count = library.version(), library.device_count()
+        devices = [library.properties(index) for index in range(count)]
+    except Exception as error:
+        yield Finding("HIP", Status.PROBLEM, describe(error).partition(". What to do:")[0], REMEDY)
+        return
+    found = f"{search.report()}; version {version // 10**7}.{version // 10**5 % 100}.{version % 10**5}"
+    if not devices:
+        yield Finding(
+            "HIP",
+            Status.NOTE,
+            f"{found}; it sees no device",
+            "load the kernel's amdgpu driver, take care that you may open /dev/kfd and /dev/dri/renderD* (groups "
+            "render and video), and look at HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES",
+        )
+        return
+    listed = ", ".join(
+        f"{device['name'] or 'no name'} ({device['target_id']}, {device['memory_bytes'] >> 30} GiB)"
+        for device in devices
+    )
+    yield Finding("HIP", Status.OK, f"{found}; {listed}")
 
 
 def cpp_compiler() -> Iterator[Finding]:
@@ -276,6 +310,7 @@ CHECKS: dict[str, Check] = {
     "C++ compiler": cpp_compiler,
     "CPU": processor,
     "threads": threads,
+    "HIP": hip,
     "compile cache": cache,
     "backends": backends,
 }

@@ -26,6 +26,7 @@ class Request:
     output: Path | None
     backend: str
     target: str | None
+    arch: str | None
     cpu: str | None
     features: str
 
@@ -84,6 +85,8 @@ def _backend(request: Request) -> Any:
     from triton.compiler import make_backend
 
     name = request.target.partition(":")[0] if request.target else request.backend
+    if request.arch and request.target:
+        raise UserError("--target names the architecture already: leave --arch out")
     if request.target:
         parts = request.target.split(":")
         if len(parts) != 3 or not parts[2].isdigit():
@@ -93,19 +96,34 @@ def _backend(request: Request) -> Any:
         target = GPUTarget(name, int(parts[1]) if parts[1].isdigit() else parts[1], int(parts[2]))
     elif name not in backends:
         raise UserError(f"there is no backend {name!r}; registered are {', '.join(sorted(backends))}")
+    elif request.arch:
+        target = _target_of(name, backends[name].compiler, request.arch)
     elif name == "cpu":
         target = GPUTarget("cpu", platform.machine(), 1)
     else:
         try:
             target = backends[name].driver().get_current_target()
         except Exception as error:
-            raise UserError(
-                f"backend {name} has no device here ({error}); name one with --target BACKEND:ARCH:WARP"
-            ) from error
+            known = ", ".join(_architectures(backends[name].compiler))
+            way = f"--arch ({known})" if known else "--target BACKEND:ARCH:WARP"
+            why = f" ({error})" if str(error) else ""
+            raise UserError(f"backend {name} has no device here{why}; name one with {way}") from error
     try:
         return make_backend(target)
     except RuntimeError as error:
         raise UserError(f"no backend compiles for {name!r} ({error})") from error
+
+
+def _architectures(compiler: Any) -> tuple[str, ...]:
+    """Names that ``--arch`` can be given for a backend, of the kit's or not."""
+    return tuple(getattr(compiler, "architectures", tuple)())
+
+
+def _target_of(name: str, compiler: Any, arch: str) -> Any:
+    if not _architectures(compiler):
+        more = "see --cpu" if name == "cpu" else "name the whole target with --target BACKEND:ARCH:WARP"
+        raise UserError(f"backend {name} takes no --arch; {more}")
+    return compiler.target_of(arch)
 
 
 def _options(request: Request, backend: Any, module: Any) -> Any:

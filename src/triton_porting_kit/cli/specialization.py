@@ -13,7 +13,8 @@ from triton_porting_kit.cli.errors import UserError
 
 SCALARS = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32", "fp64")
 ELEMENTS = (*SCALARS, "fp8e4nv", "fp8e5", "fp8e4b8", "fp8e5b16", "fp8e4b15")
-HINTS = {"16": [["tt.divisibility", 16]]}
+HINTS = {"16": ["tt.divisibility", 16], "2g": ["tt.pointer_range", 32]}
+"""What may stand behind a type, after colons: a multiple of 16; memory of less than 2 GiB."""
 
 _POINTER = re.compile(rf"\*+k?({'|'.join(ELEMENTS)})")
 _DESCRIPTOR = re.compile(rf"tensordesc<({'|'.join(ELEMENTS)})\[\d+(,\d+)*\]>")
@@ -140,29 +141,33 @@ class _Types:
         if text.startswith("(") and text.endswith(")"):
             items = split(text[1:-1])
             return tuple(self.read(f"{name}[{i}]", item, (*path, i)) for i, item in enumerate(items))
-        type_, hint = _check(name, text)
+        type_, hints = _check(name, text)
         if type_ is None:
             self.values[path] = literal(text, self._module)
             return "constexpr"
-        if hint:
-            self.hints[path] = HINTS[hint]
+        if hints:
+            self.hints[path] = [HINTS[hint] for hint in hints]
         return type_
 
 
-def _check(name: str, text: str) -> tuple[str | None, str]:
-    """The type and the hint of an argument; no type where `text` is a value."""
+def _check(name: str, text: str) -> tuple[str | None, list[str]]:
+    """The type and the hints of an argument; no type where `text` is a value."""
     if re.fullmatch(r"[-\d.].*|None|True|False", text):
-        return None, ""
-    type_, _, hint = text.partition(":")
-    type_, hint = type_.strip().replace(", ", ","), hint.strip()
+        return None, []
+    type_, *hints = (part.strip() for part in text.split(":"))
+    type_ = type_.replace(", ", ",")
     if not (type_ in SCALARS or _POINTER.fullmatch(type_) or _DESCRIPTOR.fullmatch(type_)):
         raise UserError(
             f"argument {name} has the unknown type {text!r}; there are {', '.join(SCALARS)}, pointers (*fp32; "
             f"also to {', '.join(ELEMENTS[len(SCALARS) :])}), tensordesc<fp16[64,64]> and tuples of them (i32, *fp32)"
         )
-    if hint and hint not in HINTS:
-        raise UserError(f"argument {name} has the unknown hint {hint!r}; the only one is 16 (*fp32:16)")
-    return type_, hint
+    for hint in hints:
+        if hint not in HINTS:
+            raise UserError(
+                f"argument {name} has the unknown hint {hint!r}; there are 16 (*fp32:16, i32:16) and, of pointers, "
+                "2g (*fp32:16:2g)"
+            )
+    return type_, hints
 
 
 def _remedy(kernel: Any, missing: Sequence[str]) -> str:

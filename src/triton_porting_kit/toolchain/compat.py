@@ -18,7 +18,7 @@ import triton
 from triton._C.libtriton import ir as triton_ir
 from triton._C.libtriton import passes as triton_passes
 
-from triton_porting_kit.errors import CompilationError, CorruptCacheWarning, ToolchainError
+from triton_porting_kit.errors import CompilationError, CorruptCacheWarning, ResourceError, ToolchainError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -202,6 +202,27 @@ def unsupported_language(backend: str) -> CompilationError:
         f"backend {backend} compiles Triton kernels, not Gluon ones",
         remedy="write the kernel with @triton.jit",
     )
+
+
+def out_of_resources(required: int, limit: int, name: str, remedy: str) -> ResourceError:
+    """The error of a kernel that needs more than the chip has, which is Triton's own type, too."""
+    return _resource_error()(required, limit, name, remedy)  # type: ignore[no-any-return]
+
+
+@functools.cache
+@_internal
+def _resource_error() -> Any:
+    from triton.runtime.errors import OutOfResources as TritonsOutOfResources
+
+    class OutOfResources(ResourceError, TritonsOutOfResources):  # type: ignore[misc]
+        """The chip has not as much of something as the kernel needs."""
+
+        __str__ = Exception.__str__
+
+        def __reduce__(self) -> Any:
+            return (out_of_resources, (self.required, self.limit, self.name, self.remedy))
+
+    return OutOfResources
 
 
 # --- compiling without running --------------------------------------------------------------------------
@@ -410,6 +431,18 @@ def forget_loaded_kernels() -> None:
 
 
 @_internal
+def scratch_allocator(kind: str) -> Callable[[int, int, int | None], Any] | None:
+    """What the user set to allocate the ``global`` or ``profile`` scratch of launches, called with bytes, alignment
+    and stream; None where nothing is set.
+    """
+    from triton.runtime import _allocation
+
+    holder = _allocation._allocator if kind == "global" else _allocation._profile_allocator
+    found = holder.get()
+    return None if isinstance(found, _allocation.NullAllocator) else found
+
+
+@_internal
 def wrap_launchers(wrap: Callable[[Any, Any], Any]) -> None:
     """From now on, let every kernel that is loaded be launched by ``wrap(kernel, launcher)``; once per process.
 
@@ -432,6 +465,9 @@ def wrap_launchers(wrap: Callable[[Any, Any], Any]) -> None:
 
 OverrideReader = Callable[[Path, Callable[[], Any]], Any]
 """Gives the artefact of an override file: ``reader(path, by_triton)``, where `by_triton` reads it as Triton would."""
+
+MODULE_STAGES = ("ttir", "ttgir")
+"""Stages of Triton's names whose artefact is a module of Triton's, which its own reader makes of a file."""
 
 _expected = threading.local()
 

@@ -1,4 +1,7 @@
-"""Reading relocatable objects, with every structure checked: a linker is only given what it cannot trip over."""
+"""Reading ELF files, with every structure checked: a linker is only given what it cannot trip over.
+
+Relocatable objects, whole; of other kinds of ELF files the header, the sections and the symbols.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ class Section:
             _,
             self.type,
             self.flags,
-            _,
+            self.address,
             self.offset,
             self.size,
             self.link,
@@ -59,6 +62,23 @@ class Section:
         if self.entry_size != layout.size or len(self.data) % layout.size:
             raise InvalidModule(f"section {self.index} is no table of {layout.size}-byte entries")
         return list(layout.iter_unpack(self.data))
+
+
+class Header(NamedTuple):
+    """What an ELF file says of itself."""
+
+    os_abi: int
+    abi_version: int
+    kind: int
+    """1 for relocatable objects, 3 for shared ones."""
+    machine: int
+    """As ELF numbers it."""
+    flags: int
+    """What they mean depends on the machine."""
+    sections_at: int
+    section_count: int
+    section_names: int
+    """Index of the section that holds the names of sections."""
 
 
 class Symbol(NamedTuple):
@@ -130,20 +150,20 @@ def defined_symbols(data: bytes) -> set[str]:
     return {s.name for s in read_object(data, platform.machine()).symbols if s.section != _UNDEFINED}
 
 
-def _sections(data: bytes, wanted: str | None) -> list[Section]:
+def read_header(data: bytes) -> Header:
+    """The header of a 64-bit little-endian ELF file, its section table known to lie inside the file.
+
+    Raises `InvalidModule` when `data` is anything else.
+    """
     if data[:4] != b"\x7fELF":
         raise InvalidModule(f"no ELF object: it starts with {data[:4]!r}")
     if len(data) < _HEADER.size:
         raise InvalidModule(f"{len(data)} bytes are less than an ELF header: truncated?")
-    (ident, kind, machine, _, _, _, table, _, _, _, _, entry_size, count, names) = _HEADER.unpack_from(data)
+    (ident, kind, machine, _, _, _, table, flags, _, _, _, entry_size, count, names) = _HEADER.unpack_from(
+        data
+    )
     if ident[4] != 2 or ident[5] != 1:
         raise InvalidModule("no 64-bit little-endian ELF object")
-    expected = [_MACHINES.get(wanted)] if wanted else list(_MACHINES.values())
-    if machine not in expected:
-        known = f"this host is {wanted} ({expected[0]})" if wanted else f"known are {_MACHINES}"
-        raise InvalidModule(f"made for ELF machine {machine}; {known}")
-    if kind != _RELOCATABLE:
-        raise InvalidModule(f"no relocatable object (ELF type {kind}, expected {_RELOCATABLE})")
     if entry_size != _SECTION.size or count == 0:
         raise InvalidModule(f"no usable section table ({count} entries of {entry_size} bytes)")
     end = table + count * entry_size
@@ -151,11 +171,39 @@ def _sections(data: bytes, wanted: str | None) -> list[Section]:
         raise InvalidModule(
             f"the section table ends at byte {end} of a file of {len(data)} bytes: truncated?"
         )
+    return Header(ident[7], ident[8], kind, machine, flags, table, count, names)
+
+
+def read_sections(data: bytes, header: Header) -> list[Section]:
+    """The sections of a file whose header was read, the contents of each known to lie inside the file.
+
+    Raises `InvalidModule` where they do not.
+    """
     sections = [
-        Section(index, _SECTION.unpack_from(data, table + index * entry_size), data) for index in range(count)
+        Section(index, _SECTION.unpack_from(data, header.sections_at + index * _SECTION.size), data)
+        for index in range(header.section_count)
     ]
-    _strings(sections, names)
+    _strings(sections, header.section_names)
     return sections
+
+
+def read_symbols(section: Section, sections: list[Section]) -> list[Symbol]:
+    """The entries of a symbol table of a linked file, in which the values of symbols are addresses.
+
+    Raises `InvalidModule` where a symbol or its name lies outside of what it belongs to.
+    """
+    return _symbols(section, sections, linked=True)
+
+
+def _sections(data: bytes, wanted: str | None) -> list[Section]:
+    header = read_header(data)
+    expected = [_MACHINES.get(wanted)] if wanted else list(_MACHINES.values())
+    if header.machine not in expected:
+        known = f"this host is {wanted} ({expected[0]})" if wanted else f"known are {_MACHINES}"
+        raise InvalidModule(f"made for ELF machine {header.machine}; {known}")
+    if header.kind != _RELOCATABLE:
+        raise InvalidModule(f"no relocatable object (ELF type {header.kind}, expected {_RELOCATABLE})")
+    return read_sections(data, header)
 
 
 def _section(sections: list[Section], index: int) -> Section:
@@ -171,14 +219,17 @@ def _strings(sections: list[Section], index: int) -> bytes:
     return strings.data
 
 
-def _symbols(section: Section, sections: list[Section]) -> list[Symbol]:
+def _symbols(section: Section, sections: list[Section], linked: bool = False) -> list[Symbol]:
     strings = _strings(sections, section.link)
     found = []
     for name, info, other, place, value, size in section.entries(_SYMBOL):
         if name >= len(strings):
             raise InvalidModule(f"a symbol's name lies outside of its string table (offset {name})")
-        if _UNDEFINED < place < _FIRST_RESERVED_SECTION and value + size > _section(sections, place).size:
-            raise InvalidModule(f"a symbol lies outside of its section {place}")
+        if _UNDEFINED < place < _FIRST_RESERVED_SECTION:
+            home = _section(sections, place)
+            start = value - home.address if linked else value
+            if start < 0 or start + size > home.size:
+                raise InvalidModule(f"a symbol lies outside of its section {place}")
         text = strings[name : strings.index(b"\0", name)].decode(errors="replace")
         found.append(Symbol(text, info, other, place, value, size))
     return found

@@ -52,6 +52,9 @@ def test_jobs_share_the_checks(tmp_path: Path) -> None:
     found = dict(statuses_in(tmp_path))
     assert len(found) == 15
     assert [name for name in found if found[name] != "pass"] == ["language/fake/crash"], printed
+    # Those of a batch go to one job: the others do not run it again.
+    assert "a batch took the worker down" in printed
+    assert len(run_in(tmp_path)["incidents"]) == 1
 
 
 def test_quiet(tmp_path: Path) -> None:

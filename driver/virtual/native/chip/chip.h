@@ -4,7 +4,7 @@
 #include "protocol.h"
 #include "vnpu.h"
 
-#include "../../../host/native/text.h"
+#include "text.h"
 
 #include <atomic>
 #include <stdexcept>
@@ -29,6 +29,16 @@ public:
 
 // Ends the chip; the library will say why. Safe in signal handlers.
 [[noreturn]] void lose(const char *reason);
+// The same for what is in the region and was not written by the library.
+[[noreturn]] void loseOverwritten(const char *what);
+
+// As the library wrote them when it started the chip, out of the reach of kernels that write to the region.
+struct Limits {
+  uint64_t scratchpadBytes = 0;
+  uint32_t watchdogMilliseconds = 0;
+  int32_t hostProcess = 0;
+};
+extern Limits limits;
 
 // What a thread is doing, for the reason when it crashes, and for the watchdog.
 struct Activity {

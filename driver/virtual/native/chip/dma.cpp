@@ -42,7 +42,7 @@ void copyOut(const Command &command) {
     sent.copy(slot, memory(command.source), command.size);
   if (command.misbehaviour == Misbehaviour::Corrupt)
     spoil(slot, command.size);
-  region.header().answers[command.slot] = {1, sent.value()};
+  region.header().answers[command.slot] = {Delivery::Made, 0, sent.value()};
   region.header().counters.bytesToHost += command.size;
 }
 

@@ -43,8 +43,12 @@ int memoryFile(const std::string &image) {
 // Loads the file in a process of its own first. The dynamic linker believes what it reads, and a damaged file
 // may crash it or keep it busy for ever.
 void tryOut(const char *path) {
-  auto &tried = region.header().tried;
-  tried = 0;
+  // Shared with that process alone.
+  static auto *tried = static_cast<std::atomic<bool> *>(
+      mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  if (tried == MAP_FAILED)
+    throw Failure(VNPU_OUT_OF_MEMORY, "no memory to try the binary in");
+  *tried = false;
   pid_t child = fork();
   if (child < 0)
     throw Failure(VNPU_OUT_OF_MEMORY, text("no process to try the binary in: ", std::strerror(errno)));
@@ -59,7 +63,7 @@ void tryOut(const char *path) {
     setrlimit(RLIMIT_CPU, &seconds);
     alarm(PatienceSeconds);
     dlopen(path, RTLD_NOW | RTLD_LOCAL); // an error that it reports, it will report again
-    tried = 1;
+    *tried = true;
     _exit(0);
   }
   int status = 0;
@@ -71,7 +75,7 @@ void tryOut(const char *path) {
         text("the binary is damaged: loading it does not end within ", TrialSeconds, " seconds of CPU time"));
   if (signal)
     refuse(text("the binary is damaged: loading it ends in ", signalName(signal)));
-  if (!tried)
+  if (!*tried)
     refuse("the binary ends the process that loads it");
 }
 
@@ -160,7 +164,7 @@ uint64_t Loader::symbol(uint64_t number, const std::string &name, void *answer, 
     refuse(text("the module has no kernel '", name, "'"));
   int64_t scratch = 0;
   std::memcpy(&scratch, data(module, name + "__scratch_bytes", sizeof scratch), sizeof scratch);
-  uint64_t limit = region.header().scratchpadBytes;
+  uint64_t limit = limits.scratchpadBytes;
   if (scratch < 0 || uint64_t(scratch) > limit)
     refuse(text("kernel '", name, "' needs ", scratch, " bytes of scratchpad, a core has ", limit,
                 " (VNPU_SCRATCHPAD_BYTES)"));
@@ -190,38 +194,48 @@ std::shared_ptr<const Kernel> Loader::kernel(uint64_t number) {
   return known->second;
 }
 
-void control(const Command &command) {
-  uint8_t *slot = region.slot(command.slot);
-  SlotAnswer &answer = region.header().answers[command.slot];
+namespace {
+
+// Carries out a command of the control queue, and returns how many bytes it has left in its slot.
+uint64_t answerTo(const Command &command, uint8_t *slot) {
   Loader &loader = Loader::instance();
   switch (command.kind) {
   case Kind::OpenQueue:
-    return serveQueue(command.index);
+    serveQueue(command.index);
+    return 0;
   case Kind::Discard:
     for (uint64_t at = 0; at + sizeof(Extent) <= command.size; at += sizeof(Extent)) {
       Extent extent;
       std::memcpy(&extent, slot + at, sizeof extent);
       madvise(reinterpret_cast<void *>(extent.address), extent.size, MADV_DONTNEED);
     }
-    return;
+    return 0;
   case Kind::Piece:
-    return loader.addPiece(command.value, slot, command.size);
+    loader.addPiece(command.value, slot, command.size);
+    return 0;
   case Kind::Load: {
     uint64_t number = loader.load(command.value);
     std::memcpy(slot, &number, sizeof number);
-    answer.value = sizeof number;
-    return;
+    return sizeof number;
   }
   case Kind::Unload:
-    return loader.unload(command.value);
+    loader.unload(command.value);
+    return 0;
   case Kind::Symbol: {
     std::string name(reinterpret_cast<const char *>(slot), command.size);
-    answer.value = loader.symbol(command.value, name, slot, SlotBytes);
-    return;
+    return loader.symbol(command.value, name, slot, SlotBytes);
   }
   default:
     throw Failure(VNPU_INVALID_ARGUMENT, text("a command of unknown kind ", uint32_t(command.kind)));
   }
+}
+
+} // namespace
+
+void control(const Command &command) {
+  uint8_t *slot = region.slot(command.slot);
+  const uint64_t bytes = answerTo(command, slot);
+  region.header().answers[command.slot] = {Delivery::Made, uint32_t(bytes), Seal().add(slot, bytes).value()};
 }
 
 } // namespace vnpu

@@ -1,8 +1,8 @@
 // vnpu-chip: the virtual NPU's chip. Started by the library, with the region that they share at descriptor 3.
 #include "chip.h"
 #include "cores.h"
-#include "futex.h"
 #include "loader.h"
+#include "sleeping.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -26,7 +26,9 @@ bool mapRegion() {
                      RegionDescriptor, 0);
   if (start == MAP_FAILED)
     return false;
-  region = Region(start, static_cast<Header *>(start)->queueDepth);
+  const Header &header = *static_cast<Header *>(start);
+  region = Region(start, header.queueDepth);
+  limits = {header.scratchpadBytes, header.watchdogMilliseconds, header.hostProcess};
   return region.header().version == ProtocolVersion &&
          region.header().regionBytes == uint64_t(status.st_size);
 }
@@ -89,7 +91,7 @@ void answerStart(Start start, const char *sentence = "") {
   Header &header = region.header();
   std::strncpy(header.startText, sentence, TextBytes - 1);
   header.start.store(start);
-  futexWake(header.start);
+  wake(header.start);
 }
 
 int run() {
@@ -103,7 +105,7 @@ int run() {
     catchSignals();
     useAlternateStack();
     installFirmware();
-    Cores::instance().start(region.header().cores, region.header().scratchpadBytes);
+    Cores::instance().start(region.header().cores, limits.scratchpadBytes);
     serveQueue(ControlQueue);
     serveQueue(DefaultQueue);
   } catch (const std::exception &error) {

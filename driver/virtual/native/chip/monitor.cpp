@@ -15,14 +15,14 @@ void watchOverAll() {
   // adopts the chip, tells it at the next tick.
   int host = -1;
 #ifdef SYS_pidfd_open
-  host = int(syscall(SYS_pidfd_open, header.hostProcess, 0));
+  host = int(syscall(SYS_pidfd_open, limits.hostProcess, 0));
 #endif
   for (;;) {
-    if (getppid() != header.hostProcess)
+    if (getppid() != limits.hostProcess)
       _exit(0);
     if (!hung)
       header.heartbeat.fetch_add(1);
-    Cores::instance().watch(header.watchdogMilliseconds);
+    Cores::instance().watch(limits.watchdogMilliseconds);
     // Nobody reads the output of a chip whose host has become another program.
     pollfd events[] = {{host, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
     poll(events, 2, TickMilliseconds);

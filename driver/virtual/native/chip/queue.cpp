@@ -2,8 +2,8 @@
 #include "chip.h"
 #include "cores.h"
 #include "dma.h"
-#include "futex.h"
 #include "loader.h"
+#include "sleeping.h"
 
 #include <algorithm>
 #include <csignal>
@@ -24,26 +24,32 @@ void stayIfHung() {
 namespace {
 
 constexpr int Spins = 500;
-constexpr int PatienceMilliseconds = 1000;
+constexpr int PatienceMilliseconds = 200; // then a sleeper looks whether its counter is still one
+
+uint64_t countOf(const std::atomic<uint64_t> &counter) {
+  auto count = countIn(counter.load(std::memory_order_acquire));
+  if (!count)
+    loseOverwritten("a queue's counter is none");
+  return *count;
+}
 
 void awaitCount(std::atomic<uint64_t> &counter, std::atomic<uint32_t> &sleepers, uint64_t number) {
   for (int spin = 0; spin < Spins; ++spin) {
-    if (counter.load(std::memory_order_acquire) >= number)
+    if (countOf(counter) >= number)
       return;
     relax();
   }
   sleepers.fetch_add(1);
-  for (uint64_t seen; (seen = counter.load()) < number;)
-    futexWait(counter, seen, PatienceMilliseconds);
+  for (uint64_t seen; (seen = countOf(counter)) < number;)
+    sleepOn(counter, marked(seen), PatienceMilliseconds);
   sleepers.fetch_sub(1);
 }
 
-void giveSlot(uint32_t slot) {
+void tellOfSlot() {
   Header &header = region.header();
-  header.freeSlots.fetch_or(uint64_t(1) << slot);
   header.slotEpoch.fetch_add(1);
   if (header.slotWaiters.load())
-    futexWake(header.slotEpoch);
+    wake(header.slotEpoch);
 }
 
 // An event that has been recorded again meanwhile, on another queue, keeps the newer stamp.
@@ -53,8 +59,10 @@ void record(const Command &command) {
   EventStamp &stamp = region.event(command.index);
   if (stamp.number.load() > command.value)
     return;
-  stamp.nanoseconds.store(uint64_t(tpk_host_nanoseconds()));
+  const uint64_t now = uint64_t(tpk_host_nanoseconds());
+  stamp.nanoseconds.store(now);
   stamp.number.store(command.value);
+  stamp.seal.store((Seal() << command.value << now).value());
 }
 
 void launch(const Command &command, const void *payload) {
@@ -90,15 +98,39 @@ void carryOut(const Command &command, const uint8_t *payload) {
   }
 }
 
-void fail(QueueState &queue, vnpu_status status, const char *sentence) {
-  if (queue.failed.load())
-    return;
-  queue.status = status;
-  std::strncpy(queue.text, sentence, TextBytes - 1);
-  queue.failed.store(1, std::memory_order_release);
-}
+// The failures of a queue, of which the library takes one after the other.
+class Failures {
+public:
+  explicit Failures(QueueState &queue) : queue_(queue) {}
 
-void execute(QueueState &queue, const Command &command, const uint8_t *payload) {
+  // Whether there is one that the library has not taken.
+  bool pending() {
+    const uint64_t seen = queue_.failed.load(std::memory_order_acquire);
+    if (seen == (pending_ ? pending_ : taken_))
+      return pending_ != 0;
+    if (!pending_ || seen != ~pending_)
+      loseOverwritten("a queue's failure is none");
+    taken_ = seen;
+    pending_ = 0;
+    return false;
+  }
+  void add(vnpu_status status, const char *sentence) {
+    if (pending())
+      return;
+    char text[TextBytes] = {};
+    std::strncpy(text, sentence, TextBytes - 1);
+    queue_.status = status;
+    std::memcpy(queue_.text, text, TextBytes);
+    pending_ = sealOfFailure(status, text);
+    queue_.failed.store(pending_, std::memory_order_release);
+  }
+
+private:
+  QueueState &queue_;
+  uint64_t pending_ = 0, taken_ = 0;
+};
+
+void execute(Failures &failures, const Command &command, const uint8_t *payload) {
   if (command.misbehaviour == Misbehaviour::Hang)
     hung = true;
   if (command.misbehaviour == Misbehaviour::Die)
@@ -107,33 +139,61 @@ void execute(QueueState &queue, const Command &command, const uint8_t *payload) 
   if (command.delayMicroseconds)
     usleep(command.delayMicroseconds);
   bool always = command.kind == Kind::Record || command.kind == Kind::Wait;
-  if (queue.failed.load() && !always)
+  if (failures.pending() && !always)
     return;
   try {
     carryOut(command, payload);
     region.header().counters.commands += command.counted;
   } catch (const Failure &failure) {
-    fail(queue, failure.status, failure.what());
+    failures.add(failure.status, failure.what());
   } catch (const std::bad_alloc &) {
-    fail(queue, VNPU_OUT_OF_MEMORY, "the chip's process is out of memory");
+    failures.add(VNPU_OUT_OF_MEMORY, "the chip's process is out of memory");
   } catch (const std::exception &error) {
-    fail(queue, VNPU_LAUNCH_FAILED, error.what());
+    failures.add(VNPU_LAUNCH_FAILED, error.what());
   }
 }
+
+// A command taken out of its ring, and the argument block of a launch, which kernels read for long.
+struct Taken {
+  Command command;
+  const uint8_t *payload;
+  std::vector<uint64_t> block;
+
+  void take(uint32_t index, uint64_t number) {
+    const Entry &entry = region.entry(index, number);
+    command = entry.command;
+    const bool inEntry = command.slot == NoSlot;
+    if ((!inEntry && command.slot >= SlotCount) || command.payloadBytes > (inEntry ? InlineBytes : SlotBytes))
+      loseOverwritten("a command has no place for its payload");
+    payload = inEntry ? entry.payload : region.slot(command.slot);
+    if (command.kind == Kind::Launch) {
+      block.resize((command.payloadBytes + 7) / 8);
+      if (command.payloadBytes)
+        std::memcpy(block.data(), payload, command.payloadBytes);
+      payload = reinterpret_cast<const uint8_t *>(block.data());
+    }
+    if (sealOf(command, number, payload) != command.seal)
+      loseOverwritten("a command is not the one that was submitted");
+  }
+};
 
 [[noreturn]] void serve(uint32_t index) {
   useAlternateStack();
   QueueState &queue = region.queue(index);
-  for (uint64_t number = queue.completed.load();; ++number) {
+  Failures failures(queue);
+  Taken taken;
+  for (uint64_t number = 0;; ++number) {
     awaitCount(queue.submitted, queue.chipSleeps, number + 1);
-    const auto &[command, payload] = region.entry(index, number);
-    execute(queue, command, command.slot == NoSlot ? payload : region.slot(command.slot));
-    // What is read from a slot is read by the library, which gives the slot back.
-    if (command.slot != NoSlot && command.kind != Kind::CopyOut && index != ControlQueue)
-      giveSlot(command.slot);
-    queue.completed.store(number + 1);
+    taken.take(index, number);
+    execute(failures, taken.command, taken.payload);
+    if (queue.completed.load() != marked(number))
+      loseOverwritten("a queue's counter is none");
+    queue.completed.store(marked(number + 1));
     if (queue.waiters.load())
-      futexWake(queue.completed);
+      wake(queue.completed);
+    // The library knows which slot the command has had.
+    if (taken.command.slot != NoSlot)
+      tellOfSlot();
   }
 }
 

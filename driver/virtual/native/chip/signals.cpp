@@ -10,6 +10,7 @@
 namespace vnpu {
 
 thread_local Activity activity;
+Limits limits;
 
 namespace {
 
@@ -86,15 +87,25 @@ void onSignal(int number, siginfo_t *info, void *) {
 
 void lose(const char *reason) {
   Header &header = region.header();
-  uint32_t none = 0;
-  if (header.lost.compare_exchange_strong(none, 1)) {
-    strncpy(header.lostText, reason, TextBytes - 1);
+  static std::atomic<bool> writing{false};
+  if (!writing.exchange(true)) {
+    char sentence[TextBytes] = {};
+    strncpy(sentence, reason, TextBytes - 1);
+    std::memcpy(header.lostText, sentence, TextBytes);
+    header.lostSeal.store(Seal().add(sentence, TextBytes).value());
     header.lost.store(2);
-  } else {
-    while (header.lost.load() != 2) // another thread is writing
-      usleep(100);
+    _exit(ExitStatus);
   }
-  _exit(ExitStatus);
+  for (;;) // the thread that is writing ends the process
+    pause();
+}
+
+void loseOverwritten(const char *what) {
+  Sentence sentence;
+  sentence << "the memory that it shares with the library was overwritten, as by a kernel that writes out of "
+              "bounds: "
+           << what;
+  lose(sentence.text());
 }
 
 void catchSignals() {

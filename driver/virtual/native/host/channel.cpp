@@ -1,38 +1,59 @@
 #include "channel.h"
-#include "futex.h"
+#include "sleeping.h"
 
 #include <bit>
 #include <cstring>
+#include <unistd.h>
 
 namespace vnpu {
 namespace {
 
 constexpr int PatienceMilliseconds = 100; // then a waiter looks whether the chip is still there
 constexpr int Spins = 200;
+constexpr int StampAttempts = 1000;
+
+constexpr uint64_t bit(uint32_t slot) { return uint64_t(1) << slot; }
 
 } // namespace
 
-uint64_t Channel::submit(uint32_t index, const Command &command, const void *payload, uint64_t size) {
+uint64_t Channel::submit(uint32_t index, Command command, const void *payload, uint64_t size) {
   QueueState &queue = region_.queue(index);
-  std::lock_guard lock(producers_[index]);
-  uint64_t number = queue.submitted.load(std::memory_order_relaxed);
+  Own &own = own_[index];
+  std::lock_guard lock(own.producer);
+  uint64_t number = own.submitted.load(std::memory_order_relaxed);
   if (number >= chip_.config().queue_depth)
     await(index, number - chip_.config().queue_depth + 1);
   chip_.requireAlive();
+  command.payloadBytes = uint32_t(size);
+  command.seal = sealOf(command, number, payload);
   Entry &entry = region_.entry(index, number);
   entry.command = command;
   if (size)
     std::memcpy(command.slot == NoSlot ? entry.payload : slot(command.slot), payload, size);
-  queue.submitted.store(number + 1);
+  if (command.slot != NoSlot && command.kind != Kind::CopyOut && index != ControlQueue)
+    lendSlot(command.slot, index, number + 1);
+  own.submitted.store(number + 1);
+  queue.submitted.store(marked(number + 1));
   if (queue.chipSleeps.load())
-    futexWake(queue.submitted, 1);
+    wake(queue.submitted, 1);
   return number + 1;
+}
+
+uint64_t Channel::completed(uint32_t index) {
+  Own &own = own_[index];
+  uint64_t before = own.completed.load();
+  auto now = countIn(region_.queue(index).completed.load(std::memory_order_acquire));
+  if (!now || *now < before || *now > own.submitted.load())
+    chip_.loseOverwritten(text("what queue ", index, " has completed"));
+  while (before < *now && !own.completed.compare_exchange_weak(before, *now)) {
+  }
+  return *now;
 }
 
 void Channel::await(uint32_t index, uint64_t number) {
   QueueState &queue = region_.queue(index);
   for (int spin = 0; spin < Spins; ++spin) {
-    if (queue.completed.load(std::memory_order_acquire) >= number)
+    if (completed(index) >= number)
       return;
     relax();
   }
@@ -42,34 +63,64 @@ void Channel::await(uint32_t index, uint64_t number) {
     std::atomic<uint32_t> &count;
   } waiting(queue.waiters);
   for (;;) {
-    uint64_t completed = queue.completed.load();
-    if (completed >= number)
+    uint64_t seen = completed(index);
+    if (seen >= number)
       return;
     chip_.requireAlive();
-    futexWait(queue.completed, completed, PatienceMilliseconds);
+    sleepOn(queue.completed, marked(seen), PatienceMilliseconds);
   }
 }
 
 std::optional<Error> Channel::takeFailure(uint32_t index) {
   QueueState &queue = region_.queue(index);
-  if (!queue.failed.load(std::memory_order_acquire))
-    return std::nullopt;
+  Own &own = own_[index];
   std::lock_guard lock(failures_);
-  if (!queue.failed.load(std::memory_order_acquire))
+  const uint64_t failed = queue.failed.load(std::memory_order_acquire);
+  if (failed == own.takenFailure)
     return std::nullopt;
-  Error failure(vnpu_status(queue.status), std::string(queue.text, strnlen(queue.text, TextBytes)));
-  queue.failed.store(0, std::memory_order_release);
-  return failure;
+  char sentence[TextBytes];
+  std::memcpy(sentence, queue.text, TextBytes);
+  const int32_t status = queue.status;
+  if (sealOfFailure(status, sentence) != failed || status <= VNPU_OK || status > VNPU_COPY_FAILED)
+    chip_.loseOverwritten(text("how queue ", index, " has failed"));
+  own.takenFailure = ~failed;
+  queue.failed.store(~failed, std::memory_order_release);
+  return Error(vnpu_status(status), std::string(sentence, strnlen(sentence, TextBytes)));
 }
 
+uint64_t Channel::eventNanoseconds(uint32_t index, uint64_t number) {
+  EventStamp &stamp = region_.event(index);
+  // A record on another queue may be writing at this moment.
+  for (int attempt = 0; attempt < StampAttempts; ++attempt) {
+    const uint64_t seal = stamp.seal.load(), found = stamp.number.load();
+    const uint64_t nanoseconds = stamp.nanoseconds.load();
+    if (found >= number && (Seal() << found << nanoseconds).value() == seal)
+      return nanoseconds;
+    usleep(100);
+  }
+  chip_.loseOverwritten(text("the time of event ", index));
+}
+
+// --- staging slots -----------------------------------------------------------------------------------------
+
+// Which are free, the library keeps to itself: those of commands that the chip takes data from are free again
+// when it has completed them.
 uint32_t Channel::trySlot() {
-  auto &free = region_.header().freeSlots;
-  uint64_t slots = free.load(std::memory_order_relaxed);
+  std::lock_guard lock(slots_);
+  for (uint64_t lent = lentSlots_; lent; lent &= lent - 1) {
+    const uint32_t slot = uint32_t(std::countr_zero(lent));
+    const Loan &loan = loans_[slot];
+    if (completed(loan.queue) < loan.number)
+      continue;
+    lentSlots_ &= ~bit(slot);
+    freeSlots_ |= bit(slot);
+  }
+  if (!freeSlots_)
+    return NoSlot;
   // The lowest: those above it are never touched where few are in use.
-  while (slots)
-    if (free.compare_exchange_weak(slots, slots & (slots - 1), std::memory_order_acquire))
-      return uint32_t(std::countr_zero(slots));
-  return NoSlot;
+  const uint32_t slot = uint32_t(std::countr_zero(freeSlots_));
+  freeSlots_ &= ~bit(slot);
+  return slot;
 }
 
 uint32_t Channel::takeSlot() {
@@ -83,7 +134,7 @@ uint32_t Channel::takeSlot() {
     slot = trySlot();
     if (slot != NoSlot || chip_.lost())
       break;
-    futexWait(header.slotEpoch, epoch, PatienceMilliseconds);
+    sleepOn(header.slotEpoch, epoch, PatienceMilliseconds);
   }
   header.slotWaiters.fetch_sub(1);
   if (slot == NoSlot)
@@ -91,12 +142,28 @@ uint32_t Channel::takeSlot() {
   return slot;
 }
 
+void Channel::lendSlot(uint32_t slot, uint32_t queue, uint64_t number) {
+  std::lock_guard lock(slots_);
+  loans_[slot] = {queue, number};
+  lentSlots_ |= bit(slot);
+}
+
 void Channel::giveSlot(uint32_t slot) {
+  {
+    std::lock_guard lock(slots_);
+    freeSlots_ |= bit(slot);
+  }
   Header &header = region_.header();
-  header.freeSlots.fetch_or(uint64_t(1) << slot);
   header.slotEpoch.fetch_add(1);
   if (header.slotWaiters.load())
-    futexWake(header.slotEpoch);
+    wake(header.slotEpoch);
+}
+
+bool Channel::takeAnswer(uint32_t slot, SlotAnswer &answer) {
+  answer = region_.header().answers[slot];
+  if (answer.delivery != Delivery::None && answer.delivery != Delivery::Made)
+    chip_.loseOverwritten(text("the answer in slot ", slot));
+  return answer.delivery == Delivery::Made;
 }
 
 std::vector<uint8_t> Channel::control(Command command, const void *payload, uint64_t size) {
@@ -109,12 +176,18 @@ std::vector<uint8_t> Channel::control(Command command, const void *payload, uint
     uint32_t slot;
     ~Held() { channel.giveSlot(slot); }
   } held{*this, command.slot};
-  answer(command.slot) = {};
+  expectAnswer(command.slot);
   await(ControlQueue, submit(ControlQueue, command, payload, size));
   if (auto failure = takeFailure(ControlQueue))
     throw *failure;
+  SlotAnswer answer;
+  if (!takeAnswer(command.slot, answer) || answer.bytes > SlotBytes)
+    chip_.loseOverwritten("the answer of the control queue");
   const uint8_t *data = slot(command.slot);
-  return {data, data + answer(command.slot).value};
+  std::vector<uint8_t> found(data, data + answer.bytes);
+  if (Seal().add(found.data(), found.size()).value() != answer.sum)
+    chip_.loseOverwritten("the answer of the control queue");
+  return found;
 }
 
 } // namespace vnpu

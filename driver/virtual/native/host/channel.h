@@ -9,39 +9,63 @@
 
 namespace vnpu {
 
+// Takes nothing from the region at its word: every member throws DeviceLost, once it has ended the chip,
+// where what is there is not what the chip writes.
 class Channel {
 public:
   explicit Channel(Chip &chip) : chip_(chip), region_(chip.region()) {}
 
   // Puts a command behind what is on the queue, and waits while the queue is full. Returns its number. The
   // payload is copied, into the command's slot if it has one. Throws DeviceLost.
-  uint64_t submit(uint32_t queue, const Command &command, const void *payload = nullptr, uint64_t size = 0);
-  uint64_t submitted(uint32_t queue) const { return region_.queue(queue).submitted.load(); }
-  bool reached(uint32_t queue, uint64_t number) const {
-    return region_.queue(queue).completed.load() >= number;
-  }
+  uint64_t submit(uint32_t queue, Command command, const void *payload = nullptr, uint64_t size = 0);
+  uint64_t submitted(uint32_t queue) const { return own_[queue].submitted.load(); }
+  bool reached(uint32_t queue, uint64_t number) { return completed(queue) >= number; }
   // Waits until the queue has completed `number` commands. Throws DeviceLost.
   void await(uint32_t queue, uint64_t number);
   void drain(uint32_t queue) { await(queue, submitted(queue)); }
   // The failure of the queue, if there is one; the queue goes on after it.
   std::optional<Error> takeFailure(uint32_t queue);
+  // The time stamp of an event whose record `number` was reached.
+  uint64_t eventNanoseconds(uint32_t index, uint64_t number);
 
   // A staging slot. Waits for one, or returns NoSlot. Throws DeviceLost.
   uint32_t takeSlot();
   uint32_t trySlot();
   void giveSlot(uint32_t slot);
   uint8_t *slot(uint32_t index) const { return region_.slot(index); }
-  SlotAnswer &answer(uint32_t slot) const { return region_.header().answers[slot]; }
+  // To be called before a command that is to leave an answer in a slot.
+  void expectAnswer(uint32_t slot) { region_.header().answers[slot] = {}; }
+  // Whether the command was not dropped; then `answer` is what it left.
+  bool takeAnswer(uint32_t slot, SlotAnswer &answer);
 
   // Carries out one command of the control queue and returns its answer. Throws its failure, DeviceLost.
   std::vector<uint8_t> control(Command command, const void *payload = nullptr, uint64_t size = 0);
 
 private:
+  // What the library knows of a queue by itself.
+  struct Own {
+    std::mutex producer;
+    std::atomic<uint64_t> submitted{0};
+    std::atomic<uint64_t> completed{0}; // at least
+    uint64_t takenFailure = 0;          // what stands in the place of a failure that was taken
+  };
+  // Until when the chip uses a slot.
+  struct Loan {
+    uint32_t queue;
+    uint64_t number;
+  };
+
+  uint64_t completed(uint32_t queue);
+  void lendSlot(uint32_t slot, uint32_t queue, uint64_t number);
+
   Chip &chip_;
   const Region region_;
-  std::array<std::mutex, QueueCount> producers_;
+  std::array<Own, QueueCount> own_;
   std::mutex failures_;
   std::mutex control_;
+  std::mutex slots_; // for what follows
+  uint64_t freeSlots_ = ~uint64_t(0), lentSlots_ = 0;
+  std::array<Loan, SlotCount> loans_;
 };
 
 } // namespace vnpu

@@ -1,5 +1,5 @@
 #include "chip.h"
-#include "futex.h"
+#include "sleeping.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -22,6 +23,8 @@ constexpr int TickMilliseconds = 100;
 // Ticks and not a clock: a machine that stood still altogether has not counted them either.
 constexpr int SilentTicks = 25;
 constexpr int StartTicks = 300;
+
+std::string textIn(const char (&bytes)[TextBytes]) { return std::string(bytes, strnlen(bytes, TextBytes)); }
 
 } // namespace
 
@@ -46,12 +49,15 @@ Chip::~Chip() {
 
 void Chip::share(const Range &range) {
   bytes_ = Region::bytes(config_.queue_depth);
-  int made = memfd_create("vnpu", MFD_CLOEXEC);
+  int made = memfd_create("vnpu", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   // Its number is none of those that the chip's process is given.
   descriptor_ = made < 0 ? made : fcntl(made, F_DUPFD_CLOEXEC, 10);
   if (made >= 0)
     close(made);
-  if (descriptor_ < 0 || ftruncate(descriptor_, off_t(bytes_))) {
+  // A region that the chip cuts off would end the program that reads it.
+  constexpr int SizeStays = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  if (descriptor_ < 0 || ftruncate(descriptor_, off_t(bytes_)) ||
+      fcntl(descriptor_, F_ADD_SEALS, SizeStays)) {
     int error = errno;
     if (descriptor_ >= 0)
       close(descriptor_);
@@ -76,7 +82,8 @@ void Chip::share(const Range &range) {
   header.cores = config_.cores;
   header.queueDepth = config_.queue_depth;
   header.watchdogMilliseconds = config_.watchdog_ms;
-  header.freeSlots = ~uint64_t(0);
+  region_.open(DefaultQueue);
+  region_.open(ControlQueue);
 }
 
 void Chip::startWatcher() {
@@ -101,14 +108,16 @@ void Chip::awaitStart() {
   for (int ticks = 0; header.start == Start::Pending && !lost(); ++ticks) {
     if (ticks == StartTicks)
       stop("it did not get ready");
-    futexWait(header.start, Start::Pending, TickMilliseconds);
+    sleepOn(header.start, Start::Pending, TickMilliseconds);
   }
   Start start = header.start;
-  if (start == Start::Ready)
+  if (start == Start::Ready) {
+    ready_ = true;
     return;
+  }
   // The destructor of what was not constructed will not run.
   stop("it did not start");
-  std::string why = start == Start::Failed ? header.startText : reason_;
+  std::string why = start == Start::Failed ? textIn(header.startText) : reason_;
   munmap(start_, bytes_);
   if (start == Start::RangeTaken)
     throw RangeTaken();
@@ -127,6 +136,18 @@ void Chip::stop(const std::string &reason) {
   if (!ended_)
     process_.kill();
   watcher_.join();
+}
+
+void Chip::loseOverwritten(const std::string &what) {
+  {
+    std::lock_guard guard(reasonMutex_);
+    if (overwritten_.empty())
+      overwritten_ = "the memory that it shares with the library was overwritten, as by a kernel that writes "
+                     "out of bounds: " +
+                     what;
+  }
+  stop("it was stopped");
+  throwLost();
 }
 
 void Chip::throwLost() const {
@@ -166,7 +187,10 @@ void Chip::watch() {
   std::string reason;
   {
     std::lock_guard guard(reasonMutex_);
-    reason = !own.empty() ? own : !killedFor_.empty() ? killedFor_ : ending;
+    reason = !own.empty()            ? own
+             : !overwritten_.empty() ? overwritten_
+             : !killedFor_.empty()   ? killedFor_
+                                     : ending;
   }
   lose(reason);
 }
@@ -174,6 +198,11 @@ void Chip::watch() {
 // Passes on what is there; false at the end of the pipe.
 bool Chip::forward() {
   char buffer[65536];
+  struct Forwarding {
+    explicit Forwarding(std::atomic<bool> &flag) : flag(flag) { flag.store(true); }
+    ~Forwarding() { flag.store(false); }
+    std::atomic<bool> &flag;
+  } forwarding(forwarding_);
   for (;;) {
     ssize_t count = read(process_.output(), buffer, sizeof buffer);
     if (count < 0 && errno == EINTR)
@@ -183,13 +212,13 @@ bool Chip::forward() {
     std::fwrite(buffer, 1, size_t(count), stdout);
     std::fflush(stdout);
     forwarded_.fetch_add(uint64_t(count), std::memory_order_release);
-    futexWake(forwarded_);
+    wake(forwarded_);
   }
 }
 
 bool Chip::looksDead() {
   uint64_t heartbeat = region_.header().heartbeat.load(std::memory_order_relaxed);
-  if (heartbeat != seenHeartbeat_ || !heartbeat) { // before the first one, the start's own time limit holds
+  if (heartbeat != seenHeartbeat_ || !ready_) { // before the first one, the start's own time limit holds
     seenHeartbeat_ = heartbeat;
     silentTicks_ = 0;
     return false;
@@ -201,7 +230,9 @@ std::string Chip::ownReason() const {
   const Header &header = region_.header();
   if (header.lost.load(std::memory_order_acquire) != 2)
     return "";
-  return std::string(header.lostText, strnlen(header.lostText, TextBytes));
+  char copy[TextBytes];
+  std::memcpy(copy, header.lostText, TextBytes);
+  return Seal().add(copy, TextBytes).value() == header.lostSeal ? textIn(copy) : "";
 }
 
 void Chip::lose(const std::string &reason) {
@@ -214,19 +245,25 @@ void Chip::lose(const std::string &reason) {
   Header &header = region_.header();
   for (uint32_t index = 0; index < std::min(header.servedQueues.load(), QueueCount); ++index)
     if (region_.queue(index).waiters.load())
-      futexWake(region_.queue(index).completed);
-  futexWake(header.slotEpoch);
-  futexWake(header.start);
-  futexWake(forwarded_);
+      wake(region_.queue(index).completed);
+  wake(header.slotEpoch);
+  wake(header.start);
+  wake(forwarded_);
+}
+
+// The chip's count of what was printed only says when to look. It is the pipe that knows.
+bool Chip::outputIsForwarded() const {
+  int waiting = 0;
+  return ioctl(process_.output(), FIONREAD, &waiting) != 0 || (!waiting && !forwarding_.load());
 }
 
 void Chip::awaitPrinted() {
   uint64_t printed = region_.header().printedBytes.load(std::memory_order_acquire);
   for (;;) {
     uint64_t seen = forwarded_.load(std::memory_order_acquire);
-    if (seen >= printed || lost())
+    if (seen >= printed || lost() || outputIsForwarded())
       return;
-    futexWait(forwarded_, seen, TickMilliseconds);
+    sleepOn(forwarded_, seen, TickMilliseconds);
   }
 }
 

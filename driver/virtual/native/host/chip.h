@@ -37,6 +37,8 @@ public:
   }
   // Ends the chip for `reason`; returns once its process is gone.
   void stop(const std::string &reason);
+  // The same where `what` is wrong in the region, which is not what the chip has written. Throws DeviceLost.
+  [[noreturn]] void loseOverwritten(const std::string &what);
   // Returns when everything has been passed on that kernels had printed before the call.
   void awaitPrinted();
 
@@ -47,6 +49,7 @@ private:
   void awaitStart();
   void watch();
   bool forward();
+  bool outputIsForwarded() const;
   bool looksDead();
   void lose(const std::string &reason);
   std::string ownReason() const;
@@ -59,11 +62,13 @@ private:
   Process process_;
   std::thread watcher_;
   std::mutex stopping_;
-  std::atomic<bool> ended_{false};     // the process is gone
-  std::atomic<bool> lost_{false};      // and `reason_` says why
+  std::atomic<bool> ended_{false}; // the process is gone
+  std::atomic<bool> lost_{false};  // and `reason_` says why
+  std::atomic<bool> forwarding_{false};
   std::atomic<uint64_t> forwarded_{0}; // bytes of output
   mutable std::mutex reasonMutex_;
-  std::string reason_, killedFor_;
+  std::string reason_, killedFor_, overwritten_;
+  std::atomic<bool> ready_{false};
   uint64_t seenHeartbeat_ = 0;
   int silentTicks_ = 0;
 };

@@ -71,7 +71,7 @@ void Session::copyOut(uint64_t queue, void *target, uint64_t source, uint64_t si
         made.source = source + done;
         made.size = std::min<uint64_t>(size - done, SlotBytes);
         made.counted = done + made.size == size;
-        channel_.answer(slot) = {};
+        channel_.expectAnswer(slot);
         pieces.push_back({channel_.submit(index, made), done, made.size, slot});
         done += made.size;
         if (made.misbehaviour != Misbehaviour::Drop)
@@ -83,13 +83,14 @@ void Session::copyOut(uint64_t queue, void *target, uint64_t source, uint64_t si
     Piece piece = pieces.front();
     pieces.pop_front();
     channel_.await(index, piece.number);
-    SlotAnswer answer = channel_.answer(piece.slot);
-    if (answer.delivered) {
+    SlotAnswer answer;
+    const bool arrived = channel_.takeAnswer(piece.slot, answer);
+    if (arrived) {
       Checksum sum;
       sum.copy(static_cast<char *>(target) + piece.offset, channel_.slot(piece.slot), piece.size);
-      intact &= sum.value() == answer.value;
+      intact &= sum.value() == answer.sum;
     }
-    delivered &= answer.delivered != 0;
+    delivered &= arrived;
     channel_.giveSlot(piece.slot);
   }
   chip_.awaitPrinted();

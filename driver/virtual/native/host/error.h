@@ -3,7 +3,7 @@
 
 #include "vnpu.h"
 
-#include "../../../host/native/text.h"
+#include "text.h"
 
 #include <stdexcept>
 

@@ -1,4 +1,5 @@
 // Modules and launches of a session.
+#include "grid.h"
 #include "session.h"
 
 #include <algorithm>
@@ -8,23 +9,6 @@ namespace vnpu {
 namespace {
 
 constexpr uint64_t MostModuleBytes = uint64_t(1) << 30;
-
-int64_t programs(const std::string &name, const uint32_t (&grid)[3]) {
-  auto refuse = [&](const char *why) {
-    throw Error(VNPU_LAUNCH_FAILED, text("vnpu_launch: grid (", grid[0], ", ", grid[1], ", ", grid[2],
-                                         ") of kernel '", name, "' ", why));
-  };
-  int64_t total = 1;
-  for (uint32_t count : grid)
-    if (count > uint32_t(INT32_MAX))
-      refuse("has a count above 2**31 - 1");
-  if (!grid[0] || !grid[1] || !grid[2])
-    return 0;
-  for (uint32_t count : grid)
-    if (__builtin_mul_overflow(total, int64_t(count), &total))
-      refuse("has more than 2**63 - 1 programs");
-  return total;
-}
 
 } // namespace
 
@@ -47,6 +31,8 @@ uint64_t Session::load(const void *binary, uint64_t size) {
   load.value = upload;
   std::vector<uint8_t> answer = channel_.control(load);
   uint64_t number;
+  if (answer.size() != sizeof number)
+    chip_.loseOverwritten("the number of a module");
   std::memcpy(&number, answer.data(), sizeof number);
   uint64_t handle = handles_++;
   std::unique_lock lock(tables_);
@@ -103,11 +89,14 @@ uint64_t Session::symbol(uint64_t handle, const char *name) {
 
 uint64_t Session::addFunction(uint64_t module, const std::string &name, const std::vector<uint8_t> &answer) {
   SymbolAnswer head;
-  std::memcpy(&head, answer.data(), sizeof head);
+  if (answer.size() >= sizeof head)
+    std::memcpy(&head, answer.data(), sizeof head);
+  if (answer.size() < sizeof head ||
+      answer.size() - sizeof head != uint64_t(head.pointerCount) * sizeof(uint32_t))
+    chip_.loseOverwritten("the pointers of a kernel");
   auto function = std::make_shared<Function>();
   function->module = module;
   function->number = head.function;
-  function->scratchBytes = head.scratchBytes;
   function->pointers.resize(head.pointerCount);
   std::memcpy(function->pointers.data(), answer.data() + sizeof head, head.pointerCount * sizeof(uint32_t));
   function->name = name;
@@ -157,7 +146,8 @@ void Session::launch(uint64_t queue, uint64_t handle, const uint32_t (&grid)[3],
   if (size > SlotBytes)
     throw Error(VNPU_LAUNCH_FAILED, text("vnpu_launch: the argument block of kernel '", function->name,
                                          "' has ", size, " bytes; the chip takes ", SlotBytes));
-  if (!programs(function->name, grid))
+  if (!tpk::countPrograms("vnpu_launch", function->name, grid,
+                          [](const std::string &sentence) { throw Error(VNPU_LAUNCH_FAILED, sentence); }))
     return;
   checkPointers(*function, args, size);
   Command made = command(Kind::Launch);

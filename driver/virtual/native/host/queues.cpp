@@ -29,6 +29,7 @@ uint64_t Session::createQueue() {
       freeQueues_.pop_back();
     } else if (usedQueues_ < QueueCount) {
       open.index = usedQueues_++;
+      chip_.region().open(open.index);
     } else {
       throw Error(VNPU_OUT_OF_MEMORY, text("vnpu_queue_create: the chip has ", UserQueues,
                                            " queues, and all are in use; destroy one first"));
@@ -181,7 +182,7 @@ double Session::elapsedMilliseconds(uint64_t start, uint64_t end) {
       throw Error(VNPU_INVALID_ARGUMENT,
                   text("vnpu_event_elapsed: the ", which,
                        " event has not been reached; synchronize it or its queue first"));
-    times[i] = chip_.region().event(made.index).nanoseconds;
+    times[i] = channel_.eventNanoseconds(made.index, made.number);
   }
   return double(int64_t(times[1] - times[0])) * 1e-6;
 }

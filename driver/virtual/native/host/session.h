@@ -60,7 +60,7 @@ private:
     std::unordered_map<std::string, uint64_t> functions;
   };
   struct Function {
-    uint64_t module, number, scratchBytes;
+    uint64_t module, number;
     std::vector<uint32_t> pointers;
     std::string name;
   };

@@ -3,7 +3,13 @@
 // Each queue is a ring of commands between two counters. The library writes a command and counts `submitted`
 // up, the chip carries it out and counts `completed` up; a command is known by its queue and the count that
 // it made.
+//
+// Kernels run in the chip's process and can write here. Whatever one side acts on is therefore sealed or
+// marked by the other (seal.h), and checked by whoever reads it: where it does not fit, the chip is lost.
+// What is not sealed are hints, without which both only wait longer, and figures for people.
 #pragma once
+
+#include "seal.h"
 
 #include <atomic>
 #include <cstddef>
@@ -11,7 +17,7 @@
 
 namespace vnpu {
 
-inline constexpr uint32_t ProtocolVersion = 1;
+inline constexpr uint32_t ProtocolVersion = 2;
 
 inline constexpr uint32_t DefaultQueue = 0;
 inline constexpr uint32_t ControlQueue = 1; // modules and housekeeping; users do not see it
@@ -55,9 +61,17 @@ struct Command {
   uint32_t slot = NoSlot;         // where the payload is, or goes; NoSlot: in the entry
   uint32_t index = 0;
   uint32_t grid[3] = {};
-  uint32_t reserved = 0;
+  uint32_t payloadBytes = 0; // those that the seal covers; data of copies have a checksum
   uint64_t target = 0, source = 0, size = 0, checksum = 0, value = 0;
+  uint64_t seal = 0; // of its number, of what is above, and of the payload
 };
+
+static_assert(sizeof(Command) == 88);
+
+// The seal of command `number` of a queue.
+inline uint64_t sealOf(const Command &command, uint64_t number, const void *payload) {
+  return (Seal() << number).add(&command, offsetof(Command, seal)).add(payload, command.payloadBytes).value();
+}
 
 // A place of a ring.
 struct Entry {
@@ -74,26 +88,35 @@ struct SymbolAnswer {
   uint32_t pointerCount, reserved; // and behind it, as a uint32_t each, their offsets in the argument block
 };
 
+enum class Delivery : uint32_t { None = 0x454E4F4E, Made = 0x4544414D };
+
 // Answer to a command that reads: what lies in its slot.
 struct SlotAnswer {
-  uint32_t delivered; // 0: the command was dropped
-  uint64_t value;     // the checksum; on the control queue, the bytes of the answer
+  Delivery delivery = Delivery::None; // None: the command was dropped
+  uint32_t bytes = 0;                 // on the control queue
+  uint64_t sum = 0;                   // the checksum; on the control queue, the seal
 };
 
 struct QueueState {
-  alignas(64) std::atomic<uint64_t> submitted;
-  std::atomic<uint32_t> chipSleeps; // on `submitted`
+  alignas(64) std::atomic<uint64_t> submitted; // marked, as `completed`
+  std::atomic<uint32_t> chipSleeps;            // on `submitted`
   alignas(64) std::atomic<uint64_t> completed;
   std::atomic<uint32_t> waiters; // of both processes, on `completed`
-  // Once a command has failed the chip drops those behind it, until the library has taken the failure.
-  alignas(64) std::atomic<uint32_t> failed;
+  // Once a command has failed the chip drops those behind it, until the library has taken the failure. The
+  // seal of the failure; once the library has taken it, the complement of that.
+  alignas(64) std::atomic<uint64_t> failed;
   int32_t status;
   char text[TextBytes];
 };
 
+inline uint64_t sealOfFailure(int32_t status, const char (&text)[TextBytes]) {
+  return (Seal() << uint64_t(uint32_t(status))).add(text, TextBytes).value();
+}
+
 struct EventStamp {
   std::atomic<uint64_t> number; // the newest record that was reached
   std::atomic<uint64_t> nanoseconds;
+  std::atomic<uint64_t> seal; // of the two
 };
 
 struct Counters {
@@ -116,12 +139,12 @@ struct Header {
   std::atomic<uint64_t> heartbeat;
   std::atomic<uint64_t> printedBytes;
   std::atomic<uint32_t> servedQueues; // those above have never been used
-  std::atomic<uint32_t> tried;        // the chip's own: the module that is tried out has been loaded
-  std::atomic<uint32_t> lost;         // 1: being written, 2: `lostText` says why the chip ends
+  std::atomic<uint32_t> lost;         // 2: `lostText` says why the chip ends
+  std::atomic<uint64_t> lostSeal;
   char lostText[TextBytes];
 
-  alignas(64) std::atomic<uint64_t> freeSlots; // a bit for each
-  std::atomic<uint32_t> slotEpoch, slotWaiters;
+  alignas(64) std::atomic<uint32_t> slotEpoch; // counts up when one may have become free
+  std::atomic<uint32_t> slotWaiters;
   SlotAnswer answers[SlotCount];
   Counters counters;
 };
@@ -143,6 +166,12 @@ public:
   static constexpr size_t RingsAt = SlotsAt + size_t(SlotCount) * SlotBytes;
   static constexpr size_t bytes(uint32_t depth) {
     return RingsAt + upToPage(size_t(QueueCount) * depth * sizeof(Entry));
+  }
+
+  // Makes a queue ready that was never used. The library does.
+  void open(uint32_t index) const {
+    queue(index).submitted.store(marked(0));
+    queue(index).completed.store(marked(0));
   }
 
   Header &header() const { return *reinterpret_cast<Header *>(start_); }

@@ -1,0 +1,147 @@
+"""Triton's passes for AMD as tables: which there are, by release of Triton, architecture and option.
+
+The order is that of Triton's own AMD backend in each release: what a pass does depends on those before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from triton_porting_kit.compiler.gpu import GpuPass
+from triton_porting_kit.toolchain import compat
+
+Release = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A pass in a table.
+
+    `arguments` are what it takes: names of options, and constants that are no strings. It is used from the release
+    `since` on, up to the release `last`, where the option called `when` is set.
+    """
+
+    name: str
+    arguments: tuple[str | int, ...] = ()
+    since: Release = (3, 6)
+    last: Release = (3, 99)
+    when: str = ""
+
+
+def select(table: Iterable[Row], options: Any, release: Release | None = None) -> list[GpuPass]:
+    """The passes of a table for these options, on the installed release of Triton or another."""
+    release = release or compat.release()
+    return [
+        GpuPass(
+            row.name,
+            tuple(getattr(options, given) if isinstance(given, str) else given for given in row.arguments),
+        )
+        for row in table
+        if row.since <= release <= row.last and (not row.when or getattr(options, row.when))
+    ]
+
+
+CANONICALIZE, CSE, DEAD_SYMBOLS = Row("common.canonicalizer"), Row("common.cse"), Row("common.symbol_dce")
+
+TTIR = (
+    Row("common.inliner"),
+    Row("ttir.rewrite_tensor_pointer", last=(3, 7)),
+    Row("ttir.rewrite_tensor_descriptor_to_pointer", when="rewrite_descriptors"),
+    CANONICALIZE,
+    Row("ttir.combine"),
+    Row("ttir.reorder_broadcast"),
+    CSE,
+    Row("ttir.triton_licm"),
+    DEAD_SYMBOLS,
+    Row("ttir.loop_unroll"),
+)
+"""Clean-up of what the front end makes."""
+
+HOST_DESCRIPTORS = (
+    Row("common.inliner"),
+    Row("ttir.rewrite_tensor_descriptor_to_pointer"),
+)
+"""Before `TTIR`, for kernels with a tensor descriptor among their arguments."""
+
+TTGIR = (
+    Row("ttir.convert_to_ttgpuir", ("triton_target", "num_warps", "warp_size", "num_ctas")),
+    Row("ttgpuir.coalesce"),
+    Row("ttgpuir.f32_dot_tc", (False,)),
+    Row("ttgpuir.remove_layout_conversions"),
+    Row("ttgpuir.optimize_thread_locality"),
+    Row("amd.ttgpuir.accelerate_matmul", ("arch", "matrix_instr_nonkdim", "kpack")),
+    Row("ttgpuir.remove_layout_conversions"),
+    Row("amd.ttgpuir.optimize_epilogue"),
+    Row("amd.ttgpuir.optimize_dot_operands", ("arch",)),
+    Row("amd.ttgpuir.hoist_layout_conversions"),
+    Row("amd.ttgpuir.sink_layout_conversions", since=(3, 7)),
+    Row("ttgpuir.fuse_nested_loops"),
+    CANONICALIZE,
+    Row("ttir.triton_licm"),
+    CANONICALIZE,
+    Row("amd.ttgpuir.optimize_descriptor_encoding", since=(3, 8)),
+    Row("amd.ttgpuir.schedule_loops", ("num_stages",)),
+    Row("amd.ttgpuir.pipeline", ("use_async_copy", "use_block_pingpong")),
+    Row("amd.ttgpuir.coalesce_async_copy", ("arch",), when="use_async_copy"),
+    Row("amd.ttgpuir.convert_to_tensor_ops", since=(3, 7)),
+    CANONICALIZE,
+    Row("amd.ttgpuir.insert_instruction_sched_hints", ("first_hint",), last=(3, 7), when="first_hint"),
+    Row("amd.ttgpuir.insert_instruction_sched_hints", ("second_hint",), last=(3, 7), when="second_hint"),
+    Row("ttgpuir.remove_layout_conversions"),
+    Row("ttgpuir.reduce_data_duplication"),
+    Row("amd.ttgpuir.in_thread_transpose", when="use_in_thread_transpose"),
+    Row("ttgpuir.remove_layout_conversions", when="use_in_thread_transpose"),
+    Row("amd.ttgpuir.reorder_instructions", last=(3, 6)),
+    Row("amd.ttgpuir.move_up_prologue_loads", since=(3, 7)),
+    Row("amd.ttgpuir.block_pingpong", ("num_stages",), when="schedule_pingpong"),
+    Row("amd.ttgpuir.canonicalize_pointers", when="use_buffer_ops"),
+    Row("common.canonicalizer", when="use_buffer_ops"),
+    Row(
+        "amd.ttgpuir.convert_to_buffer_ops",
+        ("arch", "use_buffer_atomics", "buffer_ops_analyze_small_tensor_range"),
+        when="use_buffer_ops",
+    ),
+    Row("amd.ttgpuir.optimize_buffer_op_ptr", since=(3, 8), when="use_buffer_ops"),
+    Row("amd.ttgpuir.fold_true_cmpi"),
+    Row("amd.ttgpuir.prepare_if_combining", since=(3, 7)),
+    CANONICALIZE,
+    CSE,
+    DEAD_SYMBOLS,
+)
+"""Layouts are chosen, dots become matrix instructions, loops are pipelined, accesses become buffer operations."""
+
+FLUSH_EXP2 = True
+"""``exp2`` flushes denormals, as Triton has it on AMD whatever ``allow_flush_denorm`` says."""
+
+WHOLE_LDS = 0
+"""One workgroup may have all the local memory that there is."""
+
+LLIR = (
+    Row("amd.ttgpuir.update_async_wait_count", ("arch",)),
+    Row("amd.ttgpuir.optimize_lds_usage", ("arch", WHOLE_LDS), last=(3, 6)),
+    Row("amd.ttgpuir.warp_pipeline_conversion", ("arch",), since=(3, 7)),
+    Row("convert.scf_to_cf"),
+    Row("gluon.inliner"),
+    Row("convert.index_to_llvmir"),
+    Row("amd.ttgpuir.allocate_shared_memory", last=(3, 7)),
+    Row("amd.ttgpuir.allocate_shared_memory", ("arch",), since=(3, 8)),
+    Row("amd.ttgpuir.membar", ("arch",), since=(3, 9)),
+    Row("ttgpuir.allocate_global_scratch_memory", since=(3, 8)),
+    Row("amd.ttgpuir.to_llvmir", ("arch", FLUSH_EXP2)),
+    Row("amd.ttgpuir.warp_specialize_to_llvm", ("arch",), since=(3, 7)),
+    CANONICALIZE,
+    CSE,
+    Row("convert.cf_to_llvmir"),
+    Row("convert.arith_to_llvmir"),
+    CANONICALIZE,
+    CSE,
+    DEAD_SYMBOLS,
+    Row("amd.ttgpuir.lower_instruction_sched_hints", ("arch", "num_stages"), last=(3, 7), when="first_hint"),
+    Row("llvmir.di_scope", when="line_info"),
+    Row("amd.ttgpuir.builtin_func_to_llvmir", (FLUSH_EXP2,), last=(3, 6)),
+    Row("amd.ttgpuir.builtin_func_to_llvmir", ("arch", FLUSH_EXP2), since=(3, 7)),
+    Row("convert.reconcile_unrealized_casts", since=(3, 8)),
+)
+"""Local memory is allocated and everything becomes MLIR's LLVM dialect."""

@@ -1,0 +1,68 @@
+"""The architectures that the backend compiles for, and what differs between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from triton_porting_kit.errors import OptionError
+from triton_porting_kit.toolchain import compat
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A GPU instruction set, by LLVM's name of the processor."""
+
+    name: str
+    family: str
+    """AMD's name of the generation."""
+    warp_size: int
+    """Threads of a wave that Triton uses."""
+    lds_bytes: int
+    """Local memory (LDS) that one workgroup can have."""
+    matrix: str
+    """The family of its matrix instructions: ``mfma`` or ``wmma``."""
+    most_waves: int
+    """Waves that a SIMD unit holds at most: the largest ``waves_per_eu``."""
+    since: tuple[int, int] = (3, 6)
+    """First release of Triton whose passes make matrix instructions for it."""
+
+    @property
+    def is_matrix_core(self) -> bool:
+        """Whether it is of the line for data centres (CDNA)."""
+        return self.matrix == "mfma"
+
+
+_KIB = 1024
+
+ARCHITECTURES = (
+    Architecture("gfx90a", "CDNA 2", 64, 64 * _KIB, "mfma", 8),
+    Architecture("gfx942", "CDNA 3", 64, 64 * _KIB, "mfma", 8),
+    Architecture("gfx950", "CDNA 4", 64, 160 * _KIB, "mfma", 8),
+    Architecture("gfx1100", "RDNA 3", 32, 64 * _KIB, "wmma", 16),
+    Architecture("gfx1201", "RDNA 4", 32, 64 * _KIB, "wmma", 16),
+    Architecture("gfx1250", "gfx1250", 32, 320 * _KIB, "wmma", 16, since=(3, 7)),
+)
+"""Sizes are those of LLVM's and Triton's tables of targets."""
+
+MOST_THREADS = 1024
+"""Threads of a workgroup at most, on every architecture (LLVM AMDGPUUsage, amdgpu-flat-work-group-size)."""
+
+
+def known_architectures() -> tuple[str, ...]:
+    """Names of the architectures that the installed Triton compiles for."""
+    return tuple(row.name for row in ARCHITECTURES if row.since <= compat.release())
+
+
+def architecture(name: object) -> Architecture:
+    """The architecture called `name`. Raises `OptionError` that lists those known on this release of Triton."""
+    for row in ARCHITECTURES:
+        if row.name == name and row.since <= compat.release():
+            return row
+    later = next((row for row in ARCHITECTURES if row.name == name), None)
+    numbers = ".".join(map(str, compat.release()))
+    problem = (
+        f"there is no architecture {name!r}"
+        if later is None
+        else f"Triton {numbers} makes no use of {later.name}; {'.'.join(map(str, later.since))} and later do"
+    )
+    raise OptionError(problem, remedy=f"give one of {', '.join(known_architectures())}")

@@ -1,0 +1,71 @@
+"""What the texts of the stages ``llir`` and ``amdgcn`` say of their kernel: its name and its local memory."""
+
+from __future__ import annotations
+
+import re
+
+from triton_porting_kit.errors import CompilationError
+
+DYNAMIC_LDS = "dynamic_group_segment_size"
+"""``NAME.dynamic_group_segment_size`` is a symbol of the code object: bytes of local memory that a launch of the
+kernel NAME must give it, beside those in its descriptor. Triton's lowering takes local memory at the launch, so
+nothing else in the file tells."""
+
+LOCAL_MEMORY = "tpk-local-memory-bytes"
+"""The same, as an attribute of the kernel in LLVM IR: who goes on from that text has no metadata."""
+
+_SYMBOL = re.compile(rf'^\s*\.set\s+"([^"]+\.{DYNAMIC_LDS})",\s*(\d+)', re.MULTILINE)
+_LLVM_KERNEL = re.compile(r"^define [^@\n]*amdgpu_kernel [^@\n]*@(?:\"([^\"]+)\"|([\w.$-]+))", re.MULTILINE)
+_ASSEMBLY_KERNEL = re.compile(r"^\s*\.amdhsa_kernel\s+(\S+)", re.MULTILINE)
+
+
+def with_local_memory(assembly: str, name: str, size: int) -> str:
+    """The assembly with the symbol that says how many bytes of local memory a launch must give the kernel.
+
+    Text that has it already, such as a user's file, is left as it is.
+    """
+    if _SYMBOL.search(assembly):
+        return assembly
+    symbol = f'"{name}.{DYNAMIC_LDS}"'
+    return f"{assembly.rstrip()}\n\n\t.globl\t{symbol}\n\t.set\t{symbol}, {size}\n"
+
+
+def local_memory_of_llvm(text: str, default: int) -> int:
+    """Bytes of local memory that a launch must give the kernel in LLVM IR of the stage ``llir``."""
+    found = re.search(rf'"{LOCAL_MEMORY}"="(\d+)"', text)
+    return int(found[1]) if found else default
+
+
+def local_memory_of_assembly(text: str, name: str, default: int) -> int:
+    """Bytes of local memory that a launch must give the kernel in assembly of the stage ``amdgcn``."""
+    sizes = {symbol: int(size) for symbol, size in _SYMBOL.findall(text)}
+    return sizes.get(f"{name}.{DYNAMIC_LDS}", default)
+
+
+def kernel_of_llvm(text: str) -> str:
+    """Name of the kernel in LLVM IR. Raises `CompilationError` unless there is just one."""
+    return _only([quoted or plain for quoted, plain in _LLVM_KERNEL.findall(text)], "LLVM IR")
+
+
+def kernel_of_assembly(text: str) -> str:
+    """Name of the kernel in assembly. Raises `CompilationError` unless there is just one."""
+    return _only([name.strip('"') for name in _ASSEMBLY_KERNEL.findall(text)], "assembly")
+
+
+def check_llvm(text: object) -> None:
+    """Raise `CompilationError` unless a text is LLVM IR of one kernel."""
+    kernel_of_llvm(str(text))
+
+
+def check_assembly(text: object) -> None:
+    """Raise `CompilationError` unless a text is assembly of one kernel."""
+    kernel_of_assembly(str(text))
+
+
+def _only(names: list[str], what: str) -> str:
+    if len(names) != 1:
+        raise CompilationError(
+            f"the {what} holds {len(names)} kernels{': ' if names else ''}{', '.join(names)}",
+            remedy="a kernel of Triton's is one function; give the text of one",
+        )
+    return names[0]

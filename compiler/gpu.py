@@ -1,0 +1,25 @@
+"""What a compiler for a GPU builds on: Triton's own GPU passes, and the modules of LLVM that libtriton makes.
+
+>>> from triton_porting_kit.compiler.gpu import GpuPass, run_passes
+>>> run_passes(module, [GpuPass("ttgpuir.coalesce"), GpuPass("common.cse")], "ttgir")
+"""
+
+from triton_porting_kit.toolchain.triton_gpu import (
+    GpuPass,
+    LlvmModule,
+    argument_types,
+    descriptor_metadata,
+    is_module,
+    parse_module,
+    run_passes,
+)
+
+__all__ = [
+    "GpuPass",
+    "LlvmModule",
+    "argument_types",
+    "descriptor_metadata",
+    "is_module",
+    "parse_module",
+    "run_passes",
+]

@@ -1,0 +1,111 @@
+"""`judge`: a compiled kernel as evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from triton_porting_kit.conformance.code_objects.architectures import find
+from triton_porting_kit.conformance.code_objects.products import products_in
+from triton_porting_kit.conformance.code_objects.rules import RULES, Subject
+from triton_porting_kit.conformance.stages import BINARY
+from triton_porting_kit.errors import CodeObjectError, SignatureError
+from triton_porting_kit.launcher import ArgLayout
+from triton_porting_kit.toolchain import compat
+from triton_porting_kit.toolchain.amdgpu_disassembler import disassemble
+from triton_porting_kit.toolchain.code_object import CodeObject, read_code_object
+
+_ELF, _AMDGPU = b"\x7fELF", (224).to_bytes(2, "little")
+VALID = "the code object can be read, and its parts agree"
+_FILE_NAME = 150
+"""Characters that Triton's cache takes of a kernel's name."""
+_SHOWN = 3
+"""Of what breaks one rule, so much is told."""
+
+
+def is_judged(content: bytes, target: Any) -> bool:
+    """Whether a binary is for AMD's GPUs: by its content, or because the target's architecture is one of theirs."""
+    return (content[:4] == _ELF and content[18:20] == _AMDGPU) or find(target.arch) is not None
+
+
+def judge(name: str, content: bytes, target: Any, source: Any, metadata: Any) -> list[dict[str, Any]]:
+    """The evidence of a compiled kernel: what it holds, and each rule that it breaks.
+
+    `name` is the kernel's symbol; `source` and `metadata` are Triton's, as a launcher is given them. Raises
+    `ToolchainError` where there is no disassembler.
+    """
+    item: dict[str, Any] = {"kind": "compiled", "what": name, "bytes": len(content)}
+    try:
+        code_object = read_code_object(content)
+    except CodeObjectError as error:
+        return [item, _broken(name, VALID, f"{error}; write what the linker gives back, whole")]
+    if name not in code_object.kernels:
+        has = ", ".join(code_object.kernels) or "none"
+        message = f'it has the kernels {has}; set metadata["name"] to the symbol of the function'
+        return [item, _broken(name, "the code object holds the kernel", message)]
+    try:
+        subject = _subject(name, code_object, target, source, metadata)
+    except SignatureError as error:
+        return [item, _broken(name, "the kernel's signature can be laid out", str(error))]
+    item["code object"] = facts(subject)
+    broken = []
+    for rule in RULES:
+        if told := list(rule(subject)):
+            more = f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
+            broken.append(_broken(name, _sentence(rule), "; ".join(told[:_SHOWN]) + more))
+    return [item, *broken]
+
+
+def facts(subject: Subject) -> dict[str, Any]:
+    """What is told of every code object: small, as a report has thousands. What is 0 is left out."""
+    kernel = subject.kernel
+    numbers = {
+        "vgprs": kernel.vgpr_count,
+        "agprs": kernel.agpr_count,
+        "sgprs": kernel.sgpr_count,
+        "spills": kernel.vgpr_spill_count + kernel.sgpr_spill_count,
+        "scratch": kernel.private_segment_fixed_size,
+        "lds": subject.lds,
+        "instructions": len(subject.instructions),
+    }
+    found: dict[str, Any] = {"arch": subject.code_object.arch}
+    found |= {key: number for key, number in numbers.items() if number}
+    if subject.matrix:
+        found["matrix"] = subject.matrix
+    return found
+
+
+def _subject(name: str, code_object: CodeObject, target: Any, source: Any, metadata: Any) -> Subject:
+    kernel = code_object.kernels[name]
+    return Subject(
+        code_object=code_object,
+        kernel=kernel,
+        target=target,
+        metadata=metadata,
+        layout=ArgLayout.from_source(source) if hasattr(source, "signature") else None,
+        instructions=disassemble(kernel.code, code_object.arch),
+        products=frozenset(products_in(_front_end_text(source, metadata))),
+        architecture=find(code_object.arch),
+    )
+
+
+def _front_end_text(source: Any, metadata: Any) -> str:
+    """The module that Triton's front end made of a kernel; empty where the compile cache has it no longer."""
+    folder = compat.kernel_cache_folder(metadata.hash)
+    name = str(getattr(source, "name", ""))[:_FILE_NAME]
+    path = folder / f"{name}.source" if folder and name else None
+    return path.read_text(encoding="utf-8", errors="replace") if path and path.is_file() else ""
+
+
+def _sentence(rule: Any) -> str:
+    text = str(rule.__doc__).strip().removesuffix(".")
+    return text[0].lower() + text[1:]
+
+
+def _broken(name: str, what: str, message: str) -> dict[str, Any]:
+    return {
+        "kind": "expectation",
+        "what": what,
+        "holds": False,
+        "message": f"{name}: {message}",
+        "stage": BINARY,
+    }

@@ -1,0 +1,122 @@
+// Copies. HIP may read or write a host buffer until a copy has run, so buffers are held that long: an event
+// behind each copy tells when it has.
+#include "current.h"
+#include "text.h"
+
+#include <limits>
+
+namespace tpk::hip {
+namespace {
+
+// Old copies that each new one looks after: more than one, so that there are never many.
+constexpr size_t kReaped = 4;
+
+void *pointer(uint64_t address) { return reinterpret_cast<void *>(address); }
+
+} // namespace
+
+api::hipEvent_t Device::takeMarker(const char *call) {
+  {
+    std::lock_guard lock(pendingMutex_);
+    if (!markers_.empty()) {
+      auto marker = markers_.back();
+      markers_.pop_back();
+      return marker;
+    }
+  }
+  api::hipEvent_t marker = nullptr;
+  check(call, "hipEventCreateWithFlags", hip_.hipEventCreateWithFlags(&marker, api::kEventDisableTiming));
+  return marker;
+}
+
+void Device::reap(size_t limit) {
+  std::lock_guard lock(pendingMutex_);
+  size_t looked = 0;
+  for (auto entry = pending_.begin(); entry != pending_.end() && looked < limit; ++looked) {
+    if (!entry->event) {
+      ++entry;
+      continue;
+    }
+    auto error = hip_.hipEventQuery(entry->event);
+    if (error != api::hipSuccess) {
+      hip_.hipGetLastError(); // not ready, or a failure that the next synchronize raises
+      ++entry;
+      continue;
+    }
+    markers_.push_back(entry->event);
+    entry = pending_.erase(entry);
+  }
+}
+
+void Device::reapAll() { reap(std::numeric_limits<size_t>::max()); }
+
+void Device::reapUnmarked() {
+  std::lock_guard lock(pendingMutex_);
+  std::erase_if(pending_, [](const Pending &entry) { return !entry.event; });
+}
+
+template <typename Copy>
+void Device::copy(const char *call, const char *function, uint64_t size, uint64_t streamHandle, Keep keep,
+                  Copy start) {
+  auto queue = stream(call, streamHandle);
+  reap(kReaped);
+  if (size == 0)
+    return;
+  auto marker = takeMarker(call);
+  auto giveBack = [&] {
+    std::lock_guard lock(pendingMutex_);
+    markers_.push_back(marker);
+  };
+  auto error = start(queue);
+  if (error != api::hipSuccess) {
+    giveBack();
+    check(call, function, error);
+  }
+  error = hip_.hipEventRecord(marker, queue);
+  if (error == api::hipSuccess) {
+    std::lock_guard lock(pendingMutex_);
+    pending_.push_back({marker, std::move(keep)});
+    return;
+  }
+  // The copy is on its way, and nothing will tell when it has run: wait for it here.
+  giveBack();
+  if (hip_.hipStreamSynchronize(queue) != api::hipSuccess) {
+    std::lock_guard lock(pendingMutex_);
+    pending_.push_back({nullptr, std::move(keep)});
+  }
+  check(call, "hipEventRecord", error);
+}
+
+void Device::memcpyHtod(uint64_t dst, const void *src, uint64_t size, uint64_t streamHandle, Keep keep) {
+  Current current(*this, "memcpy_htod");
+  checkRange("memcpy_htod", "dst", dst, size);
+  copy("memcpy_htod", "hipMemcpyHtoDAsync", size, streamHandle, std::move(keep),
+       [&](api::hipStream_t queue) { return hip_.hipMemcpyHtoDAsync(pointer(dst), src, size, queue); });
+}
+
+void Device::memcpyDtoh(void *dst, uint64_t src, uint64_t size, uint64_t streamHandle, Keep keep) {
+  Current current(*this, "memcpy_dtoh");
+  checkRange("memcpy_dtoh", "src", src, size);
+  copy("memcpy_dtoh", "hipMemcpyDtoHAsync", size, streamHandle, std::move(keep),
+       [&](api::hipStream_t queue) { return hip_.hipMemcpyDtoHAsync(dst, pointer(src), size, queue); });
+}
+
+void Device::memcpyDtod(uint64_t dst, uint64_t src, uint64_t size, uint64_t streamHandle) {
+  Current current(*this, "memcpy_dtod");
+  checkRange("memcpy_dtod", "dst", dst, size);
+  checkRange("memcpy_dtod", "src", src, size);
+  auto queue = stream("memcpy_dtod", streamHandle);
+  if (size)
+    check("memcpy_dtod", "hipMemcpyDtoDAsync",
+          hip_.hipMemcpyDtoDAsync(pointer(dst), pointer(src), size, queue));
+}
+
+void Device::memset(uint64_t dst, uint8_t value, uint64_t size, uint64_t streamHandle) {
+  Current current(*this, "memset");
+  checkRange("memset", "dst", dst, size);
+  auto queue = stream("memset", streamHandle);
+  if (size)
+    check("memset", "hipMemsetD8Async", hip_.hipMemsetD8Async(pointer(dst), value, size, queue));
+}
+
+} // namespace tpk::hip

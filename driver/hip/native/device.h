@@ -1,0 +1,155 @@
+// One HIP device behind the kit's hooks. Nothing here knows of Python: every call may wait, from any thread,
+// without the interpreter's lock.
+//
+// Handles of streams and events are HIP's own, so that they can be shared with others in the process; modules
+// and functions have numbers of this device's, which are never given twice.
+#pragma once
+
+#include "library.h"
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace tpk::hip {
+
+/// Keeps a host buffer alive; dropping the last copy lets go of it.
+using Keep = std::shared_ptr<void>;
+
+/// Where an explicit argument lies in the block, in bytes.
+struct ArgumentPlace {
+  uint64_t offset;
+  uint64_t size;
+};
+
+/// What a launch has to know of a kernel, from its code object.
+struct KernelFacts {
+  uint32_t threads;
+  uint32_t dynamicLds;
+  std::vector<ArgumentPlace> arguments;
+};
+
+struct Function {
+  api::hipFunction_t handle;
+  std::string name;
+  KernelFacts facts;
+  uint64_t blockSize; // least bytes of an argument block
+};
+
+class Device {
+public:
+  Device(LibraryPointer library, int index);
+  ~Device();
+  Device(const Device &) = delete;
+  Device &operator=(const Device &) = delete;
+
+  const api::hipDeviceProp_tR0600 &properties() const { return properties_; }
+
+  uint64_t memalloc(uint64_t size, uint64_t alignment);
+  void memfree(uint64_t address);
+  void memcpyHtod(uint64_t dst, const void *src, uint64_t size, uint64_t stream, Keep keep);
+  void memcpyDtoh(void *dst, uint64_t src, uint64_t size, uint64_t stream, Keep keep);
+  void memcpyDtod(uint64_t dst, uint64_t src, uint64_t size, uint64_t stream);
+  void memset(uint64_t dst, uint8_t value, uint64_t size, uint64_t stream);
+
+  uint64_t createStream();
+  void destroyStream(uint64_t stream);
+  void synchronize(uint64_t stream);
+  void synchronizeAll();
+
+  uint64_t createEvent();
+  /// Lets the hooks take an event that was made elsewhere, until destroyEvent, which leaves it alive.
+  void adoptEvent(uint64_t event);
+  void destroyEvent(uint64_t event);
+  void recordEvent(uint64_t event, uint64_t stream);
+  void waitEvent(uint64_t stream, uint64_t event);
+  void synchronizeEvent(uint64_t event);
+  double elapsedTime(uint64_t start, uint64_t end);
+
+  uint64_t loadModule(std::string image, const std::string &name);
+  void unloadModule(uint64_t module);
+  uint64_t getFunction(uint64_t module, const std::string &name, KernelFacts facts);
+  void launch(uint64_t stream, uint64_t function, const uint32_t (&grid)[3], const void *args, uint64_t size,
+              bool cooperative);
+
+  /// Frees everything that was made here; `whole`: also lets HIP reset the device for the whole process.
+  void reset(bool whole);
+  /// Frees everything and refuses whatever comes later. Does nothing in a forked process.
+  void close() noexcept;
+
+private:
+  struct Allocation {
+    uint64_t base; // what hipMalloc returned
+    uint64_t size;
+  };
+  struct Event {
+    bool owned;
+    bool recorded;
+  };
+  struct Module {
+    api::hipModule_t handle;
+    std::string name;
+    std::string image; // HIP may read it as long as the module is loaded
+    std::map<std::string, uint64_t> functions;
+  };
+  struct Pending {
+    api::hipEvent_t event; // null: only the end of all work tells
+    Keep keep;
+  };
+  /// Makes this device current for the calling thread, and afterwards the one that was: it is shared with
+  /// others.
+  class Current;
+
+  std::string where(const char *call) const;
+  void check(const char *call, const char *function, api::hipError_t error,
+             Kind otherwise = Kind::DeviceError) const;
+
+  void checkRange(const char *call, const char *argument, uint64_t address, uint64_t size);
+  void checkForeign(const char *call, const char *argument, uint64_t address, uint64_t size) const;
+  api::hipStream_t stream(const char *call, uint64_t handle);
+  Event event(const char *call, uint64_t handle);
+
+  template <typename Copy>
+  void copy(const char *call, const char *function, uint64_t size, uint64_t streamHandle, Keep keep,
+            Copy start);
+  api::hipEvent_t takeMarker(const char *call);
+  void reap(size_t limit);
+  void reapAll();
+  void reapUnmarked();
+
+  api::hipError_t releaseEverything();
+
+  LibraryPointer library_;
+  const api::Functions &hip_;
+  int index_;
+  api::hipDeviceProp_tR0600 properties_;
+  std::atomic<bool> closed_{false};
+
+  std::mutex tables_;
+  std::map<uint64_t, Allocation> memory_;
+  std::unordered_set<uint64_t> streams_;
+  std::unordered_map<uint64_t, Event> events_;
+  std::unordered_map<uint64_t, Module> modules_;
+  std::unordered_map<uint64_t, std::shared_ptr<const Function>> functions_;
+  uint64_t nextHandle_ = 1;
+
+  std::mutex pendingMutex_;
+  std::deque<Pending> pending_;          // copies whose host buffers may still be in use
+  std::vector<api::hipEvent_t> markers_; // events to mark the ends of copies with
+};
+
+} // namespace tpk::hip
+
+/// `NativeLaunchEntry`; `context` is the Device.
+extern "C" int32_t tpk_hip_launch(void *context, uint64_t stream, uint64_t function, uint32_t gridX,
+                                  uint32_t gridY, uint32_t gridZ, const void *args, uint64_t argsSize,
+                                  char *message, uint64_t messageSize);
+/// The same for kernels whose programs wait for each other: all of them run at a time, or none.
+extern "C" int32_t tpk_hip_launch_cooperative(void *context, uint64_t stream, uint64_t function,
+                                              uint32_t gridX, uint32_t gridY, uint32_t gridZ,
+                                              const void *args, uint64_t argsSize, char *message,
+                                              uint64_t messageSize);

@@ -1,0 +1,179 @@
+// Modules, functions and launches.
+#include "current.h"
+#include "text.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+namespace tpk::hip {
+
+uint64_t Device::loadModule(std::string image, const std::string &name) {
+  Current current(*this, "load_module");
+  Module module{nullptr, name, std::move(image), {}};
+  auto error = hip_.hipModuleLoadData(&module.handle, module.image.data());
+  if (error != api::hipSuccess)
+    library_->check(text(where("load_module"), ": the binary of kernel '", name, "'"), "hipModuleLoadData",
+                    error, Kind::InvalidModule);
+  auto handle = module.handle;
+  try {
+    std::lock_guard lock(tables_);
+    modules_.emplace(nextHandle_, std::move(module));
+    return nextHandle_++;
+  } catch (...) {
+    hip_.hipModuleUnload(handle);
+    throw;
+  }
+}
+
+void Device::unloadModule(uint64_t handle) {
+  Current current(*this, "unload_module");
+  decltype(modules_)::node_type node;
+  std::vector<decltype(functions_)::node_type> functions;
+  {
+    std::lock_guard lock(tables_);
+    node = modules_.extract(handle);
+    if (node)
+      for (auto &[name, function] : node.mapped().functions)
+        functions.push_back(functions_.extract(function));
+  }
+  if (!node)
+    throw Failure(Kind::InvalidModule,
+                  text(where("unload_module"), ": module ", handle, " does not exist or was unloaded"));
+  // Launches in flight end first; one that fails does not keep the module.
+  auto failed = hip_.hipDeviceSynchronize();
+  auto error = hip_.hipModuleUnload(node.mapped().handle);
+  if (error != api::hipSuccess) {
+    std::lock_guard lock(tables_);
+    modules_.insert(std::move(node)); // for a reset to unload
+    for (auto &function : functions)
+      functions_.insert(std::move(function));
+  }
+  check("unload_module", "hipDeviceSynchronize", failed);
+  check("unload_module", "hipModuleUnload", error, Kind::InvalidModule);
+}
+
+uint64_t Device::getFunction(uint64_t module, const std::string &name, KernelFacts facts) {
+  Current current(*this, "get_function");
+  std::lock_guard lock(tables_);
+  auto found = modules_.find(module);
+  if (found == modules_.end())
+    throw Failure(Kind::InvalidModule,
+                  text(where("get_function"), ": module ", module, " does not exist or was unloaded"));
+  auto &known = found->second.functions;
+  if (auto before = known.find(name); before != known.end())
+    return before->second;
+  api::hipFunction_t function = nullptr;
+  auto error = hip_.hipModuleGetFunction(&function, found->second.handle, name.c_str());
+  if (error != api::hipSuccess)
+    library_->check(text(where("get_function"), ": kernel '", name, "' of module ", module),
+                    "hipModuleGetFunction", error, Kind::InvalidModule);
+  uint64_t size = 0;
+  for (auto &place : facts.arguments)
+    size = std::max(size, place.offset + place.size);
+  functions_.emplace(nextHandle_,
+                     std::make_shared<const Function>(Function{function, name, std::move(facts), size}));
+  known.emplace(name, nextHandle_);
+  return nextHandle_++;
+}
+
+void Device::launch(uint64_t streamHandle, uint64_t handle, const uint32_t (&grid)[3], const void *args,
+                    uint64_t size, bool cooperative) {
+  Current current(*this, "launch");
+  std::shared_ptr<const Function> function;
+  {
+    std::lock_guard lock(tables_);
+    auto found = functions_.find(handle);
+    if (found != functions_.end())
+      function = found->second;
+  }
+  if (!function)
+    throw Failure(Kind::LaunchError,
+                  text(where("launch"), ": function ", handle, " does not exist or was unloaded"));
+  auto refuse = [&](const std::string &why) {
+    throw Failure(Kind::LaunchError, text(where("launch"), ": kernel '", function->name, "': ", why));
+  };
+  api::hipStream_t queue = nullptr;
+  try {
+    queue = stream("launch", streamHandle);
+  } catch (const Failure &failure) {
+    throw Failure(Kind::LaunchError, failure.what());
+  }
+  if (!grid[0] || !grid[1] || !grid[2])
+    return;
+  const auto &facts = function->facts;
+  for (int axis = 0; axis < 3; ++axis) {
+    // HIP counts the threads of an axis in 32 bits; programs are threads along x.
+    uint64_t threads = uint64_t(grid[axis]) * (axis == 0 ? facts.threads : 1);
+    uint64_t limit = uint64_t(std::max(properties_.maxGridSize[axis], 0));
+    if (grid[axis] > limit || threads > UINT32_MAX)
+      refuse(text("grid (", grid[0], ", ", grid[1], ", ", grid[2], ") of programs of ", facts.threads,
+                  " threads is too large along axis ", axis, ": the device takes ", limit,
+                  " programs and 2**32 - 1 threads"));
+  }
+  if (size < function->blockSize)
+    refuse(text("its arguments take ", function->blockSize, " bytes, the block has ", size));
+  if (!args && size)
+    refuse("args is NULL");
+  auto started = [&](const char *call, api::hipError_t error) {
+    if (error != api::hipSuccess)
+      library_->check(text(where("launch"), ": kernel '", function->name, "'"), call, error,
+                      Kind::LaunchError);
+  };
+  if (cooperative) {
+    std::vector<void *> params;
+    for (auto &place : facts.arguments)
+      params.push_back(const_cast<char *>(static_cast<const char *>(args)) + place.offset);
+    return started("hipModuleLaunchCooperativeKernel",
+                   hip_.hipModuleLaunchCooperativeKernel(function->handle, grid[0], grid[1], grid[2],
+                                                         facts.threads, 1, 1, facts.dynamicLds, queue,
+                                                         params.data()));
+  }
+  size_t bytes = size;
+  uint64_t none = 0; // a kernel without arguments has a block, too
+  void *block = size ? const_cast<void *>(args) : &none;
+  void *extra[] = {api::kLaunchBufferPointer, block, api::kLaunchBufferSize, &bytes, api::kLaunchEnd};
+  started("hipModuleLaunchKernel",
+          hip_.hipModuleLaunchKernel(function->handle, grid[0], grid[1], grid[2], facts.threads, 1, 1,
+                                     facts.dynamicLds, queue, nullptr, extra));
+}
+
+namespace {
+
+int32_t enter(void *context, uint64_t stream, uint64_t function, const uint32_t (&grid)[3], const void *args,
+              uint64_t size, bool cooperative, char *message, uint64_t messageSize) {
+  auto report = [&](Kind kind, const char *what) {
+    if (message && messageSize)
+      std::snprintf(message, messageSize, "%s", what);
+    return int32_t(kind);
+  };
+  try {
+    static_cast<Device *>(context)->launch(stream, function, grid, args, size, cooperative);
+    return 0;
+  } catch (const Failure &failure) {
+    // Kinds without a number there are what went wrong with this launch.
+    bool numbered = failure.kind >= Kind::OutOfMemory && failure.kind <= Kind::AssertionFailed;
+    return report(numbered ? failure.kind : Kind::LaunchError, failure.what());
+  } catch (const std::bad_alloc &) {
+    return report(Kind::OutOfMemory, "HIP: launch: the process is out of memory");
+  } catch (const std::exception &error) {
+    return report(Kind::LaunchError, error.what());
+  }
+}
+
+} // namespace
+} // namespace tpk::hip
+
+int32_t tpk_hip_launch(void *context, uint64_t stream, uint64_t function, uint32_t gridX, uint32_t gridY,
+                       uint32_t gridZ, const void *args, uint64_t argsSize, char *message,
+                       uint64_t messageSize) {
+  return tpk::hip::enter(context, stream, function, {gridX, gridY, gridZ}, args, argsSize, false, message,
+                         messageSize);
+}
+
+int32_t tpk_hip_launch_cooperative(void *context, uint64_t stream, uint64_t function, uint32_t gridX,
+                                   uint32_t gridY, uint32_t gridZ, const void *args, uint64_t argsSize,
+                                   char *message, uint64_t messageSize) {
+  return tpk::hip::enter(context, stream, function, {gridX, gridY, gridZ}, args, argsSize, true, message,
+                         messageSize);
+}

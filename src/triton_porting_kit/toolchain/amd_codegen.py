@@ -1,0 +1,235 @@
+"""AMD's part of libtriton: its dialects, code generator, assembler, linker and device libraries.
+
+Since 3.9 Triton has the code generator and the assembler in a library of their own.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import triton
+from triton._C.libtriton import amd, llvm
+
+from triton_porting_kit.errors import CompilationError, SourceLocation, ToolchainError
+from triton_porting_kit.toolchain import compat, diagnostics
+from triton_porting_kit.toolchain.triton_gpu import LlvmModule
+
+CODE_OBJECT_VERSION = 500
+"""Code object v5: what Triton's lowering expects of the hidden arguments (LLVM AMDGPUUsage)."""
+
+DEVICE_LIBRARIES = ("ocml", "ockl")
+"""ROCm's libraries of bitcode that come with Triton: mathematics, and what a kernel asks of its launch."""
+
+
+def load_dialects(context: Any) -> None:
+    """Load AMD's dialects of Triton into a context."""
+    amd.load_dialects(context)
+
+
+def settings() -> dict[str, Any]:
+    """Triton's settings for AMD (``knobs.amd``) by name; None where the release or the user has no opinion."""
+    from triton import knobs
+
+    names = (
+        "use_buffer_ops", "use_buffer_atomics", "buffer_ops_analyze_small_tensor_range", "use_block_pingpong",
+        "use_in_thread_transpose", "use_async_copy", "use_coexec_scheduler", "use_expert_scheduling",
+        "scalarize_packed_fops",
+    )  # fmt: skip
+    return {name: getattr(knobs.amd, name, None) for name in names}
+
+
+def arch_override() -> str | None:
+    """The architecture of ``TRITON_OVERRIDE_ARCH``."""
+    from triton import knobs
+
+    return knobs.runtime.override_arch or None
+
+
+def address_sanitizer() -> bool:
+    """Whether ``TRITON_ENABLE_ASAN`` asks for AMD's address sanitizer."""
+    from triton import knobs
+
+    return bool(knobs.compilation.enable_asan)
+
+
+def line_info() -> bool:
+    """Whether kernels get line tables; ``TRITON_DISABLE_LINE_INFO`` switches them off."""
+    from triton import knobs
+
+    return not knobs.compilation.disable_line_info
+
+
+def has_tensor_copies(arch: str) -> bool:
+    """Whether the architecture copies tiles by descriptor, as far as this release of Triton uses it."""
+    supports = getattr(amd, "supports_tdm", None)
+    return bool(supports is not None and supports(arch))
+
+
+def target_triple(arch: str) -> str:
+    """LLVM's name of the target: it holds the architecture in newer releases."""
+    return str(amd.get_target_triple(arch) if hasattr(amd, "get_target_triple") else amd.TARGET_TRIPLE)
+
+
+def prepare_module(module: LlvmModule, arch: str, warp_size: int, flags: Sequence[str]) -> None:
+    """Make an LLVM module one for an architecture: its target, its data layout, and the constants that select the
+    variants of the device libraries. The kernel gets the calling convention of kernels."""
+    triple = target_triple(arch)
+    if hasattr(amd, "set_target_triple"):
+        amd.set_target_triple(module.handle, triple)
+    else:
+        amd.attach_target_triple(module.handle)
+    module.set_layout(triple, arch, features="", flags=flags)
+    amd.set_isa_version(module.handle, arch)
+    amd.set_abi_version(module.handle, CODE_OBJECT_VERSION)
+    constants = {
+        "finite_only_opt": False,
+        "correctly_rounded_sqrt32": True,
+        "unsafe_math_opt": False,
+        "wavefrontsize64": warp_size == 64,
+    }
+    for name, value in constants.items():
+        amd.set_bool_control_constant(module.handle, f"__oclc_{name}", value)
+    module.kernel.set_calling_conv(amd.CALLING_CONV_AMDGPU_KERNEL)
+
+
+def preload_arguments(module: LlvmModule) -> None:
+    """Ask for the kernel's arguments in scalar registers at its start, where the firmware can do that."""
+    amd.set_all_fn_arg_inreg(module.kernel)
+
+
+def needs_library(module: LlvmModule, name: str) -> bool:
+    """Whether a module calls a function of a device library."""
+    return bool(amd.need_extern_lib(module.handle, name))
+
+
+def finish_module(module: LlvmModule, arch: str, *, scalarize_packed: bool) -> None:
+    """What is left after LLVM's optimisation: no bitcode of the libraries' metadata, no inlined printing.
+
+    Where workgroup numbers come in fixed registers ("architected SGPRs"), a launch has them all, whatever the kernel
+    asks for: LLVM's conclusions from what it asks for are taken back.
+    """
+    triple = (target_triple(arch),) if hasattr(amd, "get_target_triple") else ()
+    if amd.has_architected_sgprs(*triple, arch):
+        for axis in "xyz":
+            module.kernel.remove_fn_attr(f"amdgpu-no-workgroup-id-{axis}")
+    if scalarize_packed:
+        amd.add_scalarize_packed_fops_llvm_pass(module.kernel)
+    amd.cleanup_bitcode_metadata(module.handle)
+    amd.disable_print_inline(module.handle)
+
+
+@functools.cache
+def device_libraries() -> tuple[tuple[str, str], ...]:
+    """Names and paths of the device libraries. Raises `ToolchainError` where Triton came without them."""
+    folder = Path(triton.__file__).parent / "backends" / "amd" / "lib"
+    found = tuple((name, str(folder / f"{name}.bc")) for name in DEVICE_LIBRARIES)
+    missing = [path for _, path in found if not Path(path).is_file()]
+    if missing:
+        raise ToolchainError(f"{', '.join(missing)}: not there; install Triton's wheel again")
+    return found
+
+
+@functools.cache
+def revision() -> str:
+    """What identifies the code generator in cache keys."""
+    if compat.release() < (3, 9):
+        return str(triton.__version__)
+    from triton.backends.amd import compiler
+
+    return f"{triton.__version__}-{compiler.get_amd_codegen_revision()}"
+
+
+def emit_assembly(llvm_ir: str, arch: str, *, features: str, flags: Sequence[str], fuse: bool) -> str:
+    """The assembly of LLVM IR. `features` as ``-real-true16``, `flags` are LLVM's own without dashes.
+
+    Raises `CompilationError` with LLVM's message.
+    """
+    triple = target_triple(arch)
+    try:
+        if compat.release() < (3, 9):
+            llvm.init_targets()
+            more = () if compat.release() < (3, 8) else (False,)  # keeps the address arithmetic as it is
+            return str(
+                llvm.translate_to_asm(llvm_ir, triple, arch, features, list(flags), fuse, False, *more)
+            )
+        from triton.backends.amd import compiler
+
+        return str(
+            compiler.compile_amdgpu(
+                llvm_ir,
+                triple,
+                arch,
+                features,
+                flags=list(flags),
+                enable_fp_fusion=fuse,
+                disable_optimization=False,
+                canonicalize_gep=False,
+                disabled_passes="",
+                dump_ir=False,
+                enable_timing=False,
+            )
+        )
+    except Exception as error:
+        raise CompilationError(f"LLVM makes no code for {arch} of the kernel: {error}") from error
+
+
+def assemble(assembly: str, arch: str, *, features: str) -> bytes:
+    """The object file of an assembly text.
+
+    Raises `CompilationError` with the assembler's message, the line that it is about, and the kernel's line.
+    """
+    try:
+        return _assemble(assembly, arch, features)
+    except Exception as error:
+        found = diagnostics.first_error(diagnostics.stderr_of(lambda: _assemble(assembly, arch, features)))
+        if found is None or found.place is None:
+            raise CompilationError(f"the assembly for {arch} is not valid: {error}") from error
+        lines = assembly.splitlines()
+        at = min(found.place.line, len(lines))
+        raise CompilationError(
+            f"the assembly for {arch} is not valid: {found.message}, line {at}: {lines[at - 1].strip()}",
+            location=kernel_line(assembly, at),
+            remedy=f"is inline assembly of the kernel, or an edited file, for another chip than {arch}?",
+        ) from error
+
+
+def _assemble(assembly: str, arch: str, features: str) -> bytes:
+    if compat.release() < (3, 9):
+        return bytes(amd.assemble_amdgcn(assembly, arch, features))
+    from triton.backends.amd import compiler
+
+    return bytes(compiler.assemble_amdgcn(assembly, arch, features))
+
+
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
+_LINE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)")
+
+
+def kernel_line(assembly: str, line: int) -> SourceLocation | None:
+    """The line of the kernel's source that a line of its assembly, counted from 1, comes from, by its line table."""
+    lines = assembly.splitlines()
+    last = next((found for text in reversed(lines[:line]) if (found := _LINE.match(text))), None)
+    if last is None:
+        return None
+    for found in filter(None, map(_FILE.match, lines)):
+        if found[1] == last[1]:
+            file = str(Path(found[2], found[3])) if found[3] else found[2]
+            return SourceLocation(file, int(last[2]), int(last[3]))
+    return None
+
+
+def link(object_file: bytes) -> bytes:
+    """The code object ("hsaco"), which the HIP runtime loads, of an object file."""
+    with tempfile.TemporaryDirectory(prefix="tpk-") as folder:
+        source, result = Path(folder, "kernel.o"), Path(folder, "kernel.hsaco")
+        source.write_bytes(object_file)
+        try:
+            amd.link_hsaco(str(source), str(result))
+            return result.read_bytes()
+        except Exception as error:
+            raise CompilationError(f"the object file cannot be linked: {error}") from error

@@ -1,0 +1,153 @@
+"""The instructions of AMD GPUs as text, by the disassembler of AMD's own LLVM.
+
+The library comes in the wheel `rocm-llvm-python`, whose Python modules are not imported: the few functions
+of LLVM's C API that it takes are called directly. It may be loaded beside other LLVMs, Triton's among them,
+as its symbols stay its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import struct
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from triton_porting_kit.errors import ToolchainError
+
+from .amdgpu_targets import ARCHITECTURES, Generation, generation_of
+
+TRIPLE = b"amdgcn-amd-amdhsa"
+#: The mnemonic of what the disassembler does not know; its text then gives the word.
+UNKNOWN = ".long"
+
+_REMEDY = "install the kit with the extra `amd` (pip install 'triton-porting-kit[amd]'), which has `rocm-llvm-python`"
+_WORD = 4
+#: The longest instructions there are: image operations with addresses in many registers.
+_LONGEST = 20
+_TEXT = 512
+#: The upper bits of the long vector form's first word, and where its third and second operand are in the other one.
+_VOP3, _OPERANDS, _CONSTANT_ZERO = 0b110101, (18, 9), 0x80
+#: LLVM no longer knows these, and ends the process where it is asked for an architecture that it does not know.
+_FORGOTTEN = frozenset({"gfx940", "gfx941"})
+
+
+class Instruction(NamedTuple):
+    """One instruction: `offset` from the first one and `size`, in bytes."""
+
+    offset: int
+    size: int
+    mnemonic: str
+    """Its name with the suffix of its encoding, such as ``v_add_f32_e32``; `UNKNOWN` for words that are none."""
+    text: str
+    """Name and operands, as an assembler reads them."""
+
+
+def disassemble(code: bytes, arch: str) -> list[Instruction]:
+    """The instructions of a kernel for an architecture (``gfx942``), in order; together they cover `code`.
+
+    Raises `ToolchainError` where the library is missing or does not know the architecture.
+    """
+    if arch in _FORGOTTEN or arch not in ARCHITECTURES:
+        known = ", ".join(sorted(set(ARCHITECTURES) - _FORGOTTEN))
+        raise ToolchainError(f"the disassembler does not know {arch!r}; it knows {known}")
+    # Instructions on halves of registers are told from others by what the assembler was asked for, not by their bits.
+    halves = generation_of(arch) in (Generation.GFX11, Generation.GFX12, Generation.GFX125)
+    library = _library()
+    context = library.LLVMCreateDisasmCPUFeatures(
+        TRIPLE, arch.encode(), b"+real-true16" if halves else b"", None, 0, None, None
+    )
+    if not context:
+        raise ToolchainError(f"the disassembler does not start for {arch!r}; {_REMEDY}")
+    try:
+        return list(_instructions(library, context, code))
+    finally:
+        library.LLVMDisasmDispose(context)
+
+
+def _instructions(library: Any, context: int, code: bytes) -> Iterator[Instruction]:
+    text = ctypes.create_string_buffer(_TEXT)
+    at = 0
+    while at < len(code):
+        piece = code[at : at + _LONGEST]
+        for attempt in (piece, *_older_encodings(piece)):
+            size = library.LLVMDisasmInstruction(context, attempt, len(attempt), at, text, len(text))
+            if size:
+                line = " ".join(text.value.decode(errors="replace").split())
+                break
+        else:
+            size = min(_WORD, len(piece))
+            line = f"{UNKNOWN} {int.from_bytes(piece[:size], 'little'):#x}"
+        yield Instruction(at, size, line.partition(" ")[0], line)
+        at += size
+
+
+def _older_encodings(piece: bytes) -> Iterator[bytes]:
+    """An instruction in the long vector form (VOP3, gfx10 on) with 0 for operands that it does not have.
+
+    LLVM came to write the constant 0 (0x80) there, which disassemblers of before take for no instruction.
+    """
+    if len(piece) < 8:
+        return
+    low, high = struct.unpack_from("<II", piece)
+    if low >> 26 != _VOP3:
+        return
+    for shift in _OPERANDS:
+        if high >> shift & 0x1FF != _CONSTANT_ZERO:
+            return
+        high &= ~(0x1FF << shift)
+        yield struct.pack("<II", low, high) + piece[8:]
+
+
+def is_available() -> bool:
+    """Whether the library is there."""
+    return _path() is not None
+
+
+def _path() -> Path | None:
+    # `rocm` has no module of its own, so that looking for what is in it runs nothing.
+    try:
+        spec = importlib.util.find_spec("rocm.llvm")
+    except ModuleNotFoundError:
+        return None
+    for folder in (spec and spec.submodule_search_locations) or ():
+        if (path := Path(folder) / "librocmllvm.so").is_file():
+            return path
+    return None
+
+
+@cache
+def _library() -> Any:
+    path = _path()
+    if path is None:
+        raise ToolchainError(f"no disassembler for AMD's GPUs; {_REMEDY}")
+    try:
+        library = ctypes.CDLL(str(path))
+        for part in ("TargetInfo", "TargetMC", "Disassembler"):
+            getattr(library, f"LLVMInitializeAMDGPU{part}")()
+        text, pointer, size = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t
+        library.LLVMCreateDisasmCPUFeatures.restype = pointer
+        library.LLVMCreateDisasmCPUFeatures.argtypes = [
+            text,
+            text,
+            text,
+            pointer,
+            ctypes.c_int,
+            pointer,
+            pointer,
+        ]
+        library.LLVMDisasmDispose.argtypes = [pointer]
+        library.LLVMDisasmInstruction.restype = size
+        library.LLVMDisasmInstruction.argtypes = [
+            pointer,
+            text,
+            ctypes.c_uint64,
+            ctypes.c_uint64,
+            pointer,
+            size,
+        ]
+    except (OSError, AttributeError) as error:
+        raise ToolchainError(f"{path} is no LLVM with AMD's GPUs: {error}; {_REMEDY}") from error
+    return library

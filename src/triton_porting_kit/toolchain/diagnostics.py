@@ -1,0 +1,69 @@
+"""What MLIR and LLVM say of an error: they print it to the process's standard error, and give Python no text."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from triton_porting_kit.errors import SourceLocation
+
+_ERROR = re.compile(
+    r'^(?:loc\("(?P<quoted>[^"]*)":(?P<l1>\d+):(?P<c1>\d+)\)|(?P<plain>[^:\s][^:\n]*):(?P<l2>\d+):(?P<c2>\d+))'
+    r": error: *(?P<message>.*)$",
+    re.MULTILINE,
+)
+_BARE = re.compile(r"^(?:loc\(.*\): )?(?:LLVM )?(?:error|ERROR): *(?P<message>.*)$", re.MULTILINE)
+_OPERATION = re.compile(r"'([A-Za-z_]\w*(?:\.\w+)+)'")
+_alone = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The first error of a text: its message, where it is, and the operation that it quotes."""
+
+    message: str
+    place: SourceLocation | None = None
+    operation: str | None = None
+
+
+def first_error(text: str) -> Diagnosis | None:
+    """The first error that a text of MLIR's or LLVM's messages reports."""
+    found = _ERROR.search(text)
+    if found is None:
+        bare = _BARE.search(text)
+        return None if bare is None else Diagnosis(bare["message"], None, _operation(bare["message"]))
+    file, line, column = (found[a] or found[b] for a, b in (("quoted", "plain"), ("l1", "l2"), ("c1", "c2")))
+    return Diagnosis(
+        found["message"], SourceLocation(file, int(line), int(column)), _operation(found["message"])
+    )
+
+
+def _operation(message: str) -> str | None:
+    found = _OPERATION.search(message)
+    return found[1] if found else None
+
+
+def stderr_of(function: Callable[[], object]) -> str:
+    """What native code prints to standard error while `function` runs, whatever it raises.
+
+    For what has just failed, to learn why: standard error is the whole process's, and other threads' output goes
+    into the text as well.
+    """
+    with _alone, tempfile.TemporaryFile() as file:
+        sys.stderr.flush()
+        before = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            with contextlib.suppress(Exception):
+                function()
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+        file.seek(0)
+        return file.read().decode(errors="replace")

@@ -1,0 +1,92 @@
+"""Beside Triton's own AMD backend, which is the oracle: the same kernel and options give the same machine code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from amd_compiling import ARCHITECTURES, compiled, forget, instructions, without_our_symbol
+from amd_kernels import matmul_arguments
+
+from triton_porting_kit.toolchain import compat
+from triton_porting_kit.toolchain.code_object import read_code_object
+
+OPTIONS: list[tuple[str, dict[str, Any]]] = [
+    ("gfx942", {"num_warps": 8, "num_stages": 3}),
+    ("gfx942", {"num_stages": 1, "waves_per_eu": 2}),
+    ("gfx942", {"matrix_instr_nonkdim": 16, "kpack": 2}),
+    ("gfx90a", {"enable_fp_fusion": False, "allow_flush_denorm": True}),
+    ("gfx950", {"matrix_instr_nonkdim": 32, "num_stages": 4}),
+    ("gfx1100", {"num_warps": 2}),
+]
+
+
+def assert_same(ours: Any, theirs: Any) -> None:
+    """The same assembly, apart from what this backend adds behind it."""
+    assert instructions(ours.asm["amdgcn"]) == instructions(theirs.asm["amdgcn"])
+    assert without_our_symbol(ours.asm["amdgcn"]).rstrip() == theirs.asm["amdgcn"].rstrip()
+    assert ours.metadata.shared == theirs.metadata.shared
+    (mine,) = read_code_object(ours.asm["hsaco"]).kernels.values()
+    (other,) = read_code_object(theirs.asm["hsaco"]).kernels.values()
+    assert mine.code == other.code
+    assert mine.descriptor == other.descriptor
+    assert mine.arguments == other.arguments
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("name", ["matmul", "softmax", "power"])
+def test_each_architecture(name: str, arch: str) -> None:
+    ours, theirs = (
+        compiled(name, arch, backend=backend, enable_fp_fusion=True) for backend in ("amdgpu", "hip")
+    )
+    assert_same(ours, theirs)
+
+
+@pytest.mark.parametrize(("arch", "options"), OPTIONS, ids=str)
+def test_options(arch: str, options: dict[str, Any]) -> None:
+    options = {"enable_fp_fusion": True, **options}
+    ours, theirs = (compiled("matmul", arch, backend=backend, **options) for backend in ("amdgpu", "hip"))
+    assert_same(ours, theirs)
+
+
+def test_types_of_operands() -> None:
+    for operand, result in [("fp16", "fp32"), ("fp32", "fp32"), ("fp8e4b8", "fp32"), ("i8", "i32")]:
+        arguments = matmul_arguments(operand, result)
+        ours, theirs = (
+            compiled("matmul", backend=backend, arguments=arguments, enable_fp_fusion=True)
+            for backend in ("amdgpu", "hip")
+        )
+        assert_same(ours, theirs)
+
+
+def test_descriptors_made_in_the_kernel() -> None:
+    for arch in ("gfx942", ARCHITECTURES[-1]):
+        assert_same(
+            *(
+                compiled("gather_rows", arch, backend=name, enable_fp_fusion=True)
+                for name in ("amdgpu", "hip")
+            )
+        )
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["AMDGCN_USE_BUFFER_OPS=0", "TRITON_HIP_USE_BLOCK_PINGPONG=0", "TRITON_HIP_USE_IN_THREAD_TRANSPOSE=0"],
+)
+def test_settings_of_tritons(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, _, value = setting.partition("=")
+    monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
+    forget()
+    try:
+        assert_same(
+            *(compiled("matmul", backend=backend, enable_fp_fusion=True) for backend in ("amdgpu", "hip"))
+        )
+    finally:
+        forget()
+
+
+@pytest.mark.skipif(compat.release() < (3, 9), reason="Triton's own has the option since 3.9")
+def test_cu_mode() -> None:
+    options = {"wgp_cu_mode": "cu", "enable_fp_fusion": True}
+    assert_same(*(compiled("matmul", "gfx1100", backend=backend, **options) for backend in ("amdgpu", "hip")))
