@@ -39,7 +39,7 @@ define i64 @request(ptr %arguments) {
 }
 """
 _CALLGRIND = ord("C") << 24 | ord("T") << 16
-_ZERO, _DUMP, _START = _CALLGRIND + 1, _CALLGRIND + 3, _CALLGRIND + 4
+_ZERO, _DUMP, _START, _STOP = (_CALLGRIND + number for number in (1, 3, 4, 5))
 
 
 class Marks:
@@ -57,6 +57,10 @@ class Marks:
     def start(self) -> None:
         """Count from here on."""
         self._request(_START)
+
+    def stop(self) -> None:
+        """Count no more."""
+        self._request(_STOP)
 
     def mark(self, name: str) -> None:
         """What ran since the last mark is `name`; begin to count anew."""
@@ -131,6 +135,7 @@ def main() -> None:
         launcher(10_000, 1, 1, *rest)
         marks.mark("grid of 10000 programs" if counted else "")
         gc.enable()
+    marks.stop()
 
 
 if __name__ == "__main__":
