@@ -83,26 +83,30 @@ def _status(field: str) -> int:
 
 
 def memory(size: int) -> dict[str, float]:
-    """How far the process grows beyond operands and result while a matmul of size³ runs, by type."""
+    """How far the process grows beyond operands and result for a matmul of size³, scratch of all threads included."""
     import numpy as np
     from triton.runtime import driver
 
-    from triton_porting_kit.kernels.matmul import DEFAULT_TILES, matmul
+    from triton_porting_kit.kernels.matmul import DEFAULT_TILES, matmul, matmul_kernel
     from triton_porting_kit.kernels.places import DevicePlace, Operand
 
     place = DevicePlace(driver.active.device)
     grown = {}
     for dtype in ("float32", "bfloat16"):
-        # Compiled and linked before: the size is divisible by 16, as that of the large one.
+        # Compiled and linked before: the sizes are divisible by 16, as those of the large one.
         small = place.put(Operand(np.ones((64, 64)), dtype))
-        matmul(small, small, tiles=DEFAULT_TILES)
+        compiled = matmul_kernel[(1,)](
+            *(small, small, small), *(64,) * 3, *(64, 1) * 3, LEAKY_RELU=False, **DEFAULT_TILES.constexprs()
+        )
         a = place.put(Operand(np.ones((size, size), np.float32), dtype))
         out = place.put(Operand(np.ones((size, size), np.float32), dtype))  # with all its pages
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins again
         before = _status("VmRSS")
         matmul(a, a, tiles=DEFAULT_TILES, out=out)
         place.synchronize()
-        grown[dtype] = float(max(0, _status("VmHWM") - before))
+        # What threads keep for the next kernel is there since the small one.
+        scratch = getattr(compiled.metadata, "scratch_bytes", 0) * int(os.environ.get("TPK_NUM_THREADS", "1"))
+        grown[dtype] = float(max(0, _status("VmHWM") - before) + scratch)
     return grown
 
 

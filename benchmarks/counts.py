@@ -67,7 +67,9 @@ def count() -> dict[str, int]:
             raise CountError(
                 f"{' '.join(command)} failed with status {done.returncode}:\n{done.stderr[-3000:]}"
             )
-        files = sorted(Path(folder).iterdir(), key=lambda path: (len(path.name), path.name))  # by their numbers
+        files = sorted(
+            Path(folder).iterdir(), key=lambda path: (len(path.name), path.name)
+        )  # by their numbers
         found = (parse(path.read_text(errors="replace")) for path in files)
         counts = dict(entry for entry in found if entry is not None)
     if not counts:

@@ -197,7 +197,7 @@ def other_section(results: Results) -> Iterator[str]:
             "A call of ours right after an addition of torch, whose threads may still hold the cores, beside one\n"
             "right after the same addition of ours."
         ),
-        "memory": "How far a process grows while the kernel runs, beyond operands and result.",
+        "memory": "How far a process grows beyond operands and result, the scratch of all threads included.",
     }
     for group, title in sections:
         figures = [f for f in results.group(group) if group != "tiles" or f.bar is not None]

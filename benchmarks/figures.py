@@ -162,8 +162,11 @@ class Results:
 
     def write(self, path: Path) -> None:
         """Write the results as JSON."""
-        data = {"format": FORMAT, "about": dict(self.about), "figures": [f.to_json() for f in self.figures]}
-        path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+        # A line for each figure, so that two files can be compared line by line.
+        lines = ",\n".join(json.dumps(figure.to_json(), ensure_ascii=False) for figure in self.figures)
+        about = json.dumps(dict(self.about), indent=1, ensure_ascii=False)
+        text = f'{{"format": {FORMAT},\n"about": {about},\n"figures": [\n{lines}\n]}}\n'
+        path.write_text(text, encoding="utf-8")
 
     @staticmethod
     def read(path: Path) -> Results:
