@@ -211,7 +211,7 @@ def other_section(results: Results) -> Iterator[str]:
             (
                 (
                     f.name,
-                    f"`{f.column}`" if "[" in f.column else f.column,
+                    f.column,
                     str(f.threads or ""),
                     _marked(f) if f.low != f.high else f.text(),
                     bar_text(f),

@@ -67,7 +67,7 @@ def launch_figures(place: Any, threads: int, wanted: Callable[[str], Any], runs:
         pairs = [a / b for a, b in zip(samples["ours"].seconds, samples["idle"].seconds, strict=True)]
         value = samples["ours"].median / samples["idle"].median
         figures += [
-            of_samples(samples["ours"], GROUP, "end to end", "kernel[grid](...)", threads),
+            of_samples(samples["ours"], GROUP, "end to end", "whole call", threads),
             of_samples(samples["idle"], GROUP, "end to end", "with a launcher that does nothing", threads),
             Figure(GROUP, "end to end", "ratio", threads, "x", value, *quartiles(pairs), bar=END_TO_END_BAR),
         ]
