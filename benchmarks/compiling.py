@@ -7,6 +7,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from triton import knobs
@@ -26,6 +28,7 @@ from triton_porting_kit.kernels import (
 from triton_porting_kit.kernels.attention import AttentionTiles
 from triton_porting_kit.kernels.cases import Case
 from triton_porting_kit.kernels.matmul import Tiles
+from triton_porting_kit.launcher import GeneratedLauncher
 
 from .figures import Figure, of_samples
 from .timing import Samples, time_once
@@ -79,18 +82,18 @@ def compiled() -> list[Compiled]:
 
 
 @contextmanager
-def fresh_cache() -> Iterator[None]:
-    """An empty folder as Triton's cache; the one before comes back afterwards."""
-    before = os.environ.get("TRITON_CACHE_DIR")
+def fresh_cache(variable: str = "TRITON_CACHE_DIR") -> Iterator[None]:
+    """An empty folder as the cache that a variable names; the one before comes back afterwards."""
+    before = os.environ.get(variable)
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["TRITON_CACHE_DIR"] = folder
+        os.environ[variable] = folder
         try:
             yield
         finally:
             if before is None:
-                del os.environ["TRITON_CACHE_DIR"]
+                del os.environ[variable]
             else:
-                os.environ["TRITON_CACHE_DIR"] = before
+                os.environ[variable] = before
 
 
 @contextmanager
@@ -200,3 +203,24 @@ def _tile_figure(samples: dict[str, list[dict[str, float]]]) -> list[Figure]:
         return []
     ratios = Samples(tuple(b[STAGES] / a[STAGES] for a, b in zip(small, large, strict=True)))
     return [of_samples(ratios, GROUP, "matmul 128x256 / 32x32", "stages", unit="x", bar=TILE_BAR)]
+
+
+def launcher_build_figure(quick: bool) -> Figure:
+    """How long it takes to make a generated launcher for a signature that is not in the cache, where others are."""
+    nowhere = SimpleNamespace(function=0, context=0)  # nothing is launched
+
+    def make(number: int) -> None:
+        types = {
+            f"x{number}_ptr": "*fp32",
+            "y_ptr": "*fp32",
+            "out_ptr": "*fp32",
+            "n": "i32",
+            "BLOCK": "constexpr",
+        }
+        GeneratedLauncher(SimpleNamespace(signature=types, constants={}), None, nowhere)
+
+    with fresh_cache("TPK_CACHE_DIR"):
+        make(0)  # which compiles what all share
+        runs = range(1, 1 + (QUICK_RUNS if quick else RUNS))
+        samples = Samples(tuple(time_once(partial(make, number)) for number in runs))
+    return of_samples(samples, "launch", "generated launch code", "build for another signature")

@@ -18,7 +18,7 @@ from typing import Any
 from triton.runtime import driver
 
 from .apart import apart_figures
-from .compiling import compile_figures
+from .compiling import compile_figures, launcher_build_figure
 from .figures import Figure, single
 from .launching import launch_figures
 from .matmul_figures import after_torch_figures, tile_figures
@@ -102,6 +102,8 @@ def everything(
     attempt("launch", lambda: launch_figures(place, threads, wanted, runs))
     if threads == 1:
         attempt("compile", lambda: compile_figures(place, wanted, quick))
+        if wanted("build launcher"):
+            attempt("build launcher", lambda: [launcher_build_figure(quick)])
     attempt("processes of their own", lambda: apart_figures(threads, wanted, quick))
     return figures, wrong
 

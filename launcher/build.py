@@ -3,12 +3,13 @@
 An entry of the cache is a folder named after everything that went into it; it holds the extension module
 and the module's SHA-256. It appears by one rename, so a reader sees all of it or nothing, and a lock lets
 one process build while the others wait. A module whose content is not what was built is not loaded.
+
+Most of the code of a module is the same for all signatures, and reading Python's headers for it takes longer
+than all else. It is compiled once, to an object file in an entry of its own, and linked with each.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import functools
 import hashlib
 import importlib.machinery
@@ -22,18 +23,18 @@ import sysconfig
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 from triton_porting_kit.errors import LauncherBuildError
-from triton_porting_kit.launcher.cache import cache_folder, check_private
+from triton_porting_kit.launcher.cache import cache_folder, check_private, locked
 
-_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
+_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra")
 _TIMEOUT_SECONDS = 300
 _LIBRARY = "launcher.so"
-_DIGEST = "launcher.so.sha256"
+_OBJECT = "support.o"
+_DIGEST = ".sha256"
 
 
 @dataclass(frozen=True)
@@ -63,42 +64,63 @@ def find_compiler() -> tuple[str, ...]:
     )
 
 
-def build_module(source: str, name: str, options: BuildOptions | None = None) -> ModuleType:
+@dataclass(frozen=True)
+class Shared:
+    """Code that many sources end with, unless the macro `apart` is defined: then they are linked with it."""
+
+    source: str
+    apart: str
+
+
+def build_module(
+    source: str, name: str, options: BuildOptions | None = None, *, shared: Shared | None = None
+) -> ModuleType:
     """The extension module `name` built from the C++ `source`, from the cache where it is there already.
+
+    `shared` is what the source has in common with others; it is compiled once for all of them.
 
     Raises `LauncherBuildError` with the command and its output, `InsecureCacheError` for a cache folder
     that others can write. Warns and builds again if a cached module is damaged.
     """
     options = options or BuildOptions()
     command = options.compiler or find_compiler()
-    flags = (*_FLAGS, *options.compile_flags, *options.link_flags)
-    key = _digest(
-        "\0".join((source, name, *command, _compiler_version(command), *flags, _python_abi())).encode()
-    )
+    compiler = (*command, *_FLAGS, f"-I{sysconfig.get_path('include')}", *options.compile_flags)
+    made_with = (*compiler, _compiler_version(command), _python_abi())
     folder = cache_folder()
-    with _locked(folder / f"{key}.lock"):
+    key = _digest("\0".join((source, name, *made_with, *options.link_flags)).encode())
+    with locked(folder / f"{key}.lock"):
         entry = folder / key
-        if not _intact(entry):
-            _build(source, entry, command, options)
+        if not _intact(entry, _LIBRARY):
+            objects: tuple[str, ...] = ()
+            if shared is not None:
+                compiler = (*compiler, f"-D{shared.apart}")
+                objects = (str(_object(shared.source, folder, compiler, made_with)),)
+            _make(source, entry, _LIBRARY, (*compiler, "-shared"), (*objects, *options.link_flags))
         return _load(entry / _LIBRARY, name)
 
 
-def _build(source: str, entry: Path, command: tuple[str, ...], options: BuildOptions) -> None:
-    include = sysconfig.get_path("include")
+def _object(source: str, folder: Path, compiler: tuple[str, ...], made_with: tuple[str, ...]) -> Path:
+    key = _digest("\0".join((source, *made_with)).encode())
+    with locked(folder / f"{key}.lock"):
+        entry = folder / key
+        if not _intact(entry, _OBJECT):
+            _make(source, entry, _OBJECT, (*compiler, "-c"), ())
+    return entry / _OBJECT
+
+
+def _make(source: str, entry: Path, product: str, compiler: tuple[str, ...], behind: tuple[str, ...]) -> None:
+    """Make an entry of the cache that holds the source, what the compiler makes of it, and the digest of that."""
     with tempfile.TemporaryDirectory(dir=entry.parent, prefix=entry.name[:16] + ".tmp-") as scratch_name:
         scratch = Path(scratch_name)
         new_entry = scratch / "entry"
         new_entry.mkdir(mode=0o700)
-        (new_entry / "launcher.cpp").write_text(source)
-        library = new_entry / _LIBRARY
-        argv = [
-            *(*command, *_FLAGS, f"-I{include}", *options.compile_flags),
-            *(str(new_entry / "launcher.cpp"), "-o", str(library), *options.link_flags),
-        ]
-        _run(argv)
-        library.chmod(0o700)
-        (new_entry / _DIGEST).write_text(_digest(library.read_bytes()))
-        (new_entry / _DIGEST).chmod(0o600)
+        text, made = (new_entry / product).with_suffix(".cpp"), new_entry / product
+        text.write_text(source)
+        _run([*compiler, str(text), "-o", str(made), *behind])
+        made.chmod(0o700)
+        digest = new_entry / (product + _DIGEST)
+        digest.write_text(_digest(made.read_bytes()))
+        digest.chmod(0o600)
         if entry.exists():
             os.rename(entry, scratch / "damaged")
         os.rename(new_entry, entry)
@@ -120,8 +142,8 @@ def _run(argv: list[str]) -> None:
         )
 
 
-def _intact(entry: Path) -> bool:
-    library, digest = entry / _LIBRARY, entry / _DIGEST
+def _intact(entry: Path, product: str) -> bool:
+    library, digest = entry / product, entry / (product + _DIGEST)
     if not entry.exists():
         return False
     for path in (entry, library, digest):
@@ -157,16 +179,6 @@ def _load(library: Path, name: str) -> ModuleType:
                 raise LauncherBuildError(f"the built launcher {library} does not load: {error}") from error
             _loaded[library] = module
         return _loaded[library]
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 @functools.cache

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from triton_porting_kit.launcher import _packed
-from triton_porting_kit.launcher.build import BuildOptions, build_module
+from triton_porting_kit.launcher.build import BuildOptions, Shared, build_module
 from triton_porting_kit.launcher.codegen import RuntimeSymbol, generate_source
-from triton_porting_kit.launcher.codegen.source import MODULE_NAME
+from triton_porting_kit.launcher.codegen.source import APART, MODULE_NAME, support_source
 from triton_porting_kit.launcher.entry import LaunchEntry
 from triton_porting_kit.launcher.layout import ArgLayout
 
@@ -34,5 +34,5 @@ class GeneratedLauncher(_packed.Launcher):
         self.metadata = metadata
         self.entry = entry  # the device must outlive its launchers
         self.source = generate_source(self.layout, runtime)
-        module = build_module(self.source, MODULE_NAME, options)
+        module = build_module(self.source, MODULE_NAME, options, shared=Shared(support_source(), APART))
         super().__init__(module.bind(entry.function, entry.context))

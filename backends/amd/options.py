@@ -90,6 +90,11 @@ def complete(options: Any, arch: Architecture) -> None:
         "llvm_fn_attrs": _attributes(options.llvm_fn_attrs),
         "extern_libs": _libraries(options.extern_libs),
     }
+    if options.wgp_cu_mode == "cu" and "target-features" in dict(values["llvm_fn_attrs"]):
+        raise OptionError(
+            "llvm_fn_attrs sets 'target-features', and so does wgp_cu_mode 'cu'",
+            remedy="put +cumode into the former",
+        )
     values["extern_libs_digests"] = tuple(_digest(path) for _, path in values["extern_libs"])
     options.__dict__.update(values)
 
@@ -134,7 +139,11 @@ def _check_matrix(options: Any, arch: Architecture) -> None:
 
 def _check_modes(options: Any) -> None:
     _check_one_of("wgp_cu_mode", options.wgp_cu_mode, ("wgp", "cu"))
-    for hint in str(options.schedule_hint).lower().split(","):
+    if not isinstance(options.schedule_hint, str):
+        raise OptionError(
+            f"schedule_hint is {options.schedule_hint!r}", remedy=f"give one of {', '.join(HINTS)}"
+        )
+    for hint in options.schedule_hint.lower().split(","):
         _check_one_of("schedule_hint", hint, ("", *HINTS))
     if amd_codegen.address_sanitizer():
         raise OptionError(

@@ -33,6 +33,12 @@ def pipeline(options: Any) -> Pipeline:
     )
 
 
+class _OwnText(str):
+    """LLVM IR that this backend has made, and no user."""
+
+    __slots__ = ()
+
+
 class _Stages:
     def __init__(self, options: Any, arch: Architecture) -> None:
         self.options = options
@@ -65,7 +71,7 @@ class _Stages:
         metadata["tensordesc_meta"] = descriptor_metadata(module)
         return module
 
-    def llir(self, source: Any, metadata: Any) -> str:
+    def llir(self, source: Any, metadata: Any) -> _OwnText:
         """LLVM IR, optimised. The module of the stage before is lowered in place: nothing reads it afterwards."""
         options, module = self.options, self._module(source)
         run_passes(module, passes.select(passes.LLIR, options), "llir")
@@ -98,7 +104,7 @@ class _Stages:
             metadata[f"{kind}_scratch_align"] = (
                 module.get_int_attr(f"ttg.{kind}_scratch_memory_alignment") or 1
             )
-        return str(llvm)
+        return _OwnText(llvm)
 
     def _set_attributes(self, llvm: LlvmModule, warps: int) -> None:
         """What LLVM is told of the kernel's launch, before it optimises."""
@@ -125,14 +131,16 @@ class _Stages:
     def amdgcn(self, source: Any, metadata: Any) -> str:
         llvm_ir = str(source)
         name = metadata["name"] = texts.kernel_of_llvm(llvm_ir)
-        assembly = amd_codegen.emit_assembly(
+        emit = amd_codegen.emit_assembly if isinstance(source, _OwnText) else amd_codegen.emit_assembly_apart
+        assembly = emit(
             llvm_ir,
             self.arch.name,
             features=self.features,
             flags=self.flags,
             fuse=self.options.enable_fp_fusion,
         )
-        return texts.with_local_memory(assembly, name, metadata.get("shared", 0))
+        size = metadata["shared"] = texts.local_memory_of_llvm(llvm_ir, metadata.get("shared", 0))
+        return texts.with_local_memory(assembly, name, size)
 
     def hsaco(self, source: Any, metadata: Any) -> bytes:
         assembly = str(source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from triton_porting_kit.conformance.code_objects.architectures import find
-from triton_porting_kit.conformance.code_objects.products import products_in
+from triton_porting_kit.conformance.code_objects.products import Product, products_in
 from triton_porting_kit.conformance.code_objects.rules import RULES, Subject
 from triton_porting_kit.conformance.stages import BINARY
 from triton_porting_kit.errors import CodeObjectError, SignatureError
@@ -18,6 +18,7 @@ _ELF, _AMDGPU = b"\x7fELF", (224).to_bytes(2, "little")
 VALID = "the code object can be read, and its parts agree"
 _FILE_NAME = 150
 """Characters that Triton's cache takes of a kernel's name."""
+_CLEAN_UP = ("common.inliner", "common.canonicalizer", "common.cse", "common.symbol_dce")
 _SHOWN = 3
 """Of what breaks one rule, so much is told."""
 
@@ -38,6 +39,13 @@ def judge(name: str, content: bytes, target: Any, source: Any, metadata: Any) ->
         code_object = read_code_object(content)
     except CodeObjectError as error:
         return [item, _broken(name, VALID, f"{error}; write what the linker gives back, whole")]
+    wanted = str(target.arch).partition(":")[0]
+    if code_object.arch != wanted:
+        message = (
+            f"it is for {code_object.arch}, and {wanted} was asked for; give the code generator and the linker the "
+            "target's architecture"
+        )
+        return [item, _broken(name, "the code object is for the architecture that was asked for", message)]
     if name not in code_object.kernels:
         has = ", ".join(code_object.kernels) or "none"
         message = f'it has the kernels {has}; set metadata["name"] to the symbol of the function'
@@ -46,7 +54,7 @@ def judge(name: str, content: bytes, target: Any, source: Any, metadata: Any) ->
         subject = _subject(name, code_object, target, source, metadata)
     except SignatureError as error:
         return [item, _broken(name, "the kernel's signature can be laid out", str(error))]
-    item["code object"] = facts(subject)
+    item["code_object"] = facts(subject)
     broken = []
     for rule in RULES:
         if told := list(rule(subject)):
@@ -83,17 +91,28 @@ def _subject(name: str, code_object: CodeObject, target: Any, source: Any, metad
         metadata=metadata,
         layout=ArgLayout.from_source(source) if hasattr(source, "signature") else None,
         instructions=disassemble(kernel.code, code_object.arch),
-        products=frozenset(products_in(_front_end_text(source, metadata))),
+        products=_products(source, metadata),
         architecture=find(code_object.arch),
     )
 
 
-def _front_end_text(source: Any, metadata: Any) -> str:
-    """The module that Triton's front end made of a kernel; empty where the compile cache has it no longer."""
+def _products(source: Any, metadata: Any) -> frozenset[Product]:
+    """The products of matrices that a kernel's results depend on.
+
+    They are looked for in the module that Triton's front end made, before any stage of the backend; Triton's own
+    clean-up takes out of it what nothing uses. None where the compile cache has the module no longer.
+    """
     folder = compat.kernel_cache_folder(metadata.hash)
     name = str(getattr(source, "name", ""))[:_FILE_NAME]
     path = folder / f"{name}.source" if folder and name else None
-    return path.read_text(encoding="utf-8", errors="replace") if path and path.is_file() else ""
+    if path is None or not path.is_file():
+        return frozenset()
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if not products_in(text):
+        return frozenset()
+    module = compat.read_ttir(path)
+    compat.run_passes(module, _CLEAN_UP)
+    return frozenset(products_in(str(module)))
 
 
 def _sentence(rule: Any) -> str:

@@ -60,16 +60,6 @@ class Subject:
 Rule = Callable[[Subject], Iterator[str]]
 
 
-def architecture(subject: Subject) -> Iterator[str]:
-    """The code object is for the architecture that was asked for."""
-    wanted = str(subject.target.arch).partition(":")[0]
-    if subject.code_object.arch != wanted:
-        yield (
-            f"the code object is for {subject.code_object.arch}, and {wanted} was asked for; give the code generator "
-            "and the linker the target's architecture"
-        )
-
-
 def threads(subject: Subject) -> Iterator[str]:
     """Wavefronts and work-groups are as large as Triton's metadata say."""
     kernel, metadata = subject.kernel, subject.metadata
@@ -221,7 +211,6 @@ def matrices(subject: Subject) -> Iterator[str]:
 
 
 RULES: tuple[Rule, ...] = (
-    architecture,
     threads,
     arguments,
     entry,

@@ -20,6 +20,9 @@ from triton_porting_kit.errors import PortingKitError
 
 START_SECONDS = 120.0
 """For a worker to import everything and open the device."""
+COMPILING = 5.0
+"""Times the limit of a check where kernels are compiled only: limits are for compilers of a kernel or two, and code
+generators of GPUs take up to a minute for types that they emulate."""
 END_SECONDS = 60.0
 """For a worker to look after the device when a check is over."""
 _MEASURING = 5.0
@@ -157,7 +160,8 @@ class Supervisor:
         worker = self._worker
         assert worker is not None
         worker.send({"run": [check.name for check in part]})
-        limits = {check.name: check.seconds for check in part}
+        patience = COMPILING if self.settings.target else 1.0
+        limits = {check.name: check.seconds * patience for check in part}
         limit = max(limits.values()) * (2 if len(part) > 1 else 1)
         while True:
             try:

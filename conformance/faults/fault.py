@@ -19,14 +19,15 @@ Replacement = Callable[..., Any]
 CLEAN = "none"
 """Names the test backend without a fault."""
 
-STAGES = ("ttir", "structured", "loops", "llir")
-"""Whose artefacts can be rewritten; ``ttir`` in MLIR's generic form."""
+STAGES = ("ttir", "structured", "loops", "llir", "amdgcn")
+"""Whose artefacts can be rewritten; ``ttir`` in MLIR's generic form. The last is of the backend that only compiles."""
 
 OWNERS = ("backend", "options", "launcher", "driver", "utils", "device")
 """Whose methods can be replaced."""
 
-PARTS = ("compiler", "launcher", "driver", "process")
-"""What a fault can be in; ``process``: the worker process does not survive it."""
+PARTS = ("compiler", "launcher", "driver", "process", "binary")
+"""What a fault can be in; ``process``: the worker process does not survive it; ``binary``: in what is compiled for a
+GPU that is not there."""
 
 
 @dataclass
@@ -37,6 +38,9 @@ class Seams:
     methods: dict[str, dict[str, Replacement]] = field(
         default_factory=lambda: {owner: {} for owner in OWNERS}
     )
+
+    binaries: list[Callable[[bytes, Any], bytes]] = field(default_factory=list)
+    """Changes of the binary, given it and the metadata, of the backend that only compiles."""
 
     def patch(self, owner: str, cls: type) -> None:
         """Replace the methods of a class that belongs to the test backend alone."""

@@ -1,4 +1,4 @@
-"""Lets Triton find the test backend: a folder with the metadata of a distribution, on the path of worker processes."""
+"""Lets Triton find the test backends: a folder with the metadata of a distribution, on the path of worker processes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,22 @@ from pathlib import Path
 
 BACKEND = "triton_porting_kit.conformance.faults.backend"
 NAME = "faulty"
+GPU_BACKEND = "triton_porting_kit.conformance.faults.gpu_backend"
+GPU_NAME = "faultygpu"
+GPU_TARGET = f"{GPU_NAME}:gfx942:64"
+"""What faults of binaries are compiled for."""
 
 
 @contextmanager
 def installed() -> Iterator[Path]:
-    """A private folder, removed afterwards, in which the test backend is as if installed."""
+    """A private folder, removed afterwards, in which the test backends are as if installed."""
     with tempfile.TemporaryDirectory(prefix="tpk-faults-") as folder:
         info = Path(folder) / "tpk_faulty_backend-0.dist-info"
         info.mkdir(mode=0o700)
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tpk-faulty-backend\nVersion: 0\n")
-        (info / "entry_points.txt").write_text(f"[triton.backends]\n{NAME} = {BACKEND}\n")
+        (info / "entry_points.txt").write_text(
+            f"[triton.backends]\n{NAME} = {BACKEND}\n{GPU_NAME} = {GPU_BACKEND}\n"
+        )
         yield Path(folder)
 
 

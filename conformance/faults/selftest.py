@@ -14,7 +14,7 @@ from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.faults.fault import PARTS, Fault
 from triton_porting_kit.conformance.faults.hopeless import HOPELESS, PROFILES, sample, write_profile
 from triton_porting_kit.conformance.faults.plugin import installed
-from triton_porting_kit.conformance.faults.table import CLEAN_FAULT, FAULTS, find
+from triton_porting_kit.conformance.faults.table import CLEAN_BINARY, CLEAN_FAULT, FAULTS, find
 from triton_porting_kit.conformance.faults.trying import Trial, chosen, run_checks, try_fault
 from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.conformance.record import Record
@@ -35,8 +35,8 @@ class SelfTest:
     """What came of the self-test."""
 
     trials: list[Trial] = field(default_factory=list)
-    clean: dict[str, Record] = field(default_factory=dict)
-    """The checks of all these faults on the backend without one."""
+    clean: dict[tuple[str, str], Record] = field(default_factory=dict)
+    """The checks of all these faults on the backends without one, by the name of that and of the check."""
     hopeless: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
     """What a backend that can do nothing came to: by its name, its profile and the level."""
 
@@ -105,7 +105,11 @@ def run_self_test(select: Sequence[str] = ("*",), jobs: int = 1, report: Report 
     result = SelfTest()
     # Processes and not threads: each fault is named in the environment of those that it starts.
     with installed() as folder, ProcessPoolExecutor(jobs, get_context("spawn"), _start) as pool:
-        shares = [pool.submit(_clean, share, folder) for share in _shares(faults, list(catalogue.checks()))]
+        checks = list(catalogue.checks())
+        shares = []
+        for clean in (CLEAN_FAULT, CLEAN_BINARY):
+            like = [fault for fault in faults if (fault.part == "binary") == (clean is CLEAN_BINARY)]
+            shares += [pool.submit(_clean, clean.name, share, folder) for share in _shares(like, checks)]
         runs = {pool.submit(_tried, fault.name, folder): fault for fault in faults}
         trials = {}
         for run in as_completed(runs):
@@ -142,8 +146,9 @@ def _tried(name: str, folder: Path) -> tuple[dict[str, Record], float, dict[str,
     return dict(trial.records), trial.seconds, dict(trial.checks)
 
 
-def _clean(names: set[str], folder: Path) -> dict[str, Record]:
-    return run_checks(CLEAN_FAULT, [check for check in _CHECKS if check.name in names], folder)
+def _clean(clean: str, names: set[str], folder: Path) -> dict[tuple[str, str], Record]:
+    found = run_checks(find(clean), [check for check in _CHECKS if check.name in names], folder)
+    return {(clean, name): record for name, record in found.items()}
 
 
 def _hopeless(name: str, profile: str, folder: Path) -> dict[tuple[str, str, str], Verdict]:

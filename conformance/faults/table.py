@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from triton_porting_kit.conformance.faults import (
+    binary_faults,
     compiler_host,
     compiler_memory,
     compiler_shapes,
@@ -15,6 +16,7 @@ from triton_porting_kit.conformance.faults.fault import CLEAN, Fault, nothing
 from triton_porting_kit.conformance.faults.hopeless import HOPELESS
 
 CLEAN_FAULT = Fault(CLEAN, "compiler", "nothing is wrong", nothing, ())
+CLEAN_BINARY = Fault(f"{CLEAN}-binary", "binary", "nothing is wrong", nothing, ())
 
 FAULTS: tuple[Fault, ...] = (
     *compiler_values.TABLE,
@@ -24,12 +26,13 @@ FAULTS: tuple[Fault, ...] = (
     *launcher_faults.TABLE,
     *driver_faults.TABLE,
     *process_faults.TABLE,
+    *binary_faults.TABLE,
 )
 
 
 def find(name: str) -> Fault:
     """The fault of a name. Raises ValueError for one that there is not."""
-    for fault in (CLEAN_FAULT, *FAULTS, *HOPELESS):
+    for fault in (CLEAN_FAULT, CLEAN_BINARY, *FAULTS, *HOPELESS):
         if fault.name == name:
             return fault
     raise ValueError(f"there is no fault {name!r}; there are {', '.join(fault.name for fault in FAULTS)}")

@@ -14,7 +14,7 @@ from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.execution.settings import Settings
 from triton_porting_kit.conformance.execution.supervisor import Supervisor
 from triton_porting_kit.conformance.faults.fault import Fault
-from triton_porting_kit.conformance.faults.plugin import NAME, environment
+from triton_porting_kit.conformance.faults.plugin import GPU_NAME, GPU_TARGET, NAME, environment
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.stages import IMPORTED
 from triton_porting_kit.conformance.status import BAD, Status
@@ -76,7 +76,9 @@ def run_checks(fault: Fault, checks: Sequence[Check], folder: Path, profile: str
     scratch = folder / "runs" / fault.name
     scratch.mkdir(mode=0o700, parents=True, exist_ok=True)  # has the compile cache too: each fault its own
     with _environment(environment(folder, fault.name)):
-        with Supervisor(Settings(NAME, profile, scratch=str(scratch))) as supervisor:
+        binary = fault.part == "binary"
+        name, target = (GPU_NAME, GPU_TARGET) if binary else (NAME, "")
+        with Supervisor(Settings(name, profile, target=target, scratch=str(scratch))) as supervisor:
             return {record.name: record for record in supervisor.run(limited)}
 
 

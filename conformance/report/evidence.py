@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from triton_porting_kit.conformance.record import Record
+from triton_porting_kit.conformance.report import code_objects
 from triton_porting_kit.conformance.status import Evidence, holds
 
 
@@ -58,7 +59,11 @@ def _expectation(item: Evidence) -> Exhibit:
 
 
 def _compiled(item: Evidence) -> Exhibit:
-    return Exhibit(holds(item), f"{item['what']} was compiled", (("binary", f"{item['bytes']:,} bytes"),))
+    return Exhibit(
+        holds(item),
+        f"{item['what']} was compiled",
+        (("binary", f"{item['bytes']:,} bytes"), *code_objects.facts(item)),
+    )
 
 
 _LONG = ("traceback", "output", "stdout", "stderr", "stack", "dump", "program", "script", "source")

@@ -8,6 +8,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.conformance.record import Record
+from triton_porting_kit.conformance.report import code_objects
 from triton_porting_kit.conformance.report.evidence import in_text, rerun
 from triton_porting_kit.conformance.report.model import LevelResult, Report
 from triton_porting_kit.conformance.report.text import plain
@@ -68,7 +69,10 @@ def _suite(
 def _of_record(record: Record, report: Report, full: bool) -> TestCase:
     status = record.status
     if status is Status.PASS:
-        return _case(record.name, record.seconds)
+        case = _case(record.name, record.seconds)
+        if compiled := code_objects.line(record):
+            case.system_out = plain(compiled)
+        return case
     if status in _SKIPPED or status is Status.UNEXPECTED_PASS:
         reason = record.listing.reason if record.listing else ""
         if status is Status.UNEXPECTED_PASS:

@@ -18,7 +18,7 @@ from triton_porting_kit.conformance.runtime.blocks import (
     stream_of,
     upload,
 )
-from triton_porting_kit.conformance.runtime.modules import EMPTY, compiled
+from triton_porting_kit.conformance.runtime.modules import EMPTY, NO_ARGUMENTS, compiled
 from triton_porting_kit.conformance.runtime.threads import THREADS, in_threads
 from triton_porting_kit.errors import DeviceError, InvalidArgument, InvalidModule, InvalidPointer, LaunchError
 from triton_porting_kit.toolchain import compat
@@ -270,7 +270,7 @@ def _threads_modules(context: Context) -> None:
     def work(k: int) -> None:
         for _ in range(10):
             module = device.load_module(binary, name)
-            device.launch(device.get_function(module, name), (3,), 0, b"")
+            device.launch(device.get_function(module, name), (3,), 0, NO_ARGUMENTS)
             device.unload_module(module)
 
     in_threads(context, "loading and launching", work)
@@ -331,7 +331,9 @@ def _reset_handles(context: Context) -> None:
     context.refuses("synchronize", lambda: device.synchronize(stream), InvalidArgument)
     context.refuses("record_event", lambda: device.record_event(event), InvalidArgument)
     context.refuses("get_function", lambda: device.get_function(module, name), InvalidModule)
-    context.refuses("launch", lambda: device.launch(function, (1,), 0, b""), (LaunchError, InvalidModule))
+    context.refuses(
+        "launch", lambda: device.launch(function, (1,), 0, NO_ARGUMENTS), (LaunchError, InvalidModule)
+    )
 
 
 @CHECKS.check(

@@ -18,6 +18,9 @@ CHECKS = Checks("runtime/modules", kit_device=True)
 EMPTY = "def does_nothing():\n    pass\n"
 COUNT = "def counts(O):\n    p = tl.program_id(0)\n    tl.store(O + p, tl.load(O + p) + p.to(tl.int64) + 1)\n"
 UNKNOWN = (1 << 40) + 7
+NO_ARGUMENTS = bytes(64)
+"""The block of a kernel without parameters: what a backend's compiler appends to it, such as pointers to scratch
+memory that the kernel does not use, is zero."""
 
 
 def compiled(context: Context, source: str, *args: Any) -> tuple[bytes, str]:
@@ -37,7 +40,7 @@ def _load(context: Context) -> None:
     module = device.load_module(binary, name)
     function = device.get_function(module, name)
     for grid in ((1,), (3, 2), (2, 3, 4), (0,), (5, 0)):
-        device.launch(function, grid, 0, b"")
+        device.launch(function, grid, 0, NO_ARGUMENTS)
         device.synchronize()
     device.unload_module(module)
     context.expect(True, "five launches ran")
@@ -53,7 +56,7 @@ def _load_twice(context: Context) -> None:
     first, second = device.load_module(binary, name), device.load_module(binary, name)
     context.expect(first != second, "the handles differ", str(first))
     device.unload_module(first)
-    device.launch(device.get_function(second, name), (4,), 0, b"")
+    device.launch(device.get_function(second, name), (4,), 0, NO_ARGUMENTS)
     device.synchronize()
     device.unload_module(second)
     context.expect(True, "the second worked when the first was gone")
@@ -108,7 +111,9 @@ def _unload_then_launch(context: Context) -> None:
     module = device.load_module(binary, name)
     function = device.get_function(module, name)
     device.unload_module(module)
-    context.refuses("launch", lambda: device.launch(function, (1,), 0, b""), (LaunchError, InvalidModule))
+    context.refuses(
+        "launch", lambda: device.launch(function, (1,), 0, NO_ARGUMENTS), (LaunchError, InvalidModule)
+    )
 
 
 @CHECKS.check(
@@ -130,7 +135,9 @@ def _unknown(context: Context) -> None:
         context.refuses(f"unload_module({handle})", partial(device.unload_module, handle), InvalidModule)
         context.refuses(f"get_function({handle})", partial(device.get_function, handle, "x"), InvalidModule)
         context.refuses(
-            f"launch({handle})", partial(device.launch, handle, (1,), 0, b""), (LaunchError, InvalidModule)
+            f"launch({handle})",
+            partial(device.launch, handle, (1,), 0, NO_ARGUMENTS),
+            (LaunchError, InvalidModule),
         )
 
 
@@ -151,10 +158,10 @@ def _bad_grid(context: Context, grid: tuple[int, ...]) -> None:
     try:
         context.refuses(
             f"launch with grid {grid}",
-            lambda: device.launch(function, grid, 0, b""),
+            lambda: device.launch(function, grid, 0, NO_ARGUMENTS),
             (LaunchError, ValueError, OverflowError),
         )
-        device.launch(function, (1,), 0, b"")
+        device.launch(function, (1,), 0, NO_ARGUMENTS)
         device.synchronize()
     finally:
         device.unload_module(module)
@@ -181,7 +188,7 @@ def _unload_waits(context: Context) -> None:
         module = device.load_module(binary, name)
         function = device.get_function(module, name)
         for _ in range(5):
-            device.launch(function, (1000,), stream, b"")
+            device.launch(function, (1000,), stream, NO_ARGUMENTS)
         device.unload_module(module)
     device.synchronize(stream)
     device.destroy_stream(stream)
@@ -195,7 +202,7 @@ def _many(context: Context) -> None:
     modules = [device.load_module(binary, name) for _ in range(200)]
     functions = [device.get_function(module, name) for module in modules]
     for function in functions:
-        device.launch(function, (2,), 0, b"")
+        device.launch(function, (2,), 0, NO_ARGUMENTS)
     device.synchronize()
     for module in modules:
         device.unload_module(module)

@@ -61,3 +61,14 @@ def check_kernel(kernel: Kernel, dynamic_lds: int, properties: DeviceProperties)
             f"{properties.max_threads_per_program} at most: reduce num_warps"
         )
     return lds
+
+
+def required_bytes(kernel: Kernel) -> int:
+    """Bytes that an argument block must have: up to the two scratch pointers that Triton's lowering appends.
+
+    Who launches through the device's hook packs what the kernel's author declared.
+    """
+    explicit = kernel.explicit_arguments
+    if len(explicit) >= 2 and all(argument.value_kind == "global_buffer" for argument in explicit[-2:]):
+        explicit = explicit[:-2]
+    return max((argument.offset + argument.size for argument in explicit), default=0)

@@ -17,7 +17,7 @@ from triton_porting_kit.driver.device import (
     NativeLaunchEntry,
 )
 from triton_porting_kit.driver.hip import _hip
-from triton_porting_kit.driver.hip.code import check_code_object, check_kernel
+from triton_porting_kit.driver.hip.code import check_code_object, check_kernel, required_bytes
 from triton_porting_kit.driver.hip.library import open_library, shares_with_torch
 from triton_porting_kit.errors import InvalidModule, LaunchError
 from triton_porting_kit.toolchain.code_object import CodeObject
@@ -194,8 +194,8 @@ class HipDevice(Device):
             dynamic_lds = kernel.dynamic_group_segment_size
         lds = check_kernel(kernel, dynamic_lds, self.properties())
         places = [(argument.offset, argument.size) for argument in kernel.explicit_arguments]
-        threads = kernel.max_flat_workgroup_size
-        function = self._native.get_function(module, name, threads, dynamic_lds, places)
+        threads, required = kernel.max_flat_workgroup_size, required_bytes(kernel)
+        function = self._native.get_function(module, name, threads, dynamic_lds, required, places)
         spills = kernel.sgpr_spill_count + kernel.vgpr_spill_count
         self._functions[function] = module, KernelResources(threads, kernel.vgpr_count, spills, lds)
         return function
@@ -210,6 +210,7 @@ class HipDevice(Device):
             ) from None
 
     def launch(self, function: int, grid: Sequence[int], stream: int, args: bytes) -> None:
+        """As the hook says; `args` may lack the scratch pointers that Triton's lowering appends: they are NULL then."""
         if not 1 <= len(grid) <= 3:
             raise LaunchError(
                 f"HIP device {self.index}: launch: the grid has {len(grid)} counts, not one to three"

@@ -15,8 +15,11 @@ from triton_porting_kit.launcher.layout import ArgLayout, ArgSlot
 from triton_porting_kit.launcher.signature import Argument
 from triton_porting_kit.launcher.types import Kind
 
-SUPPORT_HEADER = Path(__file__).parent.parent / "native" / "launch_support.h"
 MODULE_NAME = "tpk_generated_launcher"
+_NATIVE = Path(__file__).parent.parent / "native"
+
+APART = "LAUNCH_SUPPORT_IS_APART"
+"""A macro. Where it is defined, a source is compiled without the text of `support_source`, and linked with it."""
 
 _FIELD_TYPES = {
     Kind.POINTER: ("std::uint64_t", "to_pointer"),
@@ -58,15 +61,15 @@ class RuntimeSymbol:
 def generate_source(layout: ArgLayout, runtime: RuntimeSymbol | None = None) -> str:
     """The whole source of the module `MODULE_NAME`: nothing to include but Python and the standard library.
 
+    What is the same for all signatures comes last.
+
     The module has ``bind(function, context)``, which makes the callable that launches by Triton's
     convention. It calls the routine at the address `function`, or `runtime` where one is given.
     """
     fields = _FieldNames(layout)
     lines = [
         *_header_comment(layout),
-        SUPPORT_HEADER.read_text(),
-        "#include <cstddef>",
-        "",
+        _text("launch_interface.h"),
         *([f"#include {runtime.header}", ""] if runtime else []),
         "namespace {",
         "",
@@ -76,9 +79,29 @@ def generate_source(layout: ArgLayout, runtime: RuntimeSymbol | None = None) -> 
         "",
         *_pack(layout, fields),
         "",
-        *_launch(layout, runtime),
+        *_signature(layout, runtime),
+        "",
+        f"#ifndef {APART}",
+        "",
+        *_support(),
+        f"#endif // {APART}",
+        "",
     ]
     return "\n".join(lines)
+
+
+def support_source() -> str:
+    """The source of what is the same for all signatures, to be compiled once and linked with each."""
+    return "\n".join([_text("launch_interface.h"), *_support()])
+
+
+def _support() -> list[str]:
+    return [_text("launch_support.h"), _text("launch_module.h")]
+
+
+def _text(name: str) -> str:
+    """A file of the support, without what it includes of the others."""
+    return re.sub(r'^#include "launch_\w+\.h"\n\n?', "", (_NATIVE / name).read_text(), flags=re.MULTILINE)
 
 
 class _FieldNames:
@@ -150,9 +173,10 @@ def _pack(layout: ArgLayout, fields: _FieldNames) -> list[str]:
     for i, slot in enumerate(layout.hidden):
         body += _convert(slot, f"hidden[{i}]", fields)
     return [
-        "/// Converts the arguments of a launch into `block`; false, with an exception set, if it cannot.",
+        "/// Converts the arguments of a launch into the block; false, with an exception set, if it cannot.",
         "bool pack([[maybe_unused]] PyObject *const *args, [[maybe_unused]] PyObject *const *hidden,",
-        "          [[maybe_unused]] tpk::KeepAlive &keep, [[maybe_unused]] Arguments &block) {",
+        "          [[maybe_unused]] tpk::KeepAlive &keep, void *memory) {",
+        "  [[maybe_unused]] Arguments &block = *static_cast<Arguments *>(memory);",
         *body,
         "  return true;",
         "}",
@@ -203,60 +227,10 @@ def _convert(slot: ArgSlot, value: str, fields: _FieldNames) -> Iterator[str]:
     yield "    return false;"
 
 
-def _launch(layout: ArgLayout, runtime: RuntimeSymbol | None) -> list[str]:
-    routine = f"&{runtime.symbol}" if runtime else "reinterpret_cast<tpk::LaunchFunction>(function)"
-    source = _LAUNCH.replace("@BLOCK_SIZE@", str(layout.size)).replace("@ROUTINE@", routine)
-    return [*source.replace("@MODULE@", MODULE_NAME).splitlines(), ""]
-
-
-_LAUNCH = """\
-constexpr const char *kEntryCapsule = "tpk.Entry";
-
-PyObject *launch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords) {
-  const auto *entry = static_cast<const tpk::Entry *>(PyCapsule_GetPointer(self, kEntryCapsule));
-  if (!entry)
-    return nullptr;
-  Arguments block;
-  std::memset(static_cast<void *>(&block), 0, sizeof block);
-  const auto fill = [&](PyObject *const *values, PyObject *const *hidden, tpk::KeepAlive &keep) {
-    return pack(values, hidden, keep, block);
-  };
-  return tpk::launch(*entry, kKernel, args, count, keywords, &block, @BLOCK_SIZE@, fill);
-}
-
-PyMethodDef launch_method = {
-    "launch", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launch)),
-    METH_FASTCALL | METH_KEYWORDS,
-    "launch(gridX, gridY, gridZ, stream, function, kernel_metadata, launch_metadata, launch_enter_hook,\\n"
-    "       launch_exit_hook, *args, **hidden)"};
-
-/// bind(function, context) -> launch: makes the callable for one device.
-PyObject *bind(PyObject *, PyObject *args) {
-  unsigned long long function, context;
-  if (!PyArg_ParseTuple(args, "KK", &function, &context))
-    return nullptr;
-  const auto routine = @ROUTINE@;
-  auto *entry = new tpk::Entry{routine, reinterpret_cast<void *>(context)};
-  tpk::Ref capsule(PyCapsule_New(entry, kEntryCapsule, [](PyObject *self) {
-    delete static_cast<tpk::Entry *>(PyCapsule_GetPointer(self, kEntryCapsule));
-  }));
-  if (!capsule) {
-    delete entry;
-    return nullptr;
-  }
-  return PyCFunction_NewEx(&launch_method, capsule.get(), nullptr);
-}
-
-PyMethodDef module_methods[] = {{"bind", bind, METH_VARARGS, "bind(function, context) -> launch"}, {}};
-
-int start(PyObject *) { return tpk::names.intern() ? 0 : -1; }
-
-PyModuleDef_Slot module_slots[] = {{Py_mod_exec, reinterpret_cast<void *>(start)}, {}};
-
-PyModuleDef module_definition = {
-    PyModuleDef_HEAD_INIT, "@MODULE@", "Launches kernels of one signature.", 0, module_methods,
-    module_slots};
-
-} // namespace
-
-PyMODINIT_FUNC PyInit_@MODULE@() { return PyModuleDef_Init(&module_definition); }"""
+def _signature(layout: ArgLayout, runtime: RuntimeSymbol | None) -> list[str]:
+    routine = f"&{runtime.symbol}" if runtime else "nullptr"
+    return [
+        "} // namespace",
+        "",
+        f"const tpk::Signature tpk::signature = {{kKernel, {layout.size}, pack, {routine}}};",
+    ]

@@ -1,12 +1,14 @@
 // What every launch routine shares: reading Triton's launch arguments, converting the kernel's, calling the
 // hooks and the device's launch entry. Plain CPython API, C++17, no state but interned names.
 //
+// Included once in a module: by the packed launcher, and by generated code, or the object that goes with it.
 // Values that are refused are refused by triton_porting_kit.launcher.values, which words the error.
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include <cstdint>
+#include "launch_interface.h"
+
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -16,13 +18,6 @@ namespace tpk {
 
 // --- the device's side
 // --------------------------------------------------------------------------------------
-
-/// A device's launch routine; it copies `args` before it returns. 0 is success, see the launcher's error
-/// codes.
-using LaunchFunction = std::int32_t (*)(void *context, std::uint64_t stream, std::uint64_t function,
-                                        std::uint32_t grid_x, std::uint32_t grid_y, std::uint32_t grid_z,
-                                        const void *args, std::uint64_t args_size, char *message,
-                                        std::uint64_t message_size);
 
 struct Entry {
   LaunchFunction function;
@@ -46,7 +41,6 @@ private:
   PyObject *object_;
 };
 
-/// Objects that must outlive the call of the device, since their memory may be what the kernel reads.
 class KeepAlive {
 public:
   KeepAlive() = default;
@@ -113,17 +107,10 @@ inline bool refuse(const char *check, const char *format, ...) {
 // --- converting one value
 // -----------------------------------------------------------------------------------
 
-/// A parameter's name and Triton type, for errors.
-struct Parameter {
-  const char *name;
-  const char *type;
-};
-
 inline bool refuse_value(PyObject *value, const Parameter &parameter) {
   return refuse("encode", "(ssO)", parameter.name, parameter.type, value);
 }
 
-/// An int, or what has __index__, in the range of T.
 template <class T> bool to_integer(PyObject *value, const Parameter &parameter, T *out) {
   Ref index(PyLong_Check(value) ? Py_NewRef(value) : PyNumber_Index(value));
   if (!index)
@@ -143,8 +130,7 @@ template <class T> bool to_integer(PyObject *value, const Parameter &parameter, 
   return true;
 }
 
-/// The truth of an int, or of what has __index__: a kernel may say tl.int1 of what its caller counts.
-inline bool to_bool(PyObject *value, const Parameter &parameter, std::uint8_t *out) {
+bool to_bool(PyObject *value, const Parameter &parameter, std::uint8_t *out) {
   if (value == Py_True || value == Py_False) {
     *out = value == Py_True;
     return true;
@@ -156,8 +142,7 @@ inline bool to_bool(PyObject *value, const Parameter &parameter, std::uint8_t *o
   return true;
 }
 
-/// An address as an int, None for NULL, or an object whose data_ptr() returns the address.
-inline bool to_pointer(PyObject *value, const Parameter &parameter, std::uint64_t *out) {
+bool to_pointer(PyObject *value, const Parameter &parameter, std::uint64_t *out) {
   if (value == Py_None) {
     *out = 0;
     return true;
@@ -177,7 +162,7 @@ inline bool to_pointer(PyObject *value, const Parameter &parameter, std::uint64_
   return !(*out == ~0ULL && PyErr_Occurred()) || refuse_value(address.get(), parameter);
 }
 
-inline bool to_double(PyObject *value, const Parameter &parameter, double *out) {
+bool to_double(PyObject *value, const Parameter &parameter, double *out) {
   if (PyFloat_CheckExact(value)) {
     *out = PyFloat_AS_DOUBLE(value);
     return true;
@@ -224,7 +209,7 @@ template <int ExponentBits, int MantissaBits> std::uint16_t round_to_16_bits(dou
   return sign | static_cast<std::uint16_t>(result < infinity ? result : infinity);
 }
 
-inline bool to_fp16(PyObject *value, const Parameter &parameter, std::uint16_t *out) {
+bool to_fp16(PyObject *value, const Parameter &parameter, std::uint16_t *out) {
   double number;
   if (!to_double(value, parameter, &number))
     return false;
@@ -232,7 +217,7 @@ inline bool to_fp16(PyObject *value, const Parameter &parameter, std::uint16_t *
   return true;
 }
 
-inline bool to_bf16(PyObject *value, const Parameter &parameter, std::uint16_t *out) {
+bool to_bf16(PyObject *value, const Parameter &parameter, std::uint16_t *out) {
   double number;
   if (!to_double(value, parameter, &number))
     return false;
@@ -240,7 +225,7 @@ inline bool to_bf16(PyObject *value, const Parameter &parameter, std::uint16_t *
   return true;
 }
 
-inline bool to_fp32(PyObject *value, const Parameter &parameter, float *out) {
+bool to_fp32(PyObject *value, const Parameter &parameter, float *out) {
   double number;
   if (!to_double(value, parameter, &number))
     return false;
@@ -251,8 +236,7 @@ inline bool to_fp32(PyObject *value, const Parameter &parameter, float *out) {
 // --- arguments that hold several values
 // ---------------------------------------------------------------------
 
-/// The members of a tuple argument, borrowed, or null with an error set.
-inline PyObject *const *tuple_members(PyObject *value, const char *name, Py_ssize_t count, KeepAlive &keep) {
+PyObject *const *tuple_members(PyObject *value, const char *name, Py_ssize_t count, KeepAlive &keep) {
   if (PyTuple_Check(value) || PyList_Check(value)) {
     // A list is copied, since other threads may change it.
     PyObject *members = keep.take(PySequence_Tuple(value));
@@ -265,11 +249,8 @@ inline PyObject *const *tuple_members(PyObject *value, const char *name, Py_ssiz
   return nullptr;
 }
 
-/// The values that a host tensor descriptor is passed as: base, shape, strides, padding is NaN, rounds to
-/// TF32 (not in every release of Triton), shape, strides. Writes `count` borrowed references: 4 * rank + 2,
-/// or 4 * rank + 3.
-inline bool descriptor_fields(PyObject *value, const Parameter &parameter, Py_ssize_t count, KeepAlive &keep,
-                              PyObject **out) {
+bool descriptor_fields(PyObject *value, const Parameter &parameter, Py_ssize_t count, KeepAlive &keep,
+                       PyObject **out) {
   const Py_ssize_t rank = count / 4;
   const auto refuse_descriptor = [&] {
     return refuse("descriptor_fields", "(ssnO)", parameter.name, parameter.type, count, value);
@@ -381,17 +362,6 @@ inline bool call_entry(const Entry &entry, std::uint64_t stream, std::uint64_t f
   Ref text(PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(std::strlen(message)), "replace"));
   return text && refuse("refuse_launch", "(iO)", static_cast<int>(code), text.get());
 }
-
-/// What a kernel takes: the names of its arguments and of its hidden arguments, each joined by ", ".
-/// The arguments after the first `required_count` are constexprs, which a launch may leave out.
-struct Kernel {
-  Py_ssize_t argument_count;
-  Py_ssize_t required_count;
-  const char *argument_names;
-  Py_ssize_t hidden_count;
-  const char *const *hidden;
-  const char *hidden_names;
-};
 
 /// Finds the values of the hidden arguments, which a launch gives as keywords.
 inline bool hidden_arguments(const Kernel &kernel, PyObject *keywords, PyObject *const *values,

@@ -64,7 +64,8 @@ class CompilationError(PortingKitError):
             text += f"\n    {line}"
         if remedy:
             text += f"\n  what to do: {remedy}"
-        super().__init__(text)
+        # Not by `super()`: a derived type may have a base that is not the kit's, with arguments of its own.
+        Exception.__init__(self, text)
 
 
 class OptionError(CompilationError, AssertionError):

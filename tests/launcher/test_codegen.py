@@ -21,6 +21,8 @@ from triton_porting_kit.launcher import (
     Signature,
     generate_source,
 )
+from triton_porting_kit.launcher.build import build_module
+from triton_porting_kit.launcher.codegen.source import MODULE_NAME
 
 TYPES = {
     "x": "*fp32",
@@ -62,7 +64,8 @@ def test_is_well_formatted(tmp_path: Path) -> None:
     many = {f"argument_{i}": "i64" for i in range(64)}
     for types_ in (TYPES, {}, many):
         source = source_of(types_)
-        assert source.endswith("}\n")
+        assert source.endswith("\n")
+        assert not source.endswith("\n\n")
         assert all(
             len(line) <= 110 and line == line.rstrip() and "\t" not in line for line in source.split("\n")
         )
@@ -72,6 +75,15 @@ def test_is_well_formatted(tmp_path: Path) -> None:
             style = "{BasedOnStyle: LLVM, IndentWidth: 2, ColumnLimit: 110}"
             command = [tool, f"--style={style}", "--dry-run", "-Werror", str(path)]
             assert subprocess.run(command, check=False).returncode == 0
+
+
+def test_is_a_module_by_itself() -> None:
+    """The launcher compiles what signatures have in common apart; whoever takes the text away need not."""
+    device = RecordingDevice()
+    layout = ArgLayout.from_signature(Signature.from_types({"x": "*fp32", "n": "i32"}), {"scratch": "*i8"})
+    launch = build_module(generate_source(layout), MODULE_NAME).bind(device.function, device.context)
+    launch(*(1, 1, 1, 0, 0, None, None, None, None), 64, 5, scratch=8)
+    assert device.launches[0].block == struct.pack("<QixxxxQ", 64, 5, 8)
 
 
 def test_hostile_names_stay_names() -> None:

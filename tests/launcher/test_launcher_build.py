@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from triton_porting_kit.errors import InsecureCacheError, LauncherBuildError
-from triton_porting_kit.launcher.build import BuildOptions, _loaded, build_module, find_compiler
+from triton_porting_kit.launcher.build import BuildOptions, Shared, _loaded, build_module, find_compiler
 from triton_porting_kit.launcher.cache import cache_folder
 
 SOURCE = """\
@@ -61,6 +61,28 @@ def test_is_built_once_into_a_private_folder(folder: Path, counting_compiler: tu
     build_module(SOURCE + "// changed\n", "tiny", options)
     build_module(SOURCE, "tiny", BuildOptions(compiler=(str(script),), compile_flags=("-O1",)))
     assert log.read_text() == "x\n" * 3
+
+
+def test_what_sources_share_is_built_once(folder: Path, counting_compiler: tuple[Path, Path]) -> None:
+    script, log = counting_compiler
+    options = BuildOptions(compiler=(str(script),))
+    shared = Shared(SOURCE, "APART")
+
+    def build(number: int) -> None:
+        source = f"int own_{number};\n#ifndef APART\n{shared.source}#endif\n"
+        build_module(source, "tiny", options, shared=shared)
+
+    build(1)
+    build(2)
+    assert log.read_text() == "x\n" * 3
+    (kept,) = folder.glob("*/support.o")
+    kept.write_bytes(b"damaged")
+    with pytest.warns(RuntimeWarning, match="support.o is not what was built"):
+        build(3)
+    assert log.read_text() == "x\n" * 5
+    build(3)
+    build_module(f"int own_4;\n{SOURCE}", "tiny", options)  # nothing shared
+    assert log.read_text() == "x\n" * 6
 
 
 @pytest.mark.parametrize("damage", ["library", "digest", "missing library", "missing digest", "truncated"])

@@ -28,6 +28,7 @@ PRODUCTS = (
     (32, 64, 16),
     (8, 128, 4),
     (64, 2, 2),
+    (16, 32, 128),  # as deep as the deepest matrix instructions on 8-bit types
 )
 NARROWED = {"tf32": 11, "bf16x3": 15, "bf16x6": 22, "tf32x3": 21}
 """Bits of the significand that an operand keeps at least."""

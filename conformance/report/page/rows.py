@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from triton_porting_kit.conformance.report import code_objects
 from triton_porting_kit.conformance.report.evidence import rerun
 from triton_porting_kit.conformance.report.failures import first_line
 from triton_porting_kit.conformance.report.model import Report
@@ -15,7 +16,7 @@ _LENGTH = 110
 
 def rows(report: Report) -> dict[str, Any]:
     """What the page's script is given. A row: name, status, seconds, requirement, message; texts are numbers of
-    `strings`, statuses of `statuses`."""
+    `strings`, statuses of `statuses`. The message of a check that passes says what was compiled."""
     numbers: dict[str, int] = {"": 0}
 
     def number(text: str) -> int:
@@ -25,7 +26,7 @@ def rows(report: Report) -> dict[str, Any]:
     made: list[list[Any]] = []
     for record in report.records:
         status = record.status
-        message = ""
+        message = code_objects.line(record)
         if status is not Status.PASS:
             reason = record.listing.reason if record.listing else ""
             message = f"{record.stage}: " if record.stage else ""

@@ -9,6 +9,7 @@ from typing import Any
 
 from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.conformance.record import Record
+from triton_porting_kit.conformance.report import code_objects
 from triton_porting_kit.conformance.report.evidence import Exhibit, exhibit, rerun
 from triton_porting_kit.conformance.report.failures import Group, groups
 from triton_porting_kit.conformance.report.matrix import Mark, matrix
@@ -57,6 +58,8 @@ def view(report: Report) -> dict[str, Any]:
         "unexpected": [n for n, s in report.statuses.items() if s is Status.UNEXPECTED_PASS][:NAMES],
         "not_applicable": report.not_applicable,
         "performance": parts(report.performance),
+        "code_objects": list(code_objects.rows(report.records)),
+        "code_object_columns": code_objects.COLUMNS,
         "total": len(report.records) + len(report.not_run),
     }
 

@@ -114,9 +114,10 @@ uint64_t loadModule(Device &device, const py::bytes &binary, const std::string &
 }
 
 uint64_t getFunction(Device &device, py::handle module, const std::string &name, uint32_t threads,
-                     uint32_t dynamicLds, const std::vector<std::pair<uint64_t, uint64_t>> &arguments) {
+                     uint32_t dynamicLds, uint64_t requiredBytes,
+                     const std::vector<std::pair<uint64_t, uint64_t>> &arguments) {
   auto handle = number<uint64_t>("get_function", kModule, module);
-  KernelFacts facts{threads, dynamicLds, {}};
+  KernelFacts facts{threads, dynamicLds, requiredBytes, {}};
   for (auto [offset, size] : arguments)
     facts.arguments.push_back({offset, size});
   py::gil_scoped_release released;

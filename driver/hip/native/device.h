@@ -30,6 +30,7 @@ struct ArgumentPlace {
 struct KernelFacts {
   uint32_t threads;
   uint32_t dynamicLds;
+  uint64_t requiredBytes; // least bytes of an argument block; what is missing up to blockSize is zero
   std::vector<ArgumentPlace> arguments;
 };
 
@@ -37,7 +38,7 @@ struct Function {
   api::hipFunction_t handle;
   std::string name;
   KernelFacts facts;
-  uint64_t blockSize; // least bytes of an argument block
+  uint64_t blockSize; // bytes that the kernel reads of an argument block
 };
 
 class Device {

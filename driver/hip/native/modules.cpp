@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <new>
 
 namespace tpk::hip {
@@ -111,10 +112,18 @@ void Device::launch(uint64_t streamHandle, uint64_t handle, const uint32_t (&gri
                   " threads is too large along axis ", axis, ": the device takes ", limit,
                   " programs and 2**32 - 1 threads"));
   }
-  if (size < function->blockSize)
-    refuse(text("its arguments take ", function->blockSize, " bytes, the block has ", size));
+  if (size < facts.requiredBytes)
+    refuse(text("its arguments take ", facts.requiredBytes, " bytes, the block has ", size));
   if (!args && size)
     refuse("args is NULL");
+  std::vector<uint64_t> padded;
+  if (size < function->blockSize || !args) {
+    padded.resize(std::max<uint64_t>(function->blockSize / 8 + 1, 1));
+    if (size)
+      std::memcpy(padded.data(), args, size);
+    args = padded.data();
+    size = function->blockSize;
+  }
   auto started = [&](const char *call, api::hipError_t error) {
     if (error != api::hipSuccess)
       library_->check(text(where("launch"), ": kernel '", function->name, "'"), call, error,
@@ -130,9 +139,8 @@ void Device::launch(uint64_t streamHandle, uint64_t handle, const uint32_t (&gri
                                                          params.data()));
   }
   size_t bytes = size;
-  uint64_t none = 0; // a kernel without arguments has a block, too
-  void *block = size ? const_cast<void *>(args) : &none;
-  void *extra[] = {api::kLaunchBufferPointer, block, api::kLaunchBufferSize, &bytes, api::kLaunchEnd};
+  void *extra[] = {api::kLaunchBufferPointer, const_cast<void *>(args), api::kLaunchBufferSize, &bytes,
+                   api::kLaunchEnd};
   started("hipModuleLaunchKernel",
           hip_.hipModuleLaunchKernel(function->handle, grid[0], grid[1], grid[2], facts.threads, 1, 1,
                                      facts.dynamicLds, queue, nullptr, extra));

@@ -213,7 +213,9 @@ def conform(
     arch: Annotated[
         str,
         typer.Option(
-            metavar="ARCH", help="What --compile-only compiles for: an architecture of the backend's, gfx942."
+            "--arch",  # some releases of typer make --ARCH of what shows as ARCH
+            metavar="ARCH",
+            help="What --compile-only compiles for: an architecture of the backend's, gfx942.",
         ),
     ] = "",
     target: Annotated[

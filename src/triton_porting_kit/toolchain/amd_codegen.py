@@ -6,7 +6,10 @@ Since 3.9 Triton has the code generator and the assembler in a library of their 
 from __future__ import annotations
 
 import functools
+import json
 import re
+import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -178,6 +181,32 @@ def emit_assembly(llvm_ir: str, arch: str, *, features: str, flags: Sequence[str
         raise CompilationError(f"LLVM makes no code for {arch} of the kernel: {error}") from error
 
 
+_APART = """
+import json, sys
+from triton_porting_kit.toolchain import amd_codegen
+try:
+    sys.stdout.write(amd_codegen.emit_assembly(**json.load(sys.stdin)))
+except Exception as error:
+    sys.exit(f"error: {error.__cause__ or error}")
+"""
+
+
+def emit_assembly_apart(llvm_ir: str, arch: str, *, features: str, flags: Sequence[str], fuse: bool) -> str:
+    """`emit_assembly` in a process of its own, for LLVM IR that a user wrote: LLVM ends the process over some of it."""
+    given = {"llvm_ir": llvm_ir, "arch": arch, "features": features, "flags": list(flags), "fuse": fuse}
+    done = subprocess.run(
+        [sys.executable, "-c", _APART], input=json.dumps(given), capture_output=True, text=True, check=False
+    )
+    if done.returncode == 0:
+        return done.stdout
+    found = diagnostics.first_error(done.stderr)
+    said = done.stderr.strip().rpartition("\n")[2] if found is None else found.message
+    line = "" if found is None or found.place is None else f", line {found.place.line}"
+    raise CompilationError(
+        f"LLVM makes no code for {arch} of the given LLVM IR{line}: {said}", remedy="mend that text"
+    )
+
+
 def assemble(assembly: str, arch: str, *, features: str) -> bytes:
     """The object file of an assembly text.
 
@@ -187,23 +216,36 @@ def assemble(assembly: str, arch: str, *, features: str) -> bytes:
         return _assemble(assembly, arch, features)
     except Exception as error:
         found = diagnostics.first_error(diagnostics.stderr_of(lambda: _assemble(assembly, arch, features)))
-        if found is None or found.place is None:
+        at = _line_of(assembly, found)
+        if found is None or at is None:
             raise CompilationError(f"the assembly for {arch} is not valid: {error}") from error
-        lines = assembly.splitlines()
-        at = min(found.place.line, len(lines))
+        line = assembly.splitlines()[at - 1].strip()
         raise CompilationError(
-            f"the assembly for {arch} is not valid: {found.message}, line {at}: {lines[at - 1].strip()}",
+            f"the assembly for {arch} is not valid: {found.message}, line {at}: {line}",
             location=kernel_line(assembly, at),
             remedy=f"is inline assembly of the kernel, or an edited file, for another chip than {arch}?",
         ) from error
 
 
 def _assemble(assembly: str, arch: str, features: str) -> bytes:
-    if compat.release() < (3, 9):
-        return bytes(amd.assemble_amdgcn(assembly, arch, features))
-    from triton.backends.amd import compiler
+    if compat.release() >= (3, 9):
+        from triton.backends.amd import compiler
 
-    return bytes(compiler.assemble_amdgcn(assembly, arch, features))
+        return bytes(compiler.assemble_amdgcn(assembly, arch, features))
+    made = bytes(amd.assemble_amdgcn(assembly, arch, features))
+    if not made:  # what it has printed is all that it says
+        raise ValueError("the assembler makes nothing of it")
+    return made
+
+
+def _line_of(assembly: str, found: diagnostics.Diagnosis | None) -> int | None:
+    """The line, counted from 1, that an assembler's message is about; older ones only quote it."""
+    lines = assembly.splitlines()
+    if found is None:
+        return None
+    if found.place is not None:
+        return min(found.place.line, len(lines))
+    return next((at for at, line in enumerate(lines, 1) if found.line and line.strip() == found.line), None)
 
 
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')

@@ -3,6 +3,9 @@
 The library comes in the wheel `rocm-llvm-python`, whose Python modules are not imported: the few functions
 of LLVM's C API that it takes are called directly. It may be loaded beside other LLVMs, Triton's among them,
 as its symbols stay its own.
+
+It is meant for what a compiler made: LLVM ends the process on some instructions that no assembler writes, such as
+gfx9's long ones with a constant behind them. Code that may be damaged belongs into a process of its own.
 """
 
 from __future__ import annotations
@@ -28,10 +31,11 @@ _WORD = 4
 #: The longest instructions there are: image operations with addresses in many registers.
 _LONGEST = 20
 _TEXT = 512
-#: The upper bits of the long vector form's first word, and where its third and second operand are in the other one.
-_VOP3, _OPERANDS, _CONSTANT_ZERO = 0b110101, (18, 9), 0x80
-#: LLVM no longer knows these, and ends the process where it is asked for an architecture that it does not know.
-_FORGOTTEN = frozenset({"gfx940", "gfx941"})
+#: The upper bits of the first word of long vector forms (VOP3, and VOP3P for packed numbers), and where their third
+#: and second operand are in the other one.
+_LONG_FORMS, _OPERANDS, _CONSTANT_ZERO = (0b110101, 0b110011), (18, 9), 0x80
+#: LLVM no longer knows these, or not yet, and ends the process where it is asked for one that it does not know.
+_UNKNOWN_ARCHITECTURES = frozenset({"gfx940", "gfx941", "gfx12-5-generic"})
 
 
 class Instruction(NamedTuple):
@@ -50,8 +54,8 @@ def disassemble(code: bytes, arch: str) -> list[Instruction]:
 
     Raises `ToolchainError` where the library is missing or does not know the architecture.
     """
-    if arch in _FORGOTTEN or arch not in ARCHITECTURES:
-        known = ", ".join(sorted(set(ARCHITECTURES) - _FORGOTTEN))
+    if arch in _UNKNOWN_ARCHITECTURES or arch not in ARCHITECTURES:
+        known = ", ".join(sorted(set(ARCHITECTURES) - _UNKNOWN_ARCHITECTURES))
         raise ToolchainError(f"the disassembler does not know {arch!r}; it knows {known}")
     # Instructions on halves of registers are told from others by what the assembler was asked for, not by their bits.
     halves = generation_of(arch) in (Generation.GFX11, Generation.GFX12, Generation.GFX125)
@@ -71,28 +75,28 @@ def _instructions(library: Any, context: int, code: bytes) -> Iterator[Instructi
     text = ctypes.create_string_buffer(_TEXT)
     at = 0
     while at < len(code):
-        piece = code[at : at + _LONGEST]
+        left = min(len(code) - at, _LONGEST)
+        # Zeros behind the end: LLVM ends the process where a constant that has to follow is missing.
+        piece = code[at : at + left].ljust(_LONGEST, b"\0")
         for attempt in (piece, *_older_encodings(piece)):
             size = library.LLVMDisasmInstruction(context, attempt, len(attempt), at, text, len(text))
-            if size:
+            if 0 < size <= left:
                 line = " ".join(text.value.decode(errors="replace").split())
                 break
         else:
-            size = min(_WORD, len(piece))
+            size = min(_WORD, left)
             line = f"{UNKNOWN} {int.from_bytes(piece[:size], 'little'):#x}"
         yield Instruction(at, size, line.partition(" ")[0], line)
         at += size
 
 
 def _older_encodings(piece: bytes) -> Iterator[bytes]:
-    """An instruction in the long vector form (VOP3, gfx10 on) with 0 for operands that it does not have.
+    """An instruction in a long vector form (gfx10 on) with 0 for operands that it does not have.
 
     LLVM came to write the constant 0 (0x80) there, which disassemblers of before take for no instruction.
     """
-    if len(piece) < 8:
-        return
     low, high = struct.unpack_from("<II", piece)
-    if low >> 26 != _VOP3:
+    if low >> 26 not in _LONG_FORMS:
         return
     for shift in _OPERANDS:
         if high >> shift & 0x1FF != _CONSTANT_ZERO:

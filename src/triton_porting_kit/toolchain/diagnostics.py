@@ -19,29 +19,34 @@ _ERROR = re.compile(
     re.MULTILINE,
 )
 _BARE = re.compile(r"^(?:loc\(.*\): )?(?:LLVM )?(?:error|ERROR): *(?P<message>.*)$", re.MULTILINE)
+_PLACES = (("quoted", "plain"), ("l1", "l2"), ("c1", "c2"))
 _OPERATION = re.compile(r"'([A-Za-z_]\w*(?:\.\w+)+)'")
 _alone = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The first error of a text: its message, where it is, and the operation that it quotes."""
+    """The first error of a text: its message, where it is, the operation and the line that it quotes."""
 
     message: str
     place: SourceLocation | None = None
     operation: str | None = None
+    line: str = ""
 
 
 def first_error(text: str) -> Diagnosis | None:
     """The first error that a text of MLIR's or LLVM's messages reports."""
     found = _ERROR.search(text)
+    place = None
+    if found is not None:
+        file, line, column = (found[a] or found[b] for a, b in _PLACES)
+        place = SourceLocation(file, int(line), int(column))
+    else:
+        found = _BARE.search(text)
     if found is None:
-        bare = _BARE.search(text)
-        return None if bare is None else Diagnosis(bare["message"], None, _operation(bare["message"]))
-    file, line, column = (found[a] or found[b] for a, b in (("quoted", "plain"), ("l1", "l2"), ("c1", "c2")))
-    return Diagnosis(
-        found["message"], SourceLocation(file, int(line), int(column)), _operation(found["message"])
-    )
+        return None
+    quoted = text[found.end() :].lstrip("\n").partition("\n")[0].strip()
+    return Diagnosis(found["message"], place, _operation(found["message"]), quoted)
 
 
 def _operation(message: str) -> str | None:

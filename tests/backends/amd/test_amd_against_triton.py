@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("gfx90a", {"enable_fp_fusion": False, "allow_flush_denorm": True}),
     ("gfx950", {"matrix_instr_nonkdim": 32, "num_stages": 4}),
     ("gfx1100", {"num_warps": 2}),
+    # Triton's own has this option since 3.9.
+    *([("gfx1100", {"wgp_cu_mode": "cu"})] if compat.release() >= (3, 9) else []),
 ]
 
 
@@ -29,7 +32,9 @@ def assert_same(ours: Any, theirs: Any) -> None:
     (mine,) = read_code_object(ours.asm["hsaco"]).kernels.values()
     (other,) = read_code_object(theirs.asm["hsaco"]).kernels.values()
     assert mine.code == other.code
-    assert mine.descriptor == other.descriptor
+    # The file has a symbol more, so the code begins somewhere else.
+    place = {"kernel_code_entry_byte_offset": 0}
+    assert dataclasses.replace(mine.descriptor, **place) == dataclasses.replace(other.descriptor, **place)
     assert mine.arguments == other.arguments
 
 
@@ -84,9 +89,3 @@ def test_settings_of_tritons(setting: str, monkeypatch: pytest.MonkeyPatch) -> N
         )
     finally:
         forget()
-
-
-@pytest.mark.skipif(compat.release() < (3, 9), reason="Triton's own has the option since 3.9")
-def test_cu_mode() -> None:
-    options = {"wgp_cu_mode": "cu", "enable_fp_fusion": True}
-    assert_same(*(compiled("matmul", "gfx1100", backend=backend, **options) for backend in ("amdgpu", "hip")))

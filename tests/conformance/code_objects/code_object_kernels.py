@@ -36,6 +36,29 @@ def _scalar_form() -> Any:
     return product
 
 
+def _unused_form() -> Any:
+    @triton.jit
+    def product(A, B, O, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):  # type: ignore[no-untyped-def]
+        m, c, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
+        a = tl.load(A + m * n + k[None, :])
+        b = tl.load(B + k[:, None] * N + c)
+        unused = tl.dot(a, b) + 1.0
+        unused = tl.join(unused, unused)
+        tl.store(O + m * n + k[None, :], a)
+
+    return product
+
+
+@cache
+def unused_product() -> Any:
+    """A kernel for gfx942 with a product of matrices whose result is not used."""
+    signature = {"A": "*bf16", "B": "*bf16", "O": "*bf16", "n": "i32"}
+    source = ASTSource(
+        _unused_form(), signature | dict.fromkeys(("M", "N", "K"), "constexpr"), dict.fromkeys("MNK", 32)
+    )
+    return triton.compile(source, target=GPUTarget("hip", "gfx942", 64))
+
+
 @cache
 def product(arch: str, kind: str, m: int = 32, n: int = 32, k: int = 32, *, scalar: bool = False) -> Any:
     """A product of matrices for an architecture: by `tl.dot`, or (`scalar`) element by element."""

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hip_kernels import CodeObjects
 from standin_library import Standin, build
+
+from triton_porting_kit.driver.hip import HipDevice
 
 
 @pytest.fixture(scope="session")
@@ -28,8 +30,9 @@ def code_objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CodeObjec
 
 
 @pytest.fixture
-def standin(standin_library: Standin) -> Iterator[Standin]:
+def standin(standin_library: Standin, monkeypatch: pytest.MonkeyPatch) -> Iterator[Standin]:
     """The stand-in with one gfx942; what a test leaves live there or gets wrong is an error."""
+    monkeypatch.setenv("TPK_HIP_LIBRARY", str(standin_library.path))
     standin_library.configure("gfx942")
     yield standin_library
     standin_library.disarm()
@@ -38,3 +41,33 @@ def standin(standin_library: Standin) -> Iterator[Standin]:
     standin_library.configure("gfx942")
     assert not left
     assert not undefined
+
+
+def leaks(standin: Standin) -> dict[str, int]:
+    """What is live but for the events that a device keeps for its next copies."""
+    return {kind: count for kind, count in standin.live().items() if count and kind != "events"}
+
+
+@pytest.fixture
+def open_device(standin: Standin) -> Iterator[Callable[..., HipDevice]]:
+    """Opens devices, which must not leave anything behind, and give back what they keep when they are closed."""
+    opened: list[HipDevice] = []
+
+    def open_one(index: int = 0) -> HipDevice:
+        opened.append(HipDevice(index))
+        return opened[-1]
+
+    yield open_one
+    standin.disarm()
+    for device in opened:
+        device.synchronize()
+    left = leaks(standin)
+    for device in opened:
+        device._native.close()
+    assert not left
+    assert not any(standin.live().values())
+
+
+@pytest.fixture
+def device(open_device: Callable[..., HipDevice]) -> HipDevice:
+    return open_device()

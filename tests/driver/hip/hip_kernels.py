@@ -30,6 +30,25 @@ def scalars(out, a, b, c, d, e, f, g, h):
     tl.store(out, a.to(tl.float64) + b + c + d + e + f + g + h)
 
 
+@triton.jit
+def every_type(out, flag, small, large, real, group, long, nothing, one, LAST: tl.constexpr):
+    """Arguments of many types; a tuple among them, and some that are constants."""
+    tl.store(out, small + large + group[0] + long + one + LAST + flag)
+    tl.store(group[2], real.to(tl.int64) + group[1].to(tl.int64))
+
+
+@triton.jit
+def takes(values):
+    """Anything."""
+
+
+@triton.jit
+def move(source, out):
+    """A block of a tensor descriptor."""
+    i = tl.arange(0, 16)
+    tl.store(out + i[:, None] * 64 + i[None, :], source.load([0, 16]))
+
+
 def compile_for_hip(
     kernel: Any, signature: dict[str, str], constants: dict[str, Any], arch: str, **options: Any
 ) -> Any:

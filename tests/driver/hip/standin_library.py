@@ -177,8 +177,9 @@ class Standin:
         wrong = self.library.standin_arm(",".join(faults).encode())
         assert not wrong, wrong.decode()
 
-    def disarm(self) -> None:
-        self.library.standin_disarm()
+    def disarm(self) -> bool:
+        """Whether all armed faults have struck; they no longer do."""
+        return bool(self.library.standin_disarm())
 
     def calls(self) -> dict[str, int]:
         """Calls since this was last asked, by function."""

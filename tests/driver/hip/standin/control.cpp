@@ -88,9 +88,10 @@ const char *standin_arm(const char *faults) {
   return give(state().faults.arm(faults));
 }
 
-void standin_disarm() {
+// Whether all armed faults have struck, which no longer do.
+int standin_disarm() {
   Lock lock(state().lock);
-  state().faults.disarm();
+  return state().faults.disarm();
 }
 
 // Calls since the last of these, by function; those of the errors' texts are not counted.

@@ -32,8 +32,8 @@ void checkDevice(const char *what, const void *address, size_t bytes, const Queu
 void lost(const char *copy, const void *address) {
   State &all = state();
   Lock lock(all.lock);
-  all.log.push_back({copy, text("the host's memory at ", address, " was gone when the copy ran"),
-                     hipErrorIllegalAddress, true});
+  note({copy, text("the host's memory at ", address, " was gone when the copy ran"), hipErrorIllegalAddress,
+        true});
 }
 
 } // namespace

@@ -51,7 +51,7 @@ void describe(hipDeviceProp_t &properties, const Device &device, int index) {
   properties.minor = architecture.minor;
   properties.multiProcessorCount = architecture.units;
   properties.maxThreadsPerMultiProcessor = 2048;
-  properties.concurrentKernels = 1;
+  properties.concurrentKernels = properties.cooperativeLaunch = 1;
   properties.unifiedAddressing = 1;
   properties.canMapHostMemory = 1;
   properties.pciBusID = index + 1;

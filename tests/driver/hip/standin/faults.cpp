@@ -46,8 +46,10 @@ int Faults::strike(const std::string &function) {
   return struck;
 }
 
-bool Faults::allStruck() const {
-  return std::all_of(armed_.begin(), armed_.end(), [](const Fault &fault) { return !fault.left; });
+bool Faults::disarm() {
+  bool all = std::all_of(armed_.begin(), armed_.end(), [](const Fault &fault) { return !fault.left; });
+  armed_.clear();
+  return all;
 }
 
 } // namespace standin

@@ -20,13 +20,12 @@ public:
   // From "function:nth:error[:stays]" with HIP's name or number of the error, several with commas between.
   // An empty text on success, else what is wrong.
   std::string arm(const std::string &text);
-  void disarm() { armed_.clear(); }
+  bool disarm(); // whether all had struck
   // Counts a call; what it shall return, 0 for no fault.
   int strike(const std::string &function);
 
   const std::map<std::string, uint64_t> &calls() const { return calls_; }
   void forgetCalls() { calls_.clear(); }
-  bool allStruck() const;
 
 private:
   std::vector<Fault> armed_;

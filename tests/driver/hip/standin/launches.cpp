@@ -136,8 +136,7 @@ void launch(hipFunction_t handle, Launch made, hipStream_t stream, void **each, 
     Lock lock(all.lock);
     record->order = order;
     if (!all.modules.contains(record->module))
-      all.log.push_back(
-          {"hipModuleLaunchKernel", "its module was unloaded before the kernel started", hipSuccess, true});
+      note({"hipModuleLaunchKernel", "its module was unloaded before the kernel started", hipSuccess, true});
     for (auto &argument : record->kernel->arguments) {
       uint64_t value = 0;
       std::memcpy(&value, &record->segment[argument.offset], std::min<uint64_t>(argument.size, sizeof value));

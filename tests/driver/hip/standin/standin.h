@@ -133,6 +133,10 @@ State &state(); // never destroyed: queues run until the process ends
 
 using Lock = std::unique_lock<std::mutex>;
 
+// Writes down what was refused or wrong; what is undefined also into the file HIP_STANDIN_LOG, if that is
+// set.
+void note(LogEntry entry);
+
 // A handle of a kind ("stream": 0x51..., ...): never used twice, and no address.
 uint64_t newHandle(char kind);
 void configure(const std::string &architectures, size_t memoryBytes, Lock &lock);
@@ -174,7 +178,7 @@ template <class Body> hipError_t call(const char *name, Needs needs, Body body) 
       else
         error = body();
     } catch (const Failure &failure) {
-      state().log.push_back({name, failure.text, failure.error, failure.undefined});
+      note({name, failure.text, failure.error, failure.undefined});
       error = failure.error;
     }
   }

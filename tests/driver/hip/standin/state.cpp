@@ -19,6 +19,15 @@ uint64_t nanoseconds() {
   return uint64_t(now.tv_sec) * 1'000'000'000 + uint64_t(now.tv_nsec);
 }
 
+void note(LogEntry entry) {
+  if (const char *path = entry.undefined ? std::getenv("HIP_STANDIN_LOG") : nullptr)
+    if (FILE *file = std::fopen(path, "a")) {
+      std::fprintf(file, "%s: %s\n", entry.call.c_str(), entry.text.c_str());
+      std::fclose(file);
+    }
+  state().log.push_back(std::move(entry));
+}
+
 uint64_t newHandle(char kind) {
   // Above all addresses of processes, and odd: nothing else looks like it.
   return uint64_t(0x5A) << 56 | uint64_t(kind) << 48 | (++state().nextHandle << 4 | 1);

@@ -58,7 +58,7 @@ hipError_t hipStreamDestroy(hipStream_t stream) {
     state().changed.notify_all();
     // HIP may drop work that has not started.
     if (!idle)
-      state().log.push_back({"hipStreamDestroy", "the stream has work that has not run", hipSuccess, true});
+      note({"hipStreamDestroy", "the stream has work that has not run", hipSuccess, true});
     return hipSuccess;
   });
 }

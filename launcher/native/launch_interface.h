@@ -1,0 +1,72 @@
+// What the code of one signature is written against. What stands behind these declarations is in
+// launch_support.h, which has them from here: they are enough to compile a signature, and quick to read.
+#include <cstddef>
+#include <cstdint>
+
+typedef struct _object PyObject;
+
+namespace tpk {
+
+/// A device's launch routine; it copies `args` before it returns. 0 is success, see the launcher's error
+/// codes.
+using LaunchFunction = std::int32_t (*)(void *context, std::uint64_t stream, std::uint64_t function,
+                                        std::uint32_t grid_x, std::uint32_t grid_y, std::uint32_t grid_z,
+                                        const void *args, std::uint64_t args_size, char *message,
+                                        std::uint64_t message_size);
+
+/// A parameter's name and Triton type, for errors.
+struct Parameter {
+  const char *name;
+  const char *type;
+};
+
+/// Objects that must outlive the call of the device, since their memory may be what the kernel reads.
+class KeepAlive;
+
+// Conversions of one value. They return false, with an exception set, where it does not fit.
+
+/// An int, or what has __index__, in the range of T.
+template <class T> bool to_integer(PyObject *value, const Parameter &parameter, T *out);
+/// The truth of an int, or of what has __index__: a kernel may say tl.int1 of what its caller counts.
+bool to_bool(PyObject *value, const Parameter &parameter, std::uint8_t *out);
+/// An address as an int, None for NULL, or an object whose data_ptr() returns the address.
+bool to_pointer(PyObject *value, const Parameter &parameter, std::uint64_t *out);
+/// The bits of a float rounded once, to nearest even.
+bool to_fp16(PyObject *value, const Parameter &parameter, std::uint16_t *out);
+bool to_bf16(PyObject *value, const Parameter &parameter, std::uint16_t *out);
+bool to_fp32(PyObject *value, const Parameter &parameter, float *out);
+bool to_double(PyObject *value, const Parameter &parameter, double *out);
+
+/// The members of a tuple argument, borrowed, or null with an error set.
+PyObject *const *tuple_members(PyObject *value, const char *name, std::ptrdiff_t count, KeepAlive &keep);
+/// The values that a host tensor descriptor is passed as: base, shape, strides, padding is NaN, rounds to
+/// TF32 (not in every release of Triton), shape, strides. Writes `count` borrowed references: 4 * rank + 2,
+/// or 4 * rank + 3.
+bool descriptor_fields(PyObject *value, const Parameter &parameter, std::ptrdiff_t count, KeepAlive &keep,
+                       PyObject **out);
+
+/// What a kernel takes: the names of its arguments and of its hidden arguments, each joined by ", ".
+/// The arguments after the first `required_count` are constexprs, which a launch may leave out.
+struct Kernel {
+  std::ptrdiff_t argument_count;
+  std::ptrdiff_t required_count;
+  const char *argument_names;
+  std::ptrdiff_t hidden_count;
+  const char *const *hidden;
+  const char *hidden_names;
+};
+
+/// The code of one signature.
+struct Signature {
+  Kernel kernel;
+  std::uint64_t block_size; // in bytes
+  /// Converts the arguments of a launch into the block, which is all zeros; false, with an exception set, if
+  /// it cannot.
+  bool (*pack)(PyObject *const *args, PyObject *const *hidden, KeepAlive &keep, void *block);
+  LaunchFunction routine; // null: at the address that the module is bound to
+};
+
+/// That of the module.
+extern const Signature signature;
+
+} // namespace tpk
