@@ -10,7 +10,7 @@ import triton.compiler
 from triton import knobs
 
 from benchmarks.apart import memory
-from benchmarks.compiling import FRONT_END, STAGES, compile_figures
+from benchmarks.compiling import FRONT_END, STAGES, compile_figures, launcher_build_figure
 from benchmarks.launching import launch_figures
 from benchmarks.measure import make_place
 
@@ -62,3 +62,8 @@ def test_compile_figures_are_parts_of_the_whole(place: Any, monkeypatch: pytest.
 
 def test_memory_of_a_small_product_is_small() -> None:
     assert all(0 <= grown < 64 << 20 for grown in memory(128).values())
+
+
+def test_building_launch_code_takes_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.compiling.QUICK_RUNS", 1)
+    assert launcher_build_figure(quick=True).value > 0
