@@ -16,7 +16,8 @@ RUNTIME = """
      runtime/device/*)
     and not (
       runtime/streams/kernel-then-copy or runtime/streams/copy-then-kernel or runtime/streams/kernels-in-order or
-      runtime/streams/overlap* or runtime/streams/synchronize-* or runtime/streams/destroy-finishes or
+      runtime/streams/asynchronous or runtime/streams/overlap* or runtime/streams/synchronize-* or
+      runtime/streams/destroy-finishes or
       runtime/events/wait* or runtime/events/fan-in or runtime/events/synchronize or runtime/events/record-again or
       runtime/events/destroyed-while-waited-for or runtime/events/elapsed-grows or
       runtime/device/*failure* or runtime/device/reset-usable)
