@@ -48,6 +48,8 @@ public:
   Device(const Device &) = delete;
   Device &operator=(const Device &) = delete;
 
+  /// How messages begin: the device and the hook.
+  std::string where(const char *call) const;
   const api::hipDeviceProp_tR0600 &properties() const { return properties_; }
 
   uint64_t memalloc(uint64_t size, uint64_t alignment);
@@ -105,7 +107,6 @@ private:
   /// others.
   class Current;
 
-  std::string where(const char *call) const;
   void check(const char *call, const char *function, api::hipError_t error,
              Kind otherwise = Kind::DeviceError) const;
 

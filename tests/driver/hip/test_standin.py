@@ -271,8 +271,9 @@ def test_calls_fail_as_armed(standin: Standin, hip: Hip) -> None:
 def test_a_device_whose_work_failed_is_lost_until_it_is_reset(standin: Standin, hip: Hip) -> None:
     place = hip.result("Malloc", 4)
     standin.arm("execute:2:hipErrorIllegalAddress")
-    for value in range(3):
-        hip.MemsetD8Async(place, ctypes.c_ubyte(value), 4, 0)
+    with standin.held():
+        for value in range(3):
+            hip.MemsetD8Async(place, ctypes.c_ubyte(value), 4, 0)
     for _ in range(2):
         with pytest.raises(HipError, match="IllegalAddress"):
             hip.DeviceSynchronize()
