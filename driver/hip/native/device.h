@@ -48,6 +48,8 @@ public:
   Device(const Device &) = delete;
   Device &operator=(const Device &) = delete;
 
+  /// How messages begin: the device and the hook.
+  std::string where(const char *call) const;
   const api::hipDeviceProp_tR0600 &properties() const { return properties_; }
   /// What a message about a hook starts with.
   std::string where(const char *call) const;
