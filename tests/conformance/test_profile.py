@@ -124,3 +124,34 @@ def test_a_pattern_that_matches_nothing_is_an_error(tmp_path: Path) -> None:
 
 def test_an_unknown_backend_has_no_profile() -> None:
     assert profile.find("no-such-backend") is None
+
+
+LIMITED = """
+[[unsupported]]
+pattern = "language/a/*"
+architectures = ["gfx90a", "gfx950"]
+reason = "no such instruction"
+
+[[unsupported]]
+pattern = "language/b/*"
+reason = "nowhere"
+"""
+
+
+def test_entries_may_be_about_some_architectures(tmp_path: Path) -> None:
+    path = tmp_path / "conformance.toml"
+    path.write_text(LIMITED)
+
+    def listed(arch: object) -> list[str]:
+        return [entry.pattern for entry in profile.load(path, arch).entries]
+
+    both = ["language/a/*", "language/b/*"]
+    assert listed(None) == listed("gfx90a") == listed("gfx950:xnack-") == both
+    assert listed("gfx942") == listed(90) == both[1:]
+    assert [e["pattern"] for e in profile.load(path, "gfx942").to_json()["unsupported"]] == both[1:]
+
+
+@pytest.mark.parametrize("value", ["[]", '"gfx90a"', "[90]", '[""]'])
+def test_architectures_are_names(tmp_path: Path, value: str) -> None:
+    with pytest.raises(ProfileError, match="it is a list of the names that targets have"):
+        read(tmp_path, LIMITED.replace('["gfx90a", "gfx950"]', value))
