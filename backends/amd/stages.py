@@ -83,7 +83,9 @@ class _Stages:
             )  # fmt: skip
         llvm = LlvmModule(module)
         amd_codegen.prepare_module(llvm, self.arch.name, self.arch.warp_size, self.flags)
-        warps = module.get_int_attr("ttg.total-num-warps") or options.num_warps  # more where warps specialise
+        # The module knows best: more than the option says where warps specialise, or where it is a user's.
+        counts = (module.get_int_attr(f"ttg.{name}") for name in ("total-num-warps", "num-warps"))
+        warps = next(filter(None, counts), options.num_warps)
         self._set_attributes(llvm, warps)
         llvm.set_attribute(texts.LOCAL_MEMORY, str(local_memory))
         if self.arch.name != "gfx1250":
@@ -115,10 +117,7 @@ class _Stages:
         llvm.set_attribute("uniform-work-group-size", "true")
         if options.waves_per_eu:
             llvm.set_attribute("amdgpu-waves-per-eu", f"{options.waves_per_eu},{options.waves_per_eu}")
-        if "memory-bound-attention" in (options.first_hint, options.second_hint) and compat.release() < (
-            3,
-            8,
-        ):
+        if options.iterative_ilp:
             llvm.set_attribute("amdgpu-sched-strategy", "iterative-ilp")
         if options.use_coexec_scheduler and options.num_warps <= 4:
             llvm.set_attribute("amdgpu-sched-strategy", "coexec")

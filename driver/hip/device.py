@@ -236,6 +236,13 @@ class HipDevice(Device):
         self._functions.clear()
         super().reset()
 
+    def close(self) -> None:
+        """Free what was made here and be done: hooks raise `DeviceLost` from now on. Python's end does it, too."""
+        Device.reset(self)  # arrays and kernels that are left let go of what is gone
+        self._native.close()
+        self._modules.clear()
+        self._functions.clear()
+
 
 def open_devices() -> list[HipDevice]:
     """All devices that HIP sees. Raises `ToolchainError` where there is no library."""
@@ -250,5 +257,4 @@ _opened: weakref.WeakSet[HipDevice] = weakref.WeakSet()
 def _close() -> None:
     # HIP has handlers of its own that run later: nothing may be freed after them.
     for device in list(_opened):
-        Device.reset(device)  # so that arrays and kernels that are left let go of what is gone
-        device._native.close()
+        device.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import amd_kernels
 import pytest
 from amd_compiling import compiled
 from amd_kernels import matmul_arguments
@@ -34,7 +35,7 @@ def test_assembly_for_another_chip() -> None:
         compiled("foreign_assembly")
     assert "mov.b32" in str(found.value)
     assert found.value.location is not None
-    assert "inline_asm_elementwise" in str(found.value)
+    assert found.value.location.file == amd_kernels.__file__
 
 
 def test_a_pass_that_fails() -> None:

@@ -18,7 +18,7 @@ SIZE = 600_000
 DATA = bytes(range(251)) * (SIZE // 251 + 1)
 HONEST = {"DEVICE_LOST", "COPY_FAILED"}
 """What a call may say of damage. A copy whose bytes were hit in a slot says so."""
-LIMIT = 5.0
+LIMIT = 15.0
 ONE = (1, 1, 1)
 
 
