@@ -51,8 +51,6 @@ public:
   /// How messages begin: the device and the hook.
   std::string where(const char *call) const;
   const api::hipDeviceProp_tR0600 &properties() const { return properties_; }
-  /// What a message about a hook starts with.
-  std::string where(const char *call) const;
 
   uint64_t memalloc(uint64_t size, uint64_t alignment);
   void memfree(uint64_t address);
