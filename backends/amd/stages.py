@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 from triton_porting_kit.backends.amd import passes, texts
@@ -67,9 +68,17 @@ class _Stages:
 
     def ttgir(self, source: Any, metadata: Any) -> Any:
         module = self._module(source)
-        run_passes(module, passes.select(passes.TTGIR, self.options), "ttgir")
+        run_passes(module, passes.select(passes.TTGIR, self._options_for(module)), "ttgir")
         metadata["tensordesc_meta"] = descriptor_metadata(module)
         return module
+
+    def _options_for(self, module: Any) -> Any:
+        """The options, without buffer atomics for an exchange that LLVM ends the process over."""
+        if not self.options.use_buffer_atomics or not texts.has_exchange_without_buffers(str(module)):
+            return self.options
+        options = copy(self.options)
+        options.__dict__["use_buffer_atomics"] = False
+        return options
 
     def llir(self, source: Any, metadata: Any) -> _OwnText:
         """LLVM IR, optimised. The module of the stage before is lowered in place: nothing reads it afterwards."""

@@ -19,6 +19,15 @@ _LLVM_KERNEL = re.compile(r"^define [^@\n]*amdgpu_kernel [^@\n]*@(?:\"([^\"]+)\"
 _ASSEMBLY_KERNEL = re.compile(r"^\s*\.amdhsa_kernel\s+(\S+)", re.MULTILINE)
 
 
+_EXCHANGE = re.compile(r"\btt\.atomic_rmw exch\b[^\n]*!tt\.ptr<(\w+)")
+_EXCHANGED_BY_BUFFERS = frozenset({"i16", "i32", "i64", "f16", "bf16", "f32"})
+
+
+def has_exchange_without_buffers(ttir: str) -> bool:
+    """Whether TTIR exchanges what the buffer instructions of LLVM cannot: they have no exchange of f64."""
+    return any(element not in _EXCHANGED_BY_BUFFERS for element in _EXCHANGE.findall(ttir))
+
+
 def with_local_memory(assembly: str, name: str, size: int) -> str:
     """The assembly with the symbol that says how many bytes of local memory a launch must give the kernel.
 

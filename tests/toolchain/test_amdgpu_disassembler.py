@@ -192,3 +192,16 @@ def test_packed_numbers_in_the_newer_encoding() -> None:
     """Assembled by Triton 3.9's LLVM, with the constant 0 for a third operand that there is not."""
     (found,) = disassemble(struct.pack("<II", 0xCC0C4001, 0x1A020B03), "gfx1250")
     assert found.text == "v_pk_max_u16 v1, v3, v5"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("010071d0 0000007c 00047c7c", "tensor_load_to_lds s[0:3], s[4:11]"),
+        ("014071d0 0000007c 00040c10", "tensor_store_from_lds s[0:3], s[4:11], s[12:15], s[16:19]"),
+    ],
+)
+def test_copies_of_tiles_in_the_newer_encoding(words: str, text: str) -> None:
+    """The bytes are what the assembler of Triton 3.9 makes of the text."""
+    (found,) = disassemble(bytes.fromhex(words), "gfx1250")
+    assert (found.size, found.text) == (12, text)

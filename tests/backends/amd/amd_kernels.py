@@ -43,6 +43,12 @@ def power(x, out, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def exchange(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.atomic_xchg(x + i, tl.load(out + i)))
+
+
+@triton.jit
 def gather_rows(x, out, rows, columns, BLOCK: tl.constexpr):
     tile = tl.make_tensor_descriptor(x, [rows, columns], [columns, 1], [BLOCK, BLOCK])
     i = tl.arange(0, BLOCK)
@@ -88,6 +94,7 @@ ARGUMENTS: dict[str, Arguments] = {
     "matmul": matmul_arguments("bf16"),
     "softmax": ({"x": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 1024}),
     "power": ({"x": "*fp32", "out": "*fp32"}, {"BLOCK": 256}),
+    "exchange": ({"x": "*fp32", "out": "*fp32"}, {"BLOCK": 256}),
     "gather_rows": ({"x": "*fp16", "out": "*fp16", "rows": "i32", "columns": "i32"}, {"BLOCK": 32}),
     "from_descriptor": ({"tile": "tensordesc<fp16[32, 32]>", "out": "*fp16"}, {"BLOCK": 32}),
     "wide_tiles": matmul_arguments("fp32", size=256, depth=256),

@@ -46,6 +46,19 @@ def test_the_code_object(arch: str) -> None:
     assert matmul.dynamic_group_segment_size == kernel.metadata.shared > 0
 
 
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
+@pytest.mark.parametrize("element", ["i32", "fp32", "fp64"])
+def test_exchanges(element: str, arch: str) -> None:
+    """LLVM has no exchange of f64 by buffer instructions, and ends the process over one."""
+    types = {"x": f"*{element}", "out": f"*{element}"}
+    found = instructions(compiled("exchange", arch, arguments=(types, {"BLOCK": 256})).asm["amdgcn"])
+    (swap,) = {name for name in found if "swap" in name}
+    if element == "fp64":
+        assert swap in ("global_atomic_swap_x2", "global_atomic_swap_b64")
+    else:
+        assert swap in ("buffer_atomic_swap", "buffer_atomic_swap_b32")
+
+
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("name", ["add", "softmax", "power"])
 def test_kernels_without_products(name: str, arch: str) -> None:
