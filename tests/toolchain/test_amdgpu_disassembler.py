@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import amd_kernels
+import triton_amd_kernels
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,10 +32,10 @@ def assembled(text: str) -> list[str]:
     return [mnemonic for mnemonic in found if mnemonic != "s_nop"]
 
 
-@pytest.mark.parametrize("arch", amd_kernels.ARCHITECTURES)
+@pytest.mark.parametrize("arch", triton_amd_kernels.ARCHITECTURES)
 @pytest.mark.parametrize("name", ["product", "scalars"])
 def test_instructions_are_the_assembly_s(name: str, arch: str) -> None:
-    asm = amd_kernels.compiled(name, arch).asm
+    asm = triton_amd_kernels.compiled(name, arch).asm
     code = read_code_object(asm["hsaco"]).kernels[name].code
     found = disassemble(code, arch)
     # What the assembler filled in to align the code is s_nop, too.
@@ -45,9 +45,9 @@ def test_instructions_are_the_assembly_s(name: str, arch: str) -> None:
     assert all(i.text.split()[0] == i.mnemonic for i in found)
 
 
-@pytest.mark.parametrize("arch", amd_kernels.ARCHITECTURES)
+@pytest.mark.parametrize("arch", triton_amd_kernels.ARCHITECTURES)
 def test_matrix_instructions_are_seen(arch: str) -> None:
-    code = read_code_object(amd_kernels.compiled("product", arch).asm["hsaco"]).kernels["product"].code
+    code = read_code_object(triton_amd_kernels.compiled("product", arch).asm["hsaco"]).kernels["product"].code
     wanted = "v_mfma_" if arch.startswith("gfx9") else "v_wmma_"
     assert any(i.mnemonic.startswith(wanted) and "bf16" in i.mnemonic for i in disassemble(code, arch))
 

@@ -116,10 +116,12 @@ def test_launches_of_a_stream_share_their_scratch(driver: AMDDriver, standin: St
     launched.again(launcher, (2, 1, 1), stream)
     launched.again(launcher, (7, 3, 1))
     device.synchronize()
-    scratch = [launch.explicit[-2] for launch in standin.launches(1)]
-    first, second, other, larger = (argument.unsigned for argument in scratch)
+    # Streams do not wait for each other: launches are known by their grids.
+    scratch = {launch.grid: launch.explicit[-2] for launch in standin.launches(1)}
+    grids = ((2, 3, 1), (1, 1, 1), (2, 1, 1), (7, 3, 1))
+    first, second, other, larger = (scratch[grid].unsigned for grid in grids)
     assert first == second != other
-    assert all(argument.unsigned % 512 == 0 and argument.live for argument in scratch[1:])
+    assert all(scratch[grid].unsigned % 512 == 0 and scratch[grid].live for grid in grids[1:])
     assert larger != first
     assert all(launch.explicit[-1].unsigned == 0 for launch in standin.launches(1))
     device.destroy_stream(stream)
