@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import triton_amd_kernels
 import pytest
+import triton_amd_kernels
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -11,8 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import triton_amd_kernels
 import pytest
+import triton_amd_kernels
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -6,9 +6,9 @@ import contextlib
 import re
 from typing import Any
 
-import triton_amd_kernels
 import msgpack
 import pytest
+import triton_amd_kernels
 import yaml
 from code_object_files import (
     ABSOLUTE,
