@@ -154,7 +154,7 @@ $(VENV)/.installed: $(VENV)/.needed $(VENV)/.sources $(SOURCES)
 .venv-releases/%/.needed: pyproject.toml | $(VENV)/.needed
 	$(PYTHON) -m venv .venv-releases/$*
 	.venv-releases/$*/bin/python -m pip install -q --disable-pip-version-check -r $(VENV)/needed.txt triton==$* \
-	  hypothesis jsonschema "rocm-llvm-python>=7.2"
+	  hypothesis jsonschema "pytest<9.2" "rocm-llvm-python>=7.2"
 	@touch $@
 
 .PRECIOUS: .venv-releases/%/.needed
