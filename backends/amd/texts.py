@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from triton_porting_kit.errors import CompilationError
+from triton_porting_kit.toolchain import compat
 
 DYNAMIC_LDS = "dynamic_group_segment_size"
 """``NAME.dynamic_group_segment_size`` is a symbol of the code object: bytes of local memory that a launch of the
@@ -24,8 +25,9 @@ _EXCHANGED_BY_BUFFERS = frozenset({"i16", "i32", "i64", "f16", "bf16", "f32"})
 
 
 def has_exchange_without_buffers(ttir: str) -> bool:
-    """Whether TTIR exchanges what the buffer instructions of LLVM cannot: they have no exchange of f64."""
-    return any(element not in _EXCHANGED_BY_BUFFERS for element in _EXCHANGE.findall(ttir))
+    """Whether TTIR exchanges what the buffer instructions of LLVM cannot: f64, and in older releases anything."""
+    by_buffers = _EXCHANGED_BY_BUFFERS if compat.release() >= (3, 9) else ()
+    return any(element not in by_buffers for element in _EXCHANGE.findall(ttir))
 
 
 def with_local_memory(assembly: str, name: str, size: int) -> str:
