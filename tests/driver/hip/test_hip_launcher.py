@@ -13,6 +13,7 @@ import pytest
 import triton
 import triton.language as tl
 from standin_library import Standin
+from triton.runtime import _allocation
 from triton.runtime.driver import driver as config
 
 from triton_porting_kit.backends.amd import launcher as amd_launcher
@@ -23,6 +24,14 @@ from triton_porting_kit.driver.hip import HipDevice
 from triton_porting_kit.driver.hip.code import check_target
 from triton_porting_kit.errors import InvalidModule, LaunchError, OptionError
 from triton_porting_kit.launcher import GeneratedLauncher, PackedLauncher
+
+
+@pytest.fixture(autouse=True)
+def no_allocator() -> Iterator[None]:
+    """What other tests have set with ``triton.set_allocator`` would be asked for scratch first."""
+    token = _allocation._allocator.set(_allocation.NullAllocator())
+    yield
+    _allocation._allocator.reset(token)
 
 
 @triton.jit
