@@ -1,6 +1,7 @@
 // The Python face: converts and checks arguments, lets go of the interpreter's lock, and raises the kit's
 // errors.
 #include "buffers.h"
+#include "device.h"
 #include "text.h"
 
 #include <array>
@@ -50,9 +51,19 @@ Number number(const Device &device, const char *hook, Argument argument, py::han
 
 template <typename Type, typename> using Same = Type;
 
+tpk::HeldBuffer hold(const Device &device, const char *hook, const char *argument, py::handle object,
+                     bool writable) {
+  try {
+    return tpk::hold(object, writable);
+  } catch (const tpk::NoBuffer &mistake) {
+    throw Failure(Kind::InvalidArgument,
+                  tpk::text(device.where(hook), ": ", argument, " of ", mistake.what()));
+  }
+}
+
 /// Gives back, at the end of a hook, the buffers of copies that have run.
 struct Tidy {
-  ~Tidy() { releaseFinished(); }
+  ~Tidy() { tpk::releaseFinished(); }
 };
 
 /// Binds a hook that takes nothing but numbers.

@@ -5,6 +5,7 @@
 // and functions have numbers of this device's, which are never given twice.
 #pragma once
 
+#include "keep.h"
 #include "library.h"
 
 #include <atomic>
@@ -16,9 +17,6 @@
 #include <vector>
 
 namespace tpk::hip {
-
-/// Keeps a host buffer alive; dropping the last copy lets go of it.
-using Keep = std::shared_ptr<void>;
 
 /// Where an explicit argument lies in the block, in bytes.
 struct ArgumentPlace {
