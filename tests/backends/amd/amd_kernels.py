@@ -37,6 +37,12 @@ def softmax(x, out, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def convert(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i).to(out.dtype.element_ty))
+
+
+@triton.jit
 def power(x, out, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(out + i, libdevice.pow(tl.load(x + i), 0.3))
@@ -94,6 +100,7 @@ ARGUMENTS: dict[str, Arguments] = {
     "matmul": matmul_arguments("bf16"),
     "softmax": ({"x": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 1024}),
     "power": ({"x": "*fp32", "out": "*fp32"}, {"BLOCK": 256}),
+    "convert": ({"x": "*fp32", "out": "*fp16"}, {"BLOCK": 256}),
     "exchange": ({"x": "*fp32", "out": "*fp32"}, {"BLOCK": 256}),
     "gather_rows": ({"x": "*fp16", "out": "*fp16", "rows": "i32", "columns": "i32"}, {"BLOCK": 32}),
     "from_descriptor": ({"tile": "tensordesc<fp16[32, 32]>", "out": "*fp16"}, {"BLOCK": 32}),
