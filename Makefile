@@ -7,12 +7,15 @@ TORCH ?= torch==2.13.0
 RELEASES ?= 3.6.0 3.7.1 3.8.0
 RELEASE_TESTS ?= tests/kernels/test_device_arrays.py tests/toolchain tests/launcher/test_signature.py \
   tests/backends/cpu/test_cpu_arguments.py tests/backends/cpu/test_cpu_launches.py \
-  tests/backends/cpu/test_cpu_cache.py tests/compiler/structured/test_expected.py \
+  tests/backends/cpu/test_cpu_cache.py tests/backends/amd/test_amd_architectures.py \
+  tests/backends/amd/test_amd_against_triton.py tests/backends/amd/test_amd_options.py \
+  tests/backends/amd/test_amd_refusals.py tests/compiler/structured/test_expected.py \
   tests/compiler/test_semantics_shapes.py tests/compiler/test_semantics_block_pointers.py tests/conformance
 # Processes that run tests, as pytest-xdist is told it.
 JOBS ?= auto
 PYTEST_ARGS ?=
 BENCH_ARGS ?= --quick
+COUNT_ARGS ?=
 
 BIN := $(VENV)/bin
 DEMO := build/demo
@@ -23,7 +26,8 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
   $(sort $(shell find $(ROOMS) -type f -not -name '*.pyc' -not -name '*.so'))
 NATIVE := $(filter %.cpp %.h,$(SOURCES)) $(wildcard docs/porting-guide/runtime/*)
 
-.PHONY: help demo test test-browser test-releases test-all docs lint check format release-template bench install clean
+.PHONY: help demo test test-browser test-releases test-all docs lint check format release-template bench bench-counts \
+  performance install clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -70,7 +74,7 @@ lint: $(VENV)/.test-tools $(VENV)/.installed ## ruff, clang-format and mypy, cha
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
-	$(BIN)/python -m mypy -p triton_porting_kit -p triton_porting_kit_pytest
+	$(BIN)/python -m mypy -p triton_porting_kit -p triton_porting_kit_pytest -p benchmarks
 
 format: $(VENV)/.test-tools $(VENV)/.installed ## format Python and C++ in place
 	$(BIN)/ruff check --fix .
@@ -80,8 +84,16 @@ format: $(VENV)/.test-tools $(VENV)/.installed ## format Python and C++ in place
 release-template: $(VENV)/.installed ## write the template for new backends as it is in this release, once and for all
 	$(BIN)/python -m triton_porting_kit.porting.template backend_template
 
-bench: $(VENV)/.installed ## measure the kernels beside NumPy and, where it is installed, torch
+bench: $(VENV)/.installed ## measure the kernels beside torch, or NumPy where it is not installed, with their bars
 	$(BIN)/python -m benchmarks.run $(BENCH_ARGS)
+
+bench-counts: $(VENV)/.installed ## count instructions of compiling and launching, against a baseline; needs valgrind
+	$(BIN)/python -m benchmarks.counts $(COUNT_ARGS)
+
+performance: $(VENV)/.test-tools $(VENV)/.installed ## write docs/performance.md from three runs: an hour of an idle machine
+	$(BIN)/python -m benchmarks.run --rounds 3 --out benchmarks/results.json
+	$(BIN)/python -m benchmarks.plots docs/performance
+	$(BIN)/python -m benchmarks.document
 
 install: $(VENV)/.installed ## install the kit into $(VENV)
 
@@ -143,7 +155,7 @@ $(VENV)/.installed: $(VENV)/.needed $(VENV)/.sources $(SOURCES)
 .venv-releases/%/.needed: pyproject.toml | $(VENV)/.needed
 	$(PYTHON) -m venv .venv-releases/$*
 	.venv-releases/$*/bin/python -m pip install -q --disable-pip-version-check -r $(VENV)/needed.txt triton==$* \
-	  hypothesis jsonschema "rocm-llvm-python>=7.2"
+	  hypothesis jsonschema "pytest<9.2" "rocm-llvm-python>=7.2"
 	@touch $@
 
 .PRECIOUS: .venv-releases/%/.needed

@@ -101,7 +101,7 @@ def main(
     instructions differ by more than 10% of Triton's own, or instructions of a family, or an option, are with one
     backend only. Times are those of one compilation, of a machine that may do other things: they are not judged.
 
-    The exit status is 1 where a row is beyond tolerance, 2 where nothing was compiled.
+    The exit status is 1 where a row is beyond tolerance, 2 where nothing was compiled or a backend failed altogether.
     """
     from rich.console import Console
 
@@ -109,7 +109,11 @@ def main(
     rows: list[Row] = []
     for name in arch or ARCHITECTURES:
         console.print(f"compiling for {name}", style="dim")
-        found = list(compare(name, ours, theirs, only))
+        try:
+            found = list(compare(name, ours, theirs, only))
+        except RuntimeError as error:
+            console.print(str(error), markup=False, style="red")
+            raise typer.Exit(2) from None
         print_table(console, name, found)
         rows += found
     if not rows:
@@ -123,10 +127,12 @@ def main(
         console.print(f"wrote {out}", markup=False)
     if marked:
         raise typer.Exit(1)
+    if all(isinstance(row.ours, str) for row in rows):
+        raise typer.Exit(2)
 
 
 def compare(arch: str, ours: str, theirs: str, only: str = "") -> Iterator[Row]:
-    """The rows of one architecture. `ours` and `theirs` are ``BACKEND:TARGET``. Raises `RuntimeError`."""
+    """The rows of one architecture. `ours` and `theirs` are ``BACKEND:TARGET``. Raises `RuntimeError` as `compiled`."""
     left, right = (compiled(backend, arch, only) for backend in (ours, theirs))
     for name in dict.fromkeys((*left, *right)):
         missing = "nothing of this name was compiled"
@@ -142,7 +148,7 @@ def compiled(backend: str, arch: str, only: str) -> dict[str, Figures | str]:
         command, cwd=Path(__file__).resolve().parents[1], capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise RuntimeError(f"{entry} for {arch} ended with status {done.returncode}:\n{done.stderr}")
+        raise RuntimeError(f"{entry} for {arch} ended with status {done.returncode}:\n{done.stderr[-2000:]}")
     found: dict[str, Figures | str] = {}
     for line in done.stdout.splitlines():
         if line.startswith('{"name"'):
@@ -189,9 +195,8 @@ def _matrix(figures: Figures) -> int:
 def _times(rows: Sequence[Row]) -> str:
     both = [(row.ours, row.theirs) for row in rows]
     pairs = [(a.compile_ms, b.compile_ms) for a, b in both if not (isinstance(a, str) or isinstance(b, str))]
-    return "compiled in {:.1f} s, by Triton's own in {:.1f} s".format(
-        *(sum(side) / 1e3 for side in zip(*pairs, strict=True))
-    )
+    ours, theirs = (sum(pair[side] for pair in pairs) / 1e3 for side in (0, 1))
+    return f"{len(pairs)} compiled by both, in {ours:.1f} s and by Triton's own in {theirs:.1f} s"
 
 
 if __name__ == "__main__":

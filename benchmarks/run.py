@@ -1,92 +1,158 @@
-"""`python -m benchmarks.run`: measure, print a table, and write the samples to a file.
+"""`python -m benchmarks.run`: measure, print tables with the bars beside the figures, and write them to a file.
 
-One process measures everything, so that kernels and peers meet the same machine in the same state.
+One process for each number of threads and each round, so that every library sizes its pool as it is told.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 if not __package__:  # run as a file: find the package that it is part of
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
+from benchmarks.about import facts
+from benchmarks.figures import Figure, Results, merge, ratio_of
+from benchmarks.report import print_results
+
 #: Every library that brings threads of its own reads one of these when it is loaded.
 THREAD_VARIABLES = ("TPK_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-QUICK_RUNS, RUNS = 10, 25
-COMPILE_RUNS = 10
+#: The same instruction set for everyone: kernels, torch's own, oneDNN's and MKL's.
+REDUCED_ENVIRONMENT = {
+    "TPK_CPU_WITHOUT": "avx512,amx",
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+}
+SCALING_BAR = 1.85
+SCALED = r"matmul|attention"
+ROOT = Path(__file__).resolve().parents[1]
 
 
-def default_threads() -> int:
-    """TPK_NUM_THREADS, or all processors that this process may use."""
-    return int(os.environ.get("TPK_NUM_THREADS") or len(os.sched_getaffinity(0)))
+def default_threads() -> list[int]:
+    """One, and two where this process may use two."""
+    return [1, 2] if len(os.sched_getaffinity(0)) > 1 else [1]
+
+
+def environment(threads: int, reduced: bool) -> dict[str, str]:
+    """That of a worker."""
+    found = os.environ | dict.fromkeys(THREAD_VARIABLES, str(threads))
+    # torch.compile's compiler runs in this process: its pool would run beside what is timed.
+    found |= {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    return found | REDUCED_ENVIRONMENT if reduced else found
+
+
+def worker(threads: int, only: str, quick: bool, reduced: bool) -> dict[str, Any]:
+    """What a process of its own has measured. Raises CalledProcessError where it fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "figures.json"
+        command = [sys.executable, "-m", "benchmarks.worker", "--threads", str(threads), "--only", only]
+        command += ["--out", str(out), *["--quick"] * quick, *["--reduced"] * reduced]
+        subprocess.run(command, env=environment(threads, reduced), cwd=ROOT, check=True)
+        data: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+        return data
+
+
+def scaling(figures: list[Figure]) -> list[Figure]:
+    """How much faster two threads are than one, on the kernels that compute more than they move."""
+    times = {
+        figure.key: figure for figure in figures if figure.column == "ours" and figure.group == "kernels"
+    }
+    found = []
+    for (group, name, column, threads), one in times.items():
+        two = times.get((group, name, column, 2))
+        if threads == 1 and two is not None and re.search(SCALED, name) and "AVX2" not in name:
+            found.append(ratio_of(one, two, "scaling", name, "1 thread / 2 threads", 2, SCALING_BAR))
+    return found
+
+
+def command_line(quick: bool, threads: list[int], only: str, rounds: int) -> str:
+    """The command that measures the same again."""
+    words = ["python", "-m", "benchmarks.run", *["--quick"] * quick]
+    if threads != [1, 2]:
+        words += [word for count in threads for word in ("--threads", str(count))]
+    words += ["--only", only] if only else []
+    words += ["--rounds", str(rounds)] if rounds > 1 else []
+    return shlex.join(words)
+
+
+def in_order(figures: list[Figure]) -> list[Figure]:
+    """What belongs to one name together, the names as they came."""
+    places: dict[tuple[str, str], int] = {}
+    for figure in figures:
+        places.setdefault((figure.group, figure.name), len(places))
+    return sorted(figures, key=lambda figure: places[figure.group, figure.name])
+
+
+def measure_round(
+    threads: list[int], only: str, quick: bool
+) -> tuple[list[Figure], list[str], dict[str, Any]]:
+    """All figures once, what was wrong, and the device."""
+    figures: list[Figure] = []
+    wrong: list[str] = []
+    device: dict[str, Any] = {}
+    for count in threads:
+        for reduced in (False, True):
+            if reduced and (quick or not re.search(only, "matmul fp32 1024, AVX2 matmul fp32 512, AVX2")):
+                continue
+            data = worker(count, only, quick, reduced)
+            figures += [Figure.from_json(figure) for figure in data["figures"]]
+            wrong += data["wrong"]
+            device = data["device"]
+    return figures + scaling(figures), wrong, device
 
 
 def main(
-    quick: Annotated[bool, typer.Option(help="Smaller shapes and fewer runs.")] = False,
+    quick: Annotated[bool, typer.Option(help="Fewer rows, fewer runs, no torch.compile.")] = False,
     out: Annotated[Path, typer.Option(help="Where to write the results.")] = Path("results.json"),
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads of everyone; by default TPK_NUM_THREADS, or all.")
+        list[int] | None,
+        typer.Option(min=1, help="Threads of everyone; by default 1, then 2. May be repeated."),
     ] = None,
     only: Annotated[str, typer.Option(help="Measure what matches this regular expression.")] = "",
+    rounds: Annotated[int, typer.Option(min=1, help="Separate runs, whose medians count.")] = 1,
+    note: Annotated[str, typer.Option(help="What readers should know, such as what else ran.")] = "",
 ) -> None:
-    """Measure the kernels of the active backend beside NumPy and torch.
+    """Measure the kernels of the active backend beside torch (NumPy, where there is no torch).
 
-    `--only` is matched against the names of cases, "compile" followed by a name, "launch", and
-    "build launcher". The exit status is 1 where a result is beyond its tolerance, or nothing matches.
+    `--only` is matched against the names of rows ("matmul fp32 1024"), and "machine", "tiles ...", "after torch ...",
+    "launch ...", "compile ...", "build launcher", "memory matmul", "interpreter matmul". The exit status is 1 where a
+    result is beyond its tolerance or something failed, or where nothing matches; bars that are not met do not change
+    it.
     """
-    threads = threads or default_threads()
-    for variable in THREAD_VARIABLES:
-        os.environ[variable] = str(threads)
-    # Imported only now: NumPy and torch size their thread pools when they are loaded.
-    from rich.console import Console
-    from triton.runtime import driver
-
-    from benchmarks import cases, overhead, report
-    from triton_porting_kit.kernels.places import DevicePlace
-
-    set_torch_threads(threads)
-    wanted = re.compile(only)
-    runs = QUICK_RUNS if quick else RUNS
-    device = driver.active.device
-    place = DevicePlace(device)
-    console = Console(width=None if os.isatty(1) else 140)
-
-    measurements = []
-    for case in cases.suite(quick):
-        if wanted.search(case.id):
-            console.print(f"measuring {case.id}", style="dim")
-            measurements.append(cases.measure(case, place, runs))
-    compile_times = {
-        case.id: overhead.compile_time(case, kernels, place, COMPILE_RUNS)
-        for case, kernels in overhead.COMPILED
-        if wanted.search(f"compile {case.id}")
+    counts = list(dict.fromkeys(threads or default_threads()))
+    measured: list[list[Figure]] = []
+    wrong: list[str] = []
+    device: dict[str, Any] = {}
+    for _ in range(rounds):
+        figures, faults, device = measure_round(counts, only, quick)
+        measured.append(figures)
+        wrong += faults
+    about = facts(device) | {
+        "command": command_line(quick, counts, only, rounds),
+        "rounds": rounds,
+        "note": note,
+        "quick": quick,
     }
-    latency = overhead.launch_latency(place, runs) if wanted.search("launch") else None
-    build = overhead.launcher_build_time(COMPILE_RUNS) if wanted.search("build launcher") else None
-    if not (measurements or compile_times or latency or build):
-        console.print(f"nothing matches {only!r}", markup=False)
+    results = Results(about, tuple(in_order(merge(measured))))
+    print_results(results)
+    results.write(out)
+    typer.echo(f"wrote {out}")
+    for fault in dict.fromkeys(wrong):
+        typer.echo(f"WRONG: {fault}", err=True)
+    if wrong or not results.figures:
+        if not results.figures:
+            typer.echo(f"nothing matches {only!r}", err=True)
         raise typer.Exit(1)
-
-    report.print_tables(console, measurements, compile_times, latency, build)
-    report.write_json(out, report.facts(device, threads), measurements, compile_times, latency, build)
-    console.print(f"wrote {out}", markup=False)
-    if not all(measurement.within_tolerance for measurement in measurements):
-        raise typer.Exit(1)
-
-
-def set_torch_threads(threads: int) -> None:
-    """Give torch as many threads as everyone else, where there is torch."""
-    try:
-        import torch
-    except ImportError:
-        return
-    torch.set_num_threads(threads)
 
 
 if __name__ == "__main__":

@@ -26,16 +26,17 @@ class Samples:
         return statistics.median(self.seconds)
 
     @property
-    def iqr(self) -> float:
-        """Distance between the quartiles in seconds; 0 for a single sample."""
-        if len(self.seconds) < 2:
-            return 0.0
-        low, _, high = statistics.quantiles(self.seconds, n=4, method="inclusive")
-        return high - low
+    def quartiles(self) -> tuple[float, float]:
+        """The first and the third quartile in seconds."""
+        return quartiles(self.seconds)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data: median, spread and all samples."""
-        return {"median": self.median, "iqr": self.iqr, "samples": list(self.seconds)}
+
+def quartiles(values: Sequence[float]) -> tuple[float, float]:
+    """The first and the third quartile; of a single value, twice that value."""
+    if len(values) < 2:
+        return values[0], values[0]
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, high
 
 
 def time_once(call: Callable[[], Any], repeats: int = 1) -> float:

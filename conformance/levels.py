@@ -12,20 +12,42 @@ class Level:
     name: str
     meaning: str
     """What a backend that passes can do, in one sentence."""
+    compiled: str
+    """The same where kernels were compiled and not run."""
+
+    def promise(self, *, compile_only: bool) -> str:
+        """What a pass says of a backend."""
+        return self.compiled if compile_only else self.meaning
 
 
 LEVELS = {
     level.name: level
     for level in (
         Level(
-            "registration", "Triton finds the backend, chooses it, and keeps its kernels apart from others'."
+            "registration",
+            "Triton finds the backend, chooses it, and keeps its kernels apart from others'.",
+            "Triton finds the backend, chooses it for the target, and keeps its kernels apart from others'.",
         ),
         Level(
-            "runtime", "Memory, copies, streams, events, modules and launches do what their contracts say."
+            "runtime",
+            "Memory, copies, streams, events, modules and launches do what their contracts say.",
+            "The kernels that try memory, launches and arguments compile to sound binaries.",
         ),
-        Level("language", "Every operation of Triton's language gives the right result on every type."),
-        Level("kernels", "Real kernels at real sizes give the right results."),
-        Level("stress", "Random programs give the right results."),
+        Level(
+            "language",
+            "Every operation of Triton's language gives the right result on every type.",
+            "Every operation of Triton's language compiles on every type to a sound binary.",
+        ),
+        Level(
+            "kernels",
+            "Real kernels at real sizes give the right results.",
+            "Real kernels at real sizes compile to sound binaries.",
+        ),
+        Level(
+            "stress",
+            "Random programs give the right results.",
+            "Random programs compile to sound binaries.",
+        ),
     )
 }
 """By name."""

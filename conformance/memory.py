@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from triton_porting_kit.driver import DeviceArray
+from triton_porting_kit.driver import DEFAULT_STREAM, DeviceArray
 
 Bytes = NDArray[np.uint8]
 
@@ -67,6 +67,7 @@ class _KitBlock(Block):
 
     def write(self, content: Bytes) -> None:
         self._array.device.memcpy_htod(self.address, np.ascontiguousarray(content))
+        self._array.device.synchronize(DEFAULT_STREAM)  # other streams need not wait for this one
 
     def read(self) -> Bytes:
         content: Bytes = np.empty(self.size, np.uint8)
@@ -77,6 +78,7 @@ class _KitBlock(Block):
 
     def copy_from(self, other: Block) -> None:
         self._array.device.memcpy_dtod(self.address, other.address, self.size)
+        self._array.device.synchronize(DEFAULT_STREAM)
 
 
 class KitMemory(MemoryAccess):

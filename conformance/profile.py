@@ -168,7 +168,7 @@ def _entries(path: Path, data: Mapping[str, Any], arch: object) -> tuple[Listing
         if not isinstance(items, list):
             raise ProfileError(f"{path}: {name} is a list of tables: write [[{name}]]")
         for item in items:
-            _known(path, f"[[{name}]] ", item, ("pattern", "reason", "link", "architectures"))
+            _known(path, f"[[{name}]] ", item, ("pattern", "reason", "link", "architectures", "releases"))
             for key in ("pattern", "reason"):
                 if not isinstance(item.get(key), str) or not item[key].strip():
                     raise ProfileError(f"{path}: an entry of [[{name}]] has no {key}: {item}")
@@ -178,15 +178,24 @@ def _entries(path: Path, data: Mapping[str, Any], arch: object) -> tuple[Listing
 
 
 def _is_about(path: Path, name: str, item: Mapping[str, Any], arch: object) -> bool:
-    """Whether an entry is about an architecture: it names that one, or none."""
-    named = item.get("architectures")
+    """Whether an entry is about an architecture and the installed Triton: it names them, or none."""
+    from triton_porting_kit.toolchain import compat  # not before: it imports Triton
+
+    family = arch and str(arch).partition(":")[0]
+    release = ".".join(map(str, compat.release()))
+    return _names_this(path, name, item, "architectures", family) and _names_this(
+        path, name, item, "releases", release
+    )
+
+
+def _names_this(path: Path, name: str, item: Mapping[str, Any], key: str, this: object) -> bool:
+    named = item.get(key)
     if named is None:
         return True
     if not isinstance(named, list) or not named or not all(isinstance(n, str) and n for n in named):
-        raise ProfileError(
-            f"{path}: architectures of an entry of [[{name}]] is {named!r}; it is a list of the names that targets have"
-        )
-    return arch is None or str(arch).partition(":")[0] in named
+        what = "the names that targets have" if key == "architectures" else "releases of Triton, as '3.9'"
+        raise ProfileError(f"{path}: {key} of an entry of [[{name}]] is {named!r}; it is a list of {what}")
+    return this is None or this in named
 
 
 def _capabilities(path: Path, data: Mapping[str, Any]) -> Capabilities:

@@ -7,7 +7,6 @@ import traceback
 
 from triton_porting_kit.conformance.arrays import OutOfBounds, WrongResult
 from triton_porting_kit.conformance.check import Check
-from triton_porting_kit.conformance.code_objects import is_judged, judge
 from triton_porting_kit.conformance.context import Context, Failed, Session
 from triton_porting_kit.conformance.paths import without_roots
 from triton_porting_kit.conformance.record import Listing, Record
@@ -49,6 +48,9 @@ def compiled_evidence(session: Session) -> list[dict[str, object]]:
     if session.memory.runs:
         return []
     from triton.runtime import driver
+
+    # Not before: it needs Triton, whose import may be what fails.
+    from triton_porting_kit.conformance.code_objects import is_judged, judge
 
     launched = list({id(launch.binary): launch for launch in driver.active.launched}.values())
     driver.active.launched.clear()

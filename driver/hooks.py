@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from triton_porting_kit.errors import MissingHook
 
@@ -186,16 +186,24 @@ def name_missing_hooks(cls: type) -> None:
     """
     for name, hook in HOOKS.items():
         found = getattr(cls, name, None)
-        if (found is None or getattr(found, "__isabstractmethod__", False)) and not hook.optional:
-            setattr(cls, name, _missing(hook, f"{cls.__module__}.{cls.__qualname__}"))
+        if not hook.optional and _is_missing(found):
+            setattr(cls, name, _missing(hook, f"{cls.__module__}.{cls.__qualname__}", found))
 
 
-def _missing(hook: Hook, owner: str) -> Callable[..., NoReturn]:
-    def missing(*_: Any, **__: Any) -> NoReturn:
+def _is_missing(method: Any) -> bool:
+    abstract = getattr(method, "__isabstractmethod__", False)
+    return method is None or abstract or hasattr(method, "missing_hook")
+
+
+def _missing(hook: Hook, owner: str, base: Callable[..., Any] | None) -> Callable[..., Any]:
+    def missing(*arguments: Any, **keywords: Any) -> Any:
+        if base and not _is_missing(getattr(type(arguments[0]), hook.name)):
+            return base(*arguments, **keywords)  # a sub-class has the hook, and asks by `super()`
         raise MissingHook(
             f"{owner} has no hook `{hook.name}`. What it must do: {hook.contract} {hook.page} says how to write it; "
             f"`tpk conform --select '{hook.checks[0]}'` tries it"
         )
 
     missing.__name__ = hook.name
+    missing.missing_hook = True  # type: ignore[attr-defined]
     return missing

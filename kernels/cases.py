@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import attention, gelu, giou, layer_norm, matmul, references, rows, softmax, vector_add
 from . import dropout as dropout_kernel
-from . import giou, layer_norm, matmul, references, softmax, vector_add
 from .arrays import Array
 from .matmul import DEFAULT_TILES, Tiles
 from .places import Operand, Place, round_to
-from .tolerances import Tolerance, tolerance
+from .tolerances import EXACT, Tolerance, tolerance
 
 Float64 = NDArray[np.float64]
 
@@ -112,6 +112,11 @@ def _normal(
     return tuple(round_to(generator.standard_normal(shape) * scale + shift, dtype) for shape in shapes)
 
 
+def _integers(dtype: str, *shapes: tuple[int, ...]) -> tuple[Operand, ...]:
+    generator, ends = np.random.default_rng(20), np.iinfo(dtype)
+    return tuple(round_to(generator.integers(ends.min, ends.max + 1, shape), dtype) for shape in shapes)
+
+
 def vector_add_case(n: int, dtype: str) -> Case:
     """Addition of `n` elements."""
     return Case(
@@ -141,7 +146,7 @@ def softmax_case(rows: int, cols: int, dtype: str) -> Case:
 def matmul_case(
     m: int, n: int, k: int, dtype: str, *, leaky_relu: bool = False, tiles: Tiles | None = DEFAULT_TILES
 ) -> Case:
-    """(m, k) times (k, n), with fixed tiles or, where `tiles` is None, tuned ones."""
+    """(m, k) times (k, n), with fixed tiles or, where `tiles` is None, tuned ones. Of any type, int8 too."""
     notes = ["leaky_relu"] * leaky_relu
     if tiles != DEFAULT_TILES:
         notes.append("tuned" if tiles is None else "tiles_" + "x".join(map(str, tiles)))
@@ -149,10 +154,10 @@ def matmul_case(
         "matmul",
         f"{m}x{n}x{k}",
         dtype,
-        lambda: _normal(dtype, (m, k), (k, n)),
+        lambda: _integers(dtype, (m, k), (k, n)) if dtype == "int8" else _normal(dtype, (m, k), (k, n)),
         matmul.matmul,
         references.matmul,
-        (Result("out", tolerance("matmul", dtype, k)),),
+        (Result("out", EXACT if dtype == "int8" else tolerance("matmul", dtype, k)),),
         {"leaky_relu": True} if leaky_relu else {},
         {"tiles": tiles},
         "-".join(notes),
@@ -255,4 +260,93 @@ def dropout_case(n: int, dtype: str, p: float = 0.25, seed: int = 42) -> Case:
         (Result("out", tolerance("dropout", dtype)),),
         {"p": p, "seed": seed},
         note=f"p{p}-seed{seed}",
+    )
+
+
+def gelu_residual_case(n: int, dtype: str) -> Case:
+    """GELU of `n` scaled and shifted elements, and a residual."""
+    return Case(
+        "gelu_residual",
+        f"{n}",
+        dtype,
+        lambda: _normal(dtype, (n,), (n,)),
+        gelu.gelu_residual,
+        references.gelu_residual,
+        (Result("out", tolerance("gelu_residual", dtype)),),
+        {"a": 1.5, "b": -0.25},
+    )
+
+
+def cumulative_sum_case(n_rows: int, n_cols: int, dtype: str) -> Case:
+    """Running sums along rows."""
+    return Case(
+        "cumulative_sum",
+        f"{n_rows}x{n_cols}",
+        dtype,
+        lambda: _normal(dtype, (n_rows, n_cols)),
+        rows.cumulative_sum,
+        references.cumulative_sum,
+        (Result("out", tolerance("cumulative_sum", dtype, n_cols)),),
+    )
+
+
+def sort_rows_case(n_rows: int, n_cols: int, dtype: str) -> Case:
+    """Sorting of each row."""
+    return Case(
+        "sort_rows",
+        f"{n_rows}x{n_cols}",
+        dtype,
+        lambda: _normal(dtype, (n_rows, n_cols)),
+        rows.sort_rows,
+        references.sort_rows,
+        (Result("out", EXACT),),
+    )
+
+
+# Per unit of the tolerance for float32: weights are rounded to the type of the values before the second product.
+_WEIGHTS_LOSE = {"float32": 1.0, "float16": 2.0**6, "bfloat16": 2.0**9}
+
+
+def attention_case(heads: int, n: int, dim: int, dtype: str, *, tiles: Any = None) -> Case:
+    """Attention of n queries, keys and values of `dim` dimensions, for each head."""
+    return Case(
+        "attention",
+        f"{heads}x{n}x{dim}",
+        dtype,
+        lambda: _normal(dtype, *[(heads, n, dim)] * 3),
+        attention.attention,
+        references.attention,
+        (
+            Result("out", tolerance("attention", dtype, _WEIGHTS_LOSE[dtype])),
+            Result("lse", tolerance("attention", "float32")),
+        ),
+        run_options={"tiles": tiles},
+        note="tuned" if tiles is None else "tiles_" + "x".join(map(str, tiles)),
+    )
+
+
+def attention_backward_case(heads: int, n: int, dim: int, dtype: str, *, tiles: Any = None) -> Case:
+    """The gradients, from the reference's own output and logarithms, rounded."""
+
+    def operands() -> tuple[Operand, ...]:
+        q, k, v, dout = _normal(dtype, *[(heads, n, dim)] * 4)
+        output, lse = references.attention(q.values, k.values, v.values)
+        return q, k, v, round_to(output, dtype), round_to(lse, "float32"), dout
+
+    def reference(
+        q: Float64, k: Float64, v: Float64, _output: Float64, _lse: Float64, dout: Float64
+    ) -> tuple[Float64, Float64, Float64]:
+        return references.attention_backward(q, k, v, dout)
+
+    allowed = tolerance("attention", dtype, 4 * _WEIGHTS_LOSE[dtype])
+    return Case(
+        "attention_backward",
+        f"{heads}x{n}x{dim}",
+        dtype,
+        operands,
+        attention.attention_backward,
+        reference,
+        tuple(Result(name, allowed) for name in ("dq", "dk", "dv")),
+        run_options={"tiles": tiles},
+        note="tuned" if tiles is None else "tiles_" + "x".join(map(str, tiles)),
     )

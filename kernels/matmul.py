@@ -60,6 +60,7 @@ def matmul_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
+    ACCUMULATOR: tl.constexpr = tl.float32,
 ):
     """C = A @ B for A of M by K and B of K by N; each program makes one BLOCK_M by BLOCK_N tile of C."""
     # Programs walk down GROUP_M rows of tiles before they move to the next column: neighbours in time share
@@ -80,13 +81,13 @@ def matmul_kernel(
     a_ptrs = a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak
     b_ptrs = b_ptr + ks[:, None] * stride_bk + cols[None, :] * stride_bn
 
-    accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACCUMULATOR)
     for step in range(0, tl.cdiv(K, BLOCK_K)):
         left = K - step * BLOCK_K
         a = tl.load(a_ptrs, mask=ks[None, :] < left, other=0.0)
         b = tl.load(b_ptrs, mask=ks[:, None] < left, other=0.0)
         # "ieee": float32 inputs are not rounded to tf32 where the hardware could.
-        accumulator = tl.dot(a, b, accumulator, input_precision="ieee")
+        accumulator = tl.dot(a, b, accumulator, input_precision="ieee", out_dtype=ACCUMULATOR)
         a_ptrs += BLOCK_K * stride_ak
         b_ptrs += BLOCK_K * stride_bk
 
@@ -113,9 +114,10 @@ def matmul(
     tiles: Tiles | None = None,
     out: Array | None = None,
 ) -> Array:
-    """a @ b for a of (M, K) and b of (K, N), any strides, both float32, float16 or bfloat16.
+    """a @ b for a of (M, K) and b of (K, N), any strides, both float32, float16, bfloat16 or int8.
 
     Accumulates in float32 and rounds once to the type of `a`; `leaky_relu` is applied before the rounding.
+    Products of int8 are added up, and given, as int32.
     Without `tiles` the kernel tunes itself once per (M, N, K) and type; with it, that tiling is used as it
     is. Raises ValueError where shapes do not fit or types differ.
     """
@@ -124,7 +126,10 @@ def matmul(
     if dtype_name(a) != dtype_name(b):
         raise ValueError(f"a is {dtype_name(a)} and b is {dtype_name(b)}; give both one type")
     (m, k), n = a.shape, b.shape[1]
-    out = empty((m, n), a) if out is None else out
+    integer = dtype_name(a) == "int8"
+    if integer and leaky_relu:
+        raise ValueError("leaky_relu is for floats")
+    out = empty((m, n), a, "int32" if integer else None) if out is None else out
     check_shape("out", out, (m, n))
     if m == 0 or n == 0:
         return out
@@ -134,5 +139,6 @@ def matmul(
 
     strides = (*element_strides(a), *element_strides(b), *element_strides(out))
     kernel, constexprs = (tuned_matmul_kernel, {}) if tiles is None else (matmul_kernel, tiles.constexprs())
-    kernel[grid](a, b, out, m, n, k, *strides, LEAKY_RELU=leaky_relu, **constexprs)
+    accumulator = {"ACCUMULATOR": tl.int32} if integer else {}
+    kernel[grid](a, b, out, m, n, k, *strides, LEAKY_RELU=leaky_relu, **constexprs, **accumulator)
     return out

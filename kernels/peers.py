@@ -35,7 +35,10 @@ def numpy_call(case: Case, operands: tuple[Operand, ...]) -> Callable[[], Any] |
 
 
 def torch_call(case: Case, operands: tuple[Operand, ...]) -> Callable[[], Any] | None:
-    """A call of the torch peer on these operands, or None where there is none, or no torch."""
+    """A call of the torch peer on these operands, or None where there is none, or no torch.
+
+    Each call is given what the first one returned as `out`; a peer whose library takes no outputs ignores it.
+    """
     try:
         import torch
 
@@ -46,7 +49,6 @@ def torch_call(case: Case, operands: tuple[Operand, ...]) -> Callable[[], Any] |
         return None
     arrays = [torch.tensor(operand.values).to(getattr(torch, operand.dtype)) for operand in operands]
     out = peer(*arrays, out=None, **case.options)
-    out = out if isinstance(out, torch.Tensor) else None
     return lambda: peer(*arrays, out=out, **case.options)
 
 
@@ -104,4 +106,6 @@ NUMPY_PEERS: dict[str, Peer] = {
     "layer_norm": _layer_norm,
     "layer_norm_backward": _layer_norm_backward,
     "dropout": _dropout,
+    "cumulative_sum": lambda x, out: np.cumsum(x, axis=1, out=out),
+    "sort_rows": lambda x, out: np.sort(x, axis=1),
 }

@@ -6,6 +6,8 @@ given, that is, already rounded to its type.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -79,6 +81,51 @@ def layer_norm_backward(
     d_mean = -(d_normalised * rstd).sum(axis=1, keepdims=True)
     dx = d_normalised * rstd + d_variance * 2 * centred / n_cols + d_mean / n_cols
     return dx, (dy * centred * rstd).sum(axis=0), dy.sum(axis=0)
+
+
+def normal_distribution(x: Float64) -> Float64:
+    """P(N <= x) for a standard normal N."""
+    # From erfc and not erf: nothing cancels where the probability is small.
+    values = np.fromiter((math.erfc(value) for value in (-x.ravel() * 2**-0.5).tolist()), np.float64, x.size)
+    return np.asarray(values.reshape(x.shape) / 2)
+
+
+def gelu_residual(x: Float64, residual: Float64, a: float, b: float) -> Float64:
+    """gelu(x * a + b) + residual."""
+    t = x * a + b
+    return t * normal_distribution(t) + residual
+
+
+def cumulative_sum(x: Float64) -> Float64:
+    """The running sum along each row."""
+    return np.asarray(np.cumsum(x, axis=1))
+
+
+def sort_rows(x: Float64) -> Float64:
+    """Each row in ascending order."""
+    return np.sort(x, axis=1)
+
+
+def attention_weights(q: Float64, k: Float64) -> tuple[Float64, Float64]:
+    """Softmax of q kᵀ / √dim, and the logarithm of each row's sum of exponentials."""
+    s = q @ k.swapaxes(1, 2) * q.shape[2] ** -0.5
+    top = s.max(axis=2, keepdims=True)
+    lse = top + np.log(np.exp(s - top).sum(axis=2, keepdims=True))
+    return np.exp(s - lse), lse[..., 0]
+
+
+def attention(q: Float64, k: Float64, v: Float64) -> tuple[Float64, Float64]:
+    """The output of attention, and the logarithms of sums of weights."""
+    p, lse = attention_weights(q, k)
+    return p @ v, lse
+
+
+def attention_backward(q: Float64, k: Float64, v: Float64, dout: Float64) -> tuple[Float64, Float64, Float64]:
+    """dq, dk and dv, by the chain rule through the softmax of each row."""
+    p, _ = attention_weights(q, k)
+    dp = dout @ v.swapaxes(1, 2)
+    ds = p * (dp - (p * dp).sum(axis=2, keepdims=True)) * q.shape[2] ** -0.5
+    return ds @ k, ds.swapaxes(1, 2) @ q, p.swapaxes(1, 2) @ dout
 
 
 def philox_4x32(counter: NDArray[np.uint32], key: tuple[int, int], rounds: int = 10) -> NDArray[np.uint32]:

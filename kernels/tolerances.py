@@ -64,8 +64,20 @@ ARITHMETIC = {
         2**-18, 2**-19, "three terms that cancel; per unit of 1 / deviation, which multiplies what is left"
     ),
     "layer_norm_sums": Tolerance(2**-19, 2**-20, "per row: each term is off by some 2^-21"),
+    "gelu_residual": Tolerance(
+        2**-20, 2**-19, "a few roundings of terms up to 16, and erf to a few units in the last place"
+    ),
+    "cumulative_sum": Tolerance(2**-24, 2**-22, "per term: as partial sums of `matmul`"),
+    "attention": Tolerance(
+        2**-18,
+        2**-17,
+        "scores of 64 products up to 8 keep 2^-18 of their exponentials; times what 16-bit weights lose",
+    ),
     "dropout": Tolerance(2**-22, 0.0, "1 - p and the quotient, rounded once each"),
 }
+
+#: What is computed without any rounding.
+EXACT = Tolerance(0.0, 0.0, "nothing is rounded")
 
 
 def tolerance(kernel: str, dtype: str, terms: float = 1) -> Tolerance:

@@ -10,6 +10,8 @@ from torch.nn import functional
 
 
 def _matmul(a: Any, b: Any, out: Any, leaky_relu: bool = False) -> Any:
+    if a.dtype == torch.int8:
+        return torch._int_mm(a, b) if out is None else torch._int_mm(a, b, out=out)
     out = torch.matmul(a, b, out=out)
     return functional.leaky_relu_(out, 0.01) if leaky_relu else out
 
@@ -38,6 +40,22 @@ def _layer_norm_backward(dy: Any, x: Any, weight: Any, mean: Any, rstd: Any, out
     return torch.ops.aten.native_layer_norm_backward(dy, x, x.shape[1:], *statistics, weight, bias, wanted)
 
 
+def _gelu_residual(x: Any, residual: Any, out: Any, a: float, b: float) -> Any:
+    return torch.add(functional.gelu(x * a + b), residual, out=out)
+
+
+def _attention(q: Any, k: Any, v: Any, out: Any) -> Any:
+    return functional.scaled_dot_product_attention(q[None], k[None], v[None])
+
+
+def _attention_backward(q: Any, k: Any, v: Any, output: Any, lse: Any, dout: Any, out: Any) -> Any:
+    # What autograd calls for scaled_dot_product_attention, without its bookkeeping.
+    q, k, v, output, lse, dout = (array[None] for array in (q, k, v, output, lse, dout))
+    return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
+        dout, q, k, v, output, lse, 0.0, False
+    )
+
+
 def _dropout(x: Any, out: Any, p: float, seed: int) -> Any:
     torch.manual_seed(seed)
     return functional.dropout(x, p)
@@ -51,4 +69,9 @@ TORCH_PEERS: dict[str, Callable[..., Any]] = {
     "layer_norm": _layer_norm,
     "layer_norm_backward": _layer_norm_backward,
     "dropout": _dropout,
+    "gelu_residual": _gelu_residual,
+    "cumulative_sum": lambda x, out: torch.cumsum(x, 1, out=out),
+    "sort_rows": lambda x, out: torch.sort(x, 1, out=out),
+    "attention": _attention,
+    "attention_backward": _attention_backward,
 }

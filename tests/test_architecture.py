@@ -23,8 +23,11 @@ PUBLIC_TOOLCHAIN = ("amd_codegen", "code_object", "compat")
 """Likewise, of what touches Triton's internals."""
 READERS = ("triton_porting_kit.toolchain.code_object", "triton_porting_kit.toolchain.amdgpu_disassembler")
 """Modules of the toolchain that read binaries, which the suite judges."""
-TEST_BACKEND = "triton_porting_kit.conformance.faults.backend"
-"""A backend of the suite's own, for planted faults."""
+TEST_BACKEND = (
+    "triton_porting_kit.conformance.faults.backend",
+    "triton_porting_kit.conformance.faults.gpu_backend",
+)
+"""Backends of the suite's own, for planted faults."""
 TEMPLATE = ROOT / "backend_template" / "template"
 BINDINGS = ("mlir", "numba_cuda_mlir", "llvmlite")
 

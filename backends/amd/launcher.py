@@ -46,11 +46,14 @@ class AMDLauncher:
         self._launcher = launcher
         sizes = [getattr(metadata, f"{kind}_scratch_size", 0) for kind in ("global", "profile")]
         # Few kernels have scratch buffers: the others' launches do not look for them.
-        self._launch = self._launch_with_scratch if any(sizes) else partial(launcher, **dict.fromkeys(HIDDEN))
+        self._launch = None if any(sizes) else partial(launcher, **dict.fromkeys(HIDDEN))
         self._scratch: dict[int, tuple[int, DeviceArray]] = {}  # by stream, with the device's generation
 
     def __call__(self, *args: Any) -> None:
-        self._launch(*args)
+        if self._launch is not None:
+            self._launch(*args)
+        else:
+            self._launch_with_scratch(*args)
 
     def _launch_with_scratch(self, x: int, y: int, z: int, stream: int, *args: Any) -> None:
         programs = max(x * y * z, 0) * getattr(self.metadata, "num_ctas", 1)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
-from triton_porting_kit.backends.amd import passes, texts
+from triton_porting_kit.backends.amd import passes, refusals, texts
 from triton_porting_kit.backends.amd.targets import Architecture, architecture
 from triton_porting_kit.compiler import Pipeline, Stage
 from triton_porting_kit.compiler.gpu import (
@@ -59,6 +60,7 @@ class _Stages:
 
     def ttir(self, source: Any, metadata: Any) -> Any:
         module = self._module(source)
+        refusals.check_conversions(module, self.arch.name)
         if any("tensordesc" in type_ for type_ in argument_types(module)):
             # The launcher passes a descriptor's parts, whatever the architecture's hardware could do with a whole one.
             run_passes(module, passes.select(passes.HOST_DESCRIPTORS, self.options), "ttir")
@@ -67,9 +69,17 @@ class _Stages:
 
     def ttgir(self, source: Any, metadata: Any) -> Any:
         module = self._module(source)
-        run_passes(module, passes.select(passes.TTGIR, self.options), "ttgir")
+        run_passes(module, passes.select(passes.TTGIR, self._options_for(module)), "ttgir")
         metadata["tensordesc_meta"] = descriptor_metadata(module)
         return module
+
+    def _options_for(self, module: Any) -> Any:
+        """The options, without buffer atomics for an exchange that LLVM ends the process over."""
+        if not self.options.use_buffer_atomics or not texts.has_exchange_without_buffers(str(module)):
+            return self.options
+        options = copy(self.options)
+        options.__dict__["use_buffer_atomics"] = False
+        return options
 
     def llir(self, source: Any, metadata: Any) -> _OwnText:
         """LLVM IR, optimised. The module of the stage before is lowered in place: nothing reads it afterwards."""
@@ -83,7 +93,9 @@ class _Stages:
             )  # fmt: skip
         llvm = LlvmModule(module)
         amd_codegen.prepare_module(llvm, self.arch.name, self.arch.warp_size, self.flags)
-        warps = module.get_int_attr("ttg.total-num-warps") or options.num_warps  # more where warps specialise
+        # The module knows best: more than the option says where warps specialise, or where it is a user's.
+        counts = (module.get_int_attr(f"ttg.{name}") for name in ("total-num-warps", "num-warps"))
+        warps = next(filter(None, counts), options.num_warps)
         self._set_attributes(llvm, warps)
         llvm.set_attribute(texts.LOCAL_MEMORY, str(local_memory))
         if self.arch.name != "gfx1250":
@@ -115,10 +127,7 @@ class _Stages:
         llvm.set_attribute("uniform-work-group-size", "true")
         if options.waves_per_eu:
             llvm.set_attribute("amdgpu-waves-per-eu", f"{options.waves_per_eu},{options.waves_per_eu}")
-        if "memory-bound-attention" in (options.first_hint, options.second_hint) and compat.release() < (
-            3,
-            8,
-        ):
+        if options.iterative_ilp:
             llvm.set_attribute("amdgpu-sched-strategy", "iterative-ilp")
         if options.use_coexec_scheduler and options.num_warps <= 4:
             llvm.set_attribute("amdgpu-sched-strategy", "coexec")

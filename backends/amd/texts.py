@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from triton_porting_kit.errors import CompilationError
+from triton_porting_kit.toolchain import compat
 
 DYNAMIC_LDS = "dynamic_group_segment_size"
 """``NAME.dynamic_group_segment_size`` is a symbol of the code object: bytes of local memory that a launch of the
@@ -17,6 +18,16 @@ LOCAL_MEMORY = "tpk-local-memory-bytes"
 _SYMBOL = re.compile(rf'^\s*\.set\s+"([^"]+\.{DYNAMIC_LDS})",\s*(\d+)', re.MULTILINE)
 _LLVM_KERNEL = re.compile(r"^define [^@\n]*amdgpu_kernel [^@\n]*@(?:\"([^\"]+)\"|([\w.$-]+))", re.MULTILINE)
 _ASSEMBLY_KERNEL = re.compile(r"^\s*\.amdhsa_kernel\s+(\S+)", re.MULTILINE)
+
+
+_EXCHANGE = re.compile(r"\btt\.atomic_rmw exch\b[^\n]*!tt\.ptr<(\w+)")
+_EXCHANGED_BY_BUFFERS = frozenset({"i16", "i32", "i64", "f16", "bf16", "f32"})
+
+
+def has_exchange_without_buffers(ttir: str) -> bool:
+    """Whether TTIR exchanges what the buffer instructions of LLVM cannot: f64, and in older releases anything."""
+    by_buffers = _EXCHANGED_BY_BUFFERS if compat.release() >= (3, 9) else ()
+    return any(element not in by_buffers for element in _EXCHANGE.findall(ttir))
 
 
 def with_local_memory(assembly: str, name: str, size: int) -> str:

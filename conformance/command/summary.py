@@ -57,6 +57,8 @@ def show_levels(console: Console, report: Report) -> None:
             table.add_row(level.level, _styled(level.verdict), counts, missing)
     console.print(table)
     why = " (some checks were selected)" if selected and report.verdict is Verdict.INCOMPLETE else ""
+    if report.compile_only:
+        why += f" (kernels were compiled for {report.options.get('target') or 'a target'}, and not run)"
     console.print(f"verdict: {_styled(report.verdict)}{why}", highlight=False)
 
 

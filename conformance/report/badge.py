@@ -27,7 +27,8 @@ def run_badge(path: Path, out: Path) -> int:
     data = document.read(path)
     if found := disagreements(data):
         raise ReportError(f"{path} does not agree with its evidence, `tpk verify` says where: {found[0]}")
-    text, colour = reached(Report.from_json(data).levels)
+    report = Report.from_json(data)
+    text, colour = reached(report.levels, compile_only=report.compile_only)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(badge(text, colour), encoding="utf-8")
@@ -37,17 +38,18 @@ def run_badge(path: Path, out: Path) -> int:
     return 0
 
 
-def reached(levels: Iterable[LevelResult]) -> tuple[str, str]:
+def reached(levels: Iterable[LevelResult], *, compile_only: bool = False) -> tuple[str, str]:
     """What a badge says of the levels, in their order, and its colour.
 
     The highest level that is passed with all below it, and the first that failed. A level that was not run, or not
-    whole, counts for nothing, nor does what is passed above it.
+    whole, counts for nothing, nor does what is passed above it. `compile_only`: no kernel ran.
     """
     results = list(levels)
     passed = list(itertools.takewhile(lambda result: result.verdict in GOOD, results))
     failed = [result.level for result in results if result.verdict is Verdict.FAIL]
     exceptions = any(result.verdict is not Verdict.PASS for result in passed)
     said = [passed[-1].level] if passed else []
+    said += ["compiled only"] if passed and compile_only else []
     said += ["with exceptions"] if exceptions else []
     said += [f"fails {failed[0]}"] if failed else []
     colour = _RED if failed else _YELLOW if exceptions else _GREEN if passed else _GREY

@@ -55,7 +55,7 @@ def _suite(
     for key in ("backend", "suite_version", "kit_version", "commit", "triton_version", "seed"):
         suite.add_property(key, plain(str(report.run.get(key, ""))))
     suite.add_property("verdict", str(result.verdict))
-    suite.add_property("meaning", LEVELS[result.level].meaning)
+    suite.add_property("meaning", LEVELS[result.level].promise(compile_only=report.compile_only))
     cases = [_of_record(record, report, id(record) in full) for record in records]
     cases += [_case(name, 0, Error("was to be run, and was not", "not run")) for name in lost]
     if gone := report.gone(result):

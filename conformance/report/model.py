@@ -101,6 +101,11 @@ class Report:
         wanted = self.options.get("levels") or tuple(LEVELS)
         return tuple(level for level in LEVELS if level in wanted)
 
+    @property
+    def compile_only(self) -> bool:
+        """Whether kernels were compiled and not run."""
+        return bool(self.options.get("compile_only"))
+
     @cached_property
     def levels(self) -> tuple[LevelResult, ...]:
         """What each level comes to."""
@@ -138,7 +143,7 @@ class Report:
             level,
             release_of(str(self.run["triton_version"])),
             kit=not str(self.run["device"].get("memory", "")).startswith("torch"),
-            compile_only=bool(self.options.get("compile_only")),
+            compile_only=self.compile_only,
         )
 
     def verify_version(self) -> None:

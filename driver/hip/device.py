@@ -8,17 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from triton_porting_kit.driver.device import (
-    DEFAULT_ALIGNMENT,
-    DEFAULT_STREAM,
-    Buffer,
-    Device,
-    DeviceProperties,
-    NativeLaunchEntry,
-)
+from triton_porting_kit.driver.device import DeviceProperties, NativeLaunchEntry
 from triton_porting_kit.driver.hip import _hip
 from triton_porting_kit.driver.hip.code import check_code_object, check_kernel, required_bytes
 from triton_porting_kit.driver.hip.library import open_library, shares_with_torch
+from triton_porting_kit.driver.native_device import NativeDevice
 from triton_porting_kit.errors import InvalidModule, LaunchError
 from triton_porting_kit.toolchain.code_object import CodeObject
 
@@ -33,7 +27,7 @@ class KernelResources:
     lds_bytes: int
 
 
-class HipDevice(Device):
+class HipDevice(NativeDevice):
     """A GPU of AMD's, through HIP.
 
     Handles of streams are HIP's own: streams of others in the process, such as torch's, are as good as those that
@@ -45,6 +39,8 @@ class HipDevice(Device):
 
     HIP does not survive ``os.fork()``: in the child all hooks raise `DeviceLost`.
     """
+
+    _native: _hip.Device
 
     def __init__(self, index: int = 0, library: _hip.Library | None = None) -> None:
         """`index`: HIP's number of the device, after ``HIP_VISIBLE_DEVICES``; `library`: the one that is found.
@@ -91,64 +87,12 @@ class HipDevice(Device):
             },
         )
 
-    # --- memory ------------------------------------------------------------------------------------------
-
-    def memalloc(self, size: int, alignment: int = DEFAULT_ALIGNMENT) -> int:
-        return self._native.memalloc(size, alignment)
-
-    def memfree(self, addr: int) -> None:
-        self._native.memfree(addr)
-
-    def memcpy_htod(self, dst: int, src: Buffer, stream: int = DEFAULT_STREAM) -> None:
-        self._native.memcpy_htod(dst, src, stream)
-
-    def memcpy_dtoh(self, dst: Buffer, src: int, stream: int = DEFAULT_STREAM) -> None:
-        self._native.memcpy_dtoh(dst, src, stream)
-
-    def memcpy_dtod(self, dst: int, src: int, size: int, stream: int = DEFAULT_STREAM) -> None:
-        self._native.memcpy_dtod(dst, src, size, stream)
-
-    def memset(self, dst: int, value: int, size: int, stream: int = DEFAULT_STREAM) -> None:
-        self._native.memset(dst, value, size, stream)
-
-    # --- streams and events ------------------------------------------------------------------------------
-
-    def create_stream(self) -> int:
-        return self._native.create_stream()
-
-    def destroy_stream(self, stream: int) -> None:
-        self._native.destroy_stream(stream)
-
-    def synchronize(self, stream: int | None = None) -> None:
-        if stream is None:
-            self._native.synchronize_all()
-        else:
-            self._native.synchronize(stream)
-
-    def create_event(self) -> int:
-        return self._native.create_event()
-
     def adopt_event(self, event: int) -> None:
         """Let the hooks take an event of HIP's that was made elsewhere, such as ``torch.cuda.Event().cuda_event``.
 
         `destroy_event` ends that and leaves the event to its owner, who must keep it alive till then.
         """
         self._native.adopt_event(event)
-
-    def destroy_event(self, event: int) -> None:
-        self._native.destroy_event(event)
-
-    def record_event(self, event: int, stream: int = DEFAULT_STREAM) -> None:
-        self._native.record_event(event, stream)
-
-    def wait_event(self, stream: int, event: int) -> None:
-        self._native.wait_event(stream, event)
-
-    def synchronize_event(self, event: int) -> None:
-        self._native.synchronize_event(event)
-
-    def elapsed_time(self, start: int, end: int) -> float:
-        return self._native.elapsed_time(start, end)
 
     # --- modules and launches ----------------------------------------------------------------------------
 
@@ -236,6 +180,13 @@ class HipDevice(Device):
         self._functions.clear()
         super().reset()
 
+    def close(self) -> None:
+        """Free what was made here and be done: hooks raise `DeviceLost` from now on. Python's end does it, too."""
+        NativeDevice.reset(self)  # arrays and kernels that are left let go of what is gone
+        self._native.close()
+        self._modules.clear()
+        self._functions.clear()
+
 
 def open_devices() -> list[HipDevice]:
     """All devices that HIP sees. Raises `ToolchainError` where there is no library."""
@@ -250,5 +201,4 @@ _opened: weakref.WeakSet[HipDevice] = weakref.WeakSet()
 def _close() -> None:
     # HIP has handlers of its own that run later: nothing may be freed after them.
     for device in list(_opened):
-        Device.reset(device)  # so that arrays and kernels that are left let go of what is gone
-        device._native.close()
+        device.close()

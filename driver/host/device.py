@@ -12,15 +12,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from triton_porting_kit.driver.device import (
-    DEFAULT_ALIGNMENT,
-    DEFAULT_STREAM,
-    Buffer,
-    Device,
-    DeviceProperties,
-    NativeLaunchEntry,
-)
+from triton_porting_kit.driver.device import DeviceProperties, NativeLaunchEntry
 from triton_porting_kit.driver.host import _host
+from triton_porting_kit.driver.native_device import NativeDevice
 from triton_porting_kit.errors import InvalidModule, LaunchError
 from triton_porting_kit.toolchain.elf import defined_symbols
 from triton_porting_kit.toolchain.llvm import LinkedObject
@@ -42,7 +36,7 @@ class _Module:
         self.function = function
 
 
-class HostDevice(Device):
+class HostDevice(NativeDevice):
     """The host CPU.
 
     Device memory is host memory: memory of torch or numpy may be copied to and from, and used by kernels,
@@ -59,6 +53,8 @@ class HostDevice(Device):
     work was pending count as never recorded. When the interpreter exits, work that has not started is
     dropped.
     """
+
+    _native: _host.Host
 
     def __init__(self, memory_limit: int | None = None) -> None:
         """`memory_limit`: bytes that may be allocated at a time; the machine's memory by default."""
@@ -88,61 +84,9 @@ class HostDevice(Device):
             host_visible_memory=True,
         )
 
-    # --- memory ------------------------------------------------------------------------------------------
-
-    def memalloc(self, size: int, alignment: int = DEFAULT_ALIGNMENT) -> int:
-        return self._native.memalloc(size, alignment)
-
-    def memfree(self, addr: int) -> None:
-        self._native.memfree(addr)
-
     def memory_usage(self) -> tuple[int, int, int, int]:
         """Bytes in use, their highest value so far, live allocations, and the limit in bytes."""
         return self._native.memory_usage()
-
-    def memcpy_htod(self, dst: int, src: Buffer, stream: int = DEFAULT_STREAM) -> None:
-        self._native.memcpy_htod(dst, src, stream)
-
-    def memcpy_dtoh(self, dst: Buffer, src: int, stream: int = DEFAULT_STREAM) -> None:
-        self._native.memcpy_dtoh(dst, src, stream)
-
-    def memcpy_dtod(self, dst: int, src: int, size: int, stream: int = DEFAULT_STREAM) -> None:
-        self._native.memcpy_dtod(dst, src, size, stream)
-
-    def memset(self, dst: int, value: int, size: int, stream: int = DEFAULT_STREAM) -> None:
-        self._native.memset(dst, value, size, stream)
-
-    # --- streams and events ------------------------------------------------------------------------------
-
-    def create_stream(self) -> int:
-        return self._native.create_stream()
-
-    def destroy_stream(self, stream: int) -> None:
-        self._native.destroy_stream(stream)
-
-    def synchronize(self, stream: int | None = None) -> None:
-        if stream is None:
-            self._native.synchronize_all()
-        else:
-            self._native.synchronize(stream)
-
-    def create_event(self) -> int:
-        return self._native.create_event()
-
-    def destroy_event(self, event: int) -> None:
-        self._native.destroy_event(event)
-
-    def record_event(self, event: int, stream: int = DEFAULT_STREAM) -> None:
-        self._native.record_event(event, stream)
-
-    def wait_event(self, stream: int, event: int) -> None:
-        self._native.wait_event(stream, event)
-
-    def synchronize_event(self, event: int) -> None:
-        self._native.synchronize_event(event)
-
-    def elapsed_time(self, start: int, end: int) -> float:
-        return self._native.elapsed_time(start, end)
 
     # --- modules and launches ----------------------------------------------------------------------------
 

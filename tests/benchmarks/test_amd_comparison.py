@@ -130,13 +130,17 @@ def test_exit_status_and_results(
 def test_nothing_that_matches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(amd_comparison, "compare", lambda *_: iter(()))
     assert CliRunner().invoke(APP, ["--only", "nothing"]).exit_code == 2
+    monkeypatch.setattr(amd_comparison, "compare", lambda *_: iter([Row("gfx777", "k", "no", "no, too")]))
+    done = CliRunner().invoke(APP, ["--arch", "gfx777"])
+    assert done.exit_code == 2
+    assert "1 kernels, 0 beyond 10%; 0 compiled by both" in done.output
 
 
 def test_backend_that_is_not_there() -> None:
-    with pytest.raises(
-        RuntimeError, match=r"nobody for gfx942 ended with status 1:[\s\S]*knows no backend 'nobody'"
-    ):
-        amd_comparison.compiled("nobody:nobody", "gfx942", ".")
+    done = CliRunner().invoke(APP, ["--arch", "gfx942", "--ours", "nobody:nobody"])
+    assert done.exit_code == 2
+    assert "nobody for gfx942 ended with status 1" in done.output
+    assert "knows no backend 'nobody'" in done.output.replace("\n", " ")
 
 
 def test_help() -> None:

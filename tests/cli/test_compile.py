@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from cli_helpers import Tpk
 
+from triton_porting_kit.toolchain.code_object import read_code_object
+
 POINTERS = "*fp32:16, *fp32, *fp32, i32"
 
 STAGES = {
@@ -165,6 +167,30 @@ def test_targets_of_other_backends(tpk: Tpk, kernels: Path) -> None:
     assert "ttg.num-warps" in tpk(*call, "--target", "hip:gfx942:64", "--emit", "ttgir").output
 
 
+@pytest.mark.parametrize(
+    ("stage", "wanted"),
+    [("source", "tt.load"), ("ttgir", "hip:gfx942"), ("llir", "amdgpu_kernel"), ("amdgcn", "buffer_load")],
+)
+def test_stages_for_amd_s_gpus(tpk: Tpk, kernels: Path, stage: str, wanted: str) -> None:
+    pointers = "*fp32:16:2g, *fp32:16:2g, *fp32:16:2g, 64"
+    call = ["compile", f"{kernels}:add_kernel", "-s", pointers, "-c", "BLOCK=64"]
+    assert wanted in tpk(*call, "--backend", "amdgpu", "--arch", "gfx942", "--emit", stage).output
+
+
+def test_a_code_object_to_a_file(tpk: Tpk, kernels: Path, tmp_path: Path) -> None:
+    file = tmp_path / "add.hsaco"
+    call = ["compile", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--backend", "amdgpu"]
+    tpk(*call, "--arch", "gfx1201", "--emit", "hsaco", "-o", str(file))
+    assert read_code_object(file.read_bytes()).arch == "gfx1201"
+
+
+def test_options_out_of_range_for_amd(tpk: Tpk, kernels: Path) -> None:
+    call = ["compile", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--backend", "amdgpu"]
+    done = tpk(*call, "--arch", "gfx942", "--option", "num_warps=32")
+    assert done.status == 1
+    assert "a workgroup of gfx942 has 1024 at most" in done.errors
+
+
 MISTAKES = {
     "no file": (["nowhere.py:k"], "there is no file nowhere.py"),
     "no kernel named": (["{file}"], "its kernels are twice, add_kernel, tuned_kernel, broken_kernel"),
@@ -216,6 +242,32 @@ MISTAKES = {
     "unknown backend": (
         ["{file}:add_kernel", "-s", POINTERS + ", 64", "--backend", "npu"],
         "there is no backend 'npu'; registered are amd, amdgpu, cpu, nvidia",
+    ),
+    "unknown architecture": (
+        ["{file}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--backend", "amdgpu", "--arch", "gfx1"],
+        "there is no architecture 'gfx1'",
+    ),
+    "no device": (
+        ["{file}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--backend", "amdgpu"],
+        "name one with --arch (gfx90a, gfx942,",
+    ),
+    "architecture of a CPU": (
+        ["{file}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--arch", "gfx942"],
+        "backend cpu takes no --arch; see --cpu",
+    ),
+    "architecture twice": (
+        [
+            "{file}:add_kernel",
+            "-s",
+            POINTERS,
+            "-c",
+            "BLOCK=64",
+            "--arch",
+            "gfx942",
+            "--target",
+            "hip:gfx942:64",
+        ],
+        "--target names the architecture already",
     ),
     "bad target": (
         ["{file}:add_kernel", "-s", POINTERS + ", 64", "--target", "hip"],

@@ -34,7 +34,16 @@ def test_everything_is_there(tpk: Tpk) -> None:
     done = tpk("doctor")
     assert done.status == 0
     assert done.output.rstrip().endswith("Kernels run here.")
-    for name in ("Triton", "MLIR bindings", "LLVM", "CPU", "threads", "compile cache", "active backend"):
+    for name in (
+        "Triton",
+        "MLIR bindings",
+        "LLVM",
+        "CPU",
+        "threads",
+        "HIP",
+        "compile cache",
+        "active backend",
+    ):
         assert name in done.output
 
 

@@ -9,6 +9,7 @@ import pytest
 from triton_porting_kit.conformance import profile
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.profile import Capabilities, Profile, ProfileError
+from triton_porting_kit.toolchain import compat
 
 GOOD = """
 memory = "kit"
@@ -124,3 +125,53 @@ def test_a_pattern_that_matches_nothing_is_an_error(tmp_path: Path) -> None:
 
 def test_an_unknown_backend_has_no_profile() -> None:
     assert profile.find("no-such-backend") is None
+
+
+LIMITED = """
+[[unsupported]]
+pattern = "language/a/*"
+architectures = ["gfx90a", "gfx950"]
+reason = "no such instruction"
+
+[[unsupported]]
+pattern = "language/b/*"
+reason = "nowhere"
+"""
+
+
+def test_entries_may_be_about_some_architectures(tmp_path: Path) -> None:
+    path = tmp_path / "conformance.toml"
+    path.write_text(LIMITED)
+
+    def listed(arch: object) -> list[str]:
+        return [entry.pattern for entry in profile.load(path, arch).entries]
+
+    both = ["language/a/*", "language/b/*"]
+    assert listed(None) == listed("gfx90a") == listed("gfx950:xnack-") == both
+    assert listed("gfx942") == listed(90) == both[1:]
+    assert [e["pattern"] for e in profile.load(path, "gfx942").to_json()["unsupported"]] == both[1:]
+
+
+@pytest.mark.parametrize("value", ["[]", '"gfx90a"', "[90]", '[""]'])
+def test_architectures_are_names(tmp_path: Path, value: str) -> None:
+    with pytest.raises(ProfileError, match="it is a list of the names that targets have"):
+        read(tmp_path, LIMITED.replace('["gfx90a", "gfx950"]', value))
+
+
+def test_entries_may_be_about_some_releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "conformance.toml"
+    path.write_text(LIMITED.replace('architectures = ["gfx90a", "gfx950"]', 'releases = ["3.6", "3.10"]'))
+
+    def listed(release: tuple[int, int]) -> list[str]:
+        monkeypatch.setattr(compat, "release", lambda: release)
+        return [entry.pattern for entry in profile.load(path, "gfx942").entries]
+
+    both = ["language/a/*", "language/b/*"]
+    assert listed((3, 6)) == listed((3, 10)) == both
+    assert listed((3, 9)) == listed((3, 1)) == both[1:]
+
+
+@pytest.mark.parametrize("value", ["[]", '"3.6"', "[3.6]"])
+def test_releases_are_texts(tmp_path: Path, value: str) -> None:
+    with pytest.raises(ProfileError, match=r"it is a list of releases of Triton, as '3\.9'"):
+        read(tmp_path, LIMITED.replace('architectures = ["gfx90a", "gfx950"]', f"releases = {value}"))

@@ -63,8 +63,25 @@ def test_a_hook_may_be_added_further_down() -> None:
             pass
 
     Whole().memfree(64)  # type: ignore[abstract]
-    with pytest.raises(MissingHook, match=r"Whole.*`memset`|Partial.*`memset`"):
+    with pytest.raises(MissingHook, match="Whole has no hook `memset`"):
         Whole().memset(64, 0, 1)  # type: ignore[abstract]
+
+
+def test_a_class_between_keeps_what_a_hook_does_for_all() -> None:
+    class Between(Partial):
+        pass
+
+    class Whole(Between):
+        def reset(self) -> None:
+            super().reset()
+
+    device = Whole()  # type: ignore[abstract]
+    told: list[int] = []
+    device.on_reset = lambda: told.append(device.generation)
+    device.reset()
+    assert (device.generation, device.on_reset, told) == (1, None, [1])
+    with pytest.raises(MissingHook, match="Between has no hook `reset`"):
+        Between().reset()  # type: ignore[abstract]
 
 
 def test_a_class_of_an_extension_has_its_missing_hooks_named() -> None:

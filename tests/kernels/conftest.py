@@ -9,8 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from triton_porting_kit.kernels import cases, dropout, giou, layer_norm, matmul, softmax, vector_add
+from triton_porting_kit.kernels import (
+    attention,
+    cases,
+    dropout,
+    gelu,
+    giou,
+    layer_norm,
+    matmul,
+    rows,
+    softmax,
+    vector_add,
+)
 from triton_porting_kit.kernels.arrays import dtype_name
+from triton_porting_kit.kernels.attention import AttentionTiles
 from triton_porting_kit.kernels.cases import Case
 from triton_porting_kit.kernels.places import DevicePlace, Operand, Place
 
@@ -34,11 +46,17 @@ CASES = [
         *(cases.layer_norm_case(*shape, dtype) for shape in MATRICES),
         *(cases.layer_norm_backward_case(*shape, dtype) for shape in MATRICES),
         *(cases.dropout_case(n, dtype) for n in LENGTHS[:-1]),
+        *(cases.gelu_residual_case(n, dtype) for n in (1, 1823)),
+        *(cases.cumulative_sum_case(*shape, dtype) for shape in ((1, 1), (17, 781))),
+        *(cases.sort_rows_case(*shape, dtype) for shape in ((1, 1), (17, 200))),
+        cases.attention_case(2, 256, 32, dtype, tiles=AttentionTiles(64, 32)),
+        cases.attention_backward_case(2, 256, 32, dtype, tiles=AttentionTiles(64, 32)),
     )
 ] + [
     cases.dropout_case(1823, "float32", p, seed)
     for p, seed in ((0.0, 3), (1.0, 3), (0.5, 0), (0.5, 1), (0.5, -3), (0.9, 2**31 + 11), (0.1, 2**40 + 7))
 ]
+CASES += [cases.matmul_case(*shape, "int8") for shape in PRODUCTS[:5]]
 
 GUARDED_CASES = [
     case
@@ -51,6 +69,11 @@ GUARDED_CASES = [
         cases.layer_norm_case(17, 781, dtype),
         cases.layer_norm_backward_case(17, 781, dtype),
         cases.dropout_case(1823, dtype),
+        cases.gelu_residual_case(1823, dtype),
+        cases.cumulative_sum_case(17, 781, dtype),
+        cases.sort_rows_case(17, 200, dtype),
+        cases.attention_case(2, 128, 32, dtype, tiles=AttentionTiles(32, 64)),
+        cases.attention_backward_case(2, 128, 32, dtype, tiles=AttentionTiles(32, 64)),
     )
 ]
 
@@ -148,7 +171,7 @@ def check_guarded(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def run(case: Case, place: Place, shift: int) -> None:
         guarded = GuardedPlace(place, shift)
-        for module in (vector_add, softmax, matmul, giou, layer_norm, dropout):
+        for module in (vector_add, softmax, matmul, giou, layer_norm, dropout, gelu, rows, attention):
             monkeypatch.setattr(module, "empty", guarded.empty)
         assert_within_tolerance(case, guarded)
         guarded.assert_intact()

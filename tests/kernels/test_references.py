@@ -81,3 +81,28 @@ def test_giou_loss_by_hand(box: list[float], other: list[float], loss: float) ->
 def test_giou_loss_without_valid_boxes_is_zero() -> None:
     nowhere = np.full((1, 3, 4), np.nan)
     assert references.giou_loss(nowhere, nowhere, np.zeros((1, 3), bool)).tolist() == [0.0]
+
+
+def test_gelu_by_hand() -> None:
+    values = references.gelu_residual(np.array([0.0, 1.0, -40.0]), np.array([3.0, 0.0, 0.0]), 1.0, 0.0)
+    np.testing.assert_allclose(values, [3.0, 0.8413447460685429, 0.0], atol=1e-15)
+
+
+def test_attention_of_equal_keys_is_the_mean() -> None:
+    v = np.arange(8.0).reshape(1, 4, 2)
+    output, lse = references.attention(np.ones((1, 4, 2)), np.zeros((1, 4, 2)), v)
+    np.testing.assert_allclose(output, np.broadcast_to([3.0, 4.0], (1, 4, 2)))
+    np.testing.assert_allclose(lse, np.log(4.0))
+
+
+def test_attention_gradient_is_the_difference_quotient() -> None:
+    inputs = list(np.random.default_rng(2).standard_normal((3, 1, 4, 2)))
+    dout = np.random.default_rng(3).standard_normal((1, 4, 2))
+    for which, gradient in enumerate(references.attention_backward(*inputs, dout)):
+        for index in np.ndindex(gradient.shape):
+            ends = []
+            for step in (1e-6, -1e-6):
+                moved = [array.copy() for array in inputs]
+                moved[which][index] += step
+                ends.append(float((references.attention(*moved)[0] * dout).sum()))
+            np.testing.assert_allclose(gradient[index], (ends[0] - ends[1]) / 2e-6, rtol=1e-5, atol=1e-8)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import amd_kernels
 import pytest
+import triton_amd_kernels
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,11 +19,11 @@ NAMES = ["product", "scalars", "talking"]
 
 
 def layout_of(name: str) -> ArgLayout:
-    return ArgLayout.from_source(amd_kernels.source(name), HIDDEN)
+    return ArgLayout.from_source(triton_amd_kernels.source(name), HIDDEN)
 
 
 def kernel_of(name: str, arch: str = "gfx942") -> Kernel:
-    return read_code_object(amd_kernels.compiled(name, arch).asm["hsaco"]).kernels[name]
+    return read_code_object(triton_amd_kernels.compiled(name, arch).asm["hsaco"]).kernels[name]
 
 
 def changed(kernel: Kernel, index: int, **changes: object) -> Kernel:
@@ -98,7 +98,7 @@ def test_too_many_and_too_few() -> None:
         check_kernel_arguments(layout, replace(kernel, arguments=(*kernel.arguments, unnamed)))
     assert caught.value.argument is None
     with pytest.raises(ArgumentMismatch, match=r"argument 4 of kernel 'product'.*not packed"):
-        check_kernel_arguments(ArgLayout.from_source(amd_kernels.source("product")), kernel)
+        check_kernel_arguments(ArgLayout.from_source(triton_amd_kernels.source("product")), kernel)
 
 
 @pytest.mark.parametrize("size", [32, 40, 49, 56, 304])

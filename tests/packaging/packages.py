@@ -10,7 +10,11 @@ PACKAGES: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text())[
     "wheel"
 ]["packages"]
 """Folder in an installation to folder in the source tree."""
-EXTENSIONS = ("triton_porting_kit/driver/host/_host", "triton_porting_kit/launcher/_packed")
+EXTENSIONS = (
+    "triton_porting_kit/driver/hip/_hip",
+    "triton_porting_kit/driver/host/_host",
+    "triton_porting_kit/launcher/_packed",
+)
 
 
 SUFFIXES = (".py", ".pyi", ".h", ".toml", ".json", ".txt", ".j2", ".css", ".js")

@@ -11,8 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import amd_kernels
 import pytest
+import triton_amd_kernels
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,10 +32,10 @@ def assembled(text: str) -> list[str]:
     return [mnemonic for mnemonic in found if mnemonic != "s_nop"]
 
 
-@pytest.mark.parametrize("arch", amd_kernels.ARCHITECTURES)
+@pytest.mark.parametrize("arch", triton_amd_kernels.ARCHITECTURES)
 @pytest.mark.parametrize("name", ["product", "scalars"])
 def test_instructions_are_the_assembly_s(name: str, arch: str) -> None:
-    asm = amd_kernels.compiled(name, arch).asm
+    asm = triton_amd_kernels.compiled(name, arch).asm
     code = read_code_object(asm["hsaco"]).kernels[name].code
     found = disassemble(code, arch)
     # What the assembler filled in to align the code is s_nop, too.
@@ -45,9 +45,9 @@ def test_instructions_are_the_assembly_s(name: str, arch: str) -> None:
     assert all(i.text.split()[0] == i.mnemonic for i in found)
 
 
-@pytest.mark.parametrize("arch", amd_kernels.ARCHITECTURES)
+@pytest.mark.parametrize("arch", triton_amd_kernels.ARCHITECTURES)
 def test_matrix_instructions_are_seen(arch: str) -> None:
-    code = read_code_object(amd_kernels.compiled("product", arch).asm["hsaco"]).kernels["product"].code
+    code = read_code_object(triton_amd_kernels.compiled("product", arch).asm["hsaco"]).kernels["product"].code
     wanted = "v_mfma_" if arch.startswith("gfx9") else "v_wmma_"
     assert any(i.mnemonic.startswith(wanted) and "bf16" in i.mnemonic for i in disassemble(code, arch))
 
@@ -192,3 +192,16 @@ def test_packed_numbers_in_the_newer_encoding() -> None:
     """Assembled by Triton 3.9's LLVM, with the constant 0 for a third operand that there is not."""
     (found,) = disassemble(struct.pack("<II", 0xCC0C4001, 0x1A020B03), "gfx1250")
     assert found.text == "v_pk_max_u16 v1, v3, v5"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("010071d0 0000007c 00047c7c", "tensor_load_to_lds s[0:3], s[4:11]"),
+        ("014071d0 0000007c 00040c10", "tensor_store_from_lds s[0:3], s[4:11], s[12:15], s[16:19]"),
+    ],
+)
+def test_copies_of_tiles_in_the_newer_encoding(words: str, text: str) -> None:
+    """The bytes are what the assembler of Triton 3.9 makes of the text."""
+    (found,) = disassemble(bytes.fromhex(words), "gfx1250")
+    assert (found.size, found.text) == (12, text)

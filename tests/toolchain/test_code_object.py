@@ -6,9 +6,9 @@ import contextlib
 import re
 from typing import Any
 
-import amd_kernels
 import msgpack
 import pytest
+import triton_amd_kernels
 import yaml
 from code_object_files import (
     ABSOLUTE,
@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from triton_porting_kit.errors import CodeObjectError, PortingKitError
 from triton_porting_kit.toolchain.code_object import CodeObject, Kernel, read_code_object
 
-KERNELS = [("product", arch) for arch in amd_kernels.ARCHITECTURES] + [
+KERNELS = [("product", arch) for arch in triton_amd_kernels.ARCHITECTURES] + [
     ("scalars", "gfx90a"),
     ("talking", "gfx942"),
 ]
@@ -76,7 +76,7 @@ def field_of(directive: str) -> str | None:
 
 @pytest.mark.parametrize(("name", "arch"), KERNELS)
 def test_metadata_are_the_assembly_s(name: str, arch: str) -> None:
-    asm = amd_kernels.compiled(name, arch).asm
+    asm = triton_amd_kernels.compiled(name, arch).asm
     (text,) = re.findall(r"\.amdgpu_metadata\n(.*?)\.end_amdgpu_metadata", asm["amdgcn"], re.DOTALL)
     told = next(yaml.safe_load_all(text))
     (entry,) = told["amdhsa.kernels"]
@@ -96,7 +96,7 @@ def test_metadata_are_the_assembly_s(name: str, arch: str) -> None:
 
 @pytest.mark.parametrize(("name", "arch"), KERNELS)
 def test_descriptor_is_what_the_directives_say(name: str, arch: str) -> None:
-    asm = amd_kernels.compiled(name, arch).asm
+    asm = triton_amd_kernels.compiled(name, arch).asm
     directives = dict(re.findall(r"^\t\t\.amdhsa_(\w+) (\d+)$", asm["amdgcn"], re.MULTILINE))
     kernel = kernel_of(asm["hsaco"])
     found = kernel.descriptor
@@ -116,7 +116,7 @@ def test_descriptor_is_what_the_directives_say(name: str, arch: str) -> None:
     assert found.group_segment_fixed_size == int(directives["group_segment_fixed_size"])
     assert found.private_segment_fixed_size == int(directives["private_segment_fixed_size"])
     assert found.kernarg_size == int(directives["kernarg_size"])
-    assert found.wavefront_size == amd_kernels.warp_size(arch)
+    assert found.wavefront_size == triton_amd_kernels.warp_size(arch)
     blocks = re.findall(r"^; VGPRBlocks: (\d+)$", asm["amdgcn"], re.MULTILINE)
     assert found.fields["granulated_workitem_vgpr_count"] == int(blocks[0])
     assert 0 <= found.allocated_vgprs - int(directives["next_free_vgpr"]) < 16
@@ -134,7 +134,7 @@ def test_descriptor_is_what_the_directives_say(name: str, arch: str) -> None:
 
 @pytest.mark.parametrize(("name", "arch"), KERNELS)
 def test_code_has_the_assembly_s_length(name: str, arch: str) -> None:
-    asm = amd_kernels.compiled(name, arch).asm
+    asm = triton_amd_kernels.compiled(name, arch).asm
     (length,) = re.findall(r"^; codeLenInByte = (\d+)$", asm["amdgcn"], re.MULTILINE)
     kernel = kernel_of(asm["hsaco"])
     # The assembler pads behind the part that loads arguments into registers, which the compiler does not count.
@@ -143,7 +143,7 @@ def test_code_has_the_assembly_s_length(name: str, arch: str) -> None:
 
 
 def test_hidden_arguments_are_told_apart() -> None:
-    kernel = kernel_of(amd_kernels.compiled("talking", "gfx942").asm["hsaco"])
+    kernel = kernel_of(triton_amd_kernels.compiled("talking", "gfx942").asm["hsaco"])
     assert [a.value_kind for a in kernel.explicit_arguments] == [
         "global_buffer",
         "by_value",
@@ -181,8 +181,8 @@ def test_dynamic_lds_is_a_symbol_s_value(size: int) -> None:
 @pytest.mark.parametrize("name", ["product", "scalars"])
 def test_dynamic_lds_of_the_kit_s_backend(name: str) -> None:
     """It is what Triton's own backend says in its metadata, beside the code object."""
-    ours = kernel_of(amd_kernels.compiled(name, "gfx942", "amdgpu").asm["hsaco"])
-    assert ours.dynamic_group_segment_size == amd_kernels.compiled(name, "gfx942").metadata.shared
+    ours = kernel_of(triton_amd_kernels.compiled(name, "gfx942", "amdgpu").asm["hsaco"])
+    assert ours.dynamic_group_segment_size == triton_amd_kernels.compiled(name, "gfx942").metadata.shared
     assert (ours.dynamic_group_segment_size != 0) == (name == "product")
 
 
@@ -293,7 +293,7 @@ def test_truncated_files_are_refused(binary: str) -> None:
     whole = (
         bytes(CodeObjectFile())
         if binary == "hand-made"
-        else amd_kernels.compiled("product", "gfx1201").asm["hsaco"]
+        else triton_amd_kernels.compiled("product", "gfx1201").asm["hsaco"]
     )
     for end in range(0, len(whole), 1 + len(whole) // 1000):
         with pytest.raises(CodeObjectError):

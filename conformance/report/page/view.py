@@ -45,7 +45,7 @@ def view(report: Report) -> dict[str, Any]:
         "scope": _scope(report),
         "lead": lead(report),
         "warnings": warnings(report),
-        "levels": [_level(result) for result in report.levels],
+        "levels": [_level(result, report) for result in report.levels],
         "fact_groups": facts(report),
         "bad": report.bad,
         "group_count": len(found),
@@ -80,13 +80,12 @@ def lead(report: Report) -> str:
 
 def _scope(report: Report) -> str:
     """What the verdict is about, where that is not everything."""
-    if len(report.asked) == len(LEVELS):
-        return ""
-    return (
-        f"level {report.asked[0]} only"
-        if len(report.asked) == 1
-        else f"levels {', '.join(report.asked)} only"
-    )
+    parts = []
+    if len(report.asked) < len(LEVELS):
+        parts.append(f"level{'s' if len(report.asked) > 1 else ''} {', '.join(report.asked)} only")
+    if report.compile_only:
+        parts.append("kernels compiled, not run")
+    return "; ".join(parts)
 
 
 def warnings(report: Report) -> list[str]:
@@ -111,7 +110,7 @@ def warnings(report: Report) -> list[str]:
         chosen = options["select"]
         chosen = chosen if isinstance(chosen, str) else ", ".join(chosen)
         found.append(f"Only a selection was run: {chosen}")
-    if options.get("compile_only"):
+    if report.compile_only:
         found.append(f"Kernels were compiled for {options.get('target') or 'a target'}, and not run.")
     for result in report.levels:
         if gone := report.gone(result):
@@ -183,10 +182,10 @@ def _checks(count: int) -> str:
     return f"{count:,} check{'s' if count != 1 else ''}"
 
 
-def _level(result: LevelResult) -> dict[str, Any]:
+def _level(result: LevelResult, report: Report) -> dict[str, Any]:
     return {
         "level": result.level,
-        "meaning": LEVELS[result.level].meaning,
+        "meaning": LEVELS[result.level].promise(compile_only=report.compile_only),
         "asked": result.asked,
         "verdict": str(result.verdict),
         "run": result.run,

@@ -1,6 +1,7 @@
 // The Python face: converts and checks arguments, lets go of the interpreter's lock, and raises the kit's
 // errors.
 #include "buffers.h"
+#include "device.h"
 #include "text.h"
 
 #include <array>
@@ -29,7 +30,8 @@ constexpr Argument kEvent{"event", Kind::InvalidArgument};
 constexpr Argument kModule{"module", Kind::InvalidModule};
 
 /// Raises TypeError for what is no integer at all.
-template <typename Number> Number number(const char *hook, Argument argument, py::handle value) {
+template <typename Number>
+Number number(const Device &device, const char *hook, Argument argument, py::handle value) {
   auto index = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
   if (!index)
     throw py::error_already_set();
@@ -42,16 +44,26 @@ template <typename Number> Number number(const char *hook, Argument argument, py
   }
   if (outside)
     throw Failure(argument.mistake,
-                  tpk::text("HIP: ", hook, ": ", argument.name, " ", py::str(index).cast<std::string>(),
+                  tpk::text(device.where(hook), ": ", argument.name, " ", py::str(index).cast<std::string>(),
                             " is not between 0 and ", largest));
   return static_cast<Number>(converted);
 }
 
 template <typename Type, typename> using Same = Type;
 
+tpk::HeldBuffer hold(const Device &device, const char *hook, const char *argument, py::handle object,
+                     bool writable) {
+  try {
+    return tpk::hold(object, writable);
+  } catch (const tpk::NoBuffer &mistake) {
+    throw Failure(Kind::InvalidArgument,
+                  tpk::text(device.where(hook), ": ", argument, " of ", mistake.what()));
+  }
+}
+
 /// Gives back, at the end of a hook, the buffers of copies that have run.
 struct Tidy {
-  ~Tidy() { releaseFinished(); }
+  ~Tidy() { tpk::releaseFinished(); }
 };
 
 /// Binds a hook that takes nothing but numbers.
@@ -60,7 +72,7 @@ void bind(py::class_<Device> &type, const char *hook, Result (Device::*member)(N
           Arguments... arguments) {
   static_assert(sizeof...(Numbers) == sizeof...(Arguments));
   type.def(hook, [=](Device &device, Same<py::object, Numbers>... values) -> Result {
-    std::tuple<Numbers...> numbers{number<Numbers>(hook, arguments, values)...};
+    std::tuple<Numbers...> numbers{number<Numbers>(device, hook, arguments, values)...};
     Tidy tidy;
     py::gil_scoped_release released;
     return std::apply([&](Numbers... each) { return (device.*member)(each...); }, numbers);
@@ -73,36 +85,36 @@ uint64_t memalloc(Device &device, py::handle sizeObject, py::handle alignment) {
   if (negative < 0)
     throw py::error_already_set();
   // Too large for 64 bits is too large for the memory; below zero is a mistake of another kind.
-  auto size = number<uint64_t>("memalloc", {"size", negative ? Kind::InvalidArgument : Kind::OutOfMemory},
-                               sizeObject);
-  auto boundary = number<uint64_t>("memalloc", {"alignment", Kind::InvalidArgument}, alignment);
+  auto size = number<uint64_t>(device, "memalloc",
+                               {"size", negative ? Kind::InvalidArgument : Kind::OutOfMemory}, sizeObject);
+  auto boundary = number<uint64_t>(device, "memalloc", {"alignment", Kind::InvalidArgument}, alignment);
   py::gil_scoped_release released;
   return device.memalloc(size, boundary);
 }
 
 void memcpyHtod(Device &device, py::handle target, py::handle source, py::handle stream) {
-  auto dst = number<uint64_t>("memcpy_htod", kTarget, target);
-  auto queue = number<uint64_t>("memcpy_htod", kStream, stream);
+  auto dst = number<uint64_t>(device, "memcpy_htod", kTarget, target);
+  auto queue = number<uint64_t>(device, "memcpy_htod", kStream, stream);
   Tidy tidy;
-  auto held = hold("memcpy_htod", "src", source, false);
+  auto held = hold(device, "memcpy_htod", "src", source, false);
   py::gil_scoped_release released;
   device.memcpyHtod(dst, held.data, held.size, queue, std::move(held.keep));
 }
 
 void memcpyDtoh(Device &device, py::handle target, py::handle source, py::handle stream) {
-  auto src = number<uint64_t>("memcpy_dtoh", kSource, source);
-  auto queue = number<uint64_t>("memcpy_dtoh", kStream, stream);
+  auto src = number<uint64_t>(device, "memcpy_dtoh", kSource, source);
+  auto queue = number<uint64_t>(device, "memcpy_dtoh", kStream, stream);
   Tidy tidy;
-  auto held = hold("memcpy_dtoh", "dst", target, true);
+  auto held = hold(device, "memcpy_dtoh", "dst", target, true);
   py::gil_scoped_release released;
   device.memcpyDtoh(held.data, src, held.size, queue, std::move(held.keep));
 }
 
 void fill(Device &device, py::handle target, py::handle value, py::handle size, py::handle stream) {
-  auto dst = number<uint64_t>("memset", kTarget, target);
-  auto byte = number<uint8_t>("memset", {"value", Kind::InvalidArgument}, value);
-  auto bytes = number<uint64_t>("memset", kSize, size);
-  auto queue = number<uint64_t>("memset", kStream, stream);
+  auto dst = number<uint64_t>(device, "memset", kTarget, target);
+  auto byte = number<uint8_t>(device, "memset", {"value", Kind::InvalidArgument}, value);
+  auto bytes = number<uint64_t>(device, "memset", kSize, size);
+  auto queue = number<uint64_t>(device, "memset", kStream, stream);
   py::gil_scoped_release released;
   device.memset(dst, byte, bytes, queue);
 }
@@ -116,7 +128,7 @@ uint64_t loadModule(Device &device, const py::bytes &binary, const std::string &
 uint64_t getFunction(Device &device, py::handle module, const std::string &name, uint32_t threads,
                      uint32_t dynamicLds, uint64_t requiredBytes,
                      const std::vector<std::pair<uint64_t, uint64_t>> &arguments) {
-  auto handle = number<uint64_t>("get_function", kModule, module);
+  auto handle = number<uint64_t>(device, "get_function", kModule, module);
   KernelFacts facts{threads, dynamicLds, requiredBytes, {}};
   for (auto [offset, size] : arguments)
     facts.arguments.push_back({offset, size});
@@ -128,9 +140,9 @@ void launch(Device &device, py::handle function, const std::array<py::object, 3>
             const py::bytes &args) {
   uint32_t counts[3];
   for (int axis = 0; axis < 3; ++axis)
-    counts[axis] = number<uint32_t>("launch", {"a count of the grid", Kind::LaunchError}, grid[axis]);
-  auto handle = number<uint64_t>("launch", {"function", Kind::LaunchError}, function);
-  auto queue = number<uint64_t>("launch", {"stream", Kind::LaunchError}, stream);
+    counts[axis] = number<uint32_t>(device, "launch", {"a count of the grid", Kind::LaunchError}, grid[axis]);
+  auto handle = number<uint64_t>(device, "launch", {"function", Kind::LaunchError}, function);
+  auto queue = number<uint64_t>(device, "launch", {"stream", Kind::LaunchError}, stream);
   std::string_view block = args;
   py::gil_scoped_release released;
   device.launch(queue, handle, counts, block.data(), block.size(), false);

@@ -5,6 +5,7 @@
 // and functions have numbers of this device's, which are never given twice.
 #pragma once
 
+#include "keep.h"
 #include "library.h"
 
 #include <atomic>
@@ -16,9 +17,6 @@
 #include <vector>
 
 namespace tpk::hip {
-
-/// Keeps a host buffer alive; dropping the last copy lets go of it.
-using Keep = std::shared_ptr<void>;
 
 /// Where an explicit argument lies in the block, in bytes.
 struct ArgumentPlace {
@@ -48,6 +46,8 @@ public:
   Device(const Device &) = delete;
   Device &operator=(const Device &) = delete;
 
+  /// How messages begin: the device and the hook.
+  std::string where(const char *call) const;
   const api::hipDeviceProp_tR0600 &properties() const { return properties_; }
 
   uint64_t memalloc(uint64_t size, uint64_t alignment);
@@ -105,7 +105,6 @@ private:
   /// others.
   class Current;
 
-  std::string where(const char *call) const;
   void check(const char *call, const char *function, api::hipError_t error,
              Kind otherwise = Kind::DeviceError) const;
 

@@ -34,6 +34,14 @@ uint64_t count(const char *call, const char *argument, py::handle value) {
   return unsignedValue(call, argument, value, Code::InvalidArgument);
 }
 
+tpk::HeldBuffer hold(const char *call, const char *argument, py::handle object, bool writable) {
+  try {
+    return tpk::hold(object, writable);
+  } catch (const tpk::NoBuffer &mistake) {
+    throw Error(Code::InvalidArgument, tpk::text(call, ": ", argument, " of ", mistake.what()));
+  }
+}
+
 template <typename Type, typename> using Same = Type;
 
 // Gives back, at the end of a call, the buffers of work that has ended.
@@ -56,7 +64,7 @@ void copyIn(Host &host, py::handle target, py::handle source, py::handle stream)
   uint64_t dst = address("memcpy_htod", "dst", target);
   uint64_t queue = count("memcpy_htod", "stream", stream);
   Tidy tidy;
-  auto held = tpk::hold("memcpy_htod", "src", source, false);
+  auto held = hold("memcpy_htod", "src", source, false);
   py::gil_scoped_release released;
   host.copyIn(dst, held.data, held.size, queue, std::move(held.keep));
 }
@@ -65,7 +73,7 @@ void copyOut(Host &host, py::handle target, py::handle source, py::handle stream
   uint64_t src = address("memcpy_dtoh", "src", source);
   uint64_t queue = count("memcpy_dtoh", "stream", stream);
   Tidy tidy;
-  auto held = tpk::hold("memcpy_dtoh", "dst", target, true);
+  auto held = hold("memcpy_dtoh", "dst", target, true);
   py::gil_scoped_release released;
   host.copyOut(held.data, src, held.size, queue, std::move(held.keep));
 }

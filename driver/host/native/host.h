@@ -4,6 +4,7 @@
 
 #include "allocator.h"
 #include "events.h"
+#include "keep.h"
 #include "pool.h"
 #include "stream.h"
 
@@ -23,8 +24,6 @@ struct Function {
 
 using FunctionPointer = std::shared_ptr<const Function>;
 using StreamPointer = std::shared_ptr<Stream>;
-// Keeps whatever it points to alive for as long as asynchronous work needs it.
-using Keep = std::shared_ptr<void>;
 
 // Stream 0 is the default stream: its work runs on the calling thread and has finished when the call returns.
 // It is ordered with nothing else. Every member may be called from any thread.

@@ -11,7 +11,7 @@ from typing import Any
 
 from triton_porting_kit.cli import kernel_file, specialization
 from triton_porting_kit.cli.errors import UserError
-from triton_porting_kit.errors import CompilationError, ToolchainError
+from triton_porting_kit.errors import CompilationError, OptionError, ToolchainError
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,10 @@ def _target_of(name: str, compiler: Any, arch: str) -> Any:
     if not _architectures(compiler):
         more = "see --cpu" if name == "cpu" else "name the whole target with --target BACKEND:ARCH:WARP"
         raise UserError(f"backend {name} takes no --arch; {more}")
-    return compiler.target_of(arch)
+    try:
+        return compiler.target_of(arch)
+    except OptionError as error:
+        raise UserError(str(error)) from error
 
 
 def _options(request: Request, backend: Any, module: Any) -> Any:

@@ -91,14 +91,16 @@ def _object(capture: Capture) -> Object:
 
 def _native_sources(names: Iterable[str]) -> dict[str, bytes]:
     """Sources of the kit's host device, and the headers that they include."""
-    from triton_porting_kit.driver import host
+    from triton_porting_kit import driver
 
-    folder = Path(host.__file__).parent / "native"
+    room = Path(driver.__file__).parent
+    folders = (room / "host" / "native", room / "native")  # the second has what devices share
     found: dict[str, bytes] = {}
     waiting = list(names)
     while waiting:
         name = waiting.pop()
         if name not in found:
-            found[name] = (folder / name).read_bytes()
+            path = next(path for folder in folders if (path := folder / name).is_file())
+            found[name] = path.read_bytes()
             waiting += re.findall(r'^#include "([^"]+)"', found[name].decode(), re.MULTILINE)
     return found

@@ -34,6 +34,8 @@ _TEXT = 512
 #: The upper bits of the first word of long vector forms (VOP3, and VOP3P for packed numbers), and where their third
 #: and second operand are in the other one.
 _LONG_FORMS, _OPERANDS, _CONSTANT_ZERO = (0b110101, 0b110011), (18, 9), 0x80
+#: First word of ``tensor_load_to_lds``, the bit that makes it ``tensor_store_from_lds``, and the null register.
+_TILE_COPY, _STORES, _NULL = 0xD0710001, 0x4000, 0x7C
 #: LLVM no longer knows these, or not yet, and ends the process where it is asked for one that it does not know.
 _UNKNOWN_ARCHITECTURES = frozenset({"gfx940", "gfx941", "gfx12-5-generic"})
 
@@ -91,11 +93,14 @@ def _instructions(library: Any, context: int, code: bytes) -> Iterator[Instructi
 
 
 def _older_encodings(piece: bytes) -> Iterator[bytes]:
-    """An instruction in a long vector form (gfx10 on) with 0 for operands that it does not have.
+    """An instruction with 0 for operands that it does not have: in a long vector form (gfx10 on), or a copy of a tile.
 
-    LLVM came to write the constant 0 (0x80) there, which disassemblers of before take for no instruction.
+    LLVM came to write the constant 0 (0x80), or the null register (0x7c), there, which disassemblers of before take
+    for no instruction.
     """
     low, high = struct.unpack_from("<II", piece)
+    if low & ~_STORES == _TILE_COPY and high >> 24 == _NULL:
+        yield struct.pack("<II", low, high & 0xFFFFFF) + piece[8:]
     if low >> 26 not in _LONG_FORMS:
         return
     for shift in _OPERANDS:

@@ -37,9 +37,21 @@ def softmax(x, out, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def convert(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i).to(out.dtype.element_ty))
+
+
+@triton.jit
 def power(x, out, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(out + i, libdevice.pow(tl.load(x + i), 0.3))
+
+
+@triton.jit
+def exchange(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.atomic_xchg(x + i, tl.load(out + i)))
 
 
 @triton.jit
@@ -88,6 +100,8 @@ ARGUMENTS: dict[str, Arguments] = {
     "matmul": matmul_arguments("bf16"),
     "softmax": ({"x": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 1024}),
     "power": ({"x": "*fp32", "out": "*fp32"}, {"BLOCK": 256}),
+    "convert": ({"x": "*fp32", "out": "*fp16"}, {"BLOCK": 256}),
+    "exchange": ({"x": "*fp32", "out": "*fp32"}, {"BLOCK": 256}),
     "gather_rows": ({"x": "*fp16", "out": "*fp16", "rows": "i32", "columns": "i32"}, {"BLOCK": 32}),
     "from_descriptor": ({"tile": "tensordesc<fp16[32, 32]>", "out": "*fp16"}, {"BLOCK": 32}),
     "wide_tiles": matmul_arguments("fp32", size=256, depth=256),

@@ -46,6 +46,18 @@ def test_the_code_object(arch: str) -> None:
     assert matmul.dynamic_group_segment_size == kernel.metadata.shared > 0
 
 
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
+@pytest.mark.parametrize("element", ["i32", "fp32", "fp64"])
+def test_exchanges(element: str, arch: str) -> None:
+    """LLVM has no exchange of f64 by buffer instructions and ends the process over one; before 3.9 it has none."""
+    types = {"x": f"*{element}", "out": f"*{element}"}
+    found = instructions(compiled("exchange", arch, arguments=(types, {"BLOCK": 256})).asm["amdgcn"])
+    (swap,) = {name for name in found if "swap" in name}
+    way = "buffer" if element != "fp64" and compat.release() >= (3, 9) else "global"
+    sizes = ("_x2", "_b64") if element == "fp64" else ("", "_b32")
+    assert swap in [f"{way}_atomic_swap{size}" for size in sizes]
+
+
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("name", ["add", "softmax", "power"])
 def test_kernels_without_products(name: str, arch: str) -> None:

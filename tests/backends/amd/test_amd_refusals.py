@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import amd_kernels
 import pytest
 from amd_compiling import compiled
 from amd_kernels import matmul_arguments
@@ -12,6 +13,7 @@ from triton.runtime.errors import OutOfResources
 
 from triton_porting_kit.backends.amd.compiler import AMDBackend
 from triton_porting_kit.errors import CompilationError, ResourceError
+from triton_porting_kit.toolchain import compat
 
 
 def test_too_much_local_memory() -> None:
@@ -27,6 +29,22 @@ def test_too_much_local_memory() -> None:
     assert str(again) == str(found.value)
 
 
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx1100", "gfx942"])
+@pytest.mark.parametrize("types", [("fp8e4b8", "bf16"), ("bf16", "fp8e5b16")])
+def test_conversions_that_end_the_process(types: tuple[str, str], arch: str) -> None:
+    arguments = ({"x": f"*{types[0]}", "out": f"*{types[1]}"}, {"BLOCK": 256})
+    if arch == "gfx942" or compat.release() >= (3, 8):
+        assert compiled("convert", arch, arguments=arguments).asm["hsaco"]
+        return
+    with pytest.raises(
+        CompilationError, match=f"(?s){arch} has no conversion from .* convert to float32"
+    ) as found:
+        compiled("convert", arch, arguments=arguments)
+    assert found.value.location is not None
+    assert found.value.location.file == amd_kernels.__file__
+    assert ".to(" in str(found.value)
+
+
 def test_assembly_for_another_chip() -> None:
     with pytest.raises(
         CompilationError, match=r"amd_kernels.py:\d+:\d+: the assembly for gfx942 is not valid"
@@ -34,7 +52,7 @@ def test_assembly_for_another_chip() -> None:
         compiled("foreign_assembly")
     assert "mov.b32" in str(found.value)
     assert found.value.location is not None
-    assert "inline_asm_elementwise" in str(found.value)
+    assert found.value.location.file == amd_kernels.__file__
 
 
 def test_a_pass_that_fails() -> None:

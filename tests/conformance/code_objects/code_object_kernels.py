@@ -10,7 +10,11 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-WARPS = {"gfx90a": 64, "gfx942": 64, "gfx950": 64, "gfx1100": 32, "gfx1201": 32, "gfx1250": 32}
+from triton_porting_kit.toolchain import compat
+
+WARPS = {"gfx90a": 64, "gfx942": 64, "gfx950": 64, "gfx1100": 32, "gfx1201": 32}
+if compat.release() >= (3, 8):  # before, Triton makes no use of all its matrix instructions
+    WARPS["gfx1250"] = 32
 
 
 def _matrix_form() -> Any:

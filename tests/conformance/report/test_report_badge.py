@@ -33,6 +33,13 @@ def said(svg: str) -> str:
     return ElementTree.fromstring(svg).findall(f".//{NAMESPACE}text")[1].text or ""
 
 
+def levels_with(verdicts: str) -> list[LevelResult]:
+    return [
+        LevelResult(level, True, LETTERS[letter], {}, 0, ())
+        for level, letter in zip(LEVELS, verdicts, strict=True)
+    ]
+
+
 @pytest.mark.parametrize(
     ("verdicts", "text"),
     [
@@ -56,11 +63,12 @@ def said(svg: str) -> str:
     ],
 )
 def test_the_level_reached(verdicts: str, text: str) -> None:
-    levels = [
-        LevelResult(level, True, LETTERS[letter], {}, 0, ())
-        for level, letter in zip(LEVELS, verdicts, strict=True)
-    ]
-    assert reached(levels)[0] == text
+    assert reached(levels_with(verdicts))[0] == text
+
+
+def test_kernels_that_did_not_run() -> None:
+    assert reached(levels_with("PPE--"), compile_only=True)[0] == "language, compiled only, with exceptions"
+    assert reached(levels_with("F----"), compile_only=True)[0] == "fails registration"
 
 
 def test_the_picture_says_it_in_words_too() -> None:

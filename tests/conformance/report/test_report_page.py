@@ -19,6 +19,7 @@ from report_runs import (
     report,
 )
 
+from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.conformance.record import Listing, Record
 from triton_porting_kit.conformance.report.model import Report
 from triton_porting_kit.conformance.report.page.figures import parts, seconds
@@ -136,6 +137,17 @@ def test_warnings_say_what_was_left_out() -> None:
     assert "1 check that the run set out to do have no result" in warnings(stopped)[0]
     passes = [record("language/arithmetic/own_sub-i8-tile_1", listing=LISTINGS["unsupported"])]
     assert any("out of date" in line for line in warnings(report(passes)))
+
+
+def test_levels_of_a_compile_only_run_promise_no_results() -> None:
+    ran = page(report(everything()))
+    compiled = page(report(everything(), **options(compile_only=True, target="hip:gfx942:64")))
+    for level in LEVELS.values():
+        assert level.meaning.replace("'", "&#39;") in ran
+    assert "right result" in ran
+    assert "right result" not in compiled
+    assert "Every operation of Triton&#39;s language compiles on every type" in compiled
+    assert "kernels compiled, not run" in compiled
 
 
 def test_no_checks_are_said_to_be_no_pass() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from hip_kernels import CodeObjects
-from standin_library import Standin, build
+from standin_library import Standin, build, leaks
 
 from triton_porting_kit.driver.hip import HipDevice
 
@@ -41,11 +41,6 @@ def standin(standin_library: Standin, monkeypatch: pytest.MonkeyPatch) -> Iterat
     standin_library.configure("gfx942")
     assert not left
     assert not undefined
-
-
-def leaks(standin: Standin) -> dict[str, int]:
-    """What is live but for the events that a device keeps for its next copies."""
-    return {kind: count for kind, count in standin.live().items() if count and kind != "events"}
 
 
 @pytest.fixture

@@ -228,3 +228,8 @@ class Standin:
         failed = self.library.standin_read(content, ctypes.c_uint64(address), ctypes.c_uint64(size))
         assert not failed, f"no device memory at {address:#x} + {size}"
         return content.raw
+
+
+def leaks(standin: Standin) -> dict[str, int]:
+    """What is live but for the events that a device keeps for its next copies."""
+    return {kind: count for kind, count in standin.live().items() if count and kind != "events"}

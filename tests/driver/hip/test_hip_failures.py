@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable
 
 import pytest
-from conftest import leaks
 from hip_kernels import CodeObjects
 from hip_sessions import Session, outcome
-from standin_library import Standin
+from standin_library import Standin, leaks
 
 from triton_porting_kit.driver.hip import HipDevice, open_devices
 from triton_porting_kit.errors import (

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from standin_library import Launch, Standin
 from triton.compiler import ASTSource
+from triton.runtime.driver import driver as config
 
 from triton_porting_kit.backends.amd.driver import AMDDriver
 from triton_porting_kit.driver import DeviceArray
@@ -30,10 +31,10 @@ def driver(standin_library: Standin, tmp_path_factory: pytest.TempPathFactory) -
         patch.setenv("TRITON_DEFAULT_BACKEND", "amdgpu")
         patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("triton-cache")))
         standin_library.configure(*ARCHITECTURES)
-        made = AMDDriver()
-        triton.runtime.driver.set_active(made)
+        made, before = AMDDriver(), config._active
+        config.set_active(made)
         yield made
-        triton.runtime.driver.reset_active()
+        config._active = before  # `reset_active` would make this backend's the default one for good
         standin_library.disarm()
         for device in made.devices:
             device.synchronize()

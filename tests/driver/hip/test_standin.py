@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import struct
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import numpy as np
 import pytest
 from hip_calls import Hip, HipError
 from hip_kernels import CodeObjects
-from standin_library import Standin, compiler_command
+from standin_library import Standin
 
 
 @pytest.fixture
@@ -271,8 +270,9 @@ def test_calls_fail_as_armed(standin: Standin, hip: Hip) -> None:
 def test_a_device_whose_work_failed_is_lost_until_it_is_reset(standin: Standin, hip: Hip) -> None:
     place = hip.result("Malloc", 4)
     standin.arm("execute:2:hipErrorIllegalAddress")
-    for value in range(3):
-        hip.MemsetD8Async(place, ctypes.c_ubyte(value), 4, 0)
+    with standin.held():
+        for value in range(3):
+            hip.MemsetD8Async(place, ctypes.c_ubyte(value), 4, 0)
     for _ in range(2):
         with pytest.raises(HipError, match="IllegalAddress"):
             hip.DeviceSynchronize()
@@ -314,26 +314,6 @@ for device in range(count.value):
     assert run(HIP_STANDIN_DEVICES="gfx942,gfx1100") == ["0", "2", "64", "32"]
     assert run(HIP_STANDIN_DEVICES="") == ["100", "0"]
     assert run(HIP_STANDIN_FAULTS="hipGetDeviceCount:1:hipErrorInvalidDevice") == ["101", "0"]
-
-
-DRIVER_HEADER = Path(__file__).parents[3] / "driver" / "hip" / "native" / "hip_api.h"
-GROUPED = {"textureAndSurfaceLimits", "hipReserved"}
-"""Members that stand for several of HIP's."""
-
-
-def test_the_driver_s_declarations_are_hip_s(tmp_path: Path) -> None:
-    """What the driver declares for itself agrees with AMD's headers: names, values, layouts, parameters."""
-    header = DRIVER_HEADER.read_text()
-    lines = [f"TPK_HIP_VALUE({name})" for name in re.findall(r"^  (hip\w+) = \d+,", header, re.M)]
-    assert len(lines) > 30
-    for structure, body in re.findall(r"^struct (\w+) \{\n(.*?)^\};", header, re.M | re.S):
-        members = re.findall(r"(\w+)(?:\[\d+\])?;", body)
-        lines += [f"TPK_HIP_MEMBER({structure}, {member})" for member in members if member not in GROUPED]
-    (tmp_path / "members.inc").write_text("\n".join(lines))
-    source = Path(__file__).parent / "standin" / "checks" / "declarations.cc"
-    command = compiler_command("-fsyntax-only", f"-I{DRIVER_HEADER.parent}", f"-I{tmp_path}", source)
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 def test_triton_s_own_driver_takes_it_for_hip(

@@ -133,9 +133,10 @@ class Chip:
         return self._result("alloc", size, alignment)
 
     def array(self, data: bytes) -> int:
-        """New memory with these contents."""
+        """New memory with these contents, there for every queue: uploads are asynchronous, on queue 0."""
         address = self.alloc(len(data))
         self.write(address, data)
+        self.queue_synchronize(0)
         return address
 
     def write(self, target: int, data: bytes, queue: int = 0) -> None:

@@ -47,7 +47,7 @@ def outcomes(folder: Path) -> Callable[[list[list[int]]], list[str]]:
             [sys.executable, "-X", "faulthandler", HERE / "overwritten.py", folder, json.dumps(cases)],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr

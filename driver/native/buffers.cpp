@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-namespace tpk::hip {
+namespace tpk {
 namespace {
 
 struct Node {
@@ -12,7 +12,7 @@ struct Node {
   Node *next;
 };
 
-// A list without a lock: pushed to from any thread, taken as a whole.
+// A lock-free list: it is pushed to from any thread and taken as a whole, also across fork().
 std::atomic<Node *> finished{nullptr};
 
 void push(Node *node) {
@@ -23,14 +23,13 @@ void push(Node *node) {
 
 } // namespace
 
-HeldBuffer hold(const char *call, const char *argument, pybind11::handle object, bool writable) {
+HeldBuffer hold(pybind11::handle object, bool writable) {
   auto node = std::make_unique<Node>();
   if (PyObject_GetBuffer(object.ptr(), &node->view, writable ? PyBUF_WRITABLE : PyBUF_SIMPLE) != 0) {
     pybind11::error_already_set why;
-    throw Failure(Kind::InvalidArgument,
-                  text("HIP: ", call, ": ", argument, " of type '", Py_TYPE(object.ptr())->tp_name,
-                       "' is no contiguous ", writable ? "writable " : "",
-                       "buffer: ", pybind11::str(why.value()).cast<std::string>()));
+    throw NoBuffer(text("type '", Py_TYPE(object.ptr())->tp_name, "' is no contiguous ",
+                        writable ? "writable " : "",
+                        "buffer: ", pybind11::str(why.value()).cast<std::string>()));
   }
   HeldBuffer held{node->view.buf, uint64_t(node->view.len), nullptr};
   held.keep = Keep(node.release(), [](void *done) { push(static_cast<Node *>(done)); });
@@ -47,4 +46,4 @@ void releaseFinished() {
   }
 }
 
-} // namespace tpk::hip
+} // namespace tpk

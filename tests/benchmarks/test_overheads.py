@@ -1,0 +1,69 @@
+"""Compile and launch figures are measured as they are named, and leave Triton as it was."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+import triton.compiler
+from triton import knobs
+
+from benchmarks.apart import memory
+from benchmarks.compiling import FRONT_END, STAGES, compile_figures, launcher_build_figure
+from benchmarks.launching import launch_figures
+from benchmarks.measure import make_place
+
+pytestmark = pytest.mark.usefixtures("cpu_backend")
+
+
+@pytest.fixture
+def place() -> Any:
+    from triton.runtime import driver
+
+    return make_place(driver.active.device)
+
+
+def test_launch_figures_have_bars(place: Any) -> None:
+    figures = launch_figures(place, 1, lambda name: True, 3)
+    assert [figure.bar for figure in figures if figure.bar is not None] == [3e-6, 20e-9, 1.3]
+    assert all(figure.value > 0 for figure in figures if figure.column != "beyond Python's call")
+
+
+def test_only_what_is_wanted_is_measured(place: Any) -> None:
+    assert {f.name for f in launch_figures(place, 1, lambda name: "end" in name, 3)} == {"end to end"}
+    assert compile_figures(place, lambda name: False, quick=True) == []
+
+
+def test_compile_figures_are_parts_of_the_whole(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.compiling.QUICK_RUNS", 1)
+    before = (
+        triton.compiler.compile,
+        triton.compiler.CompiledKernel._init_handles,
+        os.environ.get("TRITON_CACHE_DIR"),
+    )
+    found = {
+        f.column: f.value
+        for f in compile_figures(place, lambda name: name == "compile vector add", quick=True)
+    }
+    assert sum(value for name, value in found.items() if name.startswith("stage ")) == pytest.approx(
+        found[STAGES]
+    )
+    assert 0 < found[FRONT_END] + found[STAGES] < found["cold start"] * 1.5
+    assert 0 < found["load"] + found["cache lookup"] < found["cold start"]
+    after = (
+        triton.compiler.compile,
+        triton.compiler.CompiledKernel._init_handles,
+        os.environ.get("TRITON_CACHE_DIR"),
+    )
+    assert after == before
+    assert knobs.compilation.listener is None
+
+
+def test_memory_of_a_small_product_is_small() -> None:
+    assert all(0 <= grown < 64 << 20 for grown in memory(128).values())
+
+
+def test_building_launch_code_takes_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.compiling.QUICK_RUNS", 1)
+    assert launcher_build_figure(quick=True).value > 0
