@@ -9,7 +9,7 @@ RELEASE_TESTS ?= tests/kernels/test_device_arrays.py tests/toolchain tests/launc
   tests/backends/cpu/test_cpu_arguments.py tests/backends/cpu/test_cpu_launches.py \
   tests/backends/cpu/test_cpu_cache.py tests/backends/amd/test_amd_architectures.py \
   tests/backends/amd/test_amd_against_triton.py tests/backends/amd/test_amd_options.py \
-  tests/backends/amd/test_amd_refusals.py tests/compiler/structured/test_expected.py \
+  tests/backends/amd/test_amd_refusals.py tests/backends/amd/test_amd_conversions.py tests/compiler/structured/test_expected.py \
   tests/compiler/test_semantics_shapes.py tests/compiler/test_semantics_block_pointers.py tests/conformance
 # Processes that run tests, as pytest-xdist is told it.
 JOBS ?= auto

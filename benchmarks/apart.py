@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .figures import Figure, single
+from .figures import Figure, measured
 
 MEMORY_SIZE, QUICK_MEMORY_SIZE = 4096, 1024
 MEMORY_BAR, INTERPRETER_BAR = 8 << 20, 1000.0
@@ -28,7 +28,7 @@ def apart_figures(threads: int, wanted: Callable[[str], Any], quick: bool) -> li
     if wanted("memory matmul"):
         for dtype, grown in _ask("memory", str(size)).items():
             figures.append(
-                single(
+                measured(
                     grown,
                     "memory",
                     f"matmul {dtype} {size}",
@@ -43,9 +43,9 @@ def apart_figures(threads: int, wanted: Callable[[str], Any], quick: bool) -> li
         theirs = _ask("interpreter", "1", TRITON_INTERPRET="1")["seconds"]
         name = f"matmul fp32 {INTERPRETED_SIZE}"
         figures += [
-            single(ours, "interpreter", name, "ours", threads),
-            single(theirs, "interpreter", name, "Triton's interpreter", threads),
-            single(
+            measured(ours, "interpreter", name, "ours", threads),
+            measured(theirs, "interpreter", name, "Triton's interpreter", threads),
+            measured(
                 theirs / ours,
                 "interpreter",
                 name,

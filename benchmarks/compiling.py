@@ -30,7 +30,7 @@ from triton_porting_kit.kernels.cases import Case
 from triton_porting_kit.kernels.matmul import Tiles
 from triton_porting_kit.launcher import GeneratedLauncher
 
-from .figures import Figure, of_samples
+from .figures import Figure, measured
 from .timing import Samples, time_once
 
 GROUP = "compile"
@@ -187,13 +187,11 @@ def compile_figures(place: Any, wanted: Callable[[str], Any], quick: bool) -> li
 
 
 def _figures_of(name: str, found: list[dict[str, float]], kernels: int) -> list[Figure]:
-    figures = [
-        of_samples(Samples(tuple(f[column] for f in found)), GROUP, name, column) for column in found[0]
-    ]
+    figures = [measured(Samples(tuple(f[column] for f in found)), GROUP, name, column) for column in found[0]]
     ratios = Samples(tuple(f[STAGES] / f[FRONT_END] for f in found))
-    figures.append(of_samples(ratios, GROUP, name, "stages / front end", unit="x", bar=STAGES_BAR))
+    figures.append(measured(ratios, GROUP, name, "stages / front end", unit="x", bar=STAGES_BAR))
     beyond = Samples(tuple((f["warm start"] - f["cache lookup"]) / kernels for f in found))
-    figures.append(of_samples(beyond, GROUP, name, "warm start beyond the lookup, per kernel", bar=WARM_BAR))
+    figures.append(measured(beyond, GROUP, name, "warm start beyond the lookup, per kernel", bar=WARM_BAR))
     return figures
 
 
@@ -202,7 +200,7 @@ def _tile_figure(samples: dict[str, list[dict[str, float]]]) -> list[Figure]:
     if not small or not large:
         return []
     ratios = Samples(tuple(b[STAGES] / a[STAGES] for a, b in zip(small, large, strict=True)))
-    return [of_samples(ratios, GROUP, "matmul 128x256 / 32x32", "stages", unit="x", bar=TILE_BAR)]
+    return [measured(ratios, GROUP, "matmul 128x256 / 32x32", "stages", unit="x", bar=TILE_BAR)]
 
 
 def launcher_build_figure(quick: bool) -> Figure:
@@ -223,4 +221,4 @@ def launcher_build_figure(quick: bool) -> Figure:
         make(0)  # which compiles what all share
         runs = range(1, 1 + (QUICK_RUNS if quick else RUNS))
         samples = Samples(tuple(time_once(partial(make, number)) for number in runs))
-    return of_samples(samples, "launch", "generated launch code", "build for another signature")
+    return measured(samples, "launch", "generated launch code", "build for another signature")

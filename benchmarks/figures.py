@@ -80,8 +80,8 @@ def show(value: float, unit: str) -> str:
     return f"{value:.{digits}f}" + ("" if unit == "x" else f" {unit}")
 
 
-def of_samples(
-    samples: Samples,
+def measured(
+    value: Samples | float,
     group: str,
     name: str,
     column: str,
@@ -92,25 +92,10 @@ def of_samples(
     bar: float | None = None,
     note: str = "",
 ) -> Figure:
-    """A figure of many runs: their median and quartiles."""
+    """A figure of many runs, their median and quartiles; or of one, without a spread."""
+    samples = value if isinstance(value, Samples) else Samples((value,))
     low, high = samples.quartiles
     return Figure(group, name, column, threads, unit, samples.median, low, high, less, bar, note=note)
-
-
-def single(
-    value: float,
-    group: str,
-    name: str,
-    column: str,
-    threads: int = 0,
-    *,
-    unit: str = "s",
-    less: bool = True,
-    bar: float | None = None,
-    note: str = "",
-) -> Figure:
-    """A figure without a spread."""
-    return Figure(group, name, column, threads, unit, value, value, value, less, bar, note=note)
 
 
 def ratio(

@@ -10,7 +10,7 @@ import triton
 
 from triton_porting_kit.kernels.places import Operand
 
-from .figures import Figure, of_samples
+from .figures import Figure, measured
 from .timing import Samples, alternate, quartiles
 
 GROUP = "launch"
@@ -49,15 +49,15 @@ def launch_figures(place: Any, threads: int, wanted: Callable[[str], Any], runs:
         )
         beyond = _difference(samples["launcher"], samples["nothing"])
         figures += [
-            of_samples(samples["launcher"], GROUP, "launcher object", "call", threads),
-            of_samples(samples["nothing"], GROUP, "launcher object", "Python's own call", threads),
-            of_samples(beyond, GROUP, "launcher object", "beyond Python's call", threads, bar=LAUNCHER_BAR),
+            measured(samples["launcher"], GROUP, "launcher object", "call", threads),
+            measured(samples["nothing"], GROUP, "launcher object", "Python's own call", threads),
+            measured(beyond, GROUP, "launcher object", "beyond Python's call", threads, bar=LAUNCHER_BAR),
         ]
     if wanted("launch grid"):
         whole = alternate({"grid": lambda: launcher(PROGRAMS, 1, 1, *rest)}, runs)["grid"]
         each = Samples(tuple(value * threads / PROGRAMS for value in whole.seconds))
         figures.append(
-            of_samples(each, GROUP, f"grid of {PROGRAMS}", "per program and core", threads, bar=PROGRAM_BAR)
+            measured(each, GROUP, f"grid of {PROGRAMS}", "per program and core", threads, bar=PROGRAM_BAR)
         )
     if wanted("launch end to end"):
         samples = alternate(
@@ -67,8 +67,8 @@ def launch_figures(place: Any, threads: int, wanted: Callable[[str], Any], runs:
         pairs = [a / b for a, b in zip(samples["ours"].seconds, samples["idle"].seconds, strict=True)]
         value = samples["ours"].median / samples["idle"].median
         figures += [
-            of_samples(samples["ours"], GROUP, "end to end", "whole call", threads),
-            of_samples(samples["idle"], GROUP, "end to end", "with a launcher that does nothing", threads),
+            measured(samples["ours"], GROUP, "end to end", "whole call", threads),
+            measured(samples["idle"], GROUP, "end to end", "with a launcher that does nothing", threads),
             Figure(GROUP, "end to end", "ratio", threads, "x", value, *quartiles(pairs), bar=END_TO_END_BAR),
         ]
     return figures

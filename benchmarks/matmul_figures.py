@@ -13,7 +13,7 @@ from triton_porting_kit.kernels.matmul import Tiles
 from triton_porting_kit.kernels.places import TorchPlace
 from triton_porting_kit.kernels.vector_add import vector_add
 
-from .figures import Figure, of_samples, single
+from .figures import Figure, measured
 from .measure import checked_call
 from .rows import SHORT
 from .timing import Samples, alternate, quartiles
@@ -41,7 +41,7 @@ def tile_figures(place: Any, threads: int, wanted: Callable[[str], Any], quick: 
         parts = {tile: best / found.median for tile, found in samples.items()}
         worst = min(parts, key=parts.__getitem__)
         figures.append(
-            single(
+            measured(
                 parts[worst],
                 "tiles",
                 name,
@@ -53,7 +53,7 @@ def tile_figures(place: Any, threads: int, wanted: Callable[[str], Any], quick: 
                 note=f"worst {worst}, best {max(parts, key=parts.__getitem__)}",
             )
         )
-        figures += [of_samples(found, "tiles", name, tile, threads) for tile, found in samples.items()]
+        figures += [measured(found, "tiles", name, tile, threads) for tile, found in samples.items()]
     return figures
 
 
@@ -79,8 +79,8 @@ def after_torch_figures(place: Any, threads: int, wanted: Callable[[str], Any], 
         alone, after = _beside(ours, own, theirs, 4 * runs)
         pairs = [a / b for a, b in zip(alone.seconds, after.seconds, strict=True)]
         figures += [
-            of_samples(alone, "after torch", name, "after our vector add", threads),
-            of_samples(after, "after torch", name, "after torch.add", threads),
+            measured(alone, "after torch", name, "after our vector add", threads),
+            measured(after, "after torch", name, "after torch.add", threads),
             Figure(
                 "after torch",
                 name,

@@ -10,7 +10,7 @@ from triton_porting_kit.kernels import peers
 from triton_porting_kit.kernels.cases import Case
 from triton_porting_kit.kernels.places import DevicePlace, Operand, TorchPlace
 
-from .figures import Figure, of_samples, ratio, single
+from .figures import Figure, measured, ratio
 from .probe import Roof
 from .rows import COMPILED, EAGER, Row
 from .timing import alternate
@@ -77,7 +77,7 @@ def measure(row: Row, place: Any, roof: Roof | None, threads: int, runs: int, qu
     samples = alternate(calls, runs)
     mine = samples[OURS]
     figures = [
-        of_samples(found, GROUP, row.name, column, threads, less=True) for column, found in samples.items()
+        measured(found, GROUP, row.name, column, threads, less=True) for column, found in samples.items()
     ]
     figures += [
         ratio(
@@ -94,7 +94,7 @@ def measure(row: Row, place: Any, roof: Roof | None, threads: int, runs: int, qu
     ]
     # What other programs on the machine disturb least.
     figures += [
-        single(
+        measured(
             min(found.seconds) / min(mine.seconds),
             GROUP,
             row.name,
@@ -110,7 +110,7 @@ def measure(row: Row, place: Any, roof: Roof | None, threads: int, runs: int, qu
     if least is not None:
         limit = "arithmetic" if row.flops and least > row.moved / roof.bandwidth(row.moved) else "bandwidth"  # type: ignore[union-attr]
         figures.append(
-            single(
+            measured(
                 least / mine.median,
                 GROUP,
                 row.name,

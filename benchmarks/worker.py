@@ -19,7 +19,7 @@ from triton.runtime import driver
 
 from .apart import apart_figures
 from .compiling import compile_figures, launcher_build_figure
-from .figures import Figure, single
+from .figures import Figure, measured
 from .launching import launch_figures
 from .matmul_figures import after_torch_figures, tile_figures
 from .measure import WrongResult, has_torch, make_place, measure
@@ -48,7 +48,7 @@ def reduced_rows() -> list[Row]:
 def machine_figures(roof: Roof, threads: int) -> Iterator[Figure]:
     """The roof itself."""
     for size, name in ((192 << 20, "memory"), (1 << 20, "1 MiB"), (32 << 10, "32 KiB")):
-        yield single(
+        yield measured(
             roof.bandwidth(size * threads),
             "machine",
             f"triad, {name}",
@@ -59,7 +59,7 @@ def machine_figures(roof: Roof, threads: int) -> Iterator[Figure]:
         )
     for dtype in ("float32", "bfloat16", "int8"):
         if (peak := roof.peak(dtype)) is not None:
-            yield single(
+            yield measured(
                 peak,
                 "machine",
                 f"multiply-add {dtype}",

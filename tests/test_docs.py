@@ -32,8 +32,15 @@ def test_first_kernel_runs(scale: Path) -> None:
     subprocess.run([sys.executable, scale], check=True)
 
 
-def test_readme_command_prints_the_stage(scale: Path) -> None:
-    (command,) = (block for block in blocks("README.md", "sh") if block.startswith("tpk compile"))
+@pytest.mark.parametrize(
+    ("stage", "text"), [("structured", "tpk.load"), ("amdgcn", ".amdhsa_kernel scale_kernel")]
+)
+def test_readme_command_prints_the_stage(scale: Path, stage: str, text: str) -> None:
+    (command,) = (
+        block
+        for block in blocks("README.md", "sh")
+        if block.startswith("tpk compile") and block.strip().endswith(f"--emit {stage}")
+    )
     done = subprocess.run(
         command.replace("tpk", f"{sys.executable} -m triton_porting_kit.cli", 1),
         shell=True,
@@ -42,7 +49,7 @@ def test_readme_command_prints_the_stage(scale: Path) -> None:
         text=True,
         check=True,
     )
-    assert "tpk.load" in done.stdout
+    assert text in done.stdout
 
 
 def test_links_lead_somewhere() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 from typing import Any
 
-from triton_porting_kit.backends.amd import passes, refusals, texts
+from triton_porting_kit.backends.amd import conversions, passes, texts
 from triton_porting_kit.backends.amd.targets import Architecture, architecture
 from triton_porting_kit.compiler import Pipeline, Stage
 from triton_porting_kit.compiler.gpu import (
@@ -60,7 +60,9 @@ class _Stages:
 
     def ttir(self, source: Any, metadata: Any) -> Any:
         module = self._module(source)
-        refusals.check_conversions(module, self.arch.name)
+        text = str(module)
+        if (converted := conversions.by_way_of_f32(text, self.arch.name)) != text:
+            module = self._module(converted)
         if any("tensordesc" in type_ for type_ in argument_types(module)):
             # The launcher passes a descriptor's parts, whatever the architecture's hardware could do with a whole one.
             run_passes(module, passes.select(passes.HOST_DESCRIPTORS, self.options), "ttir")

@@ -114,11 +114,13 @@ class HipDevice(NativeDevice):
         return module
 
     def unload_module(self, module: int) -> None:
-        self._native.unload_module(module)
-        self._modules.pop(module, None)
-        for function, (owner, _) in list(self._functions.items()):
-            if owner == module:
-                self._functions.pop(function, None)
+        try:
+            self._native.unload_module(module)
+        finally:  # a failure is of work in flight, or leaves the module to a reset
+            self._modules.pop(module, None)
+            for function, (owner, _) in list(self._functions.items()):
+                if owner == module:
+                    self._functions.pop(function, None)
 
     def get_function(self, module: int, name: str, dynamic_lds: int = 0) -> int:
         """Handle of a kernel. `dynamic_lds`: bytes of local memory to add at launches, where the code object does

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.figures import Figure, Results, merge, of_samples, ratio, show, single, unmet
+from benchmarks.figures import Figure, Results, measured, merge, ratio, show, unmet
 from benchmarks.timing import Samples
 
 SPEED = Figure("kernels", "softmax", "torch / ours", 1, "x", 1.2, 1.1, 1.3, less=False, bar=1.1)
@@ -61,12 +61,12 @@ def test_one_round_stays_as_it_is() -> None:
 
 
 def test_figures_of_samples_have_medians_and_quartiles() -> None:
-    figure = of_samples(Samples((1.0, 2.0, 3.0, 4.0, 5.0)), "g", "n", "c", 2, bar=3.0)
+    figure = measured(Samples((1.0, 2.0, 3.0, 4.0, 5.0)), "g", "n", "c", 2, bar=3.0)
     assert (figure.value, figure.low, figure.high, figure.met) == (3.0, 2.0, 4.0, True)
 
 
 def test_files_give_back_what_was_written(tmp_path: Path) -> None:
-    results = Results({"note": "none"}, (SPEED, single(1.0, "memory", "m", "c", unit="B", bar=2.0)))
+    results = Results({"note": "none"}, (SPEED, measured(1.0, "memory", "m", "c", unit="B", bar=2.0)))
     results.write(tmp_path / "results.json")
     assert Results.read(tmp_path / "results.json") == results
     assert results.find("kernels", "softmax", "torch / ours", 1) == SPEED

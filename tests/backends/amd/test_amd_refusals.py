@@ -13,7 +13,6 @@ from triton.runtime.errors import OutOfResources
 
 from triton_porting_kit.backends.amd.compiler import AMDBackend
 from triton_porting_kit.errors import CompilationError, ResourceError
-from triton_porting_kit.toolchain import compat
 
 
 def test_too_much_local_memory() -> None:
@@ -27,22 +26,6 @@ def test_too_much_local_memory() -> None:
     assert "make the tiles smaller" in str(found.value)
     again = pickle.loads(pickle.dumps(found.value))
     assert str(again) == str(found.value)
-
-
-@pytest.mark.parametrize("arch", ["gfx90a", "gfx1100", "gfx942"])
-@pytest.mark.parametrize("types", [("fp8e4b8", "bf16"), ("bf16", "fp8e5b16")])
-def test_conversions_that_end_the_process(types: tuple[str, str], arch: str) -> None:
-    arguments = ({"x": f"*{types[0]}", "out": f"*{types[1]}"}, {"BLOCK": 256})
-    if arch == "gfx942" or compat.release() >= (3, 8):
-        assert compiled("convert", arch, arguments=arguments).asm["hsaco"]
-        return
-    with pytest.raises(
-        CompilationError, match=f"(?s){arch} has no conversion from .* convert to float32"
-    ) as found:
-        compiled("convert", arch, arguments=arguments)
-    assert found.value.location is not None
-    assert found.value.location.file == amd_kernels.__file__
-    assert ".to(" in str(found.value)
 
 
 def test_assembly_for_another_chip() -> None:

@@ -96,6 +96,20 @@ def test_a_lost_device_works_again_after_a_reset(
         standin.log()  # some of what was refused is of handles that HIP's reset took
 
 
+def test_a_module_is_gone_though_work_in_flight_failed(
+    standin: Standin, device: HipDevice, code_objects: CodeObjects
+) -> None:
+    name = "add"
+    module = device.load_module(code_objects.add(), name)
+    function = device.get_function(module, name)
+    standin.arm("hipDeviceSynchronize:1:hipErrorUnknown")
+    with pytest.raises(DeviceError, match="unload_module"):
+        device.unload_module(module)
+    for forgotten in (lambda: device.get_function(module, name), lambda: device.resources(function)):
+        with pytest.raises(InvalidModule, match="does not exist or was unloaded"):
+            forgotten()
+
+
 @pytest.mark.parametrize("nth", range(1, 5))
 def test_work_that_fails_in_its_queue_is_raised_by_what_waits(
     standin: Standin, device: HipDevice, code_objects: CodeObjects, nth: int
