@@ -64,6 +64,11 @@ class CpuTarget:
         return "avx512bf16" in self.features
 
     @property
+    def multiplies_byte_quads(self) -> bool:
+        """AVX512-VNNI: products of four bytes, added to i32 in 512-bit registers."""
+        return "avx512vnni" in self.features
+
+    @property
     def multiplies_bf16_tiles(self) -> bool:
         """AMX: products of 16 x 32 by 32 x 16 bf16, added to f32 in matrix registers."""
         return {"amx-tile", "amx-bf16"} <= self.features

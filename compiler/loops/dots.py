@@ -14,7 +14,13 @@ from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.control_flow import reads_buffer
 from triton_porting_kit.compiler.loops.graph import closure
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.products import Bfloat16Pairs, Elements, Product, converted
+from triton_porting_kit.compiler.loops.products import (
+    Bfloat16Pairs,
+    ByteQuads,
+    Elements,
+    Product,
+    converted,
+)
 from triton_porting_kit.compiler.loops.program import Operation
 from triton_porting_kit.compiler.loops.tensors import Buffer, Tensor
 from triton_porting_kit.compiler.target import CpuTarget
@@ -78,9 +84,13 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
 
 def _product_for(target: CpuTarget, a: Tensor, b: Tensor, work: str) -> Product:
     k, n = b.shape[-2:]
-    exact = all(tensor.element in Bfloat16Pairs.elements for tensor in (a, b))
-    pairs = exact and work == "f32" and k % 2 == 0 and n % Bfloat16Pairs.lanes == 0
-    return Bfloat16Pairs() if pairs and target.multiplies_bf16_pairs else Elements(work)
+    elements = {a.element, b.element}
+    found: Bfloat16Pairs | ByteQuads | None = None
+    if work == "f32" and elements <= {*Bfloat16Pairs.elements} and target.multiplies_bf16_pairs:
+        found = Bfloat16Pairs()
+    elif work == "i32" and elements == {ByteQuads.element} and target.multiplies_byte_quads:
+        found = ByteQuads()
+    return found if found and k % found.count == 0 and n % found.lanes == 0 else Elements(work)
 
 
 def _accumulator(
@@ -137,12 +147,13 @@ def _multiply(
         matrix_tiles.multiply(builder, a, b, c, batch)
         return
     zero = builder.i64(0)
-    a_start, b_start, c_start = (
-        builder.address(
-            buffer.pointer, [builder.mul(i, builder.i64(buffer.strides[0])) for i in batch], buffer.element
-        )
-        for buffer in (a, b, c)
-    )
+
+    def start_of(buffer: Buffer) -> Value:
+        terms = [builder.mul(i, builder.i64(buffer.strides[0])) for i in batch]
+        return builder.address(buffer.pointer, terms, buffer.element)
+
+    a_start, b_start, c_start = map(start_of, (a, b, c))
+    offsets = start_of(product.offsets) if product.offsets else None
     with builder.loop(zero, builder.i64(n), builder.i64(block.strip)) as strips:
         with builder.loop(zero, builder.i64(m), builder.i64(block.rows)) as rows:
             c_row = builder.address(
@@ -152,6 +163,10 @@ def _multiply(
             b_column = builder.address(b_start, [strips.induction], b.element)
             tile = _RegisterBlock(builder, product, block, c.element)
             accumulators = tile.load(c_row, n)
+            if offsets is not None:
+                accumulators = tile.less(
+                    accumulators, builder.address(offsets, [strips.induction], c.element)
+                )
             steps = STEPS if depth % STEPS == 0 else 1
             with builder.loop(zero, builder.i64(depth), builder.i64(steps), accumulators) as loop:
                 values = loop.arguments
@@ -187,6 +202,15 @@ class _RegisterBlock:
             self._read(self._accumulator(c_row, index, width), self._element, self._block.lanes)
             for index in range(self._block.rows * self._block.vectors)
         ]
+
+    def less(self, values: list[Value], offsets: Value) -> list[Value]:
+        """The accumulators less what is to be taken from each column."""
+        block = self._block
+        less = [
+            self._read(self._place(offsets, vector * block.lanes, self._element), self._element, block.lanes)
+            for vector in range(block.vectors)
+        ]
+        return [self._builder.sub(value, less[index % block.vectors]) for index, value in enumerate(values)]
 
     def store(self, values: list[Value], c_row: Value, width: int) -> None:
         """Put the accumulators back."""

@@ -22,6 +22,8 @@ class Product(ABC):
     """A way to multiply; `unit` is the element type that packed operands are read in."""
 
     unit: str
+    offsets: Buffer | None = None
+    """(..., N): what the sums of a column of B come out too large by; None: they are right."""
 
     @abstractmethod
     def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
@@ -54,63 +56,137 @@ class Elements(Product):
         return builder.add(c, builder.mul(a, b))
 
 
-class Bfloat16Pairs(Product):
-    """Two elements of K at a time: AVX512-BF16's VDPBF16PS, which takes denormal inputs as zero.
+class Interleaved(Product):
+    """`count` elements of K at a time, each of as many bits as make 32 together.
 
-    A unit is a pair of neighbours along K in 32 bits, the earlier one in the low half.
+    A unit holds neighbours along K, the earliest one in the lowest bits, and the sums have 32 bits, too.
     """
 
     unit = "i32"
     lanes = 16
-    elements = ("bf16", *types.FLOAT8)
-    """Types of which bf16 has every number."""
+    element: str
+    """What operands are packed in."""
+
+    @property
+    def count(self) -> int:
+        """Elements of a unit."""
+        return 32 // types.BITS[self.element]
 
     def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
-        buffer = lowering.materialise(converted(tensor.buffer or tensor, "bf16"), operation)
+        buffer = lowering.materialise(converted(tensor.buffer or tensor, self.element), operation)
         *outer, k = buffer.shape
-        return Buffer((*outer, k // 2), self.unit, buffer.pointer)
+        return Buffer((*outer, k // self.count), self.unit, buffer.pointer)
 
     def pack_right(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
         builder = lowering.builder
-        tensor = converted(tensor.buffer or tensor, "bf16")
+        tensor = converted(tensor.buffer or tensor, self.element)
         *batch, k, n = tensor.shape
-        packed = lowering.allocate((*batch, k // 2, n), self.unit)
+        packed = lowering.allocate((*batch, k // self.count, n), self.unit)
         kept = lowering.plan(operation, tensor.shape, [tensor])
 
         def emit(unmasked: frozenset[object]) -> list[Value]:
             evaluation = Evaluation(builder, unmasked, kept)
 
-            def half(point: Point, row: Value) -> Value:
-                at = Point((*point.indices[:-2], row, point.indices[-1]), point.axis, point.width)
-                value = builder.broadcast(evaluation.at(tensor, at), point.width)
-                return builder.cast("arith.extui", value, vector_type(self.unit, value.lanes))
+            def row(point: Point, index: int) -> Value:
+                first = builder.mul(point.indices[-2], builder.i64(self.count))
+                indices = (*point.indices[:-2], builder.add(first, builder.i64(index)), point.indices[-1])
+                value = evaluation.at(tensor, Point(indices, point.axis, point.width))
+                return builder.broadcast(value, point.width)
 
             def body(point: Point) -> None:
-                first = builder.add(point.indices[-2], point.indices[-2])
-                low, high = half(point, first), half(point, builder.add(first, builder.i64(1)))
-                shifted = builder.binary("arith.shli", high, builder.constant(16, high.type))
-                packed.write(builder, point, builder.binary("arith.ori", low, shifted))
+                rows = [row(point, index) for index in range(self.count)]
+                while len(rows) > 1:
+                    rows = [_interleaved(builder, *rows[i : i + 2]) for i in range(0, len(rows), 2)]
+                packed.write(builder, point, rows[0])
 
-            tile_loop(builder, packed.shape, self.lanes, body)
+            tile_loop(builder, packed.shape, self.lanes * self.count, body)
             return []
 
         lowering.specialise([tensor], emit)
-        for part, buffer in kept.items():
-            part.buffer = buffer
+        for kept_part, buffer in kept.items():
+            kept_part.buffer = buffer
+        return packed
+
+
+class Bfloat16Pairs(Interleaved):
+    """Two elements of K at a time: AVX512-BF16's VDPBF16PS, which takes denormal inputs as zero."""
+
+    element = "bf16"
+    elements = ("bf16", *types.FLOAT8)
+    """Types of which bf16 has every number."""
+
+    def multiply_add(self, builder: LoopBuilder, a: Value, b: Value, c: Value) -> Value:
+        return _sum_of_products(builder, "avx512bf16.dpbf16ps.512", vector_type("bf16", 2 * c.lanes), a, b, c)
+
+
+class ByteQuads(Interleaved):
+    """Four elements of K at a time: AVX512-VNNI's VPDPBUSD, whose left operand has no sign.
+
+    So A is packed as a + 128, and what that adds to a sum, 128 times the sum of B's column, is its offset.
+    """
+
+    element = "i8"
+
+    def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
+        def unsigned(builder: LoopBuilder, values: list[Value]) -> Value:
+            (value,) = values
+            return builder.binary("arith.xori", value, builder.constant(-128, value.type))
+
+        return super().pack_left(
+            lowering, operation, Elementwise(tensor.shape, self.element, [tensor.buffer or tensor], unsigned)
+        )
+
+    def pack_right(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
+        packed = super().pack_right(lowering, operation, tensor)
+        builder = lowering.builder
+        *batch, depth, n = packed.shape
+        self.offsets = offsets = lowering.allocate((*batch, n), self.unit)
+        builder.forget_reads()
+
+        def body(point: Point) -> None:
+            zero = builder.constant(0, vector_type(self.unit, point.width))
+            by = builder.constant(0x80808080, zero.type)
+            with builder.loop(builder.i64(0), builder.i64(depth), builder.i64(1), [zero]) as region:
+                at = Point(
+                    (*point.indices[:-1], region.induction, point.indices[-1]),
+                    point.axis + 1,
+                    point.width,
+                )
+                column = packed.at(Evaluation(builder, frozenset(), {}), at)
+                region.yields = [self.multiply_add(builder, by, column, region.arguments[0])]
+            offsets.write(builder, point, region.results[0])
+
+        tile_loop(builder, offsets.shape, self.lanes, body)
         return packed
 
     def multiply_add(self, builder: LoopBuilder, a: Value, b: Value, c: Value) -> Value:
-        pairs = f"vector<{2 * c.lanes}xbf16>"
-        left, right = (_reinterpret(builder, value, pairs) for value in (a, b))
-        text = (
-            f'llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"({c.name}, {left.name}, {right.name}) : '
-            f"({c.type}, {pairs}, {pairs}) -> {c.type}"
-        )
-        return builder.pure(text, c.type, (c, left, right))
+        return _sum_of_products(builder, "avx512.vpdpbusd.512", vector_type("i8", 4 * c.lanes), a, b, c)
 
 
-def _reinterpret(builder: LoopBuilder, value: Value, type: str) -> Value:
-    return builder.pure(f"vector.bitcast {value.name} : {value.type} to {type}", type, (value,))
+def _interleaved(builder: LoopBuilder, low: Value, high: Value) -> Value:
+    """Lanes of twice the bits, of one lane of each vector."""
+    lanes, bits = low.lanes, types.BITS[low.element]
+    both = vector_type(low.element, 2 * lanes)
+    value = builder.pure(
+        f"vector.interleave {low.name}, {high.name} : {low.type} -> {both}", both, (low, high)
+    )
+    wide = vector_type(f"i{2 * bits}", lanes)
+    return builder.pure(f"vector.bitcast {value.name} : {both} to {wide}", wide, (value,))
+
+
+def _sum_of_products(
+    builder: LoopBuilder, instruction: str, operands: str, a: Value, b: Value, c: Value
+) -> Value:
+    """c + a * b by an instruction of x86-64's; `operands` is the type in which it takes the units of `a` and `b`."""
+    left, right = (
+        builder.pure(f"vector.bitcast {value.name} : {value.type} to {operands}", operands, (value,))
+        for value in (a, b)
+    )
+    text = (
+        f'llvm.call_intrinsic "llvm.x86.{instruction}"({c.name}, {left.name}, {right.name}) : '
+        f"({c.type}, {operands}, {operands}) -> {c.type}"
+    )
+    return builder.pure(text, c.type, (c, left, right))
 
 
 def converted(tensor: Tensor, element: str) -> Tensor:

@@ -1,0 +1,57 @@
+"""Which instructions multiply. That the results are right is for the dots in `test_semantics_dots` and the table."""
+
+from __future__ import annotations
+
+import native_functions
+import pytest
+import triton
+import triton.language as tl
+
+from triton_porting_kit.compiler import CpuTarget, codegen
+from triton_porting_kit.toolchain import mlir
+
+CASCADE_LAKE = CpuTarget.named("cascadelake")
+
+
+@triton.jit
+def product(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    m, n, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
+    left, right = tl.load(a + m * K + k[None, :]), tl.load(b + k[:, None] * N + n)
+    tl.store(c + m * N + n, tl.dot(left, right, out_dtype=c.dtype.element_ty))
+
+
+def assembly(types: tuple[str, str], shape: tuple[int, int, int], target: CpuTarget) -> str:
+    signature = {"a": f"*{types[0]}", "b": f"*{types[0]}", "c": f"*{types[1]}"}
+    sizes = dict(zip("MNK", shape, strict=True))
+    loops = native_functions.loops_of(product, signature, target, **sizes)
+    return codegen.emit_assembly(codegen.lower_to_llvm_ir(mlir.parse_module(loops.text)), target)
+
+
+BYTES, PAIRS = ("i8", "i32"), ("bf16", "fp32")
+
+
+@pytest.mark.parametrize(
+    ("types", "shape", "target", "instruction"),
+    [
+        (BYTES, (16, 32, 32), CASCADE_LAKE, "vpdpbusd"),
+        (BYTES, (16, 8, 32), CASCADE_LAKE, ""),  # no whole vector of columns
+        (BYTES, (16, 32, 32), CASCADE_LAKE.with_features("-avx512vnni"), ""),
+        (BYTES, (16, 32, 32), CpuTarget.named("haswell"), ""),
+        (PAIRS, (16, 32, 32), CpuTarget.named("znver4"), "vdpbf16ps"),
+        (PAIRS, (16, 32, 32), CASCADE_LAKE, ""),
+    ],
+)
+def test_instructions(
+    types: tuple[str, str], shape: tuple[int, int, int], target: CpuTarget, instruction: str
+) -> None:
+    text = assembly(types, shape, target)
+    for name in ("vpdpbusd", "vdpbf16ps"):
+        assert (f"\t{name}\t" in text) == (name == instruction)
+
+
+def test_a_block_of_byte_sums_stays_in_registers() -> None:
+    text = assembly(BYTES, (64, 64, 64), CASCADE_LAKE)
+    loop = text[text.index("vpdpbusd", text.index("vpsubd")) :]
+    # Two steps along K of four rows by four vectors, with four vectors of B and four numbers of A each.
+    assert loop.count("vpdpbusd") == 32
+    assert loop.count("vpbroadcastd") <= 8
