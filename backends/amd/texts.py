@@ -23,6 +23,15 @@ _ASSEMBLY_KERNEL = re.compile(r"^\s*\.amdhsa_kernel\s+(\S+)", re.MULTILINE)
 _EXCHANGE = re.compile(r"\btt\.atomic_rmw exch\b[^\n]*!tt\.ptr<(\w+)")
 _EXCHANGED_BY_BUFFERS = frozenset({"i16", "i32", "i64", "f16", "bf16", "f32"})
 
+_BEYOND_COPIES = re.compile(
+    r"\btt\.descriptor_reduce\b|\btt\.make_tensor_descriptor\b[^\n]*\bpadding = (?!1\b)\d"
+)
+
+
+def has_descriptor_beyond_hardware(ttir: str) -> bool:
+    """Whether TTIR has a tensor descriptor for what gfx1250's copies cannot do: atomic operations, or padding but 0."""
+    return _BEYOND_COPIES.search(ttir) is not None
+
 
 def has_exchange_without_buffers(ttir: str) -> bool:
     """Whether TTIR exchanges what the buffer instructions of LLVM cannot: f64, and in older releases anything."""
