@@ -59,11 +59,11 @@ TTIR = (
 )
 """Clean-up of what the front end makes."""
 
-HOST_DESCRIPTORS = (
+DESCRIPTORS_AS_POINTERS = (
     Row("common.inliner"),
     Row("ttir.rewrite_tensor_descriptor_to_pointer"),
 )
-"""Before `TTIR`, for kernels with a tensor descriptor among their arguments."""
+"""Before `TTIR`, for kernels with tensor descriptors that the hardware shall not or cannot use."""
 
 TTGIR = (
     Row("ttir.convert_to_ttgpuir", ("triton_target", "num_warps", "warp_size", "num_ctas")),

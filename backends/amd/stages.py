@@ -63,9 +63,10 @@ class _Stages:
         text = str(module)
         if (converted := conversions.by_way_of_f32(text, self.arch.name)) != text:
             module = self._module(converted)
-        if any("tensordesc" in type_ for type_ in argument_types(module)):
+        passed = any("tensordesc" in type_ for type_ in argument_types(module))
+        if passed or (self.arch.name == "gfx1250" and texts.has_descriptor_beyond_hardware(text)):
             # The launcher passes a descriptor's parts, whatever the architecture's hardware could do with a whole one.
-            run_passes(module, passes.select(passes.HOST_DESCRIPTORS, self.options), "ttir")
+            run_passes(module, passes.select(passes.DESCRIPTORS_AS_POINTERS, self.options), "ttir")
         run_passes(module, passes.select(passes.TTIR, self.options), "ttir")
         return module
 

@@ -23,6 +23,22 @@ _ASSEMBLY_KERNEL = re.compile(r"^\s*\.amdhsa_kernel\s+(\S+)", re.MULTILINE)
 _EXCHANGE = re.compile(r"\btt\.atomic_rmw exch\b[^\n]*!tt\.ptr<(\w+)")
 _EXCHANGED_BY_BUFFERS = frozenset({"i16", "i32", "i64", "f16", "bf16", "f32"})
 
+_BEYOND_COPIES = re.compile(
+    r"\btt\.descriptor_reduce\b|\btt\.make_tensor_descriptor\b[^\n]*\bpadding = (?!1\b)\d"
+)
+_ROWS = re.compile(r"\btt\.descriptor_(?:gather|scatter)\b")
+_RANK_5 = re.compile(r"\btt\.make_tensor_descriptor\b[^\n]*<(?:\d+x){5}")
+
+
+def has_descriptor_beyond_hardware(ttir: str) -> bool:
+    """Whether TTIR has a tensor descriptor for what gfx1250's copies cannot do: atomic operations, or padding but 0.
+
+    Or what Triton does not lower to them: rows by index before 3.8, five dimensions in 3.8.
+    """
+    release = compat.release()
+    lacking = [_BEYOND_COPIES, *[_ROWS] * (release < (3, 8)), *[_RANK_5] * (release == (3, 8))]
+    return any(pattern.search(ttir) for pattern in lacking)
+
 
 def has_exchange_without_buffers(ttir: str) -> bool:
     """Whether TTIR exchanges what the buffer instructions of LLVM cannot: f64, and in older releases anything."""

@@ -62,6 +62,20 @@ def gather_rows(x, out, rows, columns, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def sums_by_descriptor(x, out, rows, columns, BLOCK: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, [rows, columns], [columns, 1], [BLOCK, BLOCK])
+    target = tl.make_tensor_descriptor(out, [rows, columns], [columns, 1], [BLOCK, BLOCK])
+    target.atomic_add([0, 0], source.load([0, 0]))
+
+
+@triton.jit
+def padded_with_nan(x, out, rows, columns, BLOCK: tl.constexpr):
+    tile = tl.make_tensor_descriptor(x, [rows, columns], [columns, 1], [BLOCK, BLOCK], padding_option="nan")
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i[:, None] * BLOCK + i[None, :], tile.load([0, 0]))
+
+
+@triton.jit
 def from_descriptor(tile, out, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(out + i[:, None] * BLOCK + i[None, :], tile.load([0, 0]))
@@ -103,6 +117,8 @@ ARGUMENTS: dict[str, Arguments] = {
     "convert": ({"x": "*fp32", "out": "*fp16"}, {"BLOCK": 256}),
     "exchange": ({"x": "*fp32", "out": "*fp32"}, {"BLOCK": 256}),
     "gather_rows": ({"x": "*fp16", "out": "*fp16", "rows": "i32", "columns": "i32"}, {"BLOCK": 32}),
+    "sums_by_descriptor": ({"x": "*fp32", "out": "*fp32", "rows": "i32", "columns": "i32"}, {"BLOCK": 32}),
+    "padded_with_nan": ({"x": "*fp32", "out": "*fp32", "rows": "i32", "columns": "i32"}, {"BLOCK": 32}),
     "from_descriptor": ({"tile": "tensordesc<fp16[32, 32]>", "out": "*fp16"}, {"BLOCK": 32}),
     "wide_tiles": matmul_arguments("fp32", size=256, depth=256),
     "foreign_assembly": ({"x": "*i32"}, {"BLOCK": 256}),

@@ -97,6 +97,17 @@ def test_descriptors_are_made_in_the_kernel() -> None:
         assert compiled("gather_rows", arch).asm["hsaco"]
 
 
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_descriptors_for_what_copy_hardware_cannot(arch: str) -> None:
+    """Those for anything else are copied by hardware where there is some."""
+    copied = {
+        name: any("tensor_load" in line for line in instructions(compiled(name, arch).asm["amdgcn"]))
+        for name in ("gather_rows", "sums_by_descriptor", "padded_with_nan")
+    }
+    assert copied == {"gather_rows": arch == "gfx1250", "sums_by_descriptor": False, "padded_with_nan": False}
+    assert any("atomic" in line for line in instructions(compiled("sums_by_descriptor", arch).asm["amdgcn"]))
+
+
 def test_descriptors_that_are_arguments_come_in_parts() -> None:
     """As many arguments as the launcher sends, on every architecture: also where hardware knows descriptors."""
     counts = set()

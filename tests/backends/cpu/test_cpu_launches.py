@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import threading
 from collections.abc import Callable
@@ -166,6 +167,23 @@ def test_the_default_stream_is_done_when_the_launch_returns(array: Array) -> Non
 # --- threads and processes ---------------------------------------------------------------------------
 
 
+@pytest.fixture
+def parsing_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let one thread parse Python at a time.
+
+    CPython 3.11 keeps one count of the depth of `ast.parse` for all threads, and rarely takes another thread's for a
+    mistake: a SystemError (python/cpython#106905). Triton parses each kernel that it compiles.
+    """
+    parse, turn = ast.parse, threading.Lock()
+
+    def parse_in_turn(*args: Any, **kwargs: Any) -> ast.AST:
+        with turn:
+            return parse(*args, **kwargs)
+
+    monkeypatch.setattr(ast, "parse", parse_in_turn)
+
+
+@pytest.mark.usefixtures("parsing_in_turn")
 def test_threads_compile_and_launch_at_once(array: Array) -> None:
     count, errors = 6, []
     arrays = [array([0.0] * 40) for _ in range(count)]
@@ -189,6 +207,7 @@ def test_threads_compile_and_launch_at_once(array: Array) -> None:
         assert (x.numpy() == i + 4).all()
 
 
+@pytest.mark.usefixtures("parsing_in_turn")
 def test_async_compile_mode(array: Array) -> None:
     x = array([0.0] * 40)
     with ThreadPoolExecutor(3) as pool, triton.AsyncCompileMode(pool):
