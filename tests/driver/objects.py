@@ -102,6 +102,20 @@ again:
 open:""",
         "",
     ),
+    # *args[0] += 1, then waits until it is args[1]
+    "meet": (
+        """  %count = load ptr, ptr %args
+  %all.slot = getelementptr i64, ptr %args, i64 1
+  %all = load i64, ptr %all.slot
+  %before = atomicrmw add ptr %count, i64 1 seq_cst
+  br label %again
+again:
+  %here = load atomic i64, ptr %count acquire, align 8
+  %alone = icmp slt i64 %here, %all
+  br i1 %alone, label %again, label %together
+together:""",
+        "",
+    ),
     # out[p] = address of the scratch, after writing its last 8 bytes
     "scratch": (
         """  %out = load ptr, ptr %args

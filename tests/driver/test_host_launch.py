@@ -7,13 +7,13 @@ import ctypes
 import os
 import platform
 import struct
-import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from host_scripts import FORK, LAUNCH, python
 from objects import assemble, ir, kernel
 
 from triton_porting_kit.driver.host import HostDevice
@@ -277,53 +277,27 @@ def test_properties(device: HostDevice) -> None:
     assert HostDevice().properties().memory_bytes > 1 << 28
 
 
-def _python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    setup = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-    return subprocess.run(
-        [sys.executable, "-c", setup + code],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
-_LAUNCH = """
-import struct
-from objects import kernel
-from triton_porting_kit.driver.host import HostDevice, _host
-device = HostDevice()
-function = device.get_function(device.load_module(kernel("count"), "count"), "count")
-out = device.memalloc(8000); device.memset(out, 0, 8000)
-def run(stream=0):
-    device.launch(function, (1000,), stream, struct.pack("Q", out))
-def check(times):
-    back = bytearray(8000); device.memcpy_dtoh(back, out)
-    assert struct.unpack("1000q", back) == tuple(times * i for i in range(1, 1001)), back[:16]
-"""
-
-
 @pytest.mark.parametrize("width", ["1", "2", "3", "7", "64"])
 def test_thread_count(width: str) -> None:
-    code = _LAUNCH + "for _ in range(50): run()\ncheck(50); print(_host.pool_width())"
-    result = _python(code, TPK_NUM_THREADS=width)
+    code = LAUNCH + "for _ in range(50): run()\ncheck(50); print(_host.pool_width())"
+    result = python(code, TPK_NUM_THREADS=width)
     assert (result.returncode, result.stdout.strip()) == (0, width), result.stderr
 
 
 @pytest.mark.parametrize("width", ["0", "-1", "two", "1.5", "4x", "99999999999999999999", "5000"])
 def test_bad_thread_count(width: str) -> None:
-    result = _python(_LAUNCH + "run()", TPK_NUM_THREADS=width)
+    result = python(LAUNCH + "run()", TPK_NUM_THREADS=width)
     assert f"LaunchError: host CPU: launch: TPK_NUM_THREADS is '{width}'" in result.stderr
 
 
 def test_affinity_sets_the_width() -> None:
-    code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n" + _LAUNCH
-    result = _python(code + "run(); check(1); print(_host.pool_width())", TPK_NUM_THREADS="")
+    code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n" + LAUNCH
+    result = python(code + "run(); check(1); print(_host.pool_width())", TPK_NUM_THREADS="")
     assert (result.returncode, result.stdout.strip()) == (0, "1"), result.stderr
 
 
 _PENDING = (
-    _LAUNCH
+    LAUNCH
     + """
 spin = device.get_function(device.load_module(kernel("spin"), "spin"), "spin")
 stream = device.create_stream()
@@ -338,38 +312,24 @@ for _ in range({count}):
 
 @pytest.mark.parametrize("grid", [1, 100_000])
 def test_exit_with_pending_work(grid: int) -> None:
-    result = _python(_PENDING.format(count=2000, grid=grid) + "print('end')")
+    result = python(_PENDING.format(count=2000, grid=grid) + "print('end')")
     assert (result.returncode, result.stdout.strip(), result.stderr) == (0, "end", "")
 
 
 def test_exit_by_an_exception_with_pending_work() -> None:
-    result = _python(_PENDING.format(count=2000, grid=1) + "raise SystemExit(3)")
+    result = python(_PENDING.format(count=2000, grid=1) + "raise SystemExit(3)")
     assert (result.returncode, result.stderr) == (3, "")
 
 
 def test_device_dropped_with_pending_work() -> None:
-    result = _python(_PENDING.format(count=200, grid=1) + "del device; print('end')")
+    result = python(_PENDING.format(count=200, grid=1) + "del device; print('end')")
     assert (result.returncode, result.stdout.strip(), result.stderr) == (0, "end", "")
-
-
-_FORK = """
-import os
-def in_child(work):
-    child = os.fork()
-    if child == 0:
-        try:
-            work()
-        except BaseException:
-            import traceback; traceback.print_exc(); os._exit(1)
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-"""
 
 
 def test_fork() -> None:
     code = (
-        _LAUNCH
-        + _FORK
+        LAUNCH
+        + FORK
         + """
 run()
 stream = device.create_stream()
@@ -385,14 +345,14 @@ for _ in range(5):
 run(); run(stream); device.synchronize(); check(4)
 """
     )
-    result = _python(code)
+    result = python(code)
     assert result.returncode == 0, result.stderr
 
 
 def test_fork_leaves_pending_work_to_the_parent() -> None:
     code = (
         _PENDING.format(count=50, grid=1)
-        + _FORK
+        + FORK
         + """
 event, start = device.create_event(), device.create_event()
 device.record_event(start)
@@ -414,14 +374,14 @@ back = bytearray(8); device.memcpy_dtoh(back, out)
 assert int.from_bytes(back, "little") == 50
 """
     )
-    result = _python(code)
+    result = python(code)
     assert result.returncode == 0, result.stderr
 
 
 def test_fork_while_other_threads_launch() -> None:
     code = (
-        _LAUNCH
-        + _FORK
+        LAUNCH
+        + FORK
         + """
 import threading
 stop = False
@@ -441,13 +401,13 @@ stop = True
 for thread in threads: thread.join()
 """
     )
-    result = _python(code)
+    result = python(code)
     assert result.returncode == 0, result.stderr
 
 
 def test_no_memory_for_scratch() -> None:
     code = (
-        _LAUNCH
+        LAUNCH
         + """
 import resource
 from triton_porting_kit.errors import OutOfMemory
@@ -459,6 +419,6 @@ except OutOfMemory as error:
     print(error)
 """
     )
-    result = _python(code)
+    result = python(code)
     assert "1073741824 bytes of scratch" in result.stdout, result.stderr
     assert issubclass(OutOfMemory, MemoryError)

@@ -7,11 +7,11 @@
 namespace tpk {
 namespace {
 
-// Runs a checked grid to its end. `args` is aligned to 8.
+// Runs a checked grid to its end, with `borrow` on torch's threads where it can. `args` is aligned to 8.
 void runGrid(const Function &function, const int32_t (&grid)[3], int64_t total, const void *args,
-             const std::atomic<bool> &cancel) {
+             const std::atomic<bool> &cancel, bool borrow) {
   Job job(function.entry, function.asserts, args, function.scratchBytes, grid, total, cancel);
-  Pool::instance().run(job);
+  Pool::instance().run(job, borrow);
   const Job::Failure &failure = job.failure();
   switch (failure.kind) {
   case Job::Failure::None:
@@ -82,14 +82,14 @@ void Host::launch(uint64_t streamHandle, uint64_t functionHandle, const uint32_t
   const int32_t grid[3] = {int32_t(counts[0]), int32_t(counts[1]), int32_t(counts[2])};
   bool aligned = reinterpret_cast<uint64_t>(args) % alignof(uint64_t) == 0;
   if (!target && aligned)
-    return runGrid(*function, grid, total, args, cancel_);
+    return runGrid(*function, grid, total, args, cancel_, true);
   std::vector<uint64_t> block((size + 7) / 8);
   if (size)
     std::memcpy(block.data(), args, size);
   if (!target)
-    return runGrid(*function, grid, total, block.data(), cancel_);
+    return runGrid(*function, grid, total, block.data(), cancel_, true);
   target->submit([this, function, grid, total, block = std::move(block)] {
-    runGrid(*function, grid, total, block.data(), cancel_);
+    runGrid(*function, grid, total, block.data(), cancel_, false);
   });
 }
 

@@ -1,5 +1,6 @@
 #include "pool.h"
 #include "futex.h"
+#include "openmp.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -149,8 +150,10 @@ Pool &Pool::instance() {
 void Pool::lockForFork() { instanceMutex.lock(); }
 
 void Pool::unlockAfterFork(bool child) {
-  if (child) // its threads are the parent's; the next launch makes a new one
+  if (child) { // its threads are the parent's; the next launch makes a new one
     current.store(nullptr, std::memory_order_relaxed);
+    OpenMP::forked();
+  }
   instanceMutex.unlock();
 }
 
@@ -161,7 +164,7 @@ void Pool::startWorkers() {
   pthread_sigmask(SIG_SETMASK, &all, &previous);
   try {
     for (; workers_ + 1 < width_; ++workers_) {
-      std::thread worker([this] { work(); });
+      std::thread worker([this] { serve(); });
       pthread_setname_np(worker.native_handle(), "tpk-pool");
       worker.detach();
     }
@@ -171,21 +174,40 @@ void Pool::startWorkers() {
   pthread_sigmask(SIG_SETMASK, &previous, nullptr);
 }
 
-void Pool::run(Job &job) {
-  if (job.total() > 1 && width_ > 1) {
-    std::call_once(started_, [this] { startWorkers(); });
-    bool owner = false;
-    do {
-      if (!owner && workers_ && job.left() > 1 && !owned_.exchange(true, std::memory_order_acquire)) {
-        owner = true;
-        publish(job);
-      }
-    } while (job.step(width_));
-    if (owner)
-      retract();
+void Pool::run(Job &job, bool borrow) {
+  if (job.total() == 1 || width_ == 1)
+    return work(job, 1);
+  do {
+    if (job.left() > 1 && !owned_.exchange(true, std::memory_order_acquire)) {
+      share(job, borrow ? OpenMP::ofTorch(width_) : nullptr);
+      owned_.store(false, std::memory_order_release);
+      return;
+    }
+  } while (job.step(width_));
+}
+
+void Pool::share(Job &job, const OpenMP *lender) {
+  if (lender) {
+    struct Shared {
+      Job &job;
+      unsigned width;
+    } shared{job, width_};
+    lender->run(
+        [](void *data) {
+          auto &[job, width] = *static_cast<Shared *>(data);
+          work(job, width);
+        },
+        &shared, width_);
     return;
   }
-  while (job.step(1)) {
+  std::call_once(started_, [this] { startWorkers(); });
+  publish(job);
+  work(job, width_);
+  retract();
+}
+
+void Pool::work(Job &job, unsigned width) {
+  while (job.step(width)) {
   }
 }
 
@@ -207,7 +229,6 @@ void Pool::retract() {
       futexWait(active_, active);
     ownerSleeps_.store(false);
   }
-  owned_.store(false, std::memory_order_release);
 }
 
 uint32_t Pool::awaitJob(uint32_t seen) {
@@ -220,15 +241,14 @@ uint32_t Pool::awaitJob(uint32_t seen) {
   return epoch_.load();
 }
 
-void Pool::work() {
+void Pool::serve() {
   for (uint32_t seen = 0;;) {
     seen = awaitJob(seen);
     active_.fetch_add(1);
     if (Job *job = current_.load()) {
       if (sleepers_.load() && job->left() > 1)
         futexWake(epoch_, WakeFanOut);
-      while (job->step(width_)) {
-      }
+      work(*job, width_);
     }
     if (active_.fetch_sub(1) == 1 && ownerSleeps_.load())
       futexWake(active_, 1);

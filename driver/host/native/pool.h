@@ -50,6 +50,8 @@ private:
   Failure failure_;
 };
 
+class OpenMP;
+
 class Pool {
 public:
   // The process's pool. Its width is read here, when it is made: TPK_NUM_THREADS, else the cores that this
@@ -58,8 +60,9 @@ public:
   // Threads that take part in a grid, the caller included.
   unsigned width() const { return width_; }
   // Runs the job to its end on the calling thread and, unless they are busy with another job, the workers.
-  // A job that finds them busy starts on its own and takes them over once they are free.
-  void run(Job &job);
+  // A job that finds them busy starts on its own and takes them over once they are free. With `borrow`,
+  // torch's threads are the workers where it has as many: for callers that may have called torch just before.
+  void run(Job &job, bool borrow);
 
   static void lockForFork();
   static void unlockAfterFork(bool child);
@@ -67,7 +70,9 @@ public:
 private:
   explicit Pool(unsigned width, bool oversubscribed) : width_(width), spin_(!oversubscribed) {}
   void startWorkers();
-  [[noreturn]] void work();
+  [[noreturn]] void serve();
+  void share(Job &job, const OpenMP *lender);
+  static void work(Job &job, unsigned width);
   uint32_t awaitJob(uint32_t seen);
   void publish(Job &job);
   void retract();

@@ -1,0 +1,58 @@
+#include "openmp.h"
+
+#include <atomic>
+#include <dlfcn.h>
+#include <link.h>
+
+namespace tpk {
+namespace {
+
+// The library of torch that computes on the CPU, by its soname.
+constexpr const char *TorchLibrary = "libtorch_cpu.so";
+
+std::atomic<bool> inForkedChild{false};
+
+// How many libraries this process has loaded so far.
+unsigned long long loadedLibraries() {
+  unsigned long long count = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info *info, size_t, void *data) {
+        *static_cast<unsigned long long *>(data) = info->dlpi_adds;
+        return 1;
+      },
+      &count);
+  return count;
+}
+
+} // namespace
+
+const OpenMP *OpenMP::find() {
+  void *torch = dlopen(TorchLibrary, RTLD_LAZY | RTLD_NOLOAD);
+  if (!torch)
+    return nullptr;
+  // Looked up in torch's library and what it is linked with: other libraries may have brought other runtimes.
+  auto parallel = reinterpret_cast<Parallel>(dlsym(torch, "GOMP_parallel"));
+  auto maxThreads = reinterpret_cast<MaxThreads>(dlsym(torch, "omp_get_max_threads"));
+  return parallel && maxThreads ? new OpenMP(parallel, maxThreads)
+                                : nullptr; // for as long as the process lives
+}
+
+const OpenMP *OpenMP::ofTorch(unsigned width) {
+  static std::atomic<const OpenMP *> found{nullptr};
+  static std::atomic<unsigned long long> searched{0}; // libraries that there were at the last search
+  if (inForkedChild.load(std::memory_order_relaxed))
+    return nullptr;
+  const OpenMP *runtime = found.load(std::memory_order_acquire);
+  if (!runtime) {
+    unsigned long long libraries = loadedLibraries();
+    if (searched.exchange(libraries, std::memory_order_relaxed) == libraries)
+      return nullptr;
+    runtime = find();
+    found.store(runtime, std::memory_order_release);
+  }
+  return runtime && unsigned(runtime->maxThreads_()) == width ? runtime : nullptr;
+}
+
+void OpenMP::forked() { inForkedChild.store(true, std::memory_order_relaxed); }
+
+} // namespace tpk
