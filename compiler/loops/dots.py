@@ -51,8 +51,8 @@ def blocking(target: CpuTarget, m: int, n: int, element: str) -> Blocking:
     widest = 4 if target.vector_registers >= 32 else 2
     while vectors < widest and n % (2 * vectors * lanes) == 0:
         vectors *= 2
-    rows = 1
-    while m % (2 * rows) == 0 and (2 * rows) * vectors + vectors + 1 <= target.vector_registers - 8:
+    rows, most = 1, target.vector_registers * 3 // 4  # the rest is for what else the compiler keeps there
+    while m % (2 * rows) == 0 and (2 * rows) * vectors + vectors + 1 <= most:
         rows *= 2
     return Blocking(rows, vectors, lanes)
 

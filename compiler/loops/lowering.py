@@ -297,7 +297,9 @@ class Lowering:
         def body(evaluation: Evaluation, point: Point) -> None:
             buffer.write(self.builder, point, evaluation.at(tensor, point))
 
-        self.tile(operation, tensor.shape, [tensor], body, anywhere=True)
+        widest = max(types.byte_size(part.element) for part in closure([tensor]))
+        lanes = max(self.target.lanes, self.target.vector_bytes // widest)
+        self.tile(operation, tensor.shape, [tensor], body, lanes=lanes, anywhere=True)
 
     # --- loops over a tile -----------------------------------------------------------------------
 
