@@ -12,6 +12,9 @@ from typing import Any
 #: A sample lasts at least this long: short calls are repeated within it, and the clock's steps do not show.
 SAMPLE_SECONDS = 2e-3
 MAX_REPEATS = 10_000
+#: Where sampling takes longer than this, it ends early, but not before there are `LEAST_RUNS` samples of each call.
+PATIENCE_SECONDS = 60.0
+LEAST_RUNS = 5
 
 
 @dataclass(frozen=True)
@@ -49,20 +52,25 @@ def time_once(call: Callable[[], Any], repeats: int = 1) -> float:
 
 def choose_repeats(call: Callable[[], Any]) -> int:
     """How many calls make a sample of at least `SAMPLE_SECONDS`; warms the call up on the way."""
-    call()
-    seconds = min(time_once(call) for _ in range(2))
+    seconds = time_once(call)
+    if seconds < 1:
+        seconds = min(time_once(call) for _ in range(2))
     return max(1, min(MAX_REPEATS, math.ceil(SAMPLE_SECONDS / max(seconds, 1e-9))))
 
 
 def alternate(calls: Mapping[str, Callable[[], Any]], runs: int) -> dict[str, Samples]:
     """Sample each call `runs` times, turn by turn, so that drift of the machine meets all of them alike.
 
-    The order turns round after every run: each call comes first as often as last.
+    The order turns round after every run: each call comes first as often as last. Calls of seconds are sampled less
+    often: see `PATIENCE_SECONDS`.
     """
     repeats = {name: choose_repeats(call) for name, call in calls.items()}
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     order: Sequence[str] = list(calls)
-    for _ in range(runs):
+    start = time.perf_counter()
+    for run in range(runs):
+        if run >= LEAST_RUNS and time.perf_counter() - start > PATIENCE_SECONDS:
+            break
         for name in order:
             seconds[name].append(time_once(calls[name], repeats[name]))
         order = order[::-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.timing import MAX_REPEATS, Samples, alternate, choose_repeats
+from benchmarks.timing import LEAST_RUNS, MAX_REPEATS, Samples, alternate, choose_repeats
 
 
 def test_median_and_spread() -> None:
@@ -26,3 +26,9 @@ def test_calls_take_turns_and_change_places(monkeypatch: pytest.MonkeyPatch) -> 
     result = alternate({name: lambda name=name: order.append(name) for name in "ab"}, runs=3)  # type: ignore[misc]
     assert "".join(order) == "abbaab"
     assert [len(samples.seconds) for samples in result.values()] == [3, 3]
+
+
+def test_long_calls_are_sampled_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.timing.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("benchmarks.timing.choose_repeats", lambda call: 1)
+    assert len(alternate({"a": lambda: None}, runs=20)["a"].seconds) == LEAST_RUNS
