@@ -153,8 +153,8 @@ def cos(x: Lanes) -> Lanes:
 # --- exponentials and what is made of them -------------------------------------------------------
 
 
-def exp(x: Lanes, has_scalef: bool) -> Lanes:
-    return Lanes(x.builder, functions.exp(x.builder, x.value, has_scalef))
+def exp(x: Lanes, has_scalef: bool, *, moderate: bool = False) -> Lanes:
+    return Lanes(x.builder, functions.exp(x.builder, x.value, has_scalef, moderate=moderate))
 
 
 def exp2(x: Lanes, has_scalef: bool) -> Lanes:
@@ -181,7 +181,7 @@ def tanh(x: Lanes, has_scalef: bool) -> Lanes:
     """1 - 2/(exp(2|x|) + 1), and a polynomial where that would cancel."""
     size = x.absolute()
     # Beyond 9.02 the result is 1; a NaN stays.
-    large = 1.0 - 2.0 / (exp((size > 10.0).select(20.0, size * 2.0), has_scalef) + 1.0)
+    large = 1.0 - 2.0 / (exp((size > 10.0).select(20.0, size * 2.0), has_scalef, moderate=True) + 1.0)
     square = x * x
     small = (x * square).fma(polynomial(square, _TANH), x)
     result = (size < 0.625).select(small, large.with_sign_of(x))
@@ -193,14 +193,7 @@ def erf(x: Lanes, has_scalef: bool) -> Lanes:
     square = x * x
     small = x.fma(polynomial(square, _ERF), x)
     bounded = (size > 4.0).select(4.0, size)
-    # The logarithm of erfc with what rounding takes from its last sum and product.
-    most = bounded * polynomial(bounded, _LOG_ERFC[:-1])
-    factor = most + _LOG_ERFC[-1]
-    factor_rest = (_LOG_ERFC[-1] - factor) + most
-    logarithm = bounded * factor
-    rest = bounded.fma(factor_rest, bounded.fma(factor, -logarithm))
-    complement = exp(logarithm, has_scalef)
-    large = 1.0 - complement.fma(rest, complement)
+    large = 1.0 - exp(bounded * polynomial(bounded, _LOG_ERFC), has_scalef, moderate=True)
     return (size < 1.0).select(small, large.with_sign_of(x))
 
 

@@ -33,8 +33,8 @@ def _compare(builder: LoopBuilder, predicate: str, a: Value, b: Value) -> Value:
     return builder.pure(f"arith.cmpf {predicate}, {a.name}, {b.name} : {a.type}", type, (a, b))
 
 
-def exp(builder: LoopBuilder, x: Value, has_scalef: bool) -> Value:
-    """e**x, within 1 ulp; 0 below -104, infinity above 88.73, NaN kept."""
+def exp(builder: LoopBuilder, x: Value, has_scalef: bool, *, moderate: bool = False) -> Value:
+    """e**x, within 1 ulp; 0 below -104, infinity above 88.73, NaN kept. `moderate`: there is no |x| above 80."""
 
     def reduce(x: Value) -> tuple[Value, Value]:
         exponent = _round(
@@ -43,6 +43,8 @@ def exp(builder: LoopBuilder, x: Value, has_scalef: bool) -> Value:
         r = _fma(builder, exponent, builder.constant(-_LN2_HIGH, x.type), x)
         return exponent, _fma(builder, exponent, builder.constant(-_LN2_LOW, x.type), r)
 
+    if moderate:
+        return _power_of_reduced(builder, *reduce(x), has_scalef)
     return exponential(builder, x, reduce, lowest=-103.98, highest=89.0, has_scalef=has_scalef)
 
 
@@ -82,14 +84,18 @@ def exponential(
     x = builder.select(
         _compare(builder, "ogt", x, builder.constant(highest, type)), builder.constant(highest, type), x
     )
-    exponent, r = reduce(x)
-    p = builder.constant(_EXP[0], type)
-    for coefficient in _EXP[1:]:
-        p = _fma(builder, p, r, builder.constant(coefficient, type))
-    p = _fma(builder, p, builder.binary("arith.mulf", r, r), r)
-    p = builder.binary("arith.addf", p, builder.constant(1.0, type))
-    result = _scale(builder, p, exponent, has_scalef)
+    result = _power_of_reduced(builder, *reduce(x), has_scalef)
     return builder.select(vanishes, builder.constant(0.0, type), result)
+
+
+def _power_of_reduced(builder: LoopBuilder, exponent: Value, r: Value, has_scalef: bool) -> Value:
+    """2**exponent e**r for a whole exponent and |r| <= log(2)/2."""
+    p = builder.constant(_EXP[0], r.type)
+    for coefficient in _EXP[1:]:
+        p = _fma(builder, p, r, builder.constant(coefficient, r.type))
+    p = _fma(builder, p, builder.binary("arith.mulf", r, r), r)
+    p = builder.binary("arith.addf", p, builder.constant(1.0, r.type))
+    return _scale(builder, p, exponent, has_scalef)
 
 
 def _scale(builder: LoopBuilder, value: Value, exponent: Value, has_scalef: bool) -> Value:
