@@ -297,7 +297,7 @@ class Lowering:
         def body(evaluation: Evaluation, point: Point) -> None:
             buffer.write(self.builder, point, evaluation.at(tensor, point))
 
-        widest = max(types.byte_size(part.element) for part in closure([tensor]))
+        widest = max(types.byte_size(part.element) for part in (tensor, *closure([tensor])))
         lanes = max(self.target.lanes, self.target.vector_bytes // widest)
         self.tile(operation, tensor.shape, [tensor], body, lanes=lanes, anywhere=True)
 

@@ -52,6 +52,7 @@ void catchSignals();
 void useAlternateStack();
 
 void serveQueue(uint32_t index); // on a thread of its own, which is made here
-void watchOverAll();             // heartbeat, watchdog, parent; does not return
+int handleOfHost();              // of the library's process, to poll; -1 where the system has none
+void watchOverAll(int host);     // heartbeat, watchdog, parent; does not return
 
 } // namespace vnpu

@@ -114,8 +114,9 @@ int run() {
   }
   // Without a first beat the host would not miss the others, should the first command be one to hang at.
   region.header().heartbeat.store(1);
+  int host = handleOfHost();
   answerStart(Start::Ready);
-  watchOverAll();
+  watchOverAll(host);
   return 0;
 }
 

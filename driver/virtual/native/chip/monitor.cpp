@@ -8,15 +8,19 @@
 
 namespace vnpu {
 
-void watchOverAll() {
+int handleOfHost() {
+#ifdef SYS_pidfd_open
+  return int(syscall(SYS_pidfd_open, limits.hostProcess, 0));
+#else
+  return -1;
+#endif
+}
+
+void watchOverAll(int host) {
   constexpr int TickMilliseconds = 50;
   Header &header = region.header();
-  // A handle tells at once when the library's process ends; its number, which changes to that of whoever
+  // The handle tells at once when the library's process ends; its number, which changes to that of whoever
   // adopts the chip, tells it at the next tick.
-  int host = -1;
-#ifdef SYS_pidfd_open
-  host = int(syscall(SYS_pidfd_open, limits.hostProcess, 0));
-#endif
   for (;;) {
     if (getppid() != limits.hostProcess)
       _exit(0);
