@@ -133,7 +133,8 @@ def layer_norm_backward(
     check_shape("rstd", rstd, (n_rows,))
     check_shape("out", out, x.shape)
     check_contiguous(dy=dy, mean=mean, rstd=rstd, out=out)
-    n_groups = min(n_rows, MAX_GROUPS)
+    # As many groups as make no more rows for any, so that none is without.
+    n_groups = triton.cdiv(n_rows, triton.cdiv(n_rows, MAX_GROUPS))
     partial_dweight, partial_dbias = (empty((n_groups, n_cols), x, "float32") for _ in range(2))
     dweight, dbias = (empty((n_cols,), weight) for _ in range(2))
     layer_norm_backward_kernel[(n_groups,)](
