@@ -193,7 +193,14 @@ def erf(x: Lanes, has_scalef: bool) -> Lanes:
     square = x * x
     small = x.fma(polynomial(square, _ERF), x)
     bounded = (size > 4.0).select(4.0, size)
-    large = 1.0 - exp(bounded * polynomial(bounded, _LOG_ERFC), has_scalef, moderate=True)
+    # The logarithm of erfc with what rounding takes from its last sum and product.
+    most = bounded * polynomial(bounded, _LOG_ERFC[:-1])
+    factor = most + _LOG_ERFC[-1]
+    factor_rest = (_LOG_ERFC[-1] - factor) + most
+    logarithm = bounded * factor
+    rest = bounded.fma(factor_rest, bounded.fma(factor, -logarithm))
+    complement = exp(logarithm, has_scalef, moderate=True)
+    large = 1.0 - complement.fma(rest, complement)
     return (size < 1.0).select(small, large.with_sign_of(x))
 
 

@@ -49,7 +49,7 @@ FUNCTIONS = [
     Function("log2", "tl.log2(x)", np.log2, 1.0),
     Function("sin", "tl.sin(x)", np.sin, 1.0),
     Function("cos", "tl.cos(x)", np.cos, 1.0),
-    Function("erf", "tl.erf(x)", _each(math.erf), 1.25),
+    Function("erf", "tl.erf(x)", _each(math.erf), 1.0),
     Function("sqrt", "tl.sqrt(x)", np.sqrt, 0.5),
     Function("sqrt_rn", "tl.sqrt_rn(x)", np.sqrt, 0.5),
     # A root and a quotient, each rounded: the root's half unit is up to a whole one of the quotient's.
