@@ -28,15 +28,6 @@ _TANH = (
     0.0021453246008604765, -0.00818298663944006, 0.02170453406870365, -0.05394785478711128, 0.13333219289779663,
     -0.3333333134651184,
 )  # fmt: skip
-# erf(x) = x + x p(x^2) on |x| <= 1, and 1 - exp(x p(x)) on 1 <= x <= 4.
-_ERF = (
-    7.920368079794571e-05, -0.0008030761382542551, 0.005190733820199966, -0.02685512602329254, 0.11283618211746216,
-    -0.3761262893676758, 0.12837916612625122,
-)  # fmt: skip
-_LOG_ERFC = (
-    -1.3545144611271098e-05, 0.00034623005194589496, -0.0037389027420431376, 0.023968813940882683,
-    -0.1064804345369339, -0.6350017189979553, -1.1286859512329102,
-)  # fmt: skip
 # exp(x) = 1 + x + x^2 p(x) on |x| <= 0.36.
 _EXPM1 = (
     0.00019942675135098398, 0.0013936178293079138, 0.008333209902048111, 0.041666459292173386, 0.1666666716337204, 0.5,
@@ -186,22 +177,6 @@ def tanh(x: Lanes, has_scalef: bool) -> Lanes:
     small = (x * square).fma(polynomial(square, _TANH), x)
     result = (size < 0.625).select(small, large.with_sign_of(x))
     return (size < 2.0**-12).select(x, result)
-
-
-def erf(x: Lanes, has_scalef: bool) -> Lanes:
-    size = x.absolute()
-    square = x * x
-    small = x.fma(polynomial(square, _ERF), x)
-    bounded = (size > 4.0).select(4.0, size)
-    # The logarithm of erfc with what rounding takes from its last sum and product.
-    most = bounded * polynomial(bounded, _LOG_ERFC[:-1])
-    factor = most + _LOG_ERFC[-1]
-    factor_rest = (_LOG_ERFC[-1] - factor) + most
-    logarithm = bounded * factor
-    rest = bounded.fma(factor_rest, bounded.fma(factor, -logarithm))
-    complement = exp(logarithm, has_scalef, moderate=True)
-    large = 1.0 - complement.fma(rest, complement)
-    return (size < 1.0).select(small, large.with_sign_of(x))
 
 
 # --- powers --------------------------------------------------------------------------------------

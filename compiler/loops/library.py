@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from triton_porting_kit.compiler.loops import bit_functions, elementary, elementwise
+from triton_porting_kit.compiler.loops import bit_functions, elementary, elementwise, error_function
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.elementwise import Emit, Entry, Mode, narrow, widen
 from triton_porting_kit.compiler.loops.expressions import Lanes
@@ -175,8 +175,9 @@ OPERATIONS: dict[str, Entry] = {
     },
     **{
         f"math.{name}": Entry(_single(getattr(elementary, name), name, scalef=True), FUNCTION_COST)
-        for name in ("exp", "exp2", "tanh", "erf")
+        for name in ("exp", "exp2", "tanh")
     },
+    "math.erf": Entry(_single(error_function.erf, "erf", scalef=True), FUNCTION_COST),
     "math.sin": Entry(_circular(elementary.sin, "sin"), FUNCTION_COST),
     "math.cos": Entry(_circular(elementary.cos, "cos"), FUNCTION_COST),
     "math.powf": Entry(_single(elementary.pow, "pow"), FUNCTION_COST),

@@ -34,7 +34,6 @@ FUNCTIONS: dict[str, tuple[Callable[[Array], Any], tuple[float, float], float]] 
     "sin": (np.sin, (-60, 60), 0.72),
     "cos": (np.cos, (-60, 60), 0.72),
     "tanh": (_each(math.tanh), (-10, 10), 1.34),
-    "erf": (_each(math.erf), (-4.5, 4.5), 1.0),
     "exp10": (lambda x: 10.0**x, (-45, 38.5), 1.23),
     "expm1": (np.expm1, (-20, 89), 0.7),
 }
