@@ -122,7 +122,7 @@ def limits_section(results: Results) -> Iterator[str]:
         "bytes that it must move at that bandwidth, or the operations that it must do at that peak, whichever takes\n"
         "longer. float16 is held to float32's peak, which it is widened to. Where the fraction is small though\n"
         "bandwidth is the limit, other arithmetic takes the time, which the roof does not count: exponentials, erf,\n"
-        "divisions, comparisons.\n"
+        "divisions, comparisons. Where torch reaches nearly all of the roof, no kernel can be much faster than it is.\n"
     )
     threads = _threads(results)
     heads = [f"{count} thread{'s' * (count > 1)}" for count in threads]
@@ -141,8 +141,13 @@ def limits_section(results: Results) -> Iterator[str]:
     for name in dict.fromkeys(f.name for f in results.group("kernels") if f.column == "of the roof"):
         found = [results.find("kernels", name, "of the roof", count) for count in threads]
         limit = next(f.note for f in found if f)
-        rows.append([name, limit, *(f"{100 * f.value:.0f}%" if f else "" for f in found)])
-    yield from table(("kernel", "limit", *(f"of the roof, {head}" for head in heads)), rows)
+        ratios = [results.find("kernels", name, f"{EAGER} / {OURS}", count) for count in threads]
+        theirs = [
+            f"{100 * f.value / r.value:.0f}%" if f and r else "" for f, r in zip(found, ratios, strict=True)
+        ]
+        rows.append([name, limit, *(f"{100 * f.value:.0f}%" if f else "" for f in found), " / ".join(theirs)])
+    heads = [f"of the roof, {head}" for head in heads]
+    yield from table(("kernel", "limit", *heads, f"{EAGER} ({' / '.join(map(str, threads))})"), rows)
 
 
 def compile_section(results: Results) -> Iterator[str]:

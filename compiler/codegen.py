@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from triton_porting_kit.compiler.artefacts import mlir_module
 from triton_porting_kit.compiler.lane_stores import with_scalar_stores
 from triton_porting_kit.compiler.loop_hints import annotate_branches
 from triton_porting_kit.compiler.target import CpuTarget
-from triton_porting_kit.errors import CompilationError
+from triton_porting_kit.errors import CompilationError, ToolchainError
 from triton_porting_kit.toolchain import llvm, mlir
 
-_PIPELINE = (
-    "builtin.module(convert-scf-to-cf,convert-vector-to-llvm{enable-x86=1},convert-math-to-llvm,"
-    "convert-math-to-libm,convert-to-llvm,reconcile-unrealized-casts,canonicalize,cse)"
-)
+_PIPELINE = "builtin.module(convert-scf-to-cf,{}convert-to-llvm,reconcile-unrealized-casts,canonicalize,cse)"
+_SHORT = _PIPELINE.format("")
+_LONG = _PIPELINE.format("convert-vector-to-llvm{enable-x86=1},convert-math-to-llvm,convert-math-to-libm,")
+
+_OPERATION = re.compile(r"\b(?:math|vector)\.\w+")
+_DIRECT = {
+    *(
+        f"math.{name}"
+        for name in ("absf", "absi", "ceil", "copysign", "floor", "fma", "roundeven", "sqrt", "trunc")
+    ),
+    *(f"math.{name}" for name in ("ctlz", "ctpop", "cttz")),
+    *(
+        f"vector.{name}"
+        for name in ("bitcast", "broadcast", "extract", "from_elements", "interleave", "reduction")
+    ),
+    "vector.shuffle",
+}
+"""Operations of these dialects that ``convert-to-llvm`` knows without their own passes, which it saves."""
 
 
-def lower_to_llvm_ir(module: Any) -> str:
-    """LLVM IR text of a loops module, which is changed in place."""
+def lower_to_llvm_ir(loops: str) -> str:
+    """LLVM IR text of a module of loops. Raises `CompilationError` for what is none."""
+    module = mlir_module(loops, "llir")
     try:
-        mlir.run_passes(module, _PIPELINE)
+        mlir.run_passes(module, _SHORT if _DIRECT.issuperset(_OPERATION.findall(loops)) else _LONG)
         annotate_branches(module)
         return with_scalar_stores(mlir.to_llvm_ir(module))
-    except mlir.ir.MLIRError as error:
+    except (mlir.ir.MLIRError, ToolchainError) as error:
         raise CompilationError(
             f"MLIR could not lower the loops to LLVM IR: {error}",
-            remedy="this is a defect of the loop lowering: please report the kernel",
+            remedy="check the file that overrides the loops; without one this is a defect: please report the kernel",
         ) from error
 
 

@@ -45,9 +45,8 @@ def cpu_pipeline(target: CpuTarget, *, fuse_multiply_add: bool = True, threads: 
 
     def run_llir(source: Any, metadata: Metadata) -> str:
         from triton_porting_kit.compiler import codegen
-        from triton_porting_kit.compiler.artefacts import mlir_module
 
-        return codegen.lower_to_llvm_ir(mlir_module(source, "llir"))
+        return codegen.lower_to_llvm_ir(str(source))
 
     def run_obj(source: Any, metadata: Metadata) -> bytes:
         from triton_porting_kit.compiler import codegen

@@ -234,10 +234,15 @@ def from_elements(emitter: Emitter, operation: Any) -> str:
     return f"{emitter.result_type(operation).name}{{{lanes}}}"
 
 
-def slice_of(emitter: Emitter, operation: Any) -> str:
-    """vector.extract_strided_slice of stride 1."""
-    (vector,) = emitter.operands(operation)
-    first = int(re.sub(r"\D", "", str(operation.attributes["offsets"])))
+def shuffle(emitter: Emitter, operation: Any) -> str:
+    """vector.shuffle of neighbouring lanes of the first vector, which is what the lowering takes."""
+    vector = emitter.operands(operation)[0]
+    lanes = emitter.numbers(operation, "mask")
+    first, last = lanes[0], lanes[-1]
+    if list(lanes) != list(range(first, last + 1)) or last >= (
+        emitter.type_of(operation.operands[0]).lanes or 1
+    ):
+        raise emitter.unsupported(operation, "a shuffle of lanes that are not neighbours")
     return f"{emitter.function('slice')}<{emitter.result_type(operation).name}>({vector}, {first})"
 
 
@@ -293,9 +298,9 @@ EXPRESSIONS = {
     "vector.broadcast": broadcast,
     "vector.extract": extract,
     "vector.from_elements": from_elements,
-    "vector.extract_strided_slice": slice_of,
     "vector.interleave": interleave,
     "vector.reduction": reduction,
+    "vector.shuffle": shuffle,
 }
 
 STATEMENTS = {

@@ -270,8 +270,9 @@ def _slice(builder: LoopBuilder, vector: Value, start: int, lanes: int) -> Value
     if lanes == 1:
         return builder.extract(vector, start)
     type = vector_type(vector.element, lanes)
-    text = (
-        f"vector.extract_strided_slice {vector.name} "
-        f"{{offsets = [{start}], sizes = [{lanes}], strides = [1]}} : {vector.type} to {type}"
+    chosen = ", ".join(str(start + lane) for lane in range(lanes))
+    return builder.pure(
+        f"vector.shuffle {vector.name}, {vector.name} [{chosen}] : {vector.type}, {vector.type}",
+        type,
+        (vector,),
     )
-    return builder.pure(text, type, (vector,))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import threading
 from collections.abc import Iterable, Mapping
 
 import llvmlite.binding as llvm
@@ -70,12 +71,28 @@ def _linker() -> llvm.orcjit.LLJIT:
     return llvm.create_lljit_compiler(use_jit_link=True)
 
 
-def target_machine(
-    triple: str | None = None, cpu: str = "", features: str = "", opt: int = 2
-) -> llvm.TargetMachine:
-    """A code generator for `triple` (the host's by default), `cpu` and an LLVM feature string (``+a,-b``)."""
+class _Machines(threading.local):
+    def __init__(self) -> None:
+        self.known: dict[tuple[str, str, str], llvm.TargetMachine] = {}
+
+
+_machines = _Machines()
+
+
+def target_machine(triple: str | None = None, cpu: str = "", features: str = "") -> llvm.TargetMachine:
+    """A code generator for `triple` (the host's by default), `cpu` and an LLVM feature string (``+a,-b``).
+
+    The calling thread keeps it for the next time: with it come tables of everything that the CPU can do.
+    Raises `ToolchainError` for a triple that this LLVM does not know.
+    """
+    key = (triple or host_triple(), cpu, features)
+    if key not in _machines.known:
+        _machines.known[key] = _new_machine(*key)
+    return _machines.known[key]
+
+
+def _new_machine(triple: str, cpu: str, features: str) -> llvm.TargetMachine:
     _initialize()
-    triple = triple or host_triple()
     if triple != host_triple():
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
@@ -84,7 +101,7 @@ def target_machine(
     except RuntimeError as error:
         raise ToolchainError(f"this LLVM cannot generate code for {triple}: {error}") from error
     return target.create_target_machine(
-        cpu=cpu, features=features, opt=opt, reloc="pic", codemodel="small", jit=False
+        cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small", jit=False
     )
 
 
@@ -100,13 +117,43 @@ def parse(llvm_ir: str, triple: str) -> llvm.ModuleRef:
 def emit_object(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> bytes:
     """A relocatable object of `module`, to which the machine's data layout is given."""
     module.data_layout = str(machine.target_data)
-    return bytes(machine.emit_object(module))
+    with _addresses_as_written:
+        return bytes(machine.emit_object(module))
 
 
 def emit_assembly(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> str:
     """Assembly text of `module`."""
     module.data_layout = str(machine.target_data)
-    return str(machine.emit_assembly(module))
+    with _addresses_as_written:
+        return str(machine.emit_assembly(module))
+
+
+class _AddressesAsWritten:
+    """While any thread is inside, LLVM generates code without its loop strength reduction.
+
+    That pass takes a quarter of the time of code generation, to find for loops the addresses that the lowering has
+    already written as a base and one index. The switch is the process's: other users of llvmlite have it as they
+    left it as soon as nobody is inside.
+    """
+
+    def __init__(self) -> None:
+        self._inside = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                llvm.set_option("", "-disable-lsr=true")
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                llvm.set_option("", "-disable-lsr=false")
+
+
+_addresses_as_written = _AddressesAsWritten()
 
 
 def host_cpu() -> str:

@@ -14,7 +14,6 @@ from triton_porting_kit.compiler import CpuTarget, codegen
 from triton_porting_kit.compiler.loops import lower_to_loops
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.structured import import_ttir
-from triton_porting_kit.toolchain import mlir
 from triton_porting_kit.toolchain.llvm import LinkedObject
 
 Array = np.ndarray[Any, Any]
@@ -28,7 +27,7 @@ def host() -> CpuTarget:
 
 def link(text: str, names: list[str], target: CpuTarget | None = None) -> LinkedObject:
     """The symbols of a loops module, in this process."""
-    ir = codegen.lower_to_llvm_ir(mlir.parse_module(text))
+    ir = codegen.lower_to_llvm_ir(text)
     return LinkedObject(codegen.emit_object(ir, target or host()), names)
 
 

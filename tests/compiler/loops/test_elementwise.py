@@ -15,7 +15,6 @@ from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector
 from triton_porting_kit.compiler.loops.elementwise import OPERATIONS, Mode, convert, narrow, widen
 from triton_porting_kit.compiler.loops.minifloats import FORMATS
 from triton_porting_kit.compiler.loops.program import Type
-from triton_porting_kit.toolchain import mlir
 
 MODE = Mode(fuse_multiply_add=True, has_scalef=True)
 BINARY = ("atan2", "powf", "copysign")
@@ -86,7 +85,7 @@ def test_every_entry_is_valid(name: str, lanes: int) -> None:
     arguments = ", ".join(f"{value.name}: {value.type}" for value in values)
     body = "\n".join(builder.text())
     text = f"module {{ llvm.func @f({arguments}) -> {outs[-1].type} {{\n{body}\nllvm.return {outs[-1].name} : {outs[-1].type}\n}} }}"
-    codegen.lower_to_llvm_ir(mlir.parse_module(text))
+    codegen.lower_to_llvm_ir(text)
 
 
 @pytest.mark.parametrize("lanes", [1, 16])

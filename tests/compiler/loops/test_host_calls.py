@@ -62,7 +62,7 @@ class Recorder:
                 (prefix.decode(), type.decode(), hex, sizes, np.frombuffer(raw, kind).tolist(), (x, y, z))
             )
 
-        ir = codegen.lower_to_llvm_ir(mlir.parse_module(self.result.text))
+        ir = codegen.lower_to_llvm_ir(self.result.text)
         routines = {
             "tpk_host_fail": ctypes.cast(fail, PTR).value or 0,
             "tpk_host_print": ctypes.cast(show, PTR).value or 0,

@@ -11,7 +11,6 @@ import triton.language as tl
 
 from triton_porting_kit.compiler import CpuTarget, codegen
 from triton_porting_kit.compiler.loops import matrix_tiles
-from triton_porting_kit.toolchain import mlir
 
 AMX = CpuTarget.named("sapphirerapids")
 SIGNATURE = {"a": "*bf16", "b": "*bf16", "c": "*fp32", "count": "i32"}
@@ -30,7 +29,7 @@ def products(a, b, c, count, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
 
 def assembly(m: int, n: int, k: int, target: CpuTarget = AMX) -> str:
     loops = native_functions.loops_of(products, SIGNATURE, target, M=m, N=n, K=k)
-    return codegen.emit_assembly(codegen.lower_to_llvm_ir(mlir.parse_module(loops.text)), target)
+    return codegen.emit_assembly(codegen.lower_to_llvm_ir(loops.text), target)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import triton
 import triton.language as tl
 
 from triton_porting_kit.compiler import CpuTarget, codegen
-from triton_porting_kit.toolchain import mlir
 
 CASCADE_LAKE = CpuTarget.named("cascadelake")
 
@@ -24,7 +23,7 @@ def assembly(types: tuple[str, str], shape: tuple[int, int, int], target: CpuTar
     signature = {"a": f"*{types[0]}", "b": f"*{types[0]}", "c": f"*{types[1]}"}
     sizes = dict(zip("MNK", shape, strict=True))
     loops = native_functions.loops_of(product, signature, target, **sizes)
-    return codegen.emit_assembly(codegen.lower_to_llvm_ir(mlir.parse_module(loops.text)), target)
+    return codegen.emit_assembly(codegen.lower_to_llvm_ir(loops.text), target)
 
 
 BYTES, PAIRS = ("i8", "i32"), ("bf16", "fp32")
