@@ -54,6 +54,11 @@ class CpuTarget:
         return "avx512f" in self.features
 
     @property
+    def prefetches(self) -> bool:
+        """There is an instruction that asks for a line of memory before it is needed."""
+        return self.triple.startswith(("x86_64", "aarch64"))
+
+    @property
     def converts_f16(self) -> bool:
         """There are instructions between half and single precision."""
         return "f16c" in self.features or not self.triple.startswith(("x86_64", _PORTABLE))

@@ -200,8 +200,11 @@ class Load(Tensor):
         super().__init__(access.shape, access.element, operands, MEMORY_COST if contiguous else GATHER_COST)
         self.access = access
         self.other = other
+        self.walked = False
+        """Whether a loop over it was emitted."""
 
     def at(self, evaluation: Evaluation, point: Point) -> Value:
+        self.walked = True
         return self.access.read(evaluation, point, self.other)
 
     def pointer(self, evaluation: Evaluation, point: Point) -> Value:

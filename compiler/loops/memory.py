@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops import ordered, streaming
+from triton_porting_kit.compiler.loops import ordered, prefetching, streaming
 from triton_porting_kit.compiler.loops.access import Access, Gather, Load, scatter_explicit
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
@@ -63,11 +63,13 @@ def store(lowering: Lowering, operation: Operation) -> None:
 
     targets = {} if lowering.beside is None else lowering.beside.targets
     inputs += targets
+    rows = prefetching.ahead(lowering, operation, inputs)
 
     def body(evaluation: Evaluation, point: Point) -> None:
         element = evaluation.at(value, point)
         following = [evaluation.at(tensor, point) for tensor in targets]
         access.write(evaluation, point, element)
+        prefetching.prefetch(evaluation, point, rows)
         for buffer, carried in zip(targets.values(), following, strict=True):
             buffer.write(lowering.builder, point, carried)
 

@@ -1,0 +1,135 @@
+"""Prefetching of the next program's row: of which loads, and how far on."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import triton
+import triton.language as tl
+from native_functions import loops_of
+
+from triton_porting_kit.compiler import CpuTarget
+
+SIGNATURE = {"X": "*fp32", "O": "*fp32", "n": "i32"}
+PREFETCH = re.compile(r'"llvm.intr.prefetch"\((%\w+)\)')
+
+
+def text_of(kernel: Any, target: str = "sapphirerapids", **constants: int) -> str:
+    text: str = loops_of(kernel, SIGNATURE, CpuTarget.named(target), **{"B": 256, **constants}).text
+    return text
+
+
+def steps(text: str) -> list[str]:
+    """What is added to the addresses of rows that are prefetched: a constant, or where it comes from.
+
+    Where a loop is there twice, for stores past the caches too, it counts once.
+    """
+    defined = dict(re.findall(r"(%\w+) = (.*)", text))
+    found = []
+    for place in PREFETCH.findall(text):
+        (index,) = re.findall(r"getelementptr %\w+\[(%\w+)\]", defined[place])
+        found.append(defined[index].removeprefix("arith.constant ").removesuffix(" : i64"))
+    return list(dict.fromkeys(found))
+
+
+@triton.jit
+def row_less_its_mean(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + tl.program_id(0) * 300 + i, mask=i < n, other=0.0)
+    tl.store(O + tl.program_id(0) * B + i, x - tl.sum(x, 0) / n, mask=i < n)
+
+
+@triton.jit
+def at_a_polynomial(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    p = tl.program_id(0)
+    x = tl.load(X + ((p * 4 + 3) * 8 - p + tl.program_id(1)) + i)
+    tl.store(O + i, x - tl.sum(x, 0))
+
+
+@triton.jit
+def weighted(X, O, n, B: tl.constexpr):
+    """Every program reads the same weights twice."""
+    i = tl.arange(0, B)
+    weight = tl.load(X + i)
+    tl.store(O + tl.program_id(0) * B + i, weight / tl.sum(weight, 0))
+
+
+@triton.jit
+def walked_once(X, O, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(O + i, tl.load(X + i) * 2)
+
+
+@triton.jit
+def at_a_square(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + tl.program_id(0) * tl.program_id(0) + i)
+    tl.store(O + i, x - tl.sum(x, 0))
+
+
+@triton.jit
+def at_a_place_that_is_read(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + tl.load(O + tl.program_id(0)).to(tl.int32) + i)
+    tl.store(O + i, x - tl.sum(x, 0))
+
+
+@triton.jit
+def every_other(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + tl.program_id(0) * B + 2 * i)
+    tl.store(O + i, x - tl.sum(x, 0))
+
+
+@triton.jit
+def in_a_loop(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    for row in range(n):
+        x = tl.load(X + row * B + i)
+        tl.store(O + row * B + i, x - tl.sum(x, 0))
+
+
+@triton.jit
+def far_from_the_program_id(X, O, n, B: tl.constexpr):
+    place = tl.program_id(0)
+    for _ in tl.static_range(200):
+        place = place * n + place
+    i = tl.arange(0, B)
+    x = tl.load(X + place + i)
+    tl.store(O + i, x - tl.sum(x, 0))
+
+
+def test_the_row_of_the_next_program() -> None:
+    assert steps(text_of(row_less_its_mean)) == ["300"]
+    assert steps(text_of(row_less_its_mean, target="neoverse-n1")) == ["300"]
+    assert steps(text_of(at_a_polynomial)) == ["31"]
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        weighted,
+        walked_once,
+        at_a_square,
+        at_a_place_that_is_read,
+        every_other,
+        in_a_loop,
+        far_from_the_program_id,
+    ],
+    ids=lambda kernel: kernel.__name__,
+)
+def test_what_is_not_prefetched(kernel: Any) -> None:
+    assert steps(text_of(kernel)) == []
+
+
+def test_rows_that_do_not_fit_into_the_cache() -> None:
+    assert steps(text_of(row_less_its_mean, B=4096)) == ["300"]
+    assert steps(text_of(row_less_its_mean, B=8192)) == []
+
+
+def test_portable_loops_have_no_prefetches() -> None:
+    text = loops_of(row_less_its_mean, SIGNATURE, CpuTarget.portable(), B=256).text
+    assert not PREFETCH.search(text)
