@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 INDENT = "  "
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """An SSA value: its name (``%12``), MLIR type, the depth of the region that defines it, its constant."""
 
     name: str
@@ -100,8 +99,10 @@ class LoopBuilder:
 
     def pure(self, text: str, type: str, operands: Sequence[Value], *, floor: int = 0) -> Value:
         """Write ``%r = text`` at the outermost level that dominates its operands, but not above `floor`."""
-        level = max((operand.level for operand in operands), default=0)
-        level = max(level, floor)
+        level = floor
+        for operand in operands:
+            if operand.level > level:
+                level = operand.level
         region = self._regions[level]
         known = region.known.get(text)
         if known is not None:
