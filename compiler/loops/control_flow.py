@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triton_porting_kit.compiler import loop_hints
+from triton_porting_kit.compiler.loops import waiting
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.program import Block, Def, Operation
@@ -60,12 +61,17 @@ def for_loop(lowering: Lowering, operation: Operation) -> None:
     for index, buffer in buffers.items():
         lowering.fill(operation, buffer, lowering.tensor(initial[index]))
     hints = _hints(lowering, operation)
-    with lowering.builder.loop(start, stop, step, _scalars(lowering, initial), attributes=hints) as region:
+    panels = waiting.plan(lowering, operation)
+    carried = _scalars(lowering, initial) + [lowering.builder.i64(0) for _ in panels]
+    with lowering.builder.loop(start, stop, step, carried, attributes=hints) as region:
         lowering.builder.forget_reads()
         lowering.scalars[body.arguments[0]] = region.induction
         _bind(lowering, body.arguments[1:], buffers, region.arguments)
         lowering.carried[body] = buffers
+        filled = region.arguments[len(region.arguments) - len(panels) :]
+        waiting.begin(lowering, panels, filled, region.induction, stop, step)
         region.yields = _lower_body(lowering, body, buffers)
+        region.yields += [panel.following or panel.filled for panel in panels]
     lowering.builder.forget_reads()
     _bind(lowering, operation.results, buffers, region.results)
 

@@ -2,79 +2,63 @@
 
 The operands are laid out in scratch in the type that is multiplied, row after row. A block of `rows` x `strip`
 accumulators stays in registers over the whole of K: each step loads one strip of B, and one element of A per row.
+In a loop, that may be the K of several trips, and of an A that is not packed: see `waiting`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory, matrix_tiles
-from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.blocks import Blocking, blocking
+from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.control_flow import reads_buffer
 from triton_porting_kit.compiler.loops.graph import closure
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.products import (
-    Bfloat16Pairs,
-    ByteQuads,
-    Elements,
-    Product,
-    converted,
-)
+from triton_porting_kit.compiler.loops.panels import Left, Panel, Strips
+from triton_porting_kit.compiler.loops.products import Bfloat16Pairs, Product, converted, product_for
 from triton_porting_kit.compiler.loops.program import Operation
 from triton_porting_kit.compiler.loops.tensors import Buffer, Tensor
-from triton_porting_kit.compiler.target import CpuTarget
 
 STEPS = 2
 """Steps along K in one trip of the inner loop."""
-
-
-@dataclass(frozen=True)
-class Blocking:
-    """A register block: `rows` rows of `vectors` vectors of `lanes` lanes."""
-
-    rows: int
-    vectors: int
-    lanes: int
-
-    @property
-    def strip(self) -> int:
-        return self.vectors * self.lanes
-
-
-def blocking(target: CpuTarget, m: int, n: int, element: str) -> Blocking:
-    """The block whose accumulators, one strip of B and one element of A fit the vector registers."""
-    lanes = min(n, target.vector_bytes // types.byte_size(element))
-    while n % lanes:
-        lanes -= 1
-    vectors = 1
-    widest = 4 if target.vector_registers >= 32 else 2
-    while vectors < widest and n % (2 * vectors * lanes) == 0:
-        vectors *= 2
-    rows, most = 1, target.vector_registers * 3 // 4  # the rest is for what else the compiler keeps there
-    while m % (2 * rows) == 0 and (2 * rows) * vectors + vectors + 1 <= most:
-        rows *= 2
-    return Blocking(rows, vectors, lanes)
 
 
 def matmul(lowering: Lowering, operation: Operation) -> None:
     """outs + a * b, accumulated in the type of outs (16-bit outs in f32, rounded once at the end)."""
     a, b, c = (lowering.tensor(operand) for operand in operation.operands)
     result = operation.results[0]
+    panel = lowering.panels.get(operation)
+    if panel is not None:
+        lowering.define(result, _add_to_panel(lowering, operation, panel, a, b, c))
+        return
     work = "f32" if c.element in types.NARROW_FLOATS else c.element
-    product = _product_for(lowering.target, a, b, work)
+    k, n = b.shape[-2:]
+    product = product_for(lowering.target, a.element, b.element, k, n, work)
     left = product.pack_left(lowering, operation, a)
     right = product.pack_right(lowering, operation, b)
     accumulator = _accumulator(lowering, operation, c, work, (left, right))
     builder = lowering.builder
     builder.forget_reads()
-    *batch, m, n = c.shape
+    *batch, m, _ = c.shape
     block = blocking(lowering.target, m, n, work)
+    amx = isinstance(product, Bfloat16Pairs) and matrix_tiles.fits(lowering.target, m, n, k)
+
+    def multiply(batch: Sequence[Value]) -> None:
+        if amx:
+            matrix_tiles.multiply(builder, left, right, accumulator, batch)
+            return
+        depth = left.shape[-1]
+        start, pitch = _start_of(builder, left, batch), builder.i64(depth * product.count)
+        place = Left(start, pitch)
+        _multiply(lowering, product, block, place, right, accumulator, builder.i64(depth), batch)
+
     if batch:
         with builder.loop(builder.i64(0), builder.i64(batch[0]), builder.i64(1)) as region:
-            _multiply(lowering, product, block, left, right, accumulator, [region.induction])
+            multiply([region.induction])
     else:
-        _multiply(lowering, product, block, left, right, accumulator, [])
+        multiply([])
     builder.forget_reads()
     if work == c.element:
         lowering.define(result, accumulator)
@@ -82,15 +66,18 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
         lowering.define(result, converted(accumulator, c.element))
 
 
-def _product_for(target: CpuTarget, a: Tensor, b: Tensor, work: str) -> Product:
-    k, n = b.shape[-2:]
-    elements = {a.element, b.element}
-    found: Bfloat16Pairs | ByteQuads | None = None
-    if work == "f32" and elements <= {*Bfloat16Pairs.elements} and target.multiplies_bf16_pairs:
-        found = Bfloat16Pairs()
-    elif work == "i32" and elements == {ByteQuads.element} and target.multiplies_byte_quads:
-        found = ByteQuads()
-    return found if found and k % found.count == 0 and n % found.lanes == 0 else Elements(work)
+def _add_to_panel(
+    lowering: Lowering, operation: Operation, panel: Panel, a: Tensor, b: Tensor, c: Tensor
+) -> Tensor:
+    """The sum, which is there once the loop is over."""
+    total = c.buffer or c
+    assert isinstance(total, Buffer)
+
+    def multiply(left: Left, right: Strips, depth: Value) -> None:
+        _multiply(lowering, panel.product, panel.block, left, right, total, depth, [])
+
+    panel.add(lowering, operation, a, b, multiply)
+    return total.renamed()
 
 
 def _accumulator(
@@ -137,42 +124,45 @@ def _ends_here(lowering: Lowering, tensor: Tensor, operation: Operation) -> bool
     )
 
 
+def _start_of(builder: LoopBuilder, buffer: Buffer, batch: Sequence[Value]) -> Value:
+    """The address of a matrix."""
+    terms = [builder.mul(i, builder.i64(buffer.strides[0])) for i in batch]
+    return builder.address(buffer.pointer, terms, buffer.element)
+
+
 def _multiply(
-    lowering: Lowering, product: Product, block: Blocking, a: Buffer, b: Buffer, c: Buffer, batch: list[Value]
+    lowering: Lowering,
+    product: Product,
+    block: Blocking,
+    a: Left,
+    b: Buffer,
+    c: Buffer,
+    depth: Value,
+    batch: Sequence[Value],
 ) -> None:
+    """c += a * b over the first `depth` units along K, a multiple of the units that `b` has rows."""
     builder = lowering.builder
-    *_, m, depth = a.shape
-    n = b.shape[-1]
-    if isinstance(product, Bfloat16Pairs) and matrix_tiles.fits(lowering.target, m, n, 2 * depth):
-        matrix_tiles.multiply(builder, a, b, c, batch)
-        return
+    m, n = c.shape[-2:]
     zero = builder.i64(0)
-
-    def start_of(buffer: Buffer) -> Value:
-        terms = [builder.mul(i, builder.i64(buffer.strides[0])) for i in batch]
-        return builder.address(buffer.pointer, terms, buffer.element)
-
-    a_start, b_start, c_start = map(start_of, (a, b, c))
-    offsets = start_of(product.offsets) if product.offsets else None
+    apart = builder.i64(b.pitch if isinstance(b, Strips) else 1)
+    b_start, c_start = (_start_of(builder, buffer, batch) for buffer in (b, c))
+    steps = STEPS if b.shape[-2] % STEPS == 0 else 1
+    element = types.storage(product.element)
     with builder.loop(zero, builder.i64(n), builder.i64(block.strip)) as strips:
+        b_column = builder.address(b_start, [builder.mul(strips.induction, apart)], b.element)
+        tile = _RegisterBlock(builder, product, block, c.element, b.strides[-2])
+        excess = tile.excess(b_column, depth)
         with builder.loop(zero, builder.i64(m), builder.i64(block.rows)) as rows:
             c_row = builder.address(
                 c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element
             )
-            a_row = builder.address(a_start, [builder.mul(rows.induction, builder.i64(depth))], a.element)
-            b_column = builder.address(b_start, [strips.induction], b.element)
-            tile = _RegisterBlock(builder, product, block, c.element)
-            accumulators = tile.load(c_row, n)
-            if offsets is not None:
-                accumulators = tile.less(
-                    accumulators, builder.address(offsets, [strips.induction], c.element)
-                )
-            steps = STEPS if depth % STEPS == 0 else 1
-            with builder.loop(zero, builder.i64(depth), builder.i64(steps), accumulators) as loop:
+            a_row = builder.address(a.start, [builder.mul(rows.induction, a.pitch)], element)
+            accumulators = tile.less(tile.load(c_row, n), excess)
+            with builder.loop(zero, depth, builder.i64(steps), accumulators) as loop:
                 values = loop.arguments
                 for step in range(steps):
                     index = builder.add(loop.induction, builder.i64(step)) if step else loop.induction
-                    values = tile.step(values, a_row, b_column, index, depth, n)
+                    values = tile.step(values, a_row, b_column, index, a.pitch)
                 loop.yields = values
             tile.store(loop.results, c_row, n)
 
@@ -180,11 +170,14 @@ def _multiply(
 class _RegisterBlock:
     """Loads, multiplies and stores one block of accumulators."""
 
-    def __init__(self, builder: LoopBuilder, product: Product, block: Blocking, element: str) -> None:
+    def __init__(
+        self, builder: LoopBuilder, product: Product, block: Blocking, element: str, pitch: int
+    ) -> None:
         self._builder = builder
         self._product = product
         self._block = block
         self._element = element
+        self._pitch = pitch  # from one row of B to the next
 
     def _read(self, pointer: Value, element: str, lanes: int) -> Value:
         return lane_memory.read(self._builder, pointer, element, lanes, floor=self._builder.level)
@@ -203,36 +196,57 @@ class _RegisterBlock:
             for index in range(self._block.rows * self._block.vectors)
         ]
 
-    def less(self, values: list[Value], offsets: Value) -> list[Value]:
+    def excess(self, b_column: Value, depth: Value) -> list[Value]:
+        """What the sums of each column will be too large by; empty where they are right."""
+        builder, product = self._builder, self._product
+        if product.excess is None:
+            return []
+        type = vector_type(self._element, self._block.lanes)
+        by = builder.constant(product.excess, type)
+        totals = [builder.constant(0, type)] * self._block.vectors
+        with builder.loop(builder.i64(0), depth, builder.i64(1), totals) as region:
+            region.yields = [
+                product.multiply_add(builder, by, b, total)
+                for b, total in zip(self._row(b_column, region.induction), region.arguments, strict=True)
+            ]
+        return region.results
+
+    def less(self, values: list[Value], excess: list[Value]) -> list[Value]:
         """The accumulators less what is to be taken from each column."""
-        block = self._block
-        less = [
-            self._read(self._place(offsets, vector * block.lanes, self._element), self._element, block.lanes)
-            for vector in range(block.vectors)
+        if not excess:
+            return values
+        return [
+            self._builder.sub(value, excess[index % self._block.vectors])
+            for index, value in enumerate(values)
         ]
-        return [self._builder.sub(value, less[index % block.vectors]) for index, value in enumerate(values)]
 
     def store(self, values: list[Value], c_row: Value, width: int) -> None:
         """Put the accumulators back."""
         for index, value in enumerate(values):
             lane_memory.write(self._builder, self._accumulator(c_row, index, width), value)
 
-    def step(
-        self, values: list[Value], a_row: Value, b_column: Value, k: Value, depth: int, width: int
-    ) -> list[Value]:
-        """One step along K: every accumulator plus its product."""
-        builder, block, unit = self._builder, self._block, self._product.unit
-        b_row = builder.address(b_column, [builder.mul(k, builder.i64(width))], unit)
-        b = [
-            self._read(self._place(b_row, vector * block.lanes, unit), unit, block.lanes)
+    def _row(self, b_column: Value, k: Value) -> list[Value]:
+        """The units of B in the block's columns, for one step."""
+        block, unit = self._block, self._product.unit
+        start = self._builder.address(b_column, [self._builder.mul(k, self._builder.i64(self._pitch))], unit)
+        return [
+            self._read(self._place(start, vector * block.lanes, unit), unit, block.lanes)
             for vector in range(block.vectors)
         ]
-        a_start = builder.address(a_row, [k], unit)
+
+    def step(self, values: list[Value], a_row: Value, b_column: Value, k: Value, pitch: Value) -> list[Value]:
+        """One step along K: every accumulator plus its product; A's rows are `pitch` elements apart."""
+        builder, block, product = self._builder, self._block, self._product
+        b = self._row(b_column, k)
+        element = types.storage(product.element)
+        alignment = types.byte_size(product.element)
+        a_start = builder.address(a_row, [k], product.unit)
         updated = []
         for row in range(block.rows):
-            a = self._read(self._place(a_start, row * depth, unit), unit, 1)
-            a = builder.broadcast(a, block.lanes)
+            place = builder.address(a_start, [builder.mul(pitch, builder.i64(row))], element)
+            a = lane_memory.read(builder, place, product.unit, 1, floor=builder.level, alignment=alignment)
+            a = product.spread(builder, a, block.lanes)
             for vector in range(block.vectors):
                 accumulator = values[row * block.vectors + vector]
-                updated.append(self._product.multiply_add(builder, a, b[vector], accumulator))
+                updated.append(product.multiply_add(builder, a, b[vector], accumulator))
         return updated

@@ -53,9 +53,13 @@ def read(
     floor: int,
     mask: Value | None = None,
     fill: Value | None = None,
+    alignment: int | None = None,
 ) -> Value:
-    """Consecutive elements; with a mask, its lanes only, and `fill` (0 by default) in the others."""
-    stored, size = types.storage(element), types.byte_size(element)
+    """Consecutive elements; with a mask, its lanes only, and `fill` (0 by default) in the others.
+
+    `alignment`: of the pointer in bytes, that of the element by default.
+    """
+    stored, size = types.storage(element), alignment or types.byte_size(element)
     if mask is None:
         type = vector_type(stored, lanes)
         text = f"llvm.load {pointer.name} {{alignment = {size} : i64}} : !llvm.ptr -> {type}"

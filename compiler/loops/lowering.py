@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.access import Access, Gather
@@ -31,6 +32,9 @@ from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, 
 from triton_porting_kit.compiler.loops.tiles import chunk, innermost_axis, joined_shape, tile_loop
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import PortingKitError
+
+if TYPE_CHECKING:
+    from triton_porting_kit.compiler.loops.panels import Panel
 
 Handler = Callable[["Lowering", Operation], None]
 
@@ -104,6 +108,8 @@ class Lowering:
         """By the body of a loop: where the tensors lie that it carries, by their place among its results."""
         self.beside: Beside | None = None
         """While a store is lowered: what its loop computes for the next trip."""
+        self.panels: dict[Operation, Panel] = {}
+        """Dots that are multiplied several trips at a time."""
         self.done: set[Operation] = set()
         """Operations that were lowered before their turn, with another one."""
 
@@ -157,7 +163,7 @@ class Lowering:
                 "express this line with other operations of triton.language",
             )
         try:
-            if _is_fence(operation) or any(map(_is_fence, chain(*map(walk, operation.regions)))):
+            if is_fence(operation) or any(map(is_fence, chain(*map(walk, operation.regions)))):
                 if operation.name == "tpk.store" and operation.attribute("volatile") is None:
                     self.beside = self._find_beside(self, operation)
                 self._before_write(operation)
@@ -299,7 +305,8 @@ class Lowering:
 
         widest = max(types.byte_size(part.element) for part in (tensor, *closure([tensor])))
         lanes = max(self.target.lanes, self.target.vector_bytes // widest)
-        self.tile(operation, tensor.shape, [tensor], body, lanes=lanes, anywhere=True)
+        anywhere = all(buffer.joins(dimension) for dimension in range(len(tensor.shape) - 1))
+        self.tile(operation, tensor.shape, [tensor], body, lanes=lanes, anywhere=anywhere)
 
     # --- loops over a tile -----------------------------------------------------------------------
 
@@ -450,7 +457,7 @@ def _last_user(definition: Def) -> int:
     return max((operation.position for operation in ancestors if operation is not None), default=-1)
 
 
-def _is_fence(operation: Operation) -> bool:
+def is_fence(operation: Operation) -> bool:
     """Whether loads of before must not be read after this operation: it writes, or waits for what others write."""
     return operation.name in WRITES or operation.attribute("volatile") is not None
 

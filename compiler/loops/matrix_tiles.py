@@ -8,6 +8,8 @@ Software Developer's Manual, volume 1, chapter 18). A is read as it lies, row af
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.tensors import Buffer
 from triton_porting_kit.compiler.target import CpuTarget
@@ -25,7 +27,7 @@ def fits(target: CpuTarget, m: int, n: int, k: int) -> bool:
     return target.multiplies_bf16_tiles and m % ROWS == 0 and n % ROWS == 0 and k % STEP == 0
 
 
-def multiply(builder: LoopBuilder, a: Buffer, b: Buffer, c: Buffer, batch: list[Value]) -> None:
+def multiply(builder: LoopBuilder, a: Buffer, b: Buffer, c: Buffer, batch: Sequence[Value]) -> None:
     """c += a * b: `a` is (..., M, K / 2) and `b` (..., K / 2, N) pairs of bf16, `c` (..., M, N) in f32.
 
     Up to two by two tiles of sums stay in registers over all of K, so that each tile of A and B serves twice.

@@ -16,22 +16,35 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.program import Operation
 from triton_porting_kit.compiler.loops.tensors import Buffer, Elementwise, Point, Tensor
 from triton_porting_kit.compiler.loops.tiles import tile_loop
+from triton_porting_kit.compiler.target import CpuTarget
 
 
 class Product(ABC):
-    """A way to multiply; `unit` is the element type that packed operands are read in."""
+    """A way to multiply; `unit` is the type that packed operands are read in, of `count` of an `element` along K."""
 
     unit: str
-    offsets: Buffer | None = None
-    """(..., N): what the sums of a column of B come out too large by; None: they are right."""
+    element: str
+    count = 1
+    excess: int | None = None
+    """By what A's units are `spread` too large: sums come out too large by its product with B. None: they are right."""
+
+    @abstractmethod
+    def left(self, tensor: Tensor) -> Tensor:
+        """A in the type that it is packed in."""
 
     @abstractmethod
     def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
         """A (..., M, K) in scratch as (..., M, depth) units, row-major."""
 
     @abstractmethod
-    def pack_right(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
-        """B (..., K, N) in scratch as (..., depth, N) units, row-major."""
+    def pack_right(
+        self, lowering: Lowering, operation: Operation, tensor: Tensor, place: Buffer | None = None
+    ) -> Buffer:
+        """B (..., K, N) in scratch as (..., depth, N) units, row-major unless a `place` is given."""
+
+    def spread(self, builder: LoopBuilder, a: Value, lanes: int) -> Value:
+        """A unit of A in every lane, as it is multiplied."""
+        return builder.broadcast(a, lanes)
 
     @abstractmethod
     def multiply_add(self, builder: LoopBuilder, a: Value, b: Value, c: Value) -> Value:
@@ -42,13 +55,22 @@ class Elements(Product):
     """One element of K at a time, in the accumulator's type."""
 
     def __init__(self, element: str) -> None:
-        self.unit = element
+        self.unit = self.element = element
+
+    def left(self, tensor: Tensor) -> Tensor:
+        return converted(tensor.buffer or tensor, self.unit)
 
     def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
-        return lowering.materialise(converted(tensor.buffer or tensor, self.unit), operation)
+        return lowering.materialise(self.left(tensor), operation)
 
-    def pack_right(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
-        return self.pack_left(lowering, operation, tensor)
+    def pack_right(
+        self, lowering: Lowering, operation: Operation, tensor: Tensor, place: Buffer | None = None
+    ) -> Buffer:
+        tensor = converted(tensor.buffer or tensor, self.unit)
+        if place is None:
+            return lowering.materialise(tensor, operation)
+        lowering.fill(operation, place, tensor)
+        return place
 
     def multiply_add(self, builder: LoopBuilder, a: Value, b: Value, c: Value) -> Value:
         if types.is_float(self.unit):
@@ -64,24 +86,22 @@ class Interleaved(Product):
 
     unit = "i32"
     lanes = 16
-    element: str
-    """What operands are packed in."""
 
-    @property
-    def count(self) -> int:
-        """Elements of a unit."""
-        return 32 // types.BITS[self.element]
+    def left(self, tensor: Tensor) -> Tensor:
+        return converted(tensor.buffer or tensor, self.element)
 
     def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
-        buffer = lowering.materialise(converted(tensor.buffer or tensor, self.element), operation)
+        buffer = lowering.materialise(self.left(tensor), operation)
         *outer, k = buffer.shape
         return Buffer((*outer, k // self.count), self.unit, buffer.pointer)
 
-    def pack_right(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
+    def pack_right(
+        self, lowering: Lowering, operation: Operation, tensor: Tensor, place: Buffer | None = None
+    ) -> Buffer:
         builder = lowering.builder
         tensor = converted(tensor.buffer or tensor, self.element)
         *batch, k, n = tensor.shape
-        packed = lowering.allocate((*batch, k // self.count, n), self.unit)
+        packed = place or lowering.allocate((*batch, k // self.count, n), self.unit)
         kept = lowering.plan(operation, tensor.shape, [tensor])
 
         def emit(unmasked: frozenset[object]) -> list[Value]:
@@ -112,6 +132,7 @@ class Bfloat16Pairs(Interleaved):
     """Two elements of K at a time: AVX512-BF16's VDPBF16PS, which takes denormal inputs as zero."""
 
     element = "bf16"
+    count = 2
     elements = ("bf16", *types.FLOAT8)
     """Types of which bf16 has every number."""
 
@@ -120,47 +141,29 @@ class Bfloat16Pairs(Interleaved):
 
 
 class ByteQuads(Interleaved):
-    """Four elements of K at a time: AVX512-VNNI's VPDPBUSD, whose left operand has no sign.
-
-    So A is packed as a + 128, and what that adds to a sum, 128 times the sum of B's column, is its offset.
-    """
+    """Four elements of K at a time: AVX512-VNNI's VPDPBUSD, whose left operand has no sign: it is a + 128."""
 
     element = "i8"
+    count = 4
+    excess = 0x80808080
 
-    def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
-        def unsigned(builder: LoopBuilder, values: list[Value]) -> Value:
-            (value,) = values
-            return builder.binary("arith.xori", value, builder.constant(-128, value.type))
-
-        return super().pack_left(
-            lowering, operation, Elementwise(tensor.shape, self.element, [tensor.buffer or tensor], unsigned)
-        )
-
-    def pack_right(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
-        packed = super().pack_right(lowering, operation, tensor)
-        builder = lowering.builder
-        *batch, depth, n = packed.shape
-        self.offsets = offsets = lowering.allocate((*batch, n), self.unit)
-        builder.forget_reads()
-
-        def body(point: Point) -> None:
-            zero = builder.constant(0, vector_type(self.unit, point.width))
-            by = builder.constant(0x80808080, zero.type)
-            with builder.loop(builder.i64(0), builder.i64(depth), builder.i64(1), [zero]) as region:
-                at = Point(
-                    (*point.indices[:-1], region.induction, point.indices[-1]),
-                    point.axis + 1,
-                    point.width,
-                )
-                column = packed.at(Evaluation(builder, frozenset(), {}), at)
-                region.yields = [self.multiply_add(builder, by, column, region.arguments[0])]
-            offsets.write(builder, point, region.results[0])
-
-        tile_loop(builder, offsets.shape, self.lanes, body)
-        return packed
+    def spread(self, builder: LoopBuilder, a: Value, lanes: int) -> Value:
+        vector = super().spread(builder, a, lanes)
+        return builder.binary("arith.xori", vector, builder.constant(self.excess, vector.type))
 
     def multiply_add(self, builder: LoopBuilder, a: Value, b: Value, c: Value) -> Value:
         return _sum_of_products(builder, "avx512.vpdpbusd.512", vector_type("i8", 4 * c.lanes), a, b, c)
+
+
+def product_for(target: CpuTarget, left: str, right: str, k: int, n: int, work: str) -> Product:
+    """The way to multiply K by `k` elements `left` and `right`, for `n` columns of sums in `work`."""
+    elements = {left, right}
+    found: Bfloat16Pairs | ByteQuads | None = None
+    if work == "f32" and elements <= {*Bfloat16Pairs.elements} and target.multiplies_bf16_pairs:
+        found = Bfloat16Pairs()
+    elif work == "i32" and elements == {ByteQuads.element} and target.multiplies_byte_quads:
+        found = ByteQuads()
+    return found if found and k % found.count == 0 and n % found.lanes == 0 else Elements(work)
 
 
 def _interleaved(builder: LoopBuilder, low: Value, high: Value) -> Value:

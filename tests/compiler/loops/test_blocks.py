@@ -6,7 +6,7 @@ import pytest
 
 from triton_porting_kit.compiler import CpuTarget
 from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops.dots import blocking
+from triton_porting_kit.compiler.loops.blocks import blocking
 
 WIDE = CpuTarget("x86_64-unknown-linux-gnu", "skylake-avx512", frozenset({"avx", "avx2", "avx512f"}))
 NARROW = CpuTarget("x86_64-unknown-linux-gnu", "haswell", frozenset({"avx", "avx2"}))

@@ -1,0 +1,118 @@
+"""Dots of a loop that wait for later trips, to be multiplied several trips at a time.
+
+Where a loop does no more with a carried tensor than to add a dot to it, nothing but the next trip's dot sees the sum.
+Each trip then only packs its operands, beside those of the trips before, and the trip that fills their `Panel`, or is
+the last, multiplies all of them. Every sum is read and written once instead of once per trip. Operands are read in
+their trip's turn, but for an A that lies in rows of memory which the loop does not write to: that need not be packed
+at all. Products are added in the order of K as before: the results are the same to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triton_porting_kit.compiler.loops import element_types as types
+from triton_porting_kit.compiler.loops import matrix_tiles
+from triton_porting_kit.compiler.loops.blocks import blocking
+from triton_porting_kit.compiler.loops.builder import Value
+from triton_porting_kit.compiler.loops.lowering import Lowering, is_fence
+from triton_porting_kit.compiler.loops.panels import Panel, Strips
+from triton_porting_kit.compiler.loops.products import Bfloat16Pairs, product_for
+from triton_porting_kit.compiler.loops.program import Def, Operation, walk
+
+STRIP_BYTES = 24 << 10
+"""At most so much of B is read for one strip of columns: it stays in the first cache for all rows."""
+
+PANEL_BYTES = 1 << 17
+"""At most so much is packed of A, and of B: both stay in the second cache."""
+
+
+def plan(lowering: Lowering, loop: Operation) -> list[Panel]:
+    """Panels for the dots of a loop that can wait, which `lowering` knows from now on."""
+    return [
+        panel for dot in loop.regions[0].operations if _can_wait(dot) and (panel := _panel(lowering, dot))
+    ]
+
+
+def begin(
+    lowering: Lowering,
+    panels: Sequence[Panel],
+    filled: Sequence[Value],
+    index: Value,
+    stop: Value,
+    step: Value,
+) -> None:
+    """Begin a trip of the loop at `index`; `filled` says how many trips' operands wait in each panel."""
+    builder = lowering.builder
+    # `index` is below `stop`: as an unsigned number the difference is right however far apart they are.
+    last = builder.compare("ule", builder.sub(stop, index), step)
+    for panel, count in zip(panels, filled, strict=True):
+        panel.filled, panel.last = count, last
+
+
+def _can_wait(dot: Operation) -> bool:
+    """Whether a dot adds what the trip computed to a carried tensor that nothing else sees before the loop ends."""
+    if dot.name != "linalg.matmul":
+        return False
+    *factors, total = dot.operands
+    body, result = dot.block, dot.results[0]
+    terminator = body.operations[-1]
+    return (
+        total.type.element not in types.NARROW_FLOATS  # which are rounded every time
+        and total in body.arguments[1:]
+        and all(factor.block is body and factor not in body.arguments for factor in factors)
+        and total.users == [dot]
+        and result.users == [terminator]
+        and terminator.operands[body.arguments.index(total) - 1] is result
+    )
+
+
+def _panel(lowering: Lowering, dot: Operation) -> Panel | None:
+    """Where the operands of a dot wait; None where that would gain nothing."""
+    builder, target = lowering.builder, lowering.target
+    a, b, c = (operand.type for operand in dot.operands)
+    (m, k), (_, n) = a.shape or (), b.shape or ()
+    product = product_for(target, a.element, b.element, k, n, c.element)
+    if isinstance(product, Bfloat16Pairs) and matrix_tiles.fits(target, m, n, k):
+        return None
+    block = blocking(target, m, n, c.element)
+    in_place = _lies_in_rows(lowering, dot.operands[0], product.element, k)
+    depth, size = k // product.count, types.byte_size(product.unit)
+    most = min(STRIP_BYTES // block.strip, PANEL_BYTES // (n if in_place else max(m, n)))
+    trips = max(1, most // (size * depth))
+    if trips < 2 and not in_place:
+        return None
+    left = lowering.allocate((m, depth if in_place else trips * depth), product.unit)
+    right = lowering.allocate((trips * depth, n), product.unit)
+    strips = Strips((trips * depth, n), product.unit, right.pointer, block.strip, trips * depth)
+    nothing, never = builder.i64(0), builder.constant(0, "i1")
+    panel = Panel(product, block, trips, left, strips, in_place, nothing, never)
+    lowering.panels[dot] = panel
+    return panel
+
+
+def _lies_in_rows(lowering: Lowering, definition: Def, element: str, k: int) -> bool:
+    """Whether a trip loads K by `k` elements that lie in rows, the next trip those behind, and nothing is written."""
+    owner, body = definition.owner, definition.block
+    if owner is None or owner.name != "tpk.load" or definition.type.element != element:
+        return False
+    base, offset, strides, _, _, start, size, mask, _ = owner.segments()
+    return (
+        not mask
+        and all(value.block is not body for value in (*base, *strides, *start, *size))
+        and lowering.scalar(strides[1]).constant == 1
+        and _advances_by(lowering, offset[0], k)
+        and not any(is_fence(operation) for operation in walk(body))
+    )
+
+
+def _advances_by(lowering: Lowering, definition: Def, count: int) -> bool:
+    """Whether a value that a loop carries is larger by `count` in every trip than in the one before."""
+    body = definition.block
+    if definition not in body.arguments[1:]:
+        return False
+    owner = body.operations[-1].operands[body.arguments.index(definition) - 1].owner
+    if owner is None or owner.block is not body or owner.name != "arith.addi":
+        return False
+    others = [operand for operand in owner.operands if operand is not definition]
+    return len(others) == 1 and others[0].block is not body and lowering.scalar(others[0]).constant == count
