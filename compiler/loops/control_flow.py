@@ -62,16 +62,17 @@ def for_loop(lowering: Lowering, operation: Operation) -> None:
         lowering.fill(operation, buffer, lowering.tensor(initial[index]))
     hints = _hints(lowering, operation)
     panels = waiting.plan(lowering, operation)
-    carried = _scalars(lowering, initial) + [lowering.builder.i64(0) for _ in panels]
+    carried = _scalars(lowering, initial)
+    own = len(carried)
+    carried += [value for panel in panels for value in (panel.filled, panel.packing)]
     with lowering.builder.loop(start, stop, step, carried, attributes=hints) as region:
         lowering.builder.forget_reads()
         lowering.scalars[body.arguments[0]] = region.induction
         _bind(lowering, body.arguments[1:], buffers, region.arguments)
         lowering.carried[body] = buffers
-        filled = region.arguments[len(region.arguments) - len(panels) :]
-        waiting.begin(lowering, panels, filled, region.induction, stop, step)
+        waiting.begin(lowering, panels, region.arguments[own:], region.induction, stop, step)
         region.yields = _lower_body(lowering, body, buffers)
-        region.yields += [panel.following or panel.filled for panel in panels]
+        region.yields += [value for panel in panels for value in panel.following]
     lowering.builder.forget_reads()
     _bind(lowering, operation.results, buffers, region.results)
 

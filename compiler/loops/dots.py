@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory, matrix_tiles
+from triton_porting_kit.compiler.loops.ahead import Fetch, rows_ahead
 from triton_porting_kit.compiler.loops.blocks import Blocking, blocking
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.control_flow import reads_buffer
@@ -73,8 +74,20 @@ def _add_to_panel(
     total = c.buffer or c
     assert isinstance(total, Buffer)
 
+    product, block, pitch = panel.product, panel.block, panel.right.pitch
+    fetch = rows_ahead(
+        lowering,
+        operation,
+        b,
+        depth=pitch * product.count,
+        blocks=c.shape[0] // block.rows,
+        rows=block.rows,
+        strip=block.strip,
+        steps=max(1, pitch // STEPS),
+    )
+
     def multiply(left: Left, right: Strips, depth: Value) -> None:
-        _multiply(lowering, panel.product, panel.block, left, right, total, depth, [])
+        _multiply(lowering, product, block, left, right, total, depth, [], fetch)
 
     panel.add(lowering, operation, a, b, multiply)
     return total.renamed()
@@ -139,6 +152,7 @@ def _multiply(
     c: Buffer,
     depth: Value,
     batch: Sequence[Value],
+    fetch: Fetch | None = None,
 ) -> None:
     """c += a * b over the first `depth` units along K, a multiple of the units that `b` has rows."""
     builder = lowering.builder
@@ -160,6 +174,9 @@ def _multiply(
             accumulators = tile.less(tile.load(c_row, n), excess)
             with builder.loop(zero, depth, builder.i64(steps), accumulators) as loop:
                 values = loop.arguments
+                if fetch is not None:
+                    trip = builder.binary("arith.divui", loop.induction, builder.i64(steps))
+                    fetch(rows.induction, strips.induction, trip)
                 for step in range(steps):
                     index = builder.add(loop.induction, builder.i64(step)) if step else loop.induction
                     values = tile.step(values, a_row, b_column, index, a.pitch)

@@ -6,7 +6,7 @@ Which dots are multiplied so, and why that changes nothing that shows, says `wai
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from triton_porting_kit.compiler.loops import element_types as types
@@ -81,17 +81,19 @@ class Panel:
     block: Blocking
     trips: int
     left: Buffer
-    """A, packed, as (M, units along K): of all trips, or of one trip where A is read `in_place` if it can be."""
+    """A, where it is packed, as (M, units of all trips)."""
     right: Strips
     """B, packed, as (units of all trips, N)."""
     in_place: bool
     """Whether A is read where it lies, in trips that find all of it in bounds."""
     filled: Value
     """i64, in the loop: how many trips' operands wait when a trip begins."""
+    packing: Value
+    """i1, in the loop: whether A was packed in the trip before."""
     last: Value
     """i1, in the loop: whether this trip is the last one."""
-    following: Value | None = None
-    """i64: how many trips' operands wait when this trip is over."""
+    following: list[Value] = field(default_factory=list)
+    """`filled` and `packing` of the next trip."""
 
     @property
     def depth(self) -> int:
@@ -105,80 +107,86 @@ class Panel:
 
     def add(self, lowering: Lowering, operation: Operation, a: Tensor, b: Tensor, multiply: Multiply) -> None:
         """One trip's part of the dot `operation`: its operands take their places, and if it is time, `multiply`."""
-        builder = lowering.builder
-        more = builder.add(self.filled, builder.i64(1))
+        builder, product, filled = lowering.builder, self.product, self.filled
+        zero, one, units = builder.i64(0), builder.i64(1), builder.i64(self.depth)
+        more = builder.add(filled, one)
         full = builder.compare("eq", more, builder.i64(self.trips))
         due = builder.binary("arith.ori", full, self.last)
-        self.product.pack_right(lowering, operation, b, self._right_from(builder, self.filled))
-        if self.in_place:
-            due = self._add_in_place(lowering, operation, a, more, due, multiply)
-        else:
-            self._add_packed(lowering, operation, a, more, due, multiply)
-        builder.forget_reads()
-        self.following = builder.select(due, builder.i64(0), more)
+        product.pack_right(lowering, operation, b, self._right_from(builder, filled))
 
-    def _add_packed(
-        self, lowering: Lowering, operation: Operation, a: Tensor, more: Value, due: Value, multiply: Multiply
-    ) -> None:
-        builder, product = lowering.builder, self.product
-        pitch, units = self.trips * self.k, builder.i64(self.depth)
-        first = builder.address(self.left.pointer, [builder.mul(self.filled, units)], product.unit)
-        place = Rows((self.left.shape[0], self.k), product.element, first, pitch)
-        lowering.fill(operation, place, product.left(a))
-        builder.forget_reads()
-
-        def multiplied() -> list[Value]:
-            left = Left(self.left.pointer, builder.i64(pitch))
-            multiply(left, self.right, builder.mul(more, units))
-            return []
-
-        builder.if_else(due, multiplied)
-
-    def _add_in_place(
-        self, lowering: Lowering, operation: Operation, a: Tensor, more: Value, due: Value, multiply: Multiply
-    ) -> Value:
-        """Whether it was time.
-
-        A trip with elements out of bounds packs A, and is multiplied by itself, after those that wait: zeros
-        in B would not do where what lies out of bounds is infinite, or no memory at all.
-        """
-        assert isinstance(a, Load)
-        builder, product, access = lowering.builder, self.product, a.access
-        zero, one, units = builder.i64(0), builder.i64(1), builder.i64(self.depth)
-        plain = access.plain_condition(builder)
-        masked = builder.compare("eq", plain, builder.constant(0, "i1"))
-        place = Buffer((self.left.shape[0], self.k), product.element, self.left.pointer)
+        packs = self._packs(builder, a)
+        # Packed trips and others are not multiplied together: one that must be packed while others wait goes alone.
+        alone = builder.constant(0, "i1")
+        if self.in_place and packs.constant != 0:
+            others = builder.logical_and(self._waits(builder), self._not(builder, self.packing))
+            alone = builder.logical_and(packs, others)
+        slot = builder.select(alone, zero, filled)
+        pitch = builder.i64(self.trips * self.k)
+        first = builder.address(self.left.pointer, [builder.mul(slot, units)], product.unit)
+        place = Rows((self.left.shape[0], self.k), product.element, first, self.trips * self.k)
 
         def packed() -> list[Value]:
-            lowering.fill(operation, place, a)
+            lowering.fill(operation, place, product.left(a))
             return []
 
-        builder.if_else(masked, packed)
-        corner = Evaluation(builder, frozenset({access}), {})
-        here = access.pointer(corner, Point((zero, zero), -1, 1))
-        # All trips that wait are plain: their rows begin that much before this one's.
-        before = builder.mul(self.filled, builder.i64(-self.k))
-        start = builder.address(here, [before], types.storage(product.element))
+        builder.if_else(packs, packed)
         builder.forget_reads()
+        there = self._in_place(builder, a)
 
         def multiplied() -> list[Value]:
-            waits = builder.logical_and(masked, builder.compare("sgt", self.filled, zero))
-            # One copy of the code for both: in the first round those that wait, if this trip is not as they are.
-            with builder.loop(builder.select(waits, zero, one), builder.i64(2), one) as rounds:
-                first = builder.compare("eq", rounds.induction, zero)
-                direct = builder.binary("arith.ori", plain, first)
+            if not self.in_place:
+                multiply(Left(self.left.pointer, pitch), self.right, builder.mul(more, units))
+                return []
+            # One copy of the code for both: in the first round those that wait, if this trip goes alone.
+            with builder.loop(builder.select(alone, zero, one), builder.i64(2), one) as rounds:
+                before = builder.compare("eq", rounds.induction, zero)
+                direct = builder.binary("arith.ori", before, self._not(builder, packs))
                 left = Left(
-                    builder.select(direct, start, self.left.pointer),
-                    builder.select(direct, access.strides[0], builder.i64(self.k)),
+                    builder.select(direct, there.start, self.left.pointer),
+                    builder.select(direct, there.pitch, pitch),
                 )
-                trips = builder.select(first, self.filled, builder.select(plain, more, one))
-                right = self._right_from(builder, builder.select(direct, zero, self.filled))
+                trips = builder.select(before, filled, builder.select(alone, one, more))
+                last = builder.logical_and(alone, self._not(builder, before))
+                right = self._right_from(builder, builder.select(last, filled, zero))
                 multiply(left, right, builder.mul(trips, units))
             return []
 
-        due = builder.binary("arith.ori", due, masked)
+        due = builder.binary("arith.ori", due, alone)
         builder.if_else(due, multiplied)
-        return due
+        builder.forget_reads()
+        self.following = [builder.select(due, zero, more), packs]
+
+    def _packs(self, builder: LoopBuilder, a: Tensor) -> Value:
+        """i1: whether this trip packs A: where it has elements out of bounds, or is to join those that were packed.
+
+        Zeros in B would not do for what is out of bounds: there may be infinity in A, or no memory at all.
+        """
+        if not self.in_place:
+            return builder.constant(1, "i1")
+        assert isinstance(a, Load)
+        plain = a.access.plain_condition(builder)
+        if plain.constant == 1:
+            return builder.constant(0, "i1")
+        joins = builder.logical_and(self._waits(builder), self.packing)
+        return builder.binary("arith.ori", self._not(builder, plain), joins)
+
+    def _in_place(self, builder: LoopBuilder, a: Tensor) -> Left:
+        """Where the rows of A begin in the first of the trips that wait, or this one if none does."""
+        if not self.in_place:
+            return Left(self.left.pointer, builder.i64(0))
+        assert isinstance(a, Load)
+        zero, access = builder.i64(0), a.access
+        here = access.pointer(Evaluation(builder, frozenset({access}), {}), Point((zero, zero), -1, 1))
+        before = builder.mul(self.filled, builder.i64(-self.k))
+        start = builder.address(here, [before], types.storage(self.product.element))
+        return Left(start, access.strides[0])
+
+    def _waits(self, builder: LoopBuilder) -> Value:
+        return builder.compare("sgt", self.filled, builder.i64(0))
+
+    @staticmethod
+    def _not(builder: LoopBuilder, condition: Value) -> Value:
+        return builder.compare("eq", condition, builder.constant(0, "i1"))
 
     def _right_from(self, builder: LoopBuilder, trips: Value) -> Strips:
         """B, from what one trip has packed on."""

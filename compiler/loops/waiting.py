@@ -13,14 +13,16 @@ from collections.abc import Sequence
 
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import matrix_tiles
+from triton_porting_kit.compiler.loops.ahead import advance
 from triton_porting_kit.compiler.loops.blocks import blocking
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering, is_fence
 from triton_porting_kit.compiler.loops.panels import Panel, Strips
 from triton_porting_kit.compiler.loops.products import Bfloat16Pairs, product_for
 from triton_porting_kit.compiler.loops.program import Def, Operation, walk
+from triton_porting_kit.compiler.loops.tensors import Buffer
 
-STRIP_BYTES = 24 << 10
+STRIP_BYTES = 1 << 15
 """At most so much of B is read for one strip of columns: it stays in the first cache for all rows."""
 
 PANEL_BYTES = 1 << 17
@@ -37,17 +39,18 @@ def plan(lowering: Lowering, loop: Operation) -> list[Panel]:
 def begin(
     lowering: Lowering,
     panels: Sequence[Panel],
-    filled: Sequence[Value],
+    carried: Sequence[Value],
     index: Value,
     stop: Value,
     step: Value,
 ) -> None:
-    """Begin a trip of the loop at `index`; `filled` says how many trips' operands wait in each panel."""
+    """Begin a trip of the loop at `index`, which carries the state of each panel."""
     builder = lowering.builder
     # `index` is below `stop`: as an unsigned number the difference is right however far apart they are.
     last = builder.compare("ule", builder.sub(stop, index), step)
-    for panel, count in zip(panels, filled, strict=True):
-        panel.filled, panel.last = count, last
+    for number, panel in enumerate(panels):
+        panel.filled, panel.packing = carried[2 * number : 2 * number + 2]
+        panel.last = last
 
 
 def _can_wait(dot: Operation) -> bool:
@@ -77,18 +80,27 @@ def _panel(lowering: Lowering, dot: Operation) -> Panel | None:
         return None
     block = blocking(target, m, n, c.element)
     in_place = _lies_in_rows(lowering, dot.operands[0], product.element, k)
+    rows = 0 if in_place and _is_never_masked(dot.operands[0]) else m  # that may have to be packed
     depth, size = k // product.count, types.byte_size(product.unit)
-    most = min(STRIP_BYTES // block.strip, PANEL_BYTES // (n if in_place else max(m, n)))
+    most = min(STRIP_BYTES // block.strip, PANEL_BYTES // max(rows, n))
     trips = max(1, most // (size * depth))
     if trips < 2 and not in_place:
         return None
-    left = lowering.allocate((m, depth if in_place else trips * depth), product.unit)
+    left = lowering.allocate((rows, trips * depth), product.unit)
     right = lowering.allocate((trips * depth, n), product.unit)
     strips = Strips((trips * depth, n), product.unit, right.pointer, block.strip, trips * depth)
-    nothing, never = builder.i64(0), builder.constant(0, "i1")
-    panel = Panel(product, block, trips, left, strips, in_place, nothing, never)
+    place = Buffer((m, trips * depth), product.unit, left.pointer)
+    nothing, no = builder.i64(0), builder.constant(0, "i1")
+    panel = Panel(product, block, trips, place, strips, in_place, nothing, no, no)
     lowering.panels[dot] = panel
     return panel
+
+
+def _is_never_masked(definition: Def) -> bool:
+    """Whether all elements of what a trip loads are in bounds at all times."""
+    assert definition.owner is not None
+    _, _, _, low, _, wraps, *_ = definition.owner.segments()
+    return not low and not wraps
 
 
 def _lies_in_rows(lowering: Lowering, definition: Def, element: str, k: int) -> bool:
@@ -96,23 +108,15 @@ def _lies_in_rows(lowering: Lowering, definition: Def, element: str, k: int) -> 
     owner, body = definition.owner, definition.block
     if owner is None or owner.name != "tpk.load" or definition.type.element != element:
         return False
-    base, offset, strides, _, _, start, size, mask, _ = owner.segments()
+    base, offset, strides, _, _, start, size, mask, other = owner.segments()
+    by = advance(lowering, offset[0])
     return (
         not mask
+        # What only some trips evaluate must not be needed by others.
+        and not any(value.type.is_tensor for value in other)
         and all(value.block is not body for value in (*base, *strides, *start, *size))
         and lowering.scalar(strides[1]).constant == 1
-        and _advances_by(lowering, offset[0], k)
+        and by is not None
+        and by.constant == k
         and not any(is_fence(operation) for operation in walk(body))
     )
-
-
-def _advances_by(lowering: Lowering, definition: Def, count: int) -> bool:
-    """Whether a value that a loop carries is larger by `count` in every trip than in the one before."""
-    body = definition.block
-    if definition not in body.arguments[1:]:
-        return False
-    owner = body.operations[-1].operands[body.arguments.index(definition) - 1].owner
-    if owner is None or owner.block is not body or owner.name != "arith.addi":
-        return False
-    others = [operand for operand in owner.operands if operand is not definition]
-    return len(others) == 1 and others[0].block is not body and lowering.scalar(others[0]).constant == count

@@ -198,6 +198,41 @@ def test_two_sums_in_nested_loops(steps: tuple[int, int, int]) -> None:
 
 
 @triton.jit
+def filled_kernel(A, B, O, C, K, S: tl.constexpr):
+    """What stands in for elements out of bounds is dear, and needed again."""
+    i, j = tl.arange(0, S)[:, None], tl.arange(0, S)[None, :]
+    acc, rest = tl.zeros((S, S), tl.float32), tl.zeros((S, S), tl.float32)
+    a_at, b_at = A + i * K + j, B + i * S + j
+    for t in range(0, K, S):
+        dear = tl.exp(tl.exp(tl.load(O + i * S + j) * 0.1))
+        a = tl.load(a_at, mask=j < K - t, other=dear)
+        acc = tl.dot(a, tl.load(b_at), acc, input_precision="ieee")
+        rest += a + dear
+        a_at += S
+        b_at += S * S
+    tl.store(C + i * S + j, acc)
+    tl.store(C + S * S + i * S + j, rest)
+
+
+@pytest.mark.parametrize("k", [32, 40, 96, 100])
+def test_dear_elements_in_the_place_of_those_out_of_bounds(k: int) -> None:
+    s = 32
+    trips = -(-k // s)
+    a, b, o = (
+        operand((s, k), KINDS["fp32"], 17),
+        operand((s * trips, s), KINDS["fp32"], 18),
+        operand((s, s), KINDS["fp32"], 19),
+    )
+    out = empty((2, s, s), "fp32")
+    filled_kernel[(1,)](*(put(v, "fp32") for v in (a, b, o)), out, k, S=s)
+    dear = np.exp(np.exp(o.astype(np.float64) * 0.1))
+    wide = np.concatenate([a.astype(np.float64), np.tile(dear, trips)[:, k:]], 1)
+    np.testing.assert_allclose(get(out)[0], wide @ b.astype(np.float64), atol=1e-3)
+    parts = wide.reshape(s, trips, s).sum(1) + trips * dear
+    np.testing.assert_allclose(get(out)[1], parts, rtol=1e-5, atol=1e-5)
+
+
+@triton.jit
 def sliding_kernel(A, B, C, trips, BY: tl.constexpr, S: tl.constexpr):
     """Windows of A that overlap, or leave gaps: they do not lie one behind the other."""
     i, j = tl.arange(0, S)[:, None], tl.arange(0, S)[None, :]
