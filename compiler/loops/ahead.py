@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from triton_porting_kit.compiler.loops import element_types as types
+from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.access import Load
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
@@ -20,9 +21,6 @@ from triton_porting_kit.compiler.loops.tensors import Point, Tensor
 
 LINE = 64
 """Bytes that one fetch brings."""
-
-SECOND_CACHE = 2
-"""LLVM's name for it."""
 
 MOST = 4
 """At most so many lines are fetched in one step: with few rows of sums, multiplying takes no time to speak of."""
@@ -83,9 +81,6 @@ def rows_ahead(
             )
             place = builder.address(start, [builder.mul(down, access.strides[0])], element)
             place = builder.address(place, [builder.mul(across, builder.i64(LINE))], "i8")
-            builder.effect(
-                f'"llvm.intr.prefetch"({place.name}) '
-                f"<{{cache = 1 : i32, hint = {SECOND_CACHE} : i32, rw = 0 : i32}}> : (!llvm.ptr) -> ()"
-            )
+            lane_memory.prefetch(builder, place, lane_memory.SECOND_CACHE)
 
     return fetch

@@ -127,6 +127,18 @@ def scatter(builder: LoopBuilder, pointers: Value, value: Value, mask: Value | N
     )
 
 
+FIRST_CACHE, SECOND_CACHE = 3, 2
+"""LLVM's names for where a prefetched line goes."""
+
+
+def prefetch(builder: LoopBuilder, pointer: Value, cache: int) -> None:
+    """Ask for the line at `pointer`, which need not be the user's: nothing faults."""
+    builder.effect(
+        f'"llvm.intr.prefetch"({pointer.name}) <{{cache = 1 : i32, hint = {cache} : i32, rw = 0 : i32}}> : '
+        "(!llvm.ptr) -> ()"
+    )
+
+
 def as_vector(builder: LoopBuilder, value: Value, lanes: int) -> Value:
     """`value` in every lane, as a vector even of one lane, which masked operations need."""
     if value.is_vector:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from triton_porting_kit.compiler.loops import element_types as types
+from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.access import Load
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
@@ -48,10 +49,7 @@ def prefetch(evaluation: Evaluation, point: Point, rows: Ahead) -> None:
         access = row.access
         if access.is_plain or access in evaluation.unmasked:
             place = builder.address(access.pointer(evaluation, point), [step], types.storage(access.element))
-            builder.effect(
-                f'"llvm.intr.prefetch"({place.name}) <{{cache = 1 : i32, hint = 3 : i32, rw = 0 : i32}}> : '
-                "(!llvm.ptr) -> ()"
-            )
+            lane_memory.prefetch(builder, place, lane_memory.FIRST_CACHE)
 
 
 def _is_row(load: Load) -> bool:

@@ -11,7 +11,6 @@ import triton.language as tl
 
 from triton_porting_kit.compiler import CpuTarget, codegen
 from triton_porting_kit.compiler.loops import ahead
-from triton_porting_kit.toolchain import mlir
 
 SIGNATURE = {"A": "*bf16", "B": "*bf16", "C": "*fp32", "count": "i32", "pitch": "i32"}
 SHAPES = [(1, 64, 32), (16, 16, 16), (32, 32, 32), (64, 64, 32), (128, 128, 128), (32, 128, 64)]
@@ -64,6 +63,6 @@ def test_other_processors_are_left_to_themselves(target: CpuTarget) -> None:
 
 def test_fetching_is_an_instruction_of_the_inner_loop() -> None:
     loops = native_functions.loops_of(products, SIGNATURE, X86, FORM="rows", M=64, N=64, K=32)
-    text = codegen.emit_assembly(codegen.lower_to_llvm_ir(mlir.parse_module(loops.text)), X86)
+    text = codegen.emit_assembly(codegen.lower_to_llvm_ir(loops.text), X86)
     start = text.index("prefetcht1")
     assert "vdpbf16ps" in text[text.rindex(":\n", 0, start) : text.index("\tj", start)]
