@@ -14,7 +14,6 @@ import triton.language as tl
 from triton_porting_kit.compiler import CpuTarget, codegen
 from triton_porting_kit.compiler.loops.scratch import Scratch
 from triton_porting_kit.compiler.loops.waiting import PANEL_BYTES, STRIP_BYTES
-from triton_porting_kit.toolchain import mlir
 
 TARGET = CpuTarget.named("cascadelake")
 SIGNATURE = {"A": "*i8", "B": "*i8", "C": "*i32", "count": "i32", "pitch": "i32", "width": "i32"}
@@ -89,13 +88,13 @@ def test_panels_stay_in_the_caches(shape: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("form", ["rows", "masked", "columns"])
 def test_the_multiplication_is_there_once(form: str) -> None:
     """Two steps along K of four rows by four vectors; and the sums of B's four."""
-    ir = codegen.lower_to_llvm_ir(mlir.parse_module(loops(form, M, N, K).text))
+    ir = codegen.lower_to_llvm_ir(loops(form, M, N, K).text)
     text = codegen.emit_assembly(ir, TARGET)
     assert len(re.findall(r"\tvpdpbusd\t", text)) <= 2 * 16 + 4 * 2
 
 
 def test_an_operand_in_place_is_read_by_what_makes_it_positive() -> None:
-    ir = codegen.lower_to_llvm_ir(mlir.parse_module(loops("rows", M, N, K).text))
+    ir = codegen.lower_to_llvm_ir(loops("rows", M, N, K).text)
     text = codegen.emit_assembly(ir, TARGET)
     assert len(re.findall(r"\tvpxord\t.*1to16", text)) == 8
 
