@@ -152,7 +152,7 @@ def turned(X, O, S, rows, B: tl.constexpr):
     for row in range(rows):
         x = tl.load(X + row * B + i)
         tl.store(O + row * B + i, x)
-        a = tl.flip(a) + x
+        a = tl.flip(a, 0) + x
         b = b + x
     tl.store(S + i, a)
     tl.store(S + B + i, b)
