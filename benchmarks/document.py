@@ -239,6 +239,29 @@ def plot_section(plots: Iterable[str]) -> Iterator[str]:
         yield f"![{Path(name).stem}](performance/{name})\n"
 
 
+INNER_LOOPS = """## The inner loops
+
+`tpk compile` prints the code that the figures are of; no kernel runs for it. A product of bf16 on a CPU with AVX-512:
+
+```sh
+tpk compile kernels/matmul.py:matmul_kernel --emit asm --cpu sapphirerapids --features=-amx-tile \\
+  -s "a_ptr=*bf16:16, b_ptr=*bf16:16, c_ptr=*bf16:16, M=i32:16, N=i32:16, K=i32:16, stride_am=i32:16, stride_ak=1, \\
+      stride_bk=i32:16, stride_bn=1, stride_cm=i32:16, stride_cn=1" \\
+  -c ACCUMULATOR=tl.float32,LEAKY_RELU=False,BLOCK_M=128,BLOCK_N=128,BLOCK_K=64,GROUP_M=8
+```
+
+The loop with the most `vdpbf16ps` is where the product spends its time. Sixteen sums stay in registers. Each step
+along K reads four vectors of B, which was packed, and broadcasts a pair of A for each of four rows from where the
+matrix lies; a `prefetcht1` asks for a line of B that is packed next. Several `BLOCK_K` go through the loop before the
+sums are stored. `*fp32` shows the same with `vfmadd231ps`, `*i8` with `vpdpbusd`, `--cpu haswell` with half the
+registers.
+
+- `kernels/gelu.py:gelu_residual_kernel`: the `vpermps` look up the coefficients of erf by the interval of its argument.
+- `kernels/layer_norm.py:layer_norm_forward_kernel`: the `prefetcht0` in the last loop asks for the row of the next
+  program.
+- `kernels/vector_add.py:vector_add_kernel`: the loop with `vmovntps` serves launches that write more than caches hold.
+"""
+
 TAIL = """## To repeat this
 
 ```sh
@@ -258,7 +281,7 @@ def document(results: Results, plots: Iterable[str]) -> str:
     for section in (machine_section, kernel_section, limits_section, compile_section, other_section):
         parts += section(results)
     parts += plot_section(plots)
-    parts.append(TAIL)
+    parts += [INNER_LOOPS, TAIL]
     return "\n".join(parts)
 
 
