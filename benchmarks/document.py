@@ -234,7 +234,10 @@ def plot_section(plots: Iterable[str]) -> Iterator[str]:
     if not plots:
         return
     yield "## Over sizes\n"
-    yield "Drawn by `triton.testing.perf_report` (`python -m benchmarks.plots`); the band is between quartiles.\n"
+    yield (
+        "Drawn by `triton.testing.perf_report` (`python -m benchmarks.plots`), with as many threads as the process\n"
+        "has processors; the band is between quartiles.\n"
+    )
     for name in plots:
         yield f"![{Path(name).stem}](performance/{name})\n"
 

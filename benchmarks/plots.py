@@ -5,6 +5,7 @@ Writes a picture and a table for matmul (each type) and softmax into the folder.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,30 +17,46 @@ from triton_porting_kit.kernels.cases import Case
 
 from .measure import OURS, checked_call, has_torch, make_place
 from .rows import SHORT
-from .timing import alternate
+from .timing import Samples, alternate
 
 MATMUL_SIZES = (128, 256, 384, 512, 768, 1024, 1536, 2048)
 SOFTMAX_COLUMNS = (128, 256, 512, 781, 1024, 2048, 4096, 8192)
 SOFTMAX_ROWS = 1823
 QUICK_SIZES = 3
-RUNS = 9
+RUNS = 15
+TORCH = "torch"
 
 
-def speed(case: Case, provider: str, work: float) -> tuple[float, float, float]:
-    """Work per second in units of 1e9, by the kernel or by torch: the median, and what quartiles of times give."""
-    from triton.runtime import driver
+class Speeds:
+    """Both sides' work per second in units of 1e9: the median, and what quartiles of times give.
 
-    from triton_porting_kit.kernels.torch_peers import TORCH_PEERS
+    They are sampled in turn when the first of them is asked for: what else the machine does then concerns both.
+    """
 
-    place = make_place(driver.active.device)
-    ours, arrays, _ = checked_call(case, place)
-    peer = TORCH_PEERS[case.kernel]
-    out = peer(*arrays, out=None, **case.options)
-    call = ours if provider == OURS else lambda: peer(*arrays, out=out, **case.options)
-    found = alternate({provider: call}, RUNS)[provider]
-    low, high = found.quartiles
-    scale = work * 1e-9
-    return scale / found.median, scale / high, scale / low
+    def __init__(self, case_of: Callable[[int], Case], work_of: Callable[[int], float]) -> None:
+        self._case_of = case_of
+        self._work_of = work_of
+        self._found: dict[int, dict[str, Samples]] = {}
+
+    def __call__(self, size: int, provider: str) -> tuple[float, float, float]:
+        """The speed of the kernel or of torch at one size."""
+        if size not in self._found:
+            self._found[size] = self._measured(self._case_of(size))
+        found = self._found[size][provider]
+        low, high = found.quartiles
+        scale = self._work_of(size) * 1e-9
+        return scale / found.median, scale / high, scale / low
+
+    @staticmethod
+    def _measured(case: Case) -> dict[str, Samples]:
+        from triton.runtime import driver
+
+        from triton_porting_kit.kernels.torch_peers import TORCH_PEERS
+
+        ours, arrays, _ = checked_call(case, make_place(driver.active.device))
+        peer = TORCH_PEERS[case.kernel]
+        out = peer(*arrays, out=None, **case.options)
+        return alternate({OURS: ours, TORCH: lambda: peer(*arrays, out=out, **case.options)}, RUNS)
 
 
 def _report(name: str, x: str, values: list[int], y: str, measure: Any) -> Any:
@@ -48,7 +65,7 @@ def _report(name: str, x: str, values: list[int], y: str, measure: Any) -> Any:
             x_names=[x],
             x_vals=values,
             line_arg="provider",
-            line_vals=[OURS, "torch"],
+            line_vals=[OURS, TORCH],
             line_names=["the kit's CPU backend", "torch"],
             styles=[("tab:blue", "-"), ("tab:orange", "--")],
             ylabel=y,
@@ -64,15 +81,20 @@ def reports(quick: bool) -> list[Any]:
     last = QUICK_SIZES if quick else None
 
     def matmul(dtype: str) -> Any:
+        speeds = Speeds(lambda n: cases.matmul_case(n, n, n, dtype, tiles=None), lambda n: 2.0 * n**3)
+
         def measure(n: int, provider: str) -> tuple[float, float, float]:
-            return speed(cases.matmul_case(n, n, n, dtype, tiles=None), provider, 2.0 * n**3)
+            return speeds(n, provider)
 
         return _report(f"matmul-{SHORT[dtype]}", "n", list(MATMUL_SIZES[:last]), "GFLOP/s", measure)
 
+    rows = Speeds(
+        lambda columns: cases.softmax_case(SOFTMAX_ROWS, columns, "float32"),
+        lambda columns: 8.0 * SOFTMAX_ROWS * columns,
+    )
+
     def softmax(columns: int, provider: str) -> tuple[float, float, float]:
-        return speed(
-            cases.softmax_case(SOFTMAX_ROWS, columns, "float32"), provider, 8.0 * SOFTMAX_ROWS * columns
-        )
+        return rows(columns, provider)
 
     return [
         *(matmul(dtype) for dtype in ("float32", "bfloat16", "float16")),
