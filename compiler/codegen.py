@@ -18,17 +18,10 @@ _LONG = _PIPELINE.format("convert-vector-to-llvm{enable-x86=1},convert-math-to-l
 
 _OPERATION = re.compile(r"\b(?:math|vector)\.\w+")
 _DIRECT = {
-    *(
-        f"math.{name}"
-        for name in ("absf", "absi", "ceil", "copysign", "floor", "fma", "roundeven", "sqrt", "trunc")
-    ),
-    *(f"math.{name}" for name in ("ctlz", "ctpop", "cttz")),
-    *(
-        f"vector.{name}"
-        for name in ("bitcast", "broadcast", "extract", "from_elements", "interleave", "reduction")
-    ),
-    "vector.shuffle",
-}
+    "math.absf", "math.absi", "math.ceil", "math.copysign", "math.ctlz", "math.ctpop", "math.cttz", "math.floor",
+    "math.fma", "math.roundeven", "math.sqrt", "math.trunc", "vector.bitcast", "vector.broadcast", "vector.extract",
+    "vector.from_elements", "vector.interleave", "vector.reduction", "vector.shuffle",
+}  # fmt: skip
 """Operations of these dialects that ``convert-to-llvm`` knows without their own passes, which it saves."""
 
 

@@ -51,6 +51,7 @@ def import_ttir(text: str, context: Any | None = None) -> Any:
                 _import_function(types, function)
         module.operation.attributes["tpk.structured"] = ir.IntegerAttr.get(types.i32, 1)
         structure_branches(module)
+        module.operation.verify()  # what was built here, which no parser has seen
         mlir.run_passes(module, _TIDY)
         for function in module.body.operations:
             _erase_unused(function)

@@ -40,7 +40,7 @@ def module(line: str) -> str:
 
 
 def test_operations_that_need_no_pass_of_their_own() -> None:
-    """LLVM's parser, which has not made the text, finds nothing of another dialect in it."""
+    """Each is tried below."""
     assert set(OPERATIONS) == codegen._DIRECT
 
 

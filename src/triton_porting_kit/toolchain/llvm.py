@@ -132,8 +132,8 @@ class _AddressesAsWritten:
     """While any thread is inside, LLVM generates code without its loop strength reduction.
 
     That pass takes a quarter of the time of code generation, to find for loops the addresses that the lowering has
-    already written as a base and one index. The switch is the process's: other users of llvmlite have it as they
-    left it as soon as nobody is inside.
+    already written as a base and one index. The switch is the process's: for other users of llvmlite the pass is on
+    again, as it is by default, as soon as nobody is inside.
     """
 
     def __init__(self) -> None:

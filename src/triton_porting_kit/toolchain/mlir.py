@@ -128,8 +128,8 @@ def parse_module(text: str, context: Any | None = None) -> Any:
 def run_passes(module: Any, pipeline: str) -> None:
     """Run a textual pass pipeline (``builtin.module(...)``) on a module in place.
 
-    The module is not verified between passes, which would take a fifth of the time: it was when it was parsed, and
-    LLVM verifies what comes out in the end.
+    The module is not verified between passes, which would take a fifth of the time: it has to be valid. What was
+    parsed is; who builds one verifies it first. LLVM verifies what comes out in the end.
     """
     with module.context as context:
         _thread_context.manager(context, pipeline).run(module.operation)
