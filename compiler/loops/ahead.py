@@ -51,10 +51,13 @@ def rows_ahead(
     rows: int,
     strip: int,
     steps: int,
+    known: Value,
+    packed: Value,
 ) -> Fetch | None:
     """What fetches the `depth` rows of the right factor `b` of a dot that follow those of this trip.
 
-    Each strip of `strip` columns is multiplied in `blocks` blocks of `rows` rows, of `steps` steps each.
+    Each strip of `strip` columns is multiplied in `blocks` blocks of `rows` rows, of `steps` steps each. Where this
+    trip's rows were `known` to be `packed`, so are the next ones: nothing is fetched but what is there.
     """
     owner = dot.operands[1].owner
     if not lowering.target.triple.startswith("x86_64") or not isinstance(b, Load) or owner is None:
@@ -68,18 +71,19 @@ def rows_ahead(
     share = -(-depth // blocks)
     each = min(MOST, -(-share * lines // steps))
     corner = Evaluation(builder, frozenset({access}), {})
+    pitch = builder.select(known, builder.i64(0), access.strides[0])
 
     def fetch(row: Value, column: Value, step: Value) -> None:
         start = access.pointer(corner, Point((builder.i64(0), column), -1, 1))
+        start = builder.select(known, packed, builder.address(start, [by], element))
         block = builder.binary("arith.divui", row, builder.i64(rows))
-        first = builder.mul(builder.mul(block, builder.i64(share)), access.strides[0])
-        start = builder.address(start, [by, first], element)
+        start = builder.address(start, [builder.mul(builder.mul(block, builder.i64(share)), pitch)], element)
         for index in range(each):
             count = builder.add(builder.mul(step, builder.i64(each)), builder.i64(index))
             down, across = (
                 builder.binary(f"arith.{op}", count, builder.i64(lines)) for op in ("divui", "remui")
             )
-            place = builder.address(start, [builder.mul(down, access.strides[0])], element)
+            place = builder.address(start, [builder.mul(down, pitch)], element)
             place = builder.address(place, [builder.mul(across, builder.i64(LINE))], "i8")
             lane_memory.prefetch(builder, place, lane_memory.SECOND_CACHE)
 

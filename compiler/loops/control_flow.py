@@ -64,7 +64,7 @@ def for_loop(lowering: Lowering, operation: Operation) -> None:
     panels = waiting.plan(lowering, operation)
     carried = _scalars(lowering, initial)
     own = len(carried)
-    carried += [value for panel in panels for value in (panel.filled, panel.packing)]
+    carried += [value for panel in panels for value in panel.state]
     with lowering.builder.loop(start, stop, step, carried, attributes=hints) as region:
         lowering.builder.forget_reads()
         lowering.scalars[body.arguments[0]] = region.induction

@@ -75,18 +75,20 @@ def _add_to_panel(
     assert isinstance(total, Buffer)
 
     product, block, pitch = panel.product, panel.block, panel.right.pitch
-    fetch = rows_ahead(
-        lowering,
-        operation,
-        b,
-        depth=pitch * product.count,
-        blocks=c.shape[0] // block.rows,
-        rows=block.rows,
-        strip=block.strip,
-        steps=max(1, pitch // STEPS),
-    )
 
     def multiply(left: Left, right: Strips, depth: Value) -> None:
+        fetch = rows_ahead(
+            lowering,
+            operation,
+            b,
+            depth=pitch * product.count,
+            blocks=c.shape[0] // block.rows,
+            rows=block.rows,
+            strip=block.strip,
+            steps=max(1, pitch // STEPS),
+            known=panel.known,
+            packed=right.pointer,
+        )
         _multiply(lowering, product, block, left, right, total, depth, [], fetch)
 
     panel.add(lowering, operation, a, b, multiply)

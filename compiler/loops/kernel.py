@@ -67,16 +67,26 @@ def lower_to_loops(
         builder.line(streaming.FENCE)
     status = builder.constant(0, "i32")
     builder.line(f"llvm.return {status.name} : i32")
+    scratch_bytes = lowering.scratch.high_water + lowering.kept_bytes
     text = _module_text(
         program.name,
-        builder.text(),
+        [*_kept(lowering), *builder.text()],
         lowering.data.lines(),
-        lowering.scratch.high_water,
+        scratch_bytes,
         pointers,
         lowering.remarks.lines(),
         has_loop_hints=lowering.has_loop_hints,
     )
-    return LoopsResult(text, program.name, lowering.scratch.high_water)
+    return LoopsResult(text, program.name, scratch_bytes)
+
+
+def _kept(lowering: Lowering) -> list[str]:
+    """Where what stays in scratch begins: behind all the rest, whose size is known only now."""
+    if not lowering.kept_bytes:
+        return []
+    offset = lowering.scratch.high_water
+    text = f"{lowering.kept.name} = llvm.getelementptr %scratch[{offset}] : (!llvm.ptr) -> !llvm.ptr, i8"
+    return [text]
 
 
 def _read_arguments(builder: LoopBuilder, lowering: Lowering, program: Program, args: Value) -> list[int]:

@@ -99,6 +99,10 @@ class Lowering:
         self._handlers = handlers
         self._find_beside = find_beside
         self._scratch_base = scratch_base
+        self.kept = Value("%kept", "!llvm.ptr", 0)
+        """Where in scratch that begins which stays from one program to the next, and ..."""
+        self.kept_bytes = 0
+        """... how much that is."""
         self._pending: list[Tensor] = []
         self._alive: list[Def] = []
         """The tensor values of the current block that may still be needed."""
@@ -280,6 +284,12 @@ class Lowering:
             count *= size
         offset = self.scratch.take(count * types.byte_size(element))
         return Buffer(shape, element, self._place(offset))
+
+    def keep(self, size: int) -> Value:
+        """A pointer to `size` bytes of scratch that nothing else uses, in any program of the kernel."""
+        place = self.builder.address(self.kept, [self.builder.i64(self.kept_bytes)], "i8")
+        self.kept_bytes += -(-size // Scratch.ALIGNMENT) * Scratch.ALIGNMENT
+        return place
 
     def _place(self, offset: int) -> Value:
         return self.builder.address(self._scratch_base, [self.builder.i64(offset)], "i8")

@@ -5,7 +5,7 @@ Which dots are multiplied so, and why that changes nothing that shows, says `wai
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -14,6 +14,7 @@ from triton_porting_kit.compiler.loops.access import Load
 from triton_porting_kit.compiler.loops.blocks import Blocking
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.keeping import Kept
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.products import Product
 from triton_porting_kit.compiler.loops.program import Operation
@@ -83,7 +84,7 @@ class Panel:
     left: Buffer
     """A, where it is packed, as (M, units of all trips)."""
     right: Strips
-    """B, packed, as (units of all trips, N)."""
+    """B, packed, as (units of all trips, N); the first panel of those that are kept."""
     in_place: bool
     """Whether A is read where it lies, in trips that find all of it in bounds."""
     filled: Value
@@ -92,8 +93,14 @@ class Panel:
     """i1, in the loop: whether A was packed in the trip before."""
     last: Value
     """i1, in the loop: whether this trip is the last one."""
+    kept: Kept | None
+    """What is known of panels of B that stay for other programs, if they do."""
+    number: Value
+    """i64, in the loop: which of these panels this trip's part of B belongs to."""
+    known: Value
+    """i1, in the loop: whether this trip's part of B was packed before."""
     following: list[Value] = field(default_factory=list)
-    """`filled` and `packing` of the next trip."""
+    """What the next trip begins with, as `state` is for this one."""
 
     @property
     def depth(self) -> int:
@@ -105,6 +112,18 @@ class Panel:
         """Elements along K of one trip."""
         return self.depth * self.product.count
 
+    @property
+    def state(self) -> list[Value]:
+        """What a trip leaves to the next one."""
+        return [self.filled, self.packing] + [self.number] * (self.kept is not None)
+
+    def begin(self, state: Sequence[Value], last: Value) -> None:
+        """Begin a trip with what the one before has left."""
+        self.filled, self.packing, *number = state
+        self.last = last
+        if number:
+            (self.number,) = number
+
     def add(self, lowering: Lowering, operation: Operation, a: Tensor, b: Tensor, multiply: Multiply) -> None:
         """One trip's part of the dot `operation`: its operands take their places, and if it is time, `multiply`."""
         builder, product, filled = lowering.builder, self.product, self.filled
@@ -112,7 +131,7 @@ class Panel:
         more = builder.add(filled, one)
         full = builder.compare("eq", more, builder.i64(self.trips))
         due = builder.binary("arith.ori", full, self.last)
-        product.pack_right(lowering, operation, b, self._right_from(builder, filled))
+        self._pack_right(lowering, operation, b)
 
         packs = self._packs(builder, a)
         # Packed trips and others are not multiplied together: one that must be packed while others wait goes alone.
@@ -135,7 +154,8 @@ class Panel:
 
         def multiplied() -> list[Value]:
             if not self.in_place:
-                multiply(Left(self.left.pointer, pitch), self.right, builder.mul(more, units))
+                right = self._right_from(builder, zero)
+                multiply(Left(self.left.pointer, pitch), right, builder.mul(more, units))
                 return []
             # One copy of the code for both: in the first round those that wait, if this trip goes alone.
             with builder.loop(builder.select(alone, zero, one), builder.i64(2), one) as rounds:
@@ -155,6 +175,21 @@ class Panel:
         builder.if_else(due, multiplied)
         builder.forget_reads()
         self.following = [builder.select(due, zero, more), packs]
+        if self.kept is not None:
+            self.following.append(builder.select(due, self.kept.after(builder, self.number), self.number))
+
+    def _pack_right(self, lowering: Lowering, operation: Operation, b: Tensor) -> None:
+        """This trip's part of B, behind that of the trips that wait."""
+        place = self._right_from(lowering.builder, self.filled)
+
+        def pack() -> None:
+            self.product.pack_right(lowering, operation, b, place)
+
+        if self.kept is None:
+            pack()
+        else:
+            assert isinstance(b, Load)
+            self.known = self.kept.pack(lowering, b.access, self.number, self.filled, pack)
 
     def _packs(self, builder: LoopBuilder, a: Tensor) -> Value:
         """i1: whether this trip packs A: where it has elements out of bounds, or is to join those that were packed.
@@ -191,6 +226,7 @@ class Panel:
     def _right_from(self, builder: LoopBuilder, trips: Value) -> Strips:
         """B, from what one trip has packed on."""
         strip, n = self.right.strides[0], self.right.shape[1]
+        panel = builder.mul(self.number, builder.i64(self.right.pitch * n))
         first = builder.mul(trips, builder.i64(self.depth * strip))
-        pointer = builder.address(self.right.pointer, [first], self.product.unit)
+        pointer = builder.address(self.right.pointer, [panel, first], self.product.unit)
         return Strips((self.depth, n), self.product.unit, pointer, strip, self.right.pitch)

@@ -16,6 +16,7 @@ from triton_porting_kit.compiler.loops import matrix_tiles
 from triton_porting_kit.compiler.loops.ahead import advance
 from triton_porting_kit.compiler.loops.blocks import blocking
 from triton_porting_kit.compiler.loops.builder import Value
+from triton_porting_kit.compiler.loops.keeping import keep
 from triton_porting_kit.compiler.loops.lowering import Lowering, is_fence
 from triton_porting_kit.compiler.loops.panels import Panel, Strips
 from triton_porting_kit.compiler.loops.products import Bfloat16Pairs, product_for
@@ -48,9 +49,9 @@ def begin(
     builder = lowering.builder
     # `index` is below `stop`: as an unsigned number the difference is right however far apart they are.
     last = builder.compare("ule", builder.sub(stop, index), step)
-    for number, panel in enumerate(panels):
-        panel.filled, panel.packing = carried[2 * number : 2 * number + 2]
-        panel.last = last
+    remaining = iter(carried)
+    for panel in panels:
+        panel.begin([next(remaining) for _ in panel.state], last)
 
 
 def _can_wait(dot: Operation) -> bool:
@@ -87,11 +88,15 @@ def _panel(lowering: Lowering, dot: Operation) -> Panel | None:
     if trips < 2 and not in_place:
         return None
     left = lowering.allocate((rows, trips * depth), product.unit)
-    right = lowering.allocate((trips * depth, n), product.unit)
-    strips = Strips((trips * depth, n), product.unit, right.pointer, block.strip, trips * depth)
+    kept, room = None, None
+    if (owner := dot.operands[1].owner) is not None and owner.name == "tpk.load" and not is_fence(owner):
+        kept, room = keep(lowering, owner, trips, trips * depth * n * size) or (None, None)
+    if room is None:
+        room = lowering.allocate((trips * depth, n), product.unit).pointer
+    strips = Strips((trips * depth, n), product.unit, room, block.strip, trips * depth)
     place = Buffer((m, trips * depth), product.unit, left.pointer)
     nothing, no = builder.i64(0), builder.constant(0, "i1")
-    panel = Panel(product, block, trips, place, strips, in_place, nothing, no, no)
+    panel = Panel(product, block, trips, place, strips, in_place, nothing, no, no, kept, nothing, no)
     lowering.panels[dot] = panel
     return panel
 

@@ -17,7 +17,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t ChunksPerThread = 8;
+// Few and large: programs that follow one another share what a thread has in its cache and in its scratch.
+constexpr int64_t ChunksPerThread = 2;
 constexpr auto WorkerSpin = std::chrono::microseconds(30);
 constexpr auto OwnerSpin = std::chrono::microseconds(100);
 constexpr int WakeFanOut = 2;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -71,6 +72,12 @@ def element_function(
         return result
 
     return call
+
+
+def scratch_of_a_program(loops: Any) -> int:
+    """Bytes of scratch, without what is kept from one program to the next."""
+    kept = re.search(r"%kept = llvm.getelementptr %scratch\[(\d+)\]", loops.text)
+    return int(kept[1]) if kept else int(loops.scratch_bytes)
 
 
 def loops_of(
