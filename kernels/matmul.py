@@ -125,10 +125,11 @@ def matmul(
     """
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0]:
         raise ValueError(f"shapes {tuple(a.shape)} and {tuple(b.shape)} are not (M, K) and (K, N)")
-    if dtype_name(a) != dtype_name(b):
-        raise ValueError(f"a is {dtype_name(a)} and b is {dtype_name(b)}; give both one type")
+    kind = dtype_name(a)
+    if kind != dtype_name(b):
+        raise ValueError(f"a is {kind} and b is {dtype_name(b)}; give both one type")
     (m, k), n = a.shape, b.shape[1]
-    integer = dtype_name(a) == "int8"
+    integer = kind == "int8"
     if integer and leaky_relu:
         raise ValueError("leaky_relu is for floats")
     out = empty((m, n), a, "int32" if integer else None) if out is None else out
@@ -137,7 +138,8 @@ def matmul(
         return out
 
     def grid(meta: dict[str, Any]) -> tuple[int]:
-        return (triton.cdiv(m, meta["BLOCK_M"]) * triton.cdiv(n, meta["BLOCK_N"]),)
+        # Not by triton.cdiv, which takes 2 µs here: a product of 512x512 is done in 300.
+        return (-(-m // meta["BLOCK_M"]) * -(-n // meta["BLOCK_N"]),)
 
     strides = (*element_strides(a), *element_strides(b), *element_strides(out))
     kernel, constexprs = (tuned_matmul_kernel, {}) if tiles is None else (matmul_kernel, tiles.constexprs())
