@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 from triton_porting_kit.compiler import loop_hints
 from triton_porting_kit.compiler.loops import waiting
@@ -58,10 +59,16 @@ def for_loop(lowering: Lowering, operation: Operation) -> None:
     body = operation.regions[0]
     lowering.enter_region(operation)
     buffers = _buffers(lowering, operation.results)
-    for index, buffer in buffers.items():
-        lowering.fill(operation, buffer, lowering.tensor(initial[index]))
-    hints = _hints(lowering, operation)
     panels = waiting.plan(lowering, operation)
+
+    def fill(indices: Iterable[int]) -> list[Value]:
+        for index in indices:
+            lowering.fill(operation, buffers[index], lowering.tensor(initial[index]))
+        return []
+
+    late = waiting.filled_late(panels)
+    fill(index for index in buffers if index not in late)
+    hints = _hints(lowering, operation)
     carried = _scalars(lowering, initial)
     own = len(carried)
     carried += [value for panel in panels for value in panel.state]
@@ -74,6 +81,10 @@ def for_loop(lowering: Lowering, operation: Operation) -> None:
         region.yields = _lower_body(lowering, body, buffers)
         region.yields += [value for panel in panels for value in panel.following]
     lowering.builder.forget_reads()
+    waiting.end(lowering, panels, region.results[own:])
+    for index, panel in late.items():
+        lowering.builder.if_else(panel.state.begun, lambda: [], partial(fill, [index]))
+        lowering.builder.forget_reads()
     _bind(lowering, operation.results, buffers, region.results)
 
 

@@ -15,15 +15,16 @@ from triton_porting_kit.compiler.loops.ahead import Fetch, rows_ahead
 from triton_porting_kit.compiler.loops.blocks import Blocking, blocking
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.control_flow import reads_buffer
+from triton_porting_kit.compiler.loops.epilogues import Epilogue
 from triton_porting_kit.compiler.loops.graph import closure
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.panels import Left, Panel, Strips
+from triton_porting_kit.compiler.loops.panels import Left, Panel, Part, Strips
 from triton_porting_kit.compiler.loops.products import Bfloat16Pairs, Product, converted, product_for
 from triton_porting_kit.compiler.loops.program import Operation
 from triton_porting_kit.compiler.loops.tensors import Buffer, Tensor
 
-STEPS = 2
-"""Steps along K in one trip of the inner loop."""
+INDEPENDENT = 2
+"""Of so many steps along K the columns of B are added up independently of each other."""
 
 
 def matmul(lowering: Lowering, operation: Operation) -> None:
@@ -52,8 +53,9 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
             return
         depth = left.shape[-1]
         start, pitch = _start_of(builder, left, batch), builder.i64(depth * product.count)
-        place = Left(start, pitch)
-        _multiply(lowering, product, block, place, right, accumulator, builder.i64(depth), batch)
+        yes, no = builder.constant(1, "i1"), builder.constant(0, "i1")
+        part = Part(Left(start, pitch), right, builder.i64(depth), begun=yes, stores=no, known=no)
+        _multiply(lowering, product, block, part, accumulator, batch)
 
     if batch:
         with builder.loop(builder.i64(0), builder.i64(batch[0]), builder.i64(1)) as region:
@@ -76,7 +78,7 @@ def _add_to_panel(
 
     product, block, pitch = panel.product, panel.block, panel.right.pitch
 
-    def multiply(left: Left, right: Strips, depth: Value) -> None:
+    def multiply(part: Part) -> None:
         fetch = rows_ahead(
             lowering,
             operation,
@@ -85,11 +87,11 @@ def _add_to_panel(
             blocks=c.shape[0] // block.rows,
             rows=block.rows,
             strip=block.strip,
-            steps=max(1, pitch // STEPS),
-            known=panel.known,
-            packed=right.pointer,
+            steps=pitch,
+            known=part.known,
+            packed=part.right.pointer,
         )
-        _multiply(lowering, product, block, left, right, total, depth, [], fetch)
+        _multiply(lowering, product, block, part, total, [], fetch, panel.epilogue)
 
     panel.add(lowering, operation, a, b, multiply)
     return total.renamed()
@@ -149,41 +151,39 @@ def _multiply(
     lowering: Lowering,
     product: Product,
     block: Blocking,
-    a: Left,
-    b: Buffer,
+    part: Part,
     c: Buffer,
-    depth: Value,
     batch: Sequence[Value],
     fetch: Fetch | None = None,
+    epilogue: Epilogue | None = None,
 ) -> None:
-    """c += a * b over the first `depth` units along K, a multiple of the units that `b` has rows."""
-    builder = lowering.builder
+    """c += a * b over a `part` of K, a multiple of the units that B has rows."""
+    builder, a, b, depth = lowering.builder, part.left, part.right, part.depth
     m, n = c.shape[-2:]
     zero = builder.i64(0)
     apart = builder.i64(b.pitch if isinstance(b, Strips) else 1)
     b_start, c_start = (_start_of(builder, buffer, batch) for buffer in (b, c))
-    steps = STEPS if b.shape[-2] % STEPS == 0 else 1
+    one, independent = builder.i64(1), INDEPENDENT if b.shape[-2] % INDEPENDENT == 0 else 1
     element = types.storage(product.element)
     with builder.loop(zero, builder.i64(n), builder.i64(block.strip)) as strips:
         b_column = builder.address(b_start, [builder.mul(strips.induction, apart)], b.element)
         tile = _RegisterBlock(builder, product, block, c.element, b.strides[-2])
-        excess = tile.excess(b_column, depth)
+        excess = tile.excess(b_column, depth, independent)
         with builder.loop(zero, builder.i64(m), builder.i64(block.rows)) as rows:
             c_row = builder.address(
                 c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element
             )
             a_row = builder.address(a.start, [builder.mul(rows.induction, a.pitch)], element)
-            accumulators = tile.less(tile.load(c_row, n), excess)
-            with builder.loop(zero, depth, builder.i64(steps), accumulators) as loop:
-                values = loop.arguments
+            accumulators = tile.less(tile.begin(part.begun, c_row, n), excess)
+            with builder.loop(zero, depth, one, accumulators) as loop:
                 if fetch is not None:
-                    trip = builder.binary("arith.divui", loop.induction, builder.i64(steps))
-                    fetch(rows.induction, strips.induction, trip)
-                for step in range(steps):
-                    index = builder.add(loop.induction, builder.i64(step)) if step else loop.induction
-                    values = tile.step(values, a_row, b_column, index, a.pitch)
-                loop.yields = values
-            tile.store(loop.results, c_row, n)
+                    fetch(rows.induction, strips.induction, loop.induction)
+                loop.yields = tile.step(loop.arguments, a_row, b_column, loop.induction, a.pitch)
+            if epilogue is None:
+                tile.store(loop.results, c_row, n)
+            else:
+                tile.store(loop.results, builder.select(part.stores, epilogue.room, c_row), n)
+                epilogue.emit(lowering, part.stores, rows.induction, strips.induction)
 
 
 class _RegisterBlock:
@@ -215,20 +215,34 @@ class _RegisterBlock:
             for index in range(self._block.rows * self._block.vectors)
         ]
 
-    def excess(self, b_column: Value, depth: Value) -> list[Value]:
-        """What the sums of each column will be too large by; empty where they are right."""
+    def begin(self, begun: Value, c_row: Value, width: int) -> list[Value]:
+        """The accumulators of the block, where there are any yet; else zeros."""
+        builder, block = self._builder, self._block
+        zero = builder.constant(0, vector_type(self._element, block.lanes))
+        zeros = [zero] * (block.rows * block.vectors)
+        return builder.if_else(begun, lambda: self.load(c_row, width), lambda: zeros)
+
+    def excess(self, b_column: Value, depth: Value, steps: int) -> list[Value]:
+        """What the sums of each column will be too large by; empty where they are right. `steps` divides `depth`."""
         builder, product = self._builder, self._product
         if product.excess is None:
             return []
         type = vector_type(self._element, self._block.lanes)
         by = builder.constant(product.excess, type)
-        totals = [builder.constant(0, type)] * self._block.vectors
-        with builder.loop(builder.i64(0), depth, builder.i64(1), totals) as region:
-            region.yields = [
-                product.multiply_add(builder, by, b, total)
-                for b, total in zip(self._row(b_column, region.induction), region.arguments, strict=True)
-            ]
-        return region.results
+        vectors = self._block.vectors
+        totals = [builder.constant(0, type)] * (vectors * steps)  # those of each step are independent
+        with builder.loop(builder.i64(0), depth, builder.i64(steps), totals) as region:
+            for step in range(steps):
+                row = self._row(b_column, builder.add(region.induction, builder.i64(step)))
+                region.yields += [
+                    product.multiply_add(builder, by, b, total)
+                    for b, total in zip(row, region.arguments[step * vectors :], strict=False)
+                ]
+        sums = region.results[:vectors]
+        for step in range(1, steps):
+            more = region.results[step * vectors : (step + 1) * vectors]
+            sums = [builder.add(a, b) for a, b in zip(sums, more, strict=True)]
+        return sums
 
     def less(self, values: list[Value], excess: list[Value]) -> list[Value]:
         """The accumulators less what is to be taken from each column."""

@@ -114,6 +114,8 @@ class Lowering:
         """While a store is lowered: what its loop computes for the next trip."""
         self.panels: dict[Operation, Panel] = {}
         """Dots that are multiplied several trips at a time."""
+        self.stored: dict[Operation, Value] = {}
+        """Stores that a loop before them may have done: i1, whether it has."""
         self.done: set[Operation] = set()
         """Operations that were lowered before their turn, with another one."""
 
@@ -168,9 +170,10 @@ class Lowering:
             )
         try:
             if is_fence(operation) or any(map(is_fence, chain(*map(walk, operation.regions)))):
-                if operation.name == "tpk.store" and operation.attribute("volatile") is None:
+                plain = operation.name == "tpk.store" and operation.attribute("volatile") is None
+                if plain and operation not in self.stored:
                     self.beside = self._find_beside(self, operation)
-                self._before_write(operation)
+                self.settle_before(operation)
             if operation.name not in DEFERRED and operation.name not in SILENT:
                 self.builder.comment(self.remarks.of(operation))
             handler(self, operation)
@@ -264,7 +267,8 @@ class Lowering:
         """What was loaded in a block, and not read yet."""
         return [t for t in self._pending if t.buffer is None and t.definition and t.definition.block is block]
 
-    def _before_write(self, operation: Operation) -> None:
+    def settle_before(self, operation: Operation) -> None:
+        """Read what was loaded before this operation, which writes memory, and is needed after it."""
         still = []
         for tensor in self._pending:
             if tensor.buffer is not None or tensor.definition is None:

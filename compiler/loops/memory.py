@@ -13,7 +13,8 @@ from triton_porting_kit.compiler.loops.program import Def, Operation
 from triton_porting_kit.compiler.loops.tensors import Point, Splat, Tensor
 
 
-def _access(lowering: Lowering, operation: Operation, groups: list[list[Def]], value: Def) -> Access:
+def access_of(lowering: Lowering, operation: Operation, groups: list[list[Def]], value: Def) -> Access:
+    """The access of a ``tpk.load`` or ``tpk.store``, whose operands come in these groups."""
     base, offset, strides, low, high, wrap_start, wrap_size = (
         [lowering.scalar(d) for d in g] for g in groups[:7]
     )
@@ -35,7 +36,7 @@ def _access(lowering: Lowering, operation: Operation, groups: list[list[Def]], v
 def load(lowering: Lowering, operation: Operation) -> None:
     groups = operation.segments()
     result = operation.results[0]
-    access = _access(lowering, operation, groups, result)
+    access = access_of(lowering, operation, groups, result)
     other = lowering.tensor(groups[8][0]) if groups[8] else None
     tensor = Load(access, _shaped(other, access.shape))
     if ordered.is_ordered(operation):
@@ -54,7 +55,7 @@ def _shaped(other: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:
 def store(lowering: Lowering, operation: Operation) -> None:
     groups = operation.segments()
     definition = groups[8][0]
-    access = _access(lowering, operation, groups, definition)
+    access = access_of(lowering, operation, groups, definition)
     value = lowering.tensor(definition)
     inputs = [value] if access.mask is None else [value, access.mask]
     if ordered.is_ordered(operation):
@@ -83,7 +84,14 @@ def store(lowering: Lowering, operation: Operation) -> None:
             operation, access.shape, inputs, body, written=access, everywhere=bool(targets), streamed=streamed
         )
 
-    store_in_order(lowering, operation, access, inputs, emit)
+    def in_order() -> list[Value]:
+        store_in_order(lowering, operation, access, inputs, emit)
+        return []
+
+    if (stored := lowering.stored.get(operation)) is None:
+        in_order()
+    else:
+        lowering.builder.if_else(stored, lambda: [], in_order)
     for tensor, buffer in targets.items():
         tensor.buffer = buffer
 

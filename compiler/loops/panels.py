@@ -5,20 +5,22 @@ Which dots are multiplied so, and why that changes nothing that shows, says `wai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.access import Load
 from triton_porting_kit.compiler.loops.blocks import Blocking
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.epilogues import Epilogue
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.keeping import Kept
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.products import Product
 from triton_porting_kit.compiler.loops.program import Operation
 from triton_porting_kit.compiler.loops.tensors import Buffer, Point, Tensor
+from triton_porting_kit.compiler.loops.written import address
 
 
 class Rows(Buffer):
@@ -70,8 +72,45 @@ class Left:
     pitch: Value
 
 
-Multiply: TypeAlias = Callable[[Left, Strips, Value], None]
-"""Emits the multiplication of A and B over so many units along K."""
+@dataclass(frozen=True)
+class Part:
+    """A multiplication over some of K."""
+
+    left: Left
+    right: Buffer
+    depth: Value
+    """Units along K."""
+    begun: Value
+    """i1: whether there are sums to add to."""
+    stores: Value
+    """i1: whether the sums are complete then, and stored."""
+    known: Value
+    """i1: whether B was packed by another program."""
+
+
+Multiply: TypeAlias = Callable[[Part], None]
+"""Emits a multiplication."""
+
+
+class State(NamedTuple):
+    """What one trip of the loop leaves to the next."""
+
+    filled: Value
+    """i64: how many trips' operands wait."""
+    packing: Value
+    """i1: whether A was packed in the trip before."""
+    number: Value
+    """i64: which of the panels that are kept B goes to."""
+    begun: Value
+    """i1: whether there are sums in memory."""
+    stored: Value
+    """i1: whether the sums are complete, and what is made of them stored."""
+
+    @classmethod
+    def at_first(cls, builder: LoopBuilder, begun: Value) -> State:
+        """Before the first trip."""
+        zero, no = builder.i64(0), builder.constant(0, "i1")
+        return cls(zero, no, zero, begun, no)
 
 
 @dataclass
@@ -87,20 +126,20 @@ class Panel:
     """B, packed, as (units of all trips, N); the first panel of those that are kept."""
     in_place: bool
     """Whether A is read where it lies, in trips that find all of it in bounds."""
-    filled: Value
-    """i64, in the loop: how many trips' operands wait when a trip begins."""
-    packing: Value
-    """i1, in the loop: whether A was packed in the trip before."""
-    last: Value
-    """i1, in the loop: whether this trip is the last one."""
     kept: Kept | None
     """What is known of panels of B that stay for other programs, if they do."""
-    number: Value
-    """i64, in the loop: which of these panels this trip's part of B belongs to."""
-    known: Value
-    """i1, in the loop: whether this trip's part of B was packed before."""
-    following: list[Value] = field(default_factory=list)
-    """What the next trip begins with, as `state` is for this one."""
+    epilogue: Epilogue | None
+    """What is done with the sums in the last multiplication, if that can be."""
+    place: int
+    """Which of the loop's results the sums are."""
+    from_zero: bool
+    """Whether the sums begin at zero, which is not written to memory."""
+    state: State
+    """As a trip begins."""
+    last: Value
+    """i1, in the loop: whether this trip is the last one."""
+    following: State
+    """As the next trip begins."""
 
     @property
     def depth(self) -> int:
@@ -112,32 +151,20 @@ class Panel:
         """Elements along K of one trip."""
         return self.depth * self.product.count
 
-    @property
-    def state(self) -> list[Value]:
-        """What a trip leaves to the next one."""
-        return [self.filled, self.packing] + [self.number] * (self.kept is not None)
-
-    def begin(self, state: Sequence[Value], last: Value) -> None:
-        """Begin a trip with what the one before has left."""
-        self.filled, self.packing, *number = state
-        self.last = last
-        if number:
-            (self.number,) = number
-
     def add(self, lowering: Lowering, operation: Operation, a: Tensor, b: Tensor, multiply: Multiply) -> None:
         """One trip's part of the dot `operation`: its operands take their places, and if it is time, `multiply`."""
-        builder, product, filled = lowering.builder, self.product, self.filled
+        builder, product, filled = lowering.builder, self.product, self.state.filled
         zero, one, units = builder.i64(0), builder.i64(1), builder.i64(self.depth)
         more = builder.add(filled, one)
         full = builder.compare("eq", more, builder.i64(self.trips))
         due = builder.binary("arith.ori", full, self.last)
-        self._pack_right(lowering, operation, b)
+        known = self._pack_right(lowering, operation, b)
 
         packs = self._packs(builder, a)
         # Packed trips and others are not multiplied together: one that must be packed while others wait goes alone.
         alone = builder.constant(0, "i1")
         if self.in_place and packs.constant != 0:
-            others = builder.logical_and(self._waits(builder), self._not(builder, self.packing))
+            others = builder.logical_and(self._waits(builder), self._not(builder, self.state.packing))
             alone = builder.logical_and(packs, others)
         slot = builder.select(alone, zero, filled)
         pitch = builder.i64(self.trips * self.k)
@@ -151,11 +178,13 @@ class Panel:
         builder.if_else(packs, packed)
         builder.forget_reads()
         there = self._in_place(builder, a)
+        stores = self._stores(builder, there)
 
         def multiplied() -> list[Value]:
             if not self.in_place:
                 right = self._right_from(builder, zero)
-                multiply(Left(self.left.pointer, pitch), right, builder.mul(more, units))
+                left = Left(self.left.pointer, pitch)
+                multiply(Part(left, right, builder.mul(more, units), self.state.begun, stores, known))
                 return []
             # One copy of the code for both: in the first round those that wait, if this trip goes alone.
             with builder.loop(builder.select(alone, zero, one), builder.i64(2), one) as rounds:
@@ -166,30 +195,40 @@ class Panel:
                     builder.select(direct, there.pitch, pitch),
                 )
                 trips = builder.select(before, filled, builder.select(alone, one, more))
-                last = builder.logical_and(alone, self._not(builder, before))
-                right = self._right_from(builder, builder.select(last, filled, zero))
-                multiply(left, right, builder.mul(trips, units))
+                after = self._not(builder, before)
+                second = builder.logical_and(alone, after)
+                right = self._right_from(builder, builder.select(second, filled, zero))
+                begun = builder.binary("arith.ori", self.state.begun, second)
+                stored = builder.logical_and(stores, after)
+                multiply(Part(left, right, builder.mul(trips, units), begun, stored, known))
             return []
 
         due = builder.binary("arith.ori", due, alone)
         builder.if_else(due, multiplied)
         builder.forget_reads()
-        self.following = [builder.select(due, zero, more), packs]
-        if self.kept is not None:
-            self.following.append(builder.select(due, self.kept.after(builder, self.number), self.number))
+        self.following = State(
+            filled=builder.select(due, zero, more),
+            packing=packs,
+            number=builder.select(due, self._following_panel(builder), self.state.number),
+            begun=builder.binary("arith.ori", self.state.begun, due),
+            stored=stores,
+        )
 
-    def _pack_right(self, lowering: Lowering, operation: Operation, b: Tensor) -> None:
-        """This trip's part of B, behind that of the trips that wait."""
-        place = self._right_from(lowering.builder, self.filled)
+    def _following_panel(self, builder: LoopBuilder) -> Value:
+        return self.state.number if self.kept is None else self.kept.after(builder, self.state.number)
+
+    def _pack_right(self, lowering: Lowering, operation: Operation, b: Tensor) -> Value:
+        """Pack this trip's part of B, behind that of the trips that wait; i1: whether it was there."""
+        place = self._right_from(lowering.builder, self.state.filled)
 
         def pack() -> None:
             self.product.pack_right(lowering, operation, b, place)
 
         if self.kept is None:
             pack()
-        else:
-            assert isinstance(b, Load)
-            self.known = self.kept.pack(lowering, b.access, self.number, self.filled, pack)
+            return lowering.builder.constant(0, "i1")
+        assert isinstance(b, Load)
+        return self.kept.pack(lowering, b.access, self.state.number, self.state.filled, pack)
 
     def _packs(self, builder: LoopBuilder, a: Tensor) -> Value:
         """i1: whether this trip packs A: where it has elements out of bounds, or is to join those that were packed.
@@ -202,7 +241,7 @@ class Panel:
         plain = a.access.plain_condition(builder)
         if plain.constant == 1:
             return builder.constant(0, "i1")
-        joins = builder.logical_and(self._waits(builder), self.packing)
+        joins = builder.logical_and(self._waits(builder), self.state.packing)
         return builder.binary("arith.ori", self._not(builder, plain), joins)
 
     def _in_place(self, builder: LoopBuilder, a: Tensor) -> Left:
@@ -212,12 +251,27 @@ class Panel:
         assert isinstance(a, Load)
         zero, access = builder.i64(0), a.access
         here = access.pointer(Evaluation(builder, frozenset({access}), {}), Point((zero, zero), -1, 1))
-        before = builder.mul(self.filled, builder.i64(-self.k))
+        before = builder.mul(self.state.filled, builder.i64(-self.k))
         start = builder.address(here, [before], types.storage(self.product.element))
         return Left(start, access.strides[0])
 
+    def _stores(self, builder: LoopBuilder, there: Left) -> Value:
+        """i1: whether this trip's multiplication stores the sums: what of A is read in place must not change."""
+        if self.epilogue is None:
+            return builder.constant(0, "i1")
+        stores = self.epilogue.may_store(builder, self.last)
+        if not self.in_place:
+            return stores
+        upwards = builder.compare("sge", there.pitch, builder.i64(0))
+        rows = builder.mul(there.pitch, builder.i64(self.left.shape[0] - 1))
+        elements = builder.add(rows, builder.i64(self.trips * self.k))
+        first = address(builder, there.start)
+        end = builder.add(first, builder.mul(elements, builder.i64(types.byte_size(self.product.element))))
+        spared = self.epilogue.writes.spares(builder, first, end)
+        return builder.logical_and(stores, builder.logical_and(upwards, spared))
+
     def _waits(self, builder: LoopBuilder) -> Value:
-        return builder.compare("sgt", self.filled, builder.i64(0))
+        return builder.compare("sgt", self.state.filled, builder.i64(0))
 
     @staticmethod
     def _not(builder: LoopBuilder, condition: Value) -> Value:
@@ -226,7 +280,7 @@ class Panel:
     def _right_from(self, builder: LoopBuilder, trips: Value) -> Strips:
         """B, from what one trip has packed on."""
         strip, n = self.right.strides[0], self.right.shape[1]
-        panel = builder.mul(self.number, builder.i64(self.right.pitch * n))
+        panel = builder.mul(self.state.number, builder.i64(self.right.pitch * n))
         first = builder.mul(trips, builder.i64(self.depth * strip))
         pointer = builder.address(self.right.pointer, [panel, first], self.product.unit)
         return Strips((self.depth, n), self.product.unit, pointer, strip, self.right.pitch)

@@ -10,18 +10,20 @@ at all. Products are added in the order of K as before: the results are the same
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import matrix_tiles
 from triton_porting_kit.compiler.loops.ahead import advance
 from triton_porting_kit.compiler.loops.blocks import blocking
 from triton_porting_kit.compiler.loops.builder import Value
+from triton_porting_kit.compiler.loops.epilogues import epilogue
 from triton_porting_kit.compiler.loops.keeping import keep
 from triton_porting_kit.compiler.loops.lowering import Lowering, is_fence
-from triton_porting_kit.compiler.loops.panels import Panel, Strips
+from triton_porting_kit.compiler.loops.panels import Panel, State, Strips
 from triton_porting_kit.compiler.loops.products import Bfloat16Pairs, product_for
 from triton_porting_kit.compiler.loops.program import Def, Operation, walk
-from triton_porting_kit.compiler.loops.tensors import Buffer
+from triton_porting_kit.compiler.loops.tensors import Buffer, Splat
 
 STRIP_BYTES = 1 << 15
 """At most so much of B is read for one strip of columns: it stays in the first cache for all rows."""
@@ -33,8 +35,15 @@ PANEL_BYTES = 1 << 17
 def plan(lowering: Lowering, loop: Operation) -> list[Panel]:
     """Panels for the dots of a loop that can wait, which `lowering` knows from now on."""
     return [
-        panel for dot in loop.regions[0].operations if _can_wait(dot) and (panel := _panel(lowering, dot))
+        panel
+        for dot in loop.regions[0].operations
+        if _can_wait(dot) and (panel := _panel(lowering, loop, dot))
     ]
+
+
+def filled_late(panels: Sequence[Panel]) -> dict[int, Panel]:
+    """By their places among the results of the loop: the sums that are zero only if no trip has run."""
+    return {panel.place: panel for panel in panels if panel.from_zero}
 
 
 def begin(
@@ -49,9 +58,24 @@ def begin(
     builder = lowering.builder
     # `index` is below `stop`: as an unsigned number the difference is right however far apart they are.
     last = builder.compare("ule", builder.sub(stop, index), step)
+    _resume(panels, carried)
+    for panel in panels:
+        panel.last = last
+
+
+def end(lowering: Lowering, panels: Sequence[Panel], carried: Sequence[Value]) -> None:
+    """The loop is over, and has left the state of each panel."""
+    _resume(panels, carried)
+    for panel in panels:
+        if panel.epilogue is not None:
+            lowering.stored[panel.epilogue.store] = panel.state.stored
+
+
+def _resume(panels: Sequence[Panel], carried: Sequence[Value]) -> None:
+    """Let the panels go on with what they have left to each other, one after the other."""
     remaining = iter(carried)
     for panel in panels:
-        panel.begin([next(remaining) for _ in panel.state], last)
+        panel.state = State(*islice(remaining, len(State._fields)))
 
 
 def _can_wait(dot: Operation) -> bool:
@@ -71,7 +95,7 @@ def _can_wait(dot: Operation) -> bool:
     )
 
 
-def _panel(lowering: Lowering, dot: Operation) -> Panel | None:
+def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
     """Where the operands of a dot wait; None where that would gain nothing."""
     builder, target = lowering.builder, lowering.target
     a, b, c = (operand.type for operand in dot.operands)
@@ -93,10 +117,25 @@ def _panel(lowering: Lowering, dot: Operation) -> Panel | None:
         kept, room = keep(lowering, owner, trips, trips * depth * n * size) or (None, None)
     if room is None:
         room = lowering.allocate((trips * depth, n), product.unit).pointer
-    strips = Strips((trips * depth, n), product.unit, room, block.strip, trips * depth)
-    place = Buffer((m, trips * depth), product.unit, left.pointer)
-    nothing, no = builder.i64(0), builder.constant(0, "i1")
-    panel = Panel(product, block, trips, place, strips, in_place, nothing, no, no, kept, nothing, no)
+    place = dot.block.arguments.index(dot.operands[2]) - 1
+    initial = lowering.tensor(loop.operands[3 + place])
+    from_zero = isinstance(initial, Splat) and initial.value.constant == 0
+    state = State.at_first(builder, begun=builder.constant(not from_zero, "i1"))
+    panel = Panel(
+        product,
+        block,
+        trips,
+        left=Buffer((m, trips * depth), product.unit, left.pointer),
+        right=Strips((trips * depth, n), product.unit, room, block.strip, trips * depth),
+        in_place=in_place,
+        kept=kept,
+        epilogue=None if kept is None else epilogue(lowering, loop, loop.results[place], block, kept.writes),
+        place=place,
+        from_zero=from_zero,
+        state=state,
+        last=builder.constant(0, "i1"),
+        following=state,
+    )
     lowering.panels[dot] = panel
     return panel
 

@@ -1,0 +1,121 @@
+"""Sums that are stored as soon as they are complete, block by block, instead of after the loop that adds them up.
+
+Where a kernel does nothing with the sums of a loop but to compute with each of them alone and store the result, the
+last multiplication does that for every register block while it multiplies: memory is written meanwhile, and the sums
+need not be put away and read again. That is so for tiles wholly in bounds, where what is stored is apart from what is
+still to be read (see `written`). Otherwise, and where the loop runs no trip, the store is lowered in its turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from triton_porting_kit.compiler.loops import memory, ordered
+from triton_porting_kit.compiler.loops.access import Access, Gather, Load
+from triton_porting_kit.compiler.loops.blocks import Blocking
+from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.graph import closure
+from triton_porting_kit.compiler.loops.lowering import MOVABLE, Lowering
+from triton_porting_kit.compiler.loops.program import Def, Operation
+from triton_porting_kit.compiler.loops.tensors import Buffer, Point, Tensor
+from triton_porting_kit.compiler.loops.tiles import tile_loop
+from triton_porting_kit.compiler.loops.written import Written
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """What is done with the `sums` of a loop: the operations of a `chain`, then a `store`."""
+
+    sums: Def
+    chain: Sequence[Operation]
+    store: Operation
+    access: Access
+    block: Blocking
+    room: Value
+    """A pointer to where the sums of one register block fit, in rows as long as those of the tile."""
+    writes: Written
+
+    def may_store(self, builder: LoopBuilder, last: Value) -> Value:
+        """i1: whether the sums may be stored in this trip, which must be the `last` one."""
+        return builder.logical_and(last, self.access.plain_condition(builder))
+
+    def emit(self, lowering: Lowering, stores: Value, row: Value, column: Value) -> None:
+        """If it `stores`: what is made of the sums in `room`, which are those of the block at `row` and `column`."""
+
+        def finish() -> list[Value]:
+            self._store(lowering, row, column)
+            return []
+
+        lowering.builder.if_else(stores, finish)
+        lowering.builder.forget_reads()
+
+    def _store(self, lowering: Lowering, row: Value, column: Value) -> None:
+        builder = lowering.builder
+        _, width = self.sums.type.shape or ()
+        before = builder.add(builder.mul(row, builder.i64(width)), column)
+        element = self.sums.type.element
+        corner = builder.address(self.room, [builder.sub(builder.i64(0), before)], element)
+        with self._defined(lowering, corner) as value:
+            evaluation = Evaluation(builder, frozenset({self.access}), {})
+
+            def body(point: Point) -> None:
+                indices = (builder.add(row, point.indices[0]), builder.add(column, point.indices[1]))
+                place = Point(indices, point.axis, point.width)
+                self.access.write(evaluation, place, evaluation.at(value, place))
+
+            tile_loop(builder, (self.block.rows, self.block.strip), self.block.lanes, body)
+
+    @contextmanager
+    def _defined(self, lowering: Lowering, corner: Value) -> Iterator[Tensor]:
+        """What is stored, where the sums lie from `corner` on; the definitions hold for as long as this."""
+        lowering.builder.forget_reads()
+        assert self.sums.type.shape is not None
+        lowering.define(self.sums, Buffer(self.sums.type.shape, self.sums.type.element, corner))
+        for operation in self.chain:
+            lowering.operation(operation)
+        yield lowering.tensor(self.store.segments()[8][0])
+        for definition in (self.sums, *(operation.results[0] for operation in self.chain)):
+            del lowering.tensors[definition]
+
+
+def epilogue(
+    lowering: Lowering, loop: Operation, sums: Def, block: Blocking, writes: Written
+) -> Epilogue | None:
+    """What is done with a result of a `loop`; None where that cannot be done in it."""
+    chain: list[Operation] = []
+    value, store = sums, _only_user(sums)
+    while store is not None and store.name.startswith(("arith.", "math.")) and store.name in MOVABLE:
+        chain.append(store)
+        value, store = store.results[0], _only_user(store.results[0])
+    if (
+        store is None
+        or store.name != "tpk.store"
+        or store.block is not loop.block
+        or ordered.is_ordered(store)
+    ):
+        return None
+    groups = store.segments()
+    between = loop.block.operations[loop.position + 1 : store.position]
+    if groups[8][0] is not value or groups[5] or groups[7] or any(op.name not in MOVABLE for op in between):
+        return None
+    inner = {sums, *(operation.results[0] for operation in chain)}
+    others = [operand for operation in chain for operand in operation.operands if operand not in inner]
+    scalars = [definition for group in groups[:5] for definition in group]
+    if not all(lowering.advance(definition) for definition in (*others, *scalars)):
+        return None
+    if any(isinstance(part, Load | Gather) for part in closure([lowering.tensor(other) for other in others])):
+        return None
+    lowering.settle_before(loop)
+    access = memory.access_of(lowering, store, groups, value)
+    _, width = sums.type.shape or ()
+    room = lowering.allocate((block.rows, width), sums.type.element)
+    return Epilogue(sums, chain, store, access, block, room.pointer, writes)
+
+
+def _only_user(definition: Def) -> Operation | None:
+    """The operation that reads a value, if there is only one, and it reads it once."""
+    users = definition.users
+    return users[0] if len(users) == 1 else None
