@@ -9,14 +9,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from triton_porting_kit.compiler.loops import element_types as types
+from triton_porting_kit.compiler.loops.access import Load
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.elementwise import convert
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.graph import closure
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.program import Operation
 from triton_porting_kit.compiler.loops.tensors import Buffer, Elementwise, Point, Tensor
 from triton_porting_kit.compiler.loops.tiles import tile_loop
 from triton_porting_kit.compiler.target import CpuTarget
+
+GATHERED = 4
+"""Lanes of what LLVM loads one by one: more are no faster, and much code."""
 
 
 class Product(ABC):
@@ -119,7 +124,8 @@ class Interleaved(Product):
                     rows = [_interleaved(builder, *rows[i : i + 2]) for i in range(0, len(rows), 2)]
                 packed.write(builder, point, rows[0])
 
-            tile_loop(builder, packed.shape, self.lanes * self.count, body)
+            lanes = GATHERED if _gathers(tensor, unmasked) else self.lanes * self.count
+            tile_loop(builder, packed.shape, lanes, body)
             return []
 
         lowering.specialise([tensor], emit)
@@ -153,6 +159,16 @@ class ByteQuads(Interleaved):
 
     def multiply_add(self, builder: LoopBuilder, a: Value, b: Value, c: Value) -> Value:
         return _sum_of_products(builder, "avx512.vpdpbusd.512", vector_type("i8", 4 * c.lanes), a, b, c)
+
+
+def _gathers(tensor: Tensor, unmasked: frozenset[object]) -> bool:
+    """Whether neighbours along the last dimension are loaded from places that are not."""
+    last = len(tensor.shape) - 1
+    return any(
+        not part.access.is_contiguous(last) or (last in part.access.wraps and part.access not in unmasked)
+        for part in closure([tensor])
+        if isinstance(part, Load) and len(part.shape) > last
+    )
 
 
 def product_for(target: CpuTarget, left: str, right: str, k: int, n: int, work: str) -> Product:
