@@ -179,10 +179,15 @@ def _multiply(
                 if fetch is not None:
                     fetch(rows.induction, strips.induction, loop.induction)
                 loop.yields = tile.step(loop.arguments, a_row, b_column, loop.induction, a.pitch)
+            pitch = builder.i64(n)
             if epilogue is None:
-                tile.store(loop.results, c_row, n)
+                tile.store(loop.results, c_row, pitch)
             else:
-                tile.store(loop.results, builder.select(part.stores, epilogue.room, c_row), n)
+                place, apart = epilogue.place(builder, rows.induction, strips.induction)
+                start, pitch = (
+                    builder.select(part.stores, *ends) for ends in ((place, c_row), (apart, pitch))
+                )
+                tile.store(loop.results, start, pitch)
                 epilogue.emit(lowering, part.stores, rows.induction, strips.induction)
 
 
@@ -253,10 +258,14 @@ class _RegisterBlock:
             for index, value in enumerate(values)
         ]
 
-    def store(self, values: list[Value], c_row: Value, width: int) -> None:
-        """Put the accumulators back."""
-        for index, value in enumerate(values):
-            lane_memory.write(self._builder, self._accumulator(c_row, index, width), value)
+    def store(self, values: list[Value], start: Value, pitch: Value) -> None:
+        """Put the accumulators into rows `pitch` elements apart."""
+        builder, block = self._builder, self._block
+        for row in range(block.rows):
+            place = builder.address(start, [builder.mul(pitch, builder.i64(row))], self._element)
+            for vector in range(block.vectors):
+                to = self._place(place, vector * block.lanes, self._element)
+                lane_memory.write(builder, to, values[row * block.vectors + vector])
 
     def _row(self, b_column: Value, k: Value) -> list[Value]:
         """The units of B in the block's columns, for one step."""

@@ -34,16 +34,29 @@ class Epilogue:
     store: Operation
     access: Access
     block: Blocking
-    room: Value
-    """A pointer to where the sums of one register block fit, in rows as long as those of the tile."""
+    room: Value | None
+    """A pointer to where the sums of one register block fit, in rows as long as those of the tile.
+
+    None where they are stored as they are, row by row: no more than that is to be done.
+    """
     writes: Written
 
     def may_store(self, builder: LoopBuilder, last: Value) -> Value:
         """i1: whether the sums may be stored in this trip, which must be the `last` one."""
         return builder.logical_and(last, self.access.plain_condition(builder))
 
+    def place(self, builder: LoopBuilder, row: Value, column: Value) -> tuple[Value, Value]:
+        """Where the sums of the block at `row` and `column` go, and how many elements there are between rows."""
+        _, width = self.sums.type.shape or ()
+        if self.room is not None:
+            return self.room, builder.i64(width)
+        corner = Evaluation(builder, frozenset({self.access}), {})
+        return self.access.pointer(corner, Point((row, column), -1, 1)), self.access.strides[0]
+
     def emit(self, lowering: Lowering, stores: Value, row: Value, column: Value) -> None:
         """If it `stores`: what is made of the sums in `room`, which are those of the block at `row` and `column`."""
+        if self.room is None:
+            return
 
         def finish() -> list[Value]:
             self._store(lowering, row, column)
@@ -55,6 +68,7 @@ class Epilogue:
     def _store(self, lowering: Lowering, row: Value, column: Value) -> None:
         builder = lowering.builder
         _, width = self.sums.type.shape or ()
+        assert self.room is not None
         before = builder.add(builder.mul(row, builder.i64(width)), column)
         element = self.sums.type.element
         corner = builder.address(self.room, [builder.sub(builder.i64(0), before)], element)
@@ -111,6 +125,8 @@ def epilogue(
     lowering.settle_before(loop)
     access = memory.access_of(lowering, store, groups, value)
     _, width = sums.type.shape or ()
+    if not chain and access.is_contiguous(1):
+        return Epilogue(sums, chain, store, access, block, None, writes)
     room = lowering.allocate((block.rows, width), sums.type.element)
     return Epilogue(sums, chain, store, access, block, room.pointer, writes)
 
