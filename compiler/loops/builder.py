@@ -75,6 +75,10 @@ class LoopBuilder:
         self._next += 1
         return Value(f"%{self._next}", type, self.level if level is None else level, constant)
 
+    def here(self, value: Value) -> Value:
+        """A value, such that what is computed of it stays in the innermost region, which alone may need it."""
+        return value._replace(level=self.level)
+
     def line(self, text: str, *, level: int | None = None) -> None:
         """Write a line into the region at `level` (the innermost by default)."""
         self._regions[self.level if level is None else level].lines.append(text)

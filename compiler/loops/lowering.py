@@ -344,7 +344,10 @@ class Lowering:
         target = None if streamed is None or written is None else (written, streamed)
         if axis >= 0 and shape[axis] > step and (span.is_split or target is not None):
             self.builder.forget_reads()
-            tile_in_parts(self.builder, shape, width, body, span, bounds, kept, target)
+            masks_gathers = self.target.masks_gathers
+            tile_in_parts(
+                self.builder, shape, width, body, span, bounds, kept, target, masks_gathers=masks_gathers
+            )
             self.builder.forget_reads()
         else:
 
