@@ -42,7 +42,7 @@ class Evaluation:
     def at(self, tensor: Tensor, point: Point) -> Value:
         """The elements of `tensor` at `point`; computed once per point."""
         tensor = tensor.buffer or tensor
-        key = (id(tensor), point.key())
+        key = (id(tensor), point.key)
         value = self._known.get(key)
         if value is None:
             value = tensor.at(self, point)
@@ -50,7 +50,7 @@ class Evaluation:
         return value
 
     def _remember(self, tensor: Tensor, point: Point, value: Value) -> None:
-        self._known[id(tensor), point.key()] = value
+        self._known[id(tensor), point.key] = value
         buffer = self._kept.get(tensor)
         if buffer is not None:
             buffer.write(self.builder, point, value)

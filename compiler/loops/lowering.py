@@ -164,7 +164,7 @@ class Lowering:
             )
         try:
             if is_fence(operation) or any(map(is_fence, chain(*map(walk, operation.regions)))):
-                if operation.name == "tpk.store" and operation.attribute("volatile") is None:
+                if operation.name == "tpk.store" and not operation.is_volatile:
                     self.beside = self._find_beside(self, operation)
                 self._before_write(operation)
             if operation.name not in DEFERRED and operation.name not in SILENT:
@@ -431,11 +431,14 @@ class Lowering:
                 elif (again or repeated) and tensor.shape:
                     self.materialise(tensor, operation)
                     return
+            straight = list(range(len(tensor.shape)))
             for index, operand in enumerate(tensor.operands):
                 dimensions = tensor.operand_dimensions(index)
-                same = dimensions == list(range(len(tensor.shape)))
-                wide = [d for d, size in enumerate(tensor.shape) if size > 1]
-                visit(operand, aligned and same, repeated or any(d not in dimensions for d in wide))
+                if dimensions == straight:
+                    visit(operand, aligned, repeated)
+                else:
+                    spread = any(d not in dimensions for d, size in enumerate(tensor.shape) if size > 1)
+                    visit(operand, False, repeated or spread)
 
         for tensor in inputs:
             visit(tensor, tensor.shape == shape, False)
@@ -462,7 +465,7 @@ def _last_user(definition: Def) -> int:
 
 def is_fence(operation: Operation) -> bool:
     """Whether loads of before must not be read after this operation: it writes, or waits for what others write."""
-    return operation.name in WRITES or operation.attribute("volatile") is not None
+    return operation.name in WRITES or operation.is_volatile
 
 
 DEFERRED: set[str] = set()

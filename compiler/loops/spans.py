@@ -62,6 +62,8 @@ def _through(tensor: Tensor, index: int, followed: Dimensions) -> Dimensions:
     if not operand.shape:
         return ()
     dimensions = tensor.operand_dimensions(index)
+    if operand.shape == tensor.shape and dimensions == list(range(len(followed))):
+        return followed
     return tuple(
         followed[d] if d is not None and d < len(followed) and tensor.shape[d] == size else None
         for d, size in zip(dimensions, operand.shape, strict=True)
