@@ -24,7 +24,7 @@ def optimize(module: Any, *, unroll: bool = True) -> None:
     unroll = unroll and found.has_unroll_hints
     again = structured_pointers or early_returns or unroll
     passes = [
-        ("common.inliner", calls),  # simplifies as well
+        ("common.inliner", calls),  # simplifies as well, and drops what nobody calls any more
         ("ttir.rewrite_tensor_pointer", tensor_pointers),
         ("ttir.rewrite_tensor_descriptor_to_pointer", found.has_descriptors),
         ("common.canonicalizer", structured_pointers or not calls),
@@ -32,7 +32,6 @@ def optimize(module: Any, *, unroll: bool = True) -> None:
         ("ttir.reorder_broadcast", True),
         ("common.cse", True),
         ("common.licm", loops),
-        ("common.symbol_dce", calls),
         ("ttir.loop_unroll", unroll),
         ("common.canonicalizer", again),
         ("common.inliner", early_returns),

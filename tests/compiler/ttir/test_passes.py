@@ -82,10 +82,10 @@ def looping(x, out, n, B: tl.constexpr):
     ("function", "expected"),
     [
         (plain, {"common.canonicalizer"}),
-        (calling, {"common.inliner", "common.symbol_dce"}),
+        (calling, {"common.inliner"}),
         (returning_early, {"common.inliner", "common.symbol_dce", "common.canonicalizer"}),
         (looping, {"common.canonicalizer", "common.licm"}),
-        (kernel, {"common.inliner", "common.symbol_dce", "common.canonicalizer", "common.licm", "ttir.loop_unroll",
+        (kernel, {"common.inliner", "common.canonicalizer", "common.licm", "ttir.loop_unroll",
                   "ttir.rewrite_tensor_descriptor_to_pointer"}),
     ],
 )  # fmt: skip
