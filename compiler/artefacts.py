@@ -9,14 +9,14 @@ from triton_porting_kit.toolchain import mlir
 
 
 class MlirArtefact:
-    """An MLIR module that prints as the text it has when it is made: later stages change it in place.
+    """A valid MLIR module that prints as the text it has when it is made: later stages change it in place.
 
     The text keeps the locations, so that what is read from the file still knows the lines of the kernel.
     """
 
     def __init__(self, module: Any) -> None:
         self.module = module
-        self._text = str(module.operation.get_asm(enable_debug_info=True))
+        self._text = str(module.operation.get_asm(enable_debug_info=True, assume_verified=True))
 
     def __str__(self) -> str:
         return self._text

@@ -12,11 +12,14 @@ from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import CompilationError, ToolchainError
 from triton_porting_kit.toolchain import llvm, mlir
 
-_PIPELINE = "builtin.module(convert-scf-to-cf,{}convert-to-llvm,reconcile-unrealized-casts,canonicalize,cse)"
+_PIPELINE = (
+    "builtin.module(convert-scf-to-cf,{}convert-to-llvm,reconcile-unrealized-casts,"
+    "canonicalize{{max-iterations=1}},cse)"  # the second iteration only finds that nothing is left
+)
 _SHORT = _PIPELINE.format("")
 _LONG = _PIPELINE.format("convert-vector-to-llvm{enable-x86=1},convert-math-to-llvm,convert-math-to-libm,")
 
-_OPERATION = re.compile(r"\b(?:math|vector)\.\w+")
+_OPERATIONS = (re.compile(r"math\.\w+"), re.compile(r"vector\.\w+"))  # one for both would be much slower
 _DIRECT = {
     "math.absf", "math.absi", "math.ceil", "math.copysign", "math.ctlz", "math.ctpop", "math.cttz", "math.floor",
     "math.fma", "math.roundeven", "math.sqrt", "math.trunc", "vector.bitcast", "vector.broadcast", "vector.extract",
@@ -29,7 +32,8 @@ def lower_to_llvm_ir(loops: str) -> str:
     """LLVM IR text of a module of loops. Raises `CompilationError` for what is none."""
     module = mlir_module(loops, "llir")
     try:
-        mlir.run_passes(module, _SHORT if _DIRECT.issuperset(_OPERATION.findall(loops)) else _LONG)
+        direct = all(_DIRECT.issuperset(pattern.findall(loops)) for pattern in _OPERATIONS)
+        mlir.run_passes(module, _SHORT if direct else _LONG)
         annotate_branches(module)
         return with_scalar_stores(mlir.to_llvm_ir(module))
     except (mlir.ir.MLIRError, ToolchainError) as error:

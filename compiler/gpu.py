@@ -4,12 +4,12 @@
 >>> run_passes(module, [GpuPass("ttgpuir.coalesce"), GpuPass("common.cse")], "ttgir")
 """
 
+from triton_porting_kit.toolchain.compat import is_module
 from triton_porting_kit.toolchain.triton_gpu import (
     GpuPass,
     LlvmModule,
     argument_types,
     descriptor_metadata,
-    is_module,
     parse_module,
     run_passes,
 )

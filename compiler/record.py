@@ -1,7 +1,8 @@
 """What the compile cache holds, recorded as it is made: a digest of every artefact, and what the user put in.
 
-The digests travel in the kernel's metadata. An artefact that the user overrides (``TRITON_KERNEL_OVERRIDE``,
-``ir_override``) takes the place of the stage's own, in the record too.
+The digests travel in the kernel's metadata. Triton's modules take long to print, and Triton has printed them into its
+cache by the time that the next stage runs: their digests are taken from there. An artefact that the user overrides
+(``TRITON_KERNEL_OVERRIDE``, ``ir_override``) takes the place of the stage's own, in the record too.
 """
 
 from __future__ import annotations
@@ -46,10 +47,12 @@ def _recorded(stage: Stage, previous: str, is_binary: bool) -> StageFunction:
     def run(source: Any, metadata: Metadata) -> Any:
         digests = metadata.setdefault(DIGESTS, {})
         overridden = metadata.setdefault(OVERRIDDEN, [])
-        if previous not in digests:  # where the compilation starts
-            digests[previous] = digest(source)
+        if previous not in digests:  # where the compilation starts, or a module
+            stored = compat.stored_artefact(metadata, previous) if compat.is_module(source) else None
+            digests[previous] = digest(source if stored is None else stored)
         artefact = stage.run(source, metadata)
-        digests[stage.name] = digest(artefact)
+        if not compat.is_module(artefact):
+            digests[stage.name] = digest(artefact)
 
         def read(path: Path, by_triton: Callable[[], Any]) -> Any:
             replaced = _read_override(stage, path, by_triton, is_binary)

@@ -54,6 +54,11 @@ class CpuTarget:
         return "avx512f" in self.features
 
     @property
+    def masks_gathers(self) -> bool:
+        """Lanes that are not wanted are left out of a gather by the instruction itself, under a mask register."""
+        return "avx512f" in self.features
+
+    @property
     def prefetches(self) -> bool:
         """There is an instruction that asks for a line of memory before it is needed."""
         return self.triple.startswith(("x86_64", "aarch64"))

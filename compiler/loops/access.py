@@ -35,6 +35,11 @@ class Access:
         """Neither bounds nor wrap-around: there is nothing to specialise."""
         return not self.low and not self.wraps
 
+    @property
+    def box(self) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
+        """The bounds, which accesses may have in common."""
+        return tuple(self.low), tuple(self.high)
+
     def is_contiguous(self, axis: int) -> bool:
         return self.strides[axis].constant == 1
 
@@ -119,7 +124,7 @@ class Access:
         builder = evaluation.builder
         mask: Value | None = None
         if self.low and self not in evaluation.unmasked:
-            mask = self._box(builder, point)
+            mask = evaluation.boxes.get(self.box) or self._box(builder, point)
         if self.mask is not None:
             given = evaluation.at(self.mask, point)
             if mask is None:
@@ -162,6 +167,14 @@ class Access:
 
     def write(self, evaluation: Evaluation, point: Point, value: Value) -> None:
         """Store the elements at `point` where they are in bounds."""
+        if evaluation.split is not None and self in evaluation.split[1]:
+
+            def store(inner: Evaluation, place: Point) -> list[Value]:
+                self.write(inner, place, value)
+                return []
+
+            evaluation.either(point, store)
+            return
         builder = evaluation.builder
         pointer, offsets = self.locate(evaluation, point)
         mask = self.lanes_in_bounds(evaluation, point)

@@ -7,6 +7,7 @@ without passes over it afterwards.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,12 +31,21 @@ class Value(NamedTuple):
     @property
     def lanes(self) -> int:
         """Lanes of a 1-D vector type; 1 for a scalar."""
-        return int(self.type[7 : self.type.index("x")]) if self.is_vector else 1
+        return _parts(self.type)[0]
 
     @property
     def element(self) -> str:
         """The element type of a vector, or the scalar type itself."""
-        return self.type[self.type.index("x") + 1 : -1] if self.is_vector else self.type
+        return _parts(self.type)[1]
+
+
+@functools.cache
+def _parts(type: str) -> tuple[int, str]:
+    """Lanes and element of a type."""
+    if not type.startswith("vector<"):
+        return 1, type
+    lanes, _, element = type[7:-1].partition("x")
+    return int(lanes), element
 
 
 def vector_type(element: str, lanes: int) -> str:
@@ -62,6 +72,7 @@ class LoopBuilder:
         self.converts_f16 = converts_f16
         self._regions = [Region()]
         self._next = 0
+        self._integers: dict[tuple[int, str], Value] = {}
 
     # --- regions ---------------------------------------------------------------------------------
 
@@ -74,6 +85,10 @@ class LoopBuilder:
         """A new value name, defined at `level` (the innermost region by default)."""
         self._next += 1
         return Value(f"%{self._next}", type, self.level if level is None else level, constant)
+
+    def here(self, value: Value) -> Value:
+        """A value, such that what is computed of it stays in the innermost region, which alone may need it."""
+        return value._replace(level=self.level)
 
     def line(self, text: str, *, level: int | None = None) -> None:
         """Write a line into the region at `level` (the innermost by default)."""
@@ -141,7 +156,15 @@ class LoopBuilder:
 
     def constant(self, value: int | float | str, type: str) -> Value:
         """A scalar constant, or a splat of it for a vector type. Strings are MLIR literals (``0x7F800000``)."""
-        element = type[type.index("x") + 1 : -1] if type.startswith("vector<") else type
+        if value.__class__ is not int:  # of floats -0.0 equals 0.0
+            return self._constant(value, type)
+        known = self._integers.get((value, type))
+        if known is None:
+            known = self._integers[value, type] = self._constant(value, type)
+        return known
+
+    def _constant(self, value: int | float | str, type: str) -> Value:
+        element = _parts(type)[1]
         if isinstance(value, str):
             literal, number = value, None
         elif element.startswith(("f", "bf")):

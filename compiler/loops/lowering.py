@@ -170,7 +170,7 @@ class Lowering:
             )
         try:
             if is_fence(operation) or any(map(is_fence, chain(*map(walk, operation.regions)))):
-                plain = operation.name == "tpk.store" and operation.attribute("volatile") is None
+                plain = operation.name == "tpk.store" and not operation.is_volatile
                 if plain and operation not in self.stored:
                     self.beside = self._find_beside(self, operation)
                 self.settle_before(operation)
@@ -358,7 +358,10 @@ class Lowering:
         target = None if streamed is None or written is None else (written, streamed)
         if axis >= 0 and shape[axis] > step and (span.is_split or target is not None):
             self.builder.forget_reads()
-            tile_in_parts(self.builder, shape, width, body, span, bounds, kept, target)
+            masks_gathers = self.target.masks_gathers
+            tile_in_parts(
+                self.builder, shape, width, body, span, bounds, kept, target, masks_gathers=masks_gathers
+            )
             self.builder.forget_reads()
         else:
 
@@ -442,11 +445,14 @@ class Lowering:
                 elif (again or repeated) and tensor.shape:
                     self.materialise(tensor, operation)
                     return
+            straight = list(range(len(tensor.shape)))
             for index, operand in enumerate(tensor.operands):
                 dimensions = tensor.operand_dimensions(index)
-                same = dimensions == list(range(len(tensor.shape)))
-                wide = [d for d, size in enumerate(tensor.shape) if size > 1]
-                visit(operand, aligned and same, repeated or any(d not in dimensions for d in wide))
+                if dimensions == straight:
+                    visit(operand, aligned, repeated)
+                else:
+                    spread = any(d not in dimensions for d, size in enumerate(tensor.shape) if size > 1)
+                    visit(operand, False, repeated or spread)
 
         for tensor in inputs:
             visit(tensor, tensor.shape == shape, False)
@@ -473,7 +479,7 @@ def _last_user(definition: Def) -> int:
 
 def is_fence(operation: Operation) -> bool:
     """Whether loads of before must not be read after this operation: it writes, or waits for what others write."""
-    return operation.name in WRITES or operation.attribute("volatile") is not None
+    return operation.name in WRITES or operation.is_volatile
 
 
 DEFERRED: set[str] = set()

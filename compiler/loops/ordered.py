@@ -22,7 +22,7 @@ Wanted = Callable[[Evaluation, Point], Value | None]
 
 def is_ordered(operation: Operation) -> bool:
     """Whether an access must neither be moved, nor joined with others, nor left out."""
-    return operation.attribute("volatile") is not None
+    return operation.is_volatile
 
 
 def load(lowering: Lowering, operation: Operation, tensor: Load | Gather) -> None:

@@ -11,6 +11,8 @@ from triton_porting_kit.compiler.locations import source_location
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.errors import CompilationError, SourceLocation
 
+_ACCESSES = frozenset({"tpk.load", "tpk.gather", "tpk.store", "tpk.scatter"})
+
 
 @dataclass(frozen=True, slots=True)
 class Type:
@@ -90,6 +92,11 @@ class Operation:
     def location(self) -> SourceLocation | None:
         return source_location(self.handle.location)
 
+    @property
+    def is_volatile(self) -> bool:
+        """Whether it accesses memory in an order that others see."""
+        return self.name in _ACCESSES and self.attribute("volatile") is not None
+
     def unsupported(self, why: str, remedy: str | None = None) -> CompilationError:
         """The error for an operation that this lowering cannot take."""
         return CompilationError(why, operation=self.name, location=self.location, remedy=remedy)
@@ -111,7 +118,6 @@ class Program:
 
     name: str
     body: Block
-    argument_attributes: list[dict[str, str]]
     argument_names: list[str]
     module: Any
 
@@ -124,6 +130,8 @@ class _Reader:
         self._calls: list[str] = []
         self._defs: dict[Any, Def] = {}
         self._types: dict[Any, Type] = {}
+        self._foreign: set[str] = set()
+        """Elements that there is no computing with."""
 
     def type(self, mlir_type: Any) -> Type:
         known = self._types.get(mlir_type)
@@ -136,6 +144,8 @@ class _Reader:
             else:
                 known = Type(text, None)
             self._types[mlir_type] = known
+            if known.element not in types.BITS and known.element != "index":
+                self._foreign.add(known.element)
         return known
 
     def block(self, handle: Any, parent: Operation | None) -> Block:
@@ -147,7 +157,7 @@ class _Reader:
 
     def append(self, handle: Any, block: Block) -> None:
         """Read an operation, or those of the function that it calls, to the end of `block`."""
-        operation = self.operation(handle, block, len(block.operations))
+        operation = self.operation(handle, block)
         if operation.name not in ("func.call", "tpk.call"):
             block.operations.append(operation)
             return
@@ -172,20 +182,23 @@ class _Reader:
         self._defs[value] = definition
         return definition
 
-    def operation(self, handle: Any, block: Block, position: int) -> Operation:
-        handle = handle.operation
-        operands = [self._defs[value] for value in handle.operands]
-        op = Operation(handle.name, operands, [], [], block, handle, position)
+    def operation(self, handle: Any, block: Block) -> Operation:
+        """Read an operation, with its regions, that comes next in `block`."""
+        # Half of the time goes into crossing to MLIR and back.
+        defs = self._defs
+        operands = [defs[value] for value in handle.operands]
+        op = Operation(handle.name, operands, [], [], block, handle, len(block.operations))
         for operand in operands:
             operand.users.append(op)
-        op.results = [self.define(result, block, op) for result in handle.results]
-        for result in op.results:
-            if result.type.element not in types.BITS and result.type.element != "index":
+        for result in handle.results:
+            definition = self.define(result, block, op)
+            op.results.append(definition)
+            if definition.type.element in self._foreign:
                 raise op.unsupported(
-                    f"the CPU backend does not compute with elements of type {result.type.element}",
+                    f"the CPU backend does not compute with elements of type {definition.type.element}",
                     "load and store such elements as integers of their size, and compute in a type of Triton's",
                 )
-        for region in handle.regions:
+        for region in handle.regions if len(handle.regions) else ():
             blocks = list(region.blocks)
             if len(blocks) > 1:
                 raise op.unsupported("control flow between blocks is not structured")
@@ -221,13 +234,8 @@ def read_program(module: Any) -> Program:
                 raise CompilationError(
                     f"kernel {name} returns early through unstructured control flow", operation="cf.cond_br"
                 )
-            attributes = operation.attributes
-            per_argument: list[dict[str, str]] = [{} for _ in blocks[0].arguments]
-            if "arg_attrs" in attributes:
-                for index, entry in enumerate(attributes["arg_attrs"]):
-                    per_argument[index] = {item.name: str(item.attr) for item in entry}
             names = [_parameter_name(argument, i) for i, argument in enumerate(blocks[0].arguments)]
-            return Program(name, reader.block(blocks[0], None), per_argument, names, module)
+            return Program(name, reader.block(blocks[0], None), names, module)
     raise CompilationError("the structured module holds no function marked tpk.kernel")
 
 

@@ -24,6 +24,12 @@ from triton_porting_kit.compiler.loops.tensors import (
 )
 from triton_porting_kit.compiler.loops.tiles import innermost_axis, rounded_down, tile_loop
 
+SHARED = 64
+"""From so many simple operations on a chunk's code is written once, for chunks in bounds and for the others."""
+
+READ_FIRST = 4
+"""Then at most so many vectors are read before all else: they take registers from then on."""
+
 Dimensions = tuple[int | None, ...]
 """Which dimension of the loops each dimension of a tensor follows; None: none, or not index by index."""
 
@@ -56,6 +62,8 @@ def _through(tensor: Tensor, index: int, followed: Dimensions) -> Dimensions:
     if not operand.shape:
         return ()
     dimensions = tensor.operand_dimensions(index)
+    if operand.shape == tensor.shape and dimensions == list(range(len(followed))):
+        return followed
     return tuple(
         followed[d] if d is not None and d < len(followed) and tensor.shape[d] == size else None
         for d, size in zip(dimensions, operand.shape, strict=True)
@@ -119,6 +127,40 @@ class Span:
     def is_pinned(self) -> bool:
         """Whether an access lies at one place for the whole loop: it may be read only where the loop has a trip."""
         return any(self._axis not in followed for _, followed in self._accesses)
+
+    def is_shared(self, *, masks_gathers: bool) -> bool:
+        """Whether both parts are one loop, which asks of every chunk if it is in bounds.
+
+        Two loops are quicker by that question, but twice the code. So they are one where much is computed: there the
+        code takes long to compile, and the question is lost among the rest. `masks_gathers`: to gather elements takes
+        no longer under a mask.
+        """
+        same = tuple(range(len(self._shape)))
+        simple = (
+            sum(tensor.own_cost for tensor in {tensor for tensor, _ in self._uses}) >= SHARED
+            and all(followed == same for tensor, followed in self._uses if tensor in self._masks)
+            and all(followed == same for _, followed in self._accesses)
+            and not any(access.mask is not None or access.wraps for access, _ in self._accesses)
+        )
+        if not simple:
+            return False
+        loads = self._loads(contiguous=True)
+        return (
+            len(loads) <= READ_FIRST
+            and all(load.other is None or isinstance(load.other, Splat) for load in loads)
+            and (masks_gathers or not self._loads(contiguous=False))
+        )
+
+    def settle(self, evaluation: Evaluation, point: Point) -> None:
+        """Begin a chunk of a shared loop: ask the question, and do at once all that hangs on the answer."""
+        known = [*self._loads(contiguous=True), *self._masks]
+        evaluation.settle(known, [load.access for load in self._loads(contiguous=False)], point)
+
+    def _loads(self, *, contiguous: bool) -> list[LoadTensor]:
+        """What is read at some bounds: in one piece, or gathered element by element."""
+        loads = (tensor for tensor, _ in self._uses if isinstance(tensor, LoadTensor) and not tensor.buffer)
+        bounded = (load for load in loads if not load.access.is_plain)
+        return [load for load in bounded if load.access.is_contiguous(self._axis) == contiguous]
 
     def whole(self, point: Point, step: int) -> Value:
         """Up to which index, a multiple of `step`, all accesses are in bounds, `point` saying where in the rest."""
@@ -199,9 +241,12 @@ def tile_in_parts(
     bounds: dict[int, tuple[Value, Value]] | None,
     kept: dict[Tensor, Buffer],
     streamed: tuple[Access, Callable[[Point], Value]] | None = None,
+    *,
+    masks_gathers: bool = False,
 ) -> None:
     """Loops over a tile; along the lanes, first the chunks wholly in bounds without masks, then the others.
 
+    Or one loop over both that tells them apart, see `Span.is_shared`, as which `masks_gathers`.
     `span` is that of the lanes' dimension; `bounds` and `lanes` as in `tile_loop`, `kept` as in `Evaluation`.
     `streamed`: what is stored to, and whether past the caches, for a line that begins at a point.
     """
@@ -224,6 +269,15 @@ def tile_in_parts(
             return builder.if_else(wanted(point), lambda: plain(target), plain)
 
         whole = span.whole(point, point.width)
+        asks = streamed is None and point.axis == axis and whole.constant is None
+        if asks and span.is_shared(masks_gathers=masks_gathers):
+            with builder.loop(first, last, builder.i64(point.width)) as region:
+                here = point.moved(axis, region.induction)
+                inside = builder.compare("slt", region.induction, whole)
+                evaluation = Evaluation(builder, frozenset(), kept, split=(inside, span.unmasked))
+                span.settle(evaluation, here)
+                body(evaluation, here)
+            return
         if span.is_pinned:
             builder.if_else(builder.compare("sgt", whole, builder.i64(0)), unmasked)
         else:

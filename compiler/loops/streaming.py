@@ -33,7 +33,7 @@ FENCE = 'llvm.call_intrinsic "llvm.x86.sse.sfence"() : () -> ()'
 def allowed(lowering: Lowering, body: Block) -> bool:
     """Whether the stores of a kernel may be of this kind: nothing in it is ordered by atomic operations."""
     return lowering.target.triple.startswith("x86_64") and not any(
-        operation.attribute("volatile") is not None or operation.name in WRITES - {"tpk.store", "tpk.scatter"}
+        operation.is_volatile or operation.name in WRITES - {"tpk.store", "tpk.scatter"}
         for operation in walk(body)
     )
 

@@ -6,9 +6,9 @@ element-wise operations fuse into the consumer's loop. `Buffer` is the exception
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from triton_porting_kit.compiler.loops import element_types as types
@@ -34,6 +34,7 @@ class Point:
     axis: int
     width: int
 
+    @cached_property
     def key(self) -> tuple[object, ...]:
         return (*(index.name for index in self.indices), self.axis, self.width)
 
@@ -50,8 +51,8 @@ class Point:
         return Point(indices, axis, self.width if axis >= 0 else 1)
 
 
-class Tensor(ABC):
-    """A tensor value.
+class Tensor:
+    """A tensor value. Of an abstract base class of Python's, `isinstance` would take ten times as long.
 
     `operands` are the tensors it reads, `own_cost` what it adds to evaluating one element, in simple operations;
     `buffer` holds its elements once they are kept in scratch.
@@ -71,9 +72,9 @@ class Tensor(ABC):
             (operand.depth for operand in self.operands if not operand.buffer), default=0
         )
 
-    @abstractmethod
     def at(self, evaluation: Evaluation, point: Point) -> Value:
         """The elements at `point`: a vector of ``point.width`` lanes, or a scalar where all lanes are equal."""
+        raise NotImplementedError
 
     def operand_dimensions(self, index: int) -> list[int | None]:
         """Which of this tensor's dimensions each dimension of operand `index` follows (None: always 0)."""
@@ -136,8 +137,10 @@ class Elementwise(Tensor):
 
     def at(self, evaluation: Evaluation, point: Point) -> Value:
         values = [evaluation.at(operand, point) for operand in self.operands]
-        lanes = max(value.lanes for value in values)
-        return self._function(evaluation.builder, [evaluation.builder.broadcast(v, lanes) for v in values])
+        lanes = {value.lanes for value in values}
+        if len(lanes) > 1:
+            values = [evaluation.builder.broadcast(value, max(lanes)) for value in values]
+        return self._function(evaluation.builder, values)
 
     def joins(self, dimension: int) -> bool:
         return joins(self.operands, dimension)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 LIMIT = 50
@@ -16,14 +15,16 @@ class Depth:
     def __init__(self) -> None:
         self._now = 0
 
-    @contextmanager
-    def deeper(self) -> Iterator[bool]:
-        """One step deeper; whether that is beyond the limit."""
+    def deeper(self) -> Depth:
+        """A context one step deeper; what it is entered as says whether that is beyond the limit."""
+        return self
+
+    def __enter__(self) -> bool:
         self._now += 1
-        try:
-            yield self._now > LIMIT
-        finally:
-            self._now -= 1
+        return self._now > LIMIT
+
+    def __exit__(self, *_: object) -> None:
+        self._now -= 1
 
 
 def made_of(value: Any, operands: Callable[[Any], Iterable[Any]], known: Container[Any]) -> list[Any]:

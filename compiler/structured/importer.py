@@ -16,7 +16,7 @@ from .rewriter import Rewriter
 from .types import Types
 
 _DIALECTS = ("arith", "func", "linalg", "llvm", "math", "scf", "tensor", "ub")
-_TIDY = "builtin.module(canonicalize,cse,loop-invariant-code-motion,canonicalize)"
+_TIDY = "builtin.module(canonicalize{region-simplify=disabled},cse,loop-invariant-code-motion)"
 
 _HANDLERS: dict[str, Callable[[Rewriter, Any], None]] = {
     **tensors.HANDLERS,
@@ -50,7 +50,8 @@ def import_ttir(text: str, context: Any | None = None) -> Any:
             if function.operation.name == "tt.func":
                 _import_function(types, function)
         module.operation.attributes["tpk.structured"] = ir.IntegerAttr.get(types.i32, 1)
-        structure_branches(module)
+        if "cf." in text:
+            structure_branches(module)
         module.operation.verify()  # what was built here, which no parser has seen
         mlir.run_passes(module, _TIDY)
         for function in module.body.operations:

@@ -10,25 +10,32 @@ from triton_porting_kit.toolchain import compat
 def optimize(module: Any, *, unroll: bool = True) -> None:
     """Clean up a Triton module in place: inlined, simplified, descriptors and block pointers turned into pointers.
 
-    `unroll` obeys the kernel's `loop_unroll_factor` hints.
+    `unroll` obeys the kernel's `loop_unroll_factor` hints. Only passes that have something to do are run: each gathers
+    its patterns anew and has its result verified, which on most kernels takes longer than what it changes.
     """
-    compat.run_passes(
-        module,
-        [
-            "common.inliner",
-            "ttir.rewrite_tensor_pointer",
-            "ttir.rewrite_tensor_descriptor_to_pointer",
-            "common.canonicalizer",
-            "ttir.combine",
-            "ttir.reorder_broadcast",
-            "common.cse",
-            "common.licm",
-            "common.symbol_dce",
-            *(["ttir.loop_unroll"] if unroll else []),
-            "common.canonicalizer",
-            # Functions that had returned early may be straight lines now.
-            "common.inliner",
-            "common.symbol_dce",
-            "common.cse",
-        ],
-    )
+    found = compat.contents(module)
+    operations = found.operations
+    calls = "tt.call" in operations
+    loops = not operations.isdisjoint(("scf.for", "scf.while"))
+    tensor_pointers = "tt.make_tensor_ptr" in operations
+    structured_pointers = tensor_pointers or found.has_descriptors
+    # Functions that return early are inlined once simplifying has made straight lines of them.
+    early_returns = calls and not operations.isdisjoint(("cf.br", "cf.cond_br"))
+    unroll = unroll and found.has_unroll_hints
+    again = structured_pointers or early_returns or unroll
+    passes = [
+        ("common.inliner", calls),  # simplifies as well, and drops what nobody calls any more
+        ("ttir.rewrite_tensor_pointer", tensor_pointers),
+        ("ttir.rewrite_tensor_descriptor_to_pointer", found.has_descriptors),
+        ("common.canonicalizer", structured_pointers or not calls),
+        ("ttir.combine", True),
+        ("ttir.reorder_broadcast", True),
+        ("common.cse", True),
+        ("common.licm", loops),
+        ("ttir.loop_unroll", unroll),
+        ("common.canonicalizer", again),
+        ("common.inliner", early_returns),
+        ("common.symbol_dce", early_returns),
+        ("common.cse", again or loops),
+    ]
+    compat.run_passes(module, [name for name, wanted in passes if wanted])

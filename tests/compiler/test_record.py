@@ -9,6 +9,7 @@ import pytest
 from triton_porting_kit.compiler import Pipeline, Stage
 from triton_porting_kit.compiler.record import DIGESTS, OVERRIDDEN, add_recorded, digest
 from triton_porting_kit.errors import CompilationError
+from triton_porting_kit.toolchain import compat
 
 
 def check(artefact: Any) -> None:
@@ -46,6 +47,32 @@ def test_digests(stages: dict[str, Any]) -> None:
     assert metadata[DIGESTS] == {name: digest(artefact) for name, artefact in expected.items()}
     assert digest("012") == digest(b"012")
     assert metadata[OVERRIDDEN] == []
+
+
+class Module(str):
+    """What stands for a Triton module."""
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_digests_of_modules_are_those_of_tritons_files(
+    stored: bool, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compat, "is_module", lambda artefact: isinstance(artefact, Module))
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    stages: dict[str, Any] = {}
+    steps = {"ttir": lambda source, metadata: Module("clean"), "binary": lambda source, metadata: b"code"}
+    add_recorded(Pipeline(tuple(Stage(name, run) for name, run in steps.items())), stages)
+    metadata: dict[str, Any] = {"hash": "00"}
+    folder = compat.kernel_cache_folder("00")
+    assert folder is not None
+    source: Any = Module("raw")
+    for previous, run in zip(("source", "ttir"), stages.values(), strict=True):
+        if stored:
+            (folder / f"kernel.{previous}").write_text(f"{source}, as a file")
+        source = run(source, metadata)
+    ending = ", as a file" if stored else ""
+    expected = {"source": f"raw{ending}", "ttir": f"clean{ending}", "binary": "code"}
+    assert metadata[DIGESTS] == {name: digest(text) for name, text in expected.items()}
 
 
 def test_a_run_that_starts_in_the_middle(stages: dict[str, Any]) -> None:

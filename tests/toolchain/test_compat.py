@@ -56,6 +56,25 @@ def test_a_pass_that_is_not_there_is_named(tmp_path: Path) -> None:
         compat.run_passes(module, ["ttir.no_such_pass"])
 
 
+@pytest.mark.parametrize(
+    ("argument", "body", "descriptors", "hints"),
+    [
+        ("!tt.ptr<f32>", "", False, False),
+        ("!tt.tensordesc<8xf32>", "", True, False),
+        ("i32", "scf.for %i = %x to %x step %x : i32 {}", False, compat.release() < (3, 7)),
+        ("i32", "scf.for %i = %x to %x step %x : i32 {} {tt.loop_unroll_factor = 2 : i32}", False, True),
+    ],
+)
+def test_what_a_module_holds(
+    argument: str, body: str, descriptors: bool, hints: bool, tmp_path: Path
+) -> None:
+    text = f"tt.func public @kernel(%x: {argument}) {{ {body} tt.return }}"
+    found = compat.contents(parsed(text, tmp_path))
+    assert {"tt.func", "tt.return"} <= found.operations
+    assert ("scf.for" in found.operations) == ("scf.for" in body)
+    assert (found.has_descriptors, found.has_unroll_hints) == (descriptors, hints)
+
+
 def test_passes_are_printed_when_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -127,6 +127,50 @@ def generic_text(module: Any) -> str:
     return head.removesuffix(", ") + (tail if head.endswith(", ") else tail.removeprefix(", "))
 
 
+def is_module(artefact: Any) -> bool:
+    """Whether an artefact is a Triton module, and not the text of one."""
+    return isinstance(artefact, triton_ir.module)
+
+
+@dataclasses.dataclass(frozen=True)
+class Contents:
+    """What a Triton module holds, as far as it decides which passes have something to do there."""
+
+    operations: frozenset[str]
+    """Names of the operations that occur."""
+    has_descriptors: bool
+    has_unroll_hints: bool
+    """Whether a loop says how often it is unrolled, or may say so where a release does not tell."""
+
+
+@_internal
+def contents(module: Any) -> Contents:
+    """Look through a Triton module."""
+    names: set[str] = set()
+    loops: list[Any] = []
+
+    def visit(operation: Any) -> None:
+        name = operation.get_name()
+        names.add(name)
+        if name == "scf.for":
+            loops.append(operation)
+
+    module.walk(visit)
+    # A kernel takes descriptors as arguments, or makes them: then operations are named after them.
+    kernel = module.get_entry_func_name()
+    arguments = module.get_function_signature(module.get_function(kernel)) if kernel else ()
+    return Contents(
+        frozenset(names),
+        any("descriptor" in name for name in names) or any("tensordesc" in kind for kind in arguments),
+        any(_may_be_unrolled(loop) for loop in loops),
+    )
+
+
+def _may_be_unrolled(loop: Any) -> bool:
+    # Triton 3.6 does not tell integer attributes of operations.
+    return not hasattr(loop, "get_int_attr") or loop.get_int_attr("tt.loop_unroll_factor") is not None
+
+
 @_internal
 def run_passes(module: Any, names: Iterable[str]) -> None:
     """Run Triton passes on a Triton module in place.
@@ -291,6 +335,18 @@ def kernel_cache_folder(key: str) -> Path | None:
     # A remote cache copies what it fetches to files.
     folder = getattr(getattr(manager, "_file_cache_manager", manager), "cache_dir", None)
     return None if folder is None else Path(folder)
+
+
+@_internal
+def stored_artefact(metadata: Mapping[str, Any], name: str) -> bytes | None:
+    """What Triton wrote of an artefact of the compilation with this metadata; None where it wrote no file."""
+    from triton import knobs
+
+    if "hash" not in metadata or (knobs.compilation.store_binary_only and name != "source"):
+        return None
+    folder = kernel_cache_folder(metadata["hash"])
+    path = None if folder is None else next(folder.glob(f"*.{name}"), None)
+    return None if path is None else path.read_bytes()
 
 
 @functools.cache

@@ -148,10 +148,12 @@ def to_llvm_ir(module: Any) -> str:
     """
 
     foreign: list[str] = []
+    go_on = ir.WalkResult.ADVANCE
 
     def visit(operation: Any) -> Any:
-        if operation.name.startswith("llvm.") or operation.name == "builtin.module":
-            return ir.WalkResult.ADVANCE
+        name = operation.name
+        if name[:5] == "llvm." or name == "builtin.module":
+            return go_on
         foreign.append(f"{operation.name}, {operation.location}, has no counterpart in LLVM IR")
         return ir.WalkResult.INTERRUPT
 

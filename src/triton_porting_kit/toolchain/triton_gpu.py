@@ -124,11 +124,6 @@ def argument_types(module: Any) -> tuple[str, ...]:
     return tuple(module.get_function_signature(module.get_function(module.get_entry_func_name())))
 
 
-def is_module(artefact: Any) -> bool:
-    """Whether an artefact is a Triton module, and not the text of one."""
-    return isinstance(artefact, ir.module)
-
-
 def descriptor_metadata(module: Any) -> Any:
     """What the launcher is told of the tensor descriptors among a kernel's arguments."""
     return module.get_tensordesc_metadata()

@@ -14,6 +14,20 @@ def chain(X, O, n, B: tl.constexpr):
 
 
 @triton.jit
+def dropped(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + i, mask=i < n)
+    tl.store(O + i, tl.where(tl.rand(7, i) < 0.5, x, 0), mask=i < n)
+
+
+@triton.jit
+def dropped_apart(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + 3 * i, mask=i < n)
+    tl.store(O + i, tl.where(tl.rand(7, i) < 0.5, x, 0), mask=i < n)
+
+
+@triton.jit
 def used_twice(X, O, n, B: tl.constexpr):
     i = tl.arange(0, B)
     e = tl.exp(tl.load(X + i))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 import sample_loops
 from native_functions import loops_of
+
+from triton_porting_kit.compiler.target import CpuTarget
 
 SIGNATURE = {"X": "*fp32", "O": "*fp32", "n": "i32"}
 
@@ -23,6 +26,26 @@ def test_only_the_end_of_a_chain_is_masked() -> None:
     assert end[0] == whole[1]
     assert end[1] != whole[1]
     assert text.count("llvm.intr.masked.load") == text.count("llvm.intr.masked.store") == 1
+
+
+def test_much_code_is_written_once_for_both_parts() -> None:
+    text = text_of(sample_loops.dropped)
+    _programs, chunks = re.findall(r"scf\.for %\d+ = %\w+ to %\w+", text)
+    assert text.count("arith.sitofp") == 1
+    # Only the read and the store ask whether the chunk is in bounds, with masks in the second branch of each.
+    inside = text[text.index(chunks) :]
+    for plain, masked in (("llvm.load", "llvm.intr.masked.load"), ("llvm.store", "llvm.intr.masked.store")):
+        assert inside.count(plain) == inside.count(masked) == 1
+        assert inside.index(plain) < inside.index(masked)
+    assert inside.count("scf.if") == inside.count("} else {") == 2
+
+
+@pytest.mark.parametrize(("cpu", "loops"), [("sapphirerapids", 1), ("haswell", 2)])
+def test_gathers_share_a_loop_where_registers_hold_masks(cpu: str, loops: int) -> None:
+    text = loops_of(sample_loops.dropped_apart, SIGNATURE, target=CpuTarget.named(cpu), B=256).text
+    # What is gathered may lie in the array that is stored to: then it is gathered before, for a loop of its own.
+    assert text.count("arith.sitofp") == 1 + loops
+    assert "{\n}" not in re.sub(" ", "", text)  # no branch is empty
 
 
 def test_a_mask_that_the_bound_implies_is_not_computed_in_bounds() -> None:
