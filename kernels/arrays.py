@@ -6,6 +6,7 @@ tensor. torch is imported only where the input is a torch tensor already.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -33,7 +34,12 @@ def is_torch(array: Array) -> bool:
 
 def dtype_name(array: Array) -> str:
     """Plain name of the element type: ``float32``, ``bfloat16``, ``bool``, …"""
-    return str(array.dtype).rpartition(".")[2]
+    return _plain_name(array.dtype)
+
+
+@functools.cache
+def _plain_name(dtype: Any) -> str:
+    return str(dtype).rpartition(".")[2]
 
 
 def element_count(array: Array) -> int:
