@@ -45,6 +45,7 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     builder.forget_reads()
     *batch, m, _ = c.shape
     block = blocking(lowering.target, m, n, work)
+    excess = None if product.excess is None else lowering.allocate((n,), work).pointer
     amx = isinstance(product, Bfloat16Pairs) and matrix_tiles.fits(lowering.target, m, n, k)
 
     def multiply(batch: Sequence[Value]) -> None:
@@ -53,8 +54,12 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
             return
         depth = left.shape[-1]
         start, pitch = _start_of(builder, left, batch), builder.i64(depth * product.count)
-        yes, no = builder.constant(1, "i1"), builder.constant(0, "i1")
-        part = Part(Left(start, pitch), right, builder.i64(depth), begun=yes, stores=no, known=no)
+        if excess is not None:
+            _measure(lowering, product, block, right, excess, builder.i64(depth), batch)
+        yes, no, one = builder.constant(1, "i1"), builder.constant(0, "i1"), builder.i64(1)
+        part = Part(
+            Left(start, pitch), right, builder.i64(depth), one, excess, begun=yes, stores=no, known=no
+        )
         _multiply(lowering, product, block, part, accumulator, batch)
 
     if batch:
@@ -76,7 +81,7 @@ def _add_to_panel(
     total = c.buffer or c
     assert isinstance(total, Buffer)
 
-    product, block, pitch = panel.product, panel.block, panel.right.pitch
+    builder, product, block, pitch = lowering.builder, panel.product, panel.block, panel.right.pitch
 
     def multiply(part: Part) -> None:
         fetch = rows_ahead(
@@ -93,7 +98,10 @@ def _add_to_panel(
         )
         _multiply(lowering, product, block, part, total, [], fetch, panel.epilogue)
 
-    panel.add(lowering, operation, a, b, multiply)
+    def measure(right: Strips, place: Value) -> None:
+        _measure(lowering, product, block, right, place, builder.i64(panel.depth))
+
+    panel.add(lowering, operation, a, b, multiply, measure)
     return total.renamed()
 
 
@@ -163,12 +171,12 @@ def _multiply(
     zero = builder.i64(0)
     apart = builder.i64(b.pitch if isinstance(b, Strips) else 1)
     b_start, c_start = (_start_of(builder, buffer, batch) for buffer in (b, c))
-    one, independent = builder.i64(1), INDEPENDENT if b.shape[-2] % INDEPENDENT == 0 else 1
+    one = builder.i64(1)
     element = types.storage(product.element)
     with builder.loop(zero, builder.i64(n), builder.i64(block.strip)) as strips:
         b_column = builder.address(b_start, [builder.mul(strips.induction, apart)], b.element)
         tile = _RegisterBlock(builder, product, block, c.element, b.strides[-2])
-        excess = tile.excess(b_column, depth, independent)
+        excess = _excess(builder, block, part, strips.induction, n)
         with builder.loop(zero, builder.i64(m), builder.i64(block.rows)) as rows:
             c_row = builder.address(
                 c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element
@@ -189,6 +197,48 @@ def _multiply(
                 )
                 tile.store(loop.results, start, pitch)
                 epilogue.emit(lowering, part.stores, rows.induction, strips.induction)
+
+
+def _measure(
+    lowering: Lowering,
+    product: Product,
+    block: Blocking,
+    b: Buffer,
+    place: Value,
+    depth: Value,
+    batch: Sequence[Value] = (),
+) -> None:
+    """Write to `place` by what `depth` units of B make the sums of each column too large."""
+    builder = lowering.builder
+    apart = builder.i64(b.pitch if isinstance(b, Strips) else 1)
+    steps = INDEPENDENT if b.shape[-2] % INDEPENDENT == 0 else 1
+    builder.forget_reads()
+    with builder.loop(builder.i64(0), builder.i64(b.shape[-1]), builder.i64(block.strip)) as strips:
+        start = _start_of(builder, b, batch)
+        column = builder.address(start, [builder.mul(strips.induction, apart)], b.element)
+        tile = _RegisterBlock(builder, product, block, product.unit, b.strides[-2])
+        to = builder.address(place, [strips.induction], product.unit)
+        for vector, value in enumerate(tile.excess(column, depth, steps)):
+            lane_memory.write(
+                builder, builder.address(to, [builder.i64(vector * block.lanes)], product.unit), value
+            )
+    builder.forget_reads()
+
+
+def _excess(builder: LoopBuilder, block: Blocking, part: Part, column: Value, width: int) -> list[Value]:
+    """What is to be taken from the sums of a block's columns: what each trip has made them too large by."""
+    if part.excess is None:
+        return []
+    element = part.right.element
+    zero = builder.constant(0, vector_type(element, block.lanes))
+    first = builder.address(part.excess, [column], element)
+    with builder.loop(builder.i64(0), part.trips, builder.i64(1), [zero] * block.vectors) as region:
+        row = builder.address(first, [builder.mul(region.induction, builder.i64(width))], element)
+        for vector, total in enumerate(region.arguments):
+            place = builder.address(row, [builder.i64(vector * block.lanes)], element)
+            more = lane_memory.read(builder, place, element, block.lanes, floor=builder.level)
+            region.yields.append(builder.add(total, more))
+    return region.results
 
 
 class _RegisterBlock:
@@ -228,10 +278,9 @@ class _RegisterBlock:
         return builder.if_else(begun, lambda: self.load(c_row, width), lambda: zeros)
 
     def excess(self, b_column: Value, depth: Value, steps: int) -> list[Value]:
-        """What the sums of each column will be too large by; empty where they are right. `steps` divides `depth`."""
+        """What the sums of each column will be too large by. `steps` divides `depth`."""
         builder, product = self._builder, self._product
-        if product.excess is None:
-            return []
+        assert product.excess is not None
         type = vector_type(self._element, self._block.lanes)
         by = builder.constant(product.excess, type)
         vectors = self._block.vectors

