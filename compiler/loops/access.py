@@ -65,8 +65,13 @@ class Access:
     def _wrapped_start(builder: LoopBuilder, start: Value, size: Value) -> Value:
         return builder.binary("arith.remsi", start, _divisor(builder, size))
 
-    def locate(self, evaluation: Evaluation, point: Point) -> tuple[Value, Value | None]:
-        """(pointer, offsets): the address of the first lane; offsets of all lanes if they are not consecutive."""
+    def locate(
+        self, evaluation: Evaluation, point: Point, *, straight: bool = False
+    ) -> tuple[Value, Value | None]:
+        """(pointer, offsets): the address of the first lane; offsets of all lanes if they are not consecutive.
+
+        `straight`: the lanes are known not to wrap around.
+        """
         builder = evaluation.builder
         plain = self in evaluation.unmasked
         terms = [self.offset]
@@ -74,7 +79,7 @@ class Access:
         for dimension, (index, stride) in enumerate(zip(point.indices, self.strides, strict=True)):
             along = dimension == point.axis and point.width > 1
             wrap = self.wraps.get(dimension)
-            if wrap is not None and plain:
+            if wrap is not None and (plain or (straight and along)):
                 index = builder.add(self._wrapped_start(builder, *wrap), index)
             elif wrap is not None and not along:
                 index = builder.binary("arith.remsi", builder.add(wrap[0], index), _divisor(builder, wrap[1]))
@@ -151,8 +156,27 @@ class Access:
 
     def read(self, evaluation: Evaluation, point: Point, other: Tensor | None) -> Value:
         """The elements at `point`; `other` (zero by default) in the lanes that are out of bounds."""
+        builder, axis = evaluation.builder, point.axis
+        wraps = point.width > 1 and axis in self.wraps and self not in evaluation.unmasked
+        if not wraps or not self.is_contiguous(axis):
+            return self._read(evaluation, point, other)
+        start, size = self.wraps[axis]
+        first = builder.add(self._wrapped_start(builder, start, size), point.indices[axis])
+        ahead = builder.compare("sge", start, builder.i64(0))
+        fits = builder.compare("sle", builder.add(first, builder.i64(point.width)), size)
+        # Few lines end in the middle of a vector: most are read in one piece.
+        here = point.moved(axis, builder.here(point.indices[axis]))
+        return builder.if_else(
+            builder.logical_and(ahead, fits),
+            lambda: [self._read(evaluation, here, other, straight=True)],
+            lambda: [self._read(evaluation, here, other)],
+        )[0]
+
+    def _read(
+        self, evaluation: Evaluation, point: Point, other: Tensor | None, *, straight: bool = False
+    ) -> Value:
         builder = evaluation.builder
-        pointer, offsets = self.locate(evaluation, point)
+        pointer, offsets = self.locate(evaluation, point, straight=straight)
         mask = self.lanes_in_bounds(evaluation, point)
         lanes = point.width if point.axis >= 0 else 1
         fill = evaluation.at(other, point) if other is not None else None

@@ -20,7 +20,7 @@ from triton_porting_kit.compiler.loops.tensors import Buffer, Elementwise, Point
 from triton_porting_kit.compiler.loops.tiles import tile_loop
 from triton_porting_kit.compiler.target import CpuTarget
 
-GATHERED = 4
+GATHERED = 8
 """Lanes of what LLVM loads one by one: more are no faster, and much code."""
 
 

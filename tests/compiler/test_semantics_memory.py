@@ -119,6 +119,30 @@ def remainder_kernel(X, O, start, size, B: tl.constexpr):
     tl.store(O + tl.arange(0, B), tl.load(X + (start + tl.arange(0, B)) % size))
 
 
+@triton.jit
+def lines_that_wrap_kernel(X, O, size, starts, n, B: tl.constexpr):
+    """A line from every start, and the same under a mask."""
+    i = tl.arange(0, B)
+    for start in range(starts):
+        at = X + (start + i) % size
+        tl.store(O + (2 * start) * B + i, tl.load(at))
+        tl.store(O + (2 * start + 1) * B + i, tl.load(at, mask=i < n, other=7))
+
+
+@pytest.mark.parametrize("kind", ["i8", "bf16", "fp32"])
+@pytest.mark.parametrize("size", [1, 5, 15, 16, 17, 31, 64, 65, 100, 200])
+def test_lines_that_wrap_around_anywhere(kind: str, size: int) -> None:
+    """In the middle of a vector, between two, more than once, or not at all; nothing behind the end is read."""
+    block, n, starts = 64, 41, 2 * size + 3
+    x = numbers(KINDS[kind], size)
+    out = empty((starts, 2, block), kind)
+    lines_that_wrap_kernel[(1,)](put(x, kind), out, size, starts, n, B=block)
+    lanes = np.arange(block)
+    expected = x[(np.arange(starts)[:, None] + lanes) % size]
+    masked = np.where(lanes < n, expected, np.asarray(7, x.dtype))
+    assert_same(get(out), np.stack([expected, masked], 1))
+
+
 @pytest.mark.parametrize("start", [-64, -40, -32, -5, -1, 3])
 @pytest.mark.parametrize("size", [8, 12, 64])
 def test_wrap_around_keeps_the_sign_of_the_dividend(start: int, size: int) -> None:
