@@ -53,7 +53,7 @@ def lower_to_loops(
         )
     )  # fmt: skip
     data = ModuleData(builder)
-    mode = Mode(fuse_multiply_add, target.has_scalef, data)
+    mode = Mode(fuse_multiply_add, target.has_scalef, data, target.multiplies_high)
     lowering = Lowering(builder, target, mode, HANDLERS, scratch, data, beside)
     lowering.program_counts = counts
     lowering.threads = threads
