@@ -54,6 +54,11 @@ class CpuTarget:
         return "avx512f" in self.features
 
     @property
+    def multiplies_high(self) -> bool:
+        """``llvm.umul.fix`` on vectors of i32 is the instructions for the upper halves of products."""
+        return self.triple.startswith("x86_64")
+
+    @property
     def masks_gathers(self) -> bool:
         """Lanes that are not wanted are left out of a gather by the instruction itself, under a mask register."""
         return "avx512f" in self.features

@@ -13,6 +13,9 @@ from triton_porting_kit.compiler.loops.tensors import Point
 
 FAIL, PRINT = "tpk_host_fail", "tpk_host_print"
 
+TELLING = frozenset({"tpk.assert", "tpk.print"})
+"""The operations that tell the host which program they are in."""
+
 
 def check(lowering: Lowering, operation: Operation) -> None:
     """tpk.assert: the kernel ends at the first element, in row-major order, that is false."""

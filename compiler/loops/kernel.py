@@ -12,9 +12,10 @@ from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.carries import beside
 from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.handlers import HANDLERS
+from triton_porting_kit.compiler.loops.host_calls import TELLING
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.module_data import ModuleData
-from triton_porting_kit.compiler.loops.program import Program, read_program
+from triton_porting_kit.compiler.loops.program import Program, read_program, walk
 from triton_porting_kit.compiler.target import CpuTarget
 
 ABI_VERSION = 2
@@ -53,16 +54,17 @@ def lower_to_loops(
         )
     )  # fmt: skip
     data = ModuleData(builder)
-    mode = Mode(fuse_multiply_add, target.has_scalef, data)
+    mode = Mode(fuse_multiply_add, target.has_scalef, data, target.multiplies_high)
     lowering = Lowering(builder, target, mode, HANDLERS, scratch, data, beside)
     lowering.program_counts = counts
     lowering.threads = threads
     lowering.may_stream = streaming.allowed(lowering, program.body)
     pointers = _read_arguments(builder, lowering, program, args)
-    with builder.loop(begin, end, builder.i64(1), _first_program(builder, begin, counts)) as region:
+    counted = counts[: _axes(program)]
+    with builder.loop(begin, end, builder.i64(1), _first_program(builder, begin, counted)) as region:
         lowering.program_ids = region.arguments
         lowering.block(program.body)
-        region.yields = _next_program(builder, region.arguments, counts)
+        region.yields = _next_program(builder, region.arguments, counted)
     if lowering.streams:
         builder.line(streaming.FENCE)
     status = builder.constant(0, "i32")
@@ -108,6 +110,17 @@ def _read_arguments(builder: LoopBuilder, lowering: Lowering, program: Program, 
             pointers.append(offset)
         offset += size
     return pointers
+
+
+def _axes(program: Program) -> int:
+    """How many numbers of a program are needed: those up to the last axis that is asked for."""
+    axes = 0
+    for operation in walk(program.body):
+        if operation.name == "tpk.program_id":
+            axes = max(axes, operation.integer("axis") + 1)
+        elif operation.name in TELLING:
+            return 3
+    return axes
 
 
 def _first_program(builder: LoopBuilder, begin: Value, counts: list[Value]) -> list[Value]:

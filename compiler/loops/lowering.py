@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,9 @@ WRITES = frozenset(
     {"tpk.store", "tpk.scatter", "tpk.atomic_rmw", "tpk.atomic_cas", "tpk.atomic_poll", "tpk.barrier"}
 )
 
+
+CONSTANT_STORES = 4
+"""So many vectors of one value are stored one after the other: a loop over them would be longer."""
 
 RECLAIM = 1 << 20
 """From so many bytes of scratch on that a block holds, what it does not need any more is used again."""
@@ -368,8 +372,17 @@ class Lowering:
             def emit(unmasked: frozenset[object]) -> list[Value]:
                 limits = None if written in unmasked else bounds
                 evaluation = Evaluation(self.builder, unmasked, kept)
-                tile_loop(self.builder, shape, width, lambda point: body(evaluation, point), bounds=limits)
+                tile_loop(
+                    self.builder,
+                    shape,
+                    width,
+                    partial(body, evaluation),
+                    bounds=limits,
+                    written_out=written_out,
+                )
                 return []
+
+            written_out = CONSTANT_STORES if all(isinstance(tensor, Splat) for tensor in inputs) else 1
 
             self.specialise(inputs, emit, written)
         for tensor, buffer in kept.items():

@@ -117,7 +117,8 @@ class _Reducer:
         count = min(self._accumulators(), steps)
         while steps % count:
             count -= 1
-        neutral = self._combination.neutral() if steps > 1 else None
+        # A row that is taken all at once is combined with nothing else.
+        neutral = self._combination.neutral() if steps > count or self._in_parts else None
         if neutral is not None:
             lanes = self._width if self._across else kept.width
             neutral = [self._builder.broadcast(value, lanes) for value in neutral]

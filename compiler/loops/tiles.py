@@ -53,11 +53,12 @@ def tile_loop(
     axis: int | None = None,
     bounds: dict[int, tuple[Value, Value]] | None = None,
     line: Line | None = None,
+    written_out: int = 1,
 ) -> None:
     """Emit loops that call `body` at every point of the tile, `lanes` elements along `axis` at a time.
 
     `bounds` may restrict a dimension to indices [first, last); along `axis` whole chunks are visited. `line`, if
-    given, emits the loop along `axis`.
+    given, emits the loop along `axis`. Along it, at most `written_out` trips are written one after the other.
     """
     axis = innermost_axis(shape) if axis is None else axis
     width = chunk(shape[axis], lanes) if axis >= 0 else 1
@@ -72,6 +73,13 @@ def tile_loop(
         step = width if dimension == axis else 1
         if shape[dimension] == step:
             nest(position + 1)
+            return
+        bounded = bounds is not None and dimension in bounds
+        if dimension == axis and not bounded and line is None and shape[dimension] <= written_out * step:
+            for index in range(0, shape[dimension], step):
+                indices[dimension] = builder.i64(index)
+                nest(position + 1)
+            indices[dimension] = builder.i64(0)
             return
         first, last = builder.i64(0), builder.i64(shape[dimension])
         if bounds and dimension in bounds:

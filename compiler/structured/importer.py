@@ -50,7 +50,7 @@ def import_ttir(text: str, context: Any | None = None) -> Any:
             if function.operation.name == "tt.func":
                 _import_function(types, function)
         module.operation.attributes["tpk.structured"] = ir.IntegerAttr.get(types.i32, 1)
-        if "cf." in text:
+        if '"cf.' in text or " cf." in text:  # not those of scf
             structure_branches(module)
         module.operation.verify()  # what was built here, which no parser has seen
         mlir.run_passes(module, _TIDY)

@@ -42,3 +42,9 @@ def test_features_come_back() -> None:
 def test_changes_need_a_sign() -> None:
     with pytest.raises(ValueError, match="'avx2' starts with neither"):
         CpuTarget.named("x86-64").with_features("avx2")
+
+
+def test_upper_halves_of_products_are_those_of_x86() -> None:
+    assert CpuTarget.named("x86-64").multiplies_high
+    assert not CpuTarget.named("neoverse-n1").multiplies_high
+    assert not CpuTarget.portable().multiplies_high

@@ -136,3 +136,20 @@ def beside_an_atomic(X, O, n, B: tl.constexpr):
 def strided(X, O, n, B: tl.constexpr):
     i = tl.arange(0, B)
     tl.store(O + 2 * i, tl.load(X + i))
+
+
+@triton.jit
+def sum_of_trips(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    total = tl.zeros([B], tl.float32)
+    for _ in range(n):
+        total += tl.load(X + i)
+    tl.store(O, tl.sum(total))
+
+
+@triton.jit
+def which_row(X, O, n, tells: tl.constexpr):
+    row = tl.program_id(1)
+    if tells:
+        tl.device_print("row", row)
+    tl.store(O + row, row + n)

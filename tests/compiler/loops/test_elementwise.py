@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -86,6 +87,28 @@ def test_every_entry_is_valid(name: str, lanes: int) -> None:
     body = "\n".join(builder.text())
     text = f"module {{ llvm.func @f({arguments}) -> {outs[-1].type} {{\n{body}\nllvm.return {outs[-1].name} : {outs[-1].type}\n}} }}"
     codegen.lower_to_llvm_ir(text)
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16, 32])
+@pytest.mark.parametrize("multiplies_high", [False, True])
+def test_upper_halves_of_unsigned_products(lanes: int, multiplies_high: bool) -> None:
+    mode = Mode(True, False, multiplies_high=multiplies_high)
+    factors = [0, 1, 3, 0x7FFFFFFF, 0x80000000, 0xD2511F53, 0xFFFFFFFF]
+    values = np.array([*factors, *(a ^ 0x55 for a in factors)] * 16, np.uint32)
+
+    def emit(factor: int, builder: LoopBuilder, value: Value) -> Value:
+        operands = [value, builder.constant(factor, value.type)]
+        entry = OPERATIONS["arith.mului_extended"]
+        return entry.emit(builder, mode, stand_in(["i32", "i32"], "i32", 2), operands)[1]
+
+    for factor in factors:
+        found = element_function(partial(emit, factor), "i32", "i32", lanes=lanes)(values, np.uint32)
+        np.testing.assert_array_equal(found, values.astype(np.uint64) * np.uint64(factor) >> np.uint64(32))
+
+    builder = LoopBuilder()
+    emit(3, builder, Value("%a", vector_type("i32", lanes), 0))
+    expected = multiplies_high and lanes in (4, 8, 16)
+    assert ("llvm.umul.fix" in "\n".join(builder.text())) is expected
 
 
 @pytest.mark.parametrize("lanes", [1, 16])

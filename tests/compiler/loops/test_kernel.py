@@ -77,6 +77,21 @@ def test_only_the_programs_asked_for_run(where_am_i: Linked, begin: int, end: in
     np.testing.assert_array_equal(out, wanted)
 
 
+@pytest.mark.parametrize("grid", [(1, 1, 1), (3, 5, 1), (2, 3, 4)])
+def test_numbers_beyond_the_last_axis_asked_for_are_not_counted(grid: tuple[int, int, int]) -> None:
+    kernel = Linked(sample_loops.which_row, tells=False)
+    assert "(i32, i32) : i64 {" in kernel.result.text
+    out = np.full(grid[1] + 1, -1, np.int32)
+    kernel(out, out, 7, 0, int(np.prod(grid)), grid)
+    np.testing.assert_array_equal(out, [*range(7, 7 + grid[1]), -1])
+
+
+def test_a_kernel_that_tells_where_it_is_counts_all_axes() -> None:
+    text = loops_of(sample_loops.which_row, {"X": "*i32", "O": "*i32", "n": "i32"}, tells=True).text
+    assert "tpk_host_print" in text
+    assert "(i32, i32, i32) : i64 {" in text
+
+
 def test_exported_symbols() -> None:
     linked = Linked(sample_loops.nothing_to_do)
     name = linked.result.name

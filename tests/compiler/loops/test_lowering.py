@@ -9,6 +9,7 @@ import pytest
 import sample_loops
 from native_functions import loops_of, scratch_of_a_program
 
+from triton_porting_kit.compiler import CpuTarget
 from triton_porting_kit.compiler.loops.waiting import STRIP_BYTES
 from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import mlir
@@ -18,8 +19,8 @@ BLOCK = 256
 BYTES = 4 * BLOCK
 
 
-def lowered(kernel: Any, **constexprs: Any) -> Any:
-    return loops_of(kernel, SIGNATURE, **({"B": BLOCK} | constexprs))
+def lowered(kernel: Any, target: CpuTarget | None = None, **constexprs: Any) -> Any:
+    return loops_of(kernel, SIGNATURE, target, **({"B": BLOCK} | constexprs))
 
 
 @pytest.mark.parametrize(
@@ -63,6 +64,17 @@ def test_element_wise_chain_is_one_loop_in_each_version() -> None:
     # The loop over programs, and those over the tile: wholly in bounds, past the caches or not, and the end of it.
     assert len(loops) == 3 + text.count("nontemporal")
     assert text.count("llvm.intr.masked.load") == text.count("llvm.intr.masked.store") == 1
+
+
+def test_short_rows_are_reduced_and_filled_without_loops() -> None:
+    def loops(chunks: int) -> int:
+        target = CpuTarget.named("x86-64-v4")
+        text = lowered(sample_loops.sum_of_trips, target, B=chunks * target.lanes).text
+        return len(re.findall(r"scf\.for .* step", text))
+
+    # Those over programs, over trips and over the tile in a trip; and to fill the tile and to add it up.
+    assert loops(4) == 3
+    assert loops(64) == 5
 
 
 def test_reads_come_before_the_write_that_disturbs_them() -> None:

@@ -55,6 +55,19 @@ def test_loop_nest_of_a_tile(shape: tuple[int, ...], lanes: int, loops: int, wid
     assert sum("scf.for" in line for line in builder.text()) == loops
 
 
+def test_few_trips_are_written_out() -> None:
+    for size, points in ((64, 4), (128, 1)):
+        builder = LoopBuilder()
+        found: list[Point] = []
+        tile_loop(builder, (8, size), 16, found.append, written_out=4)
+        assert len(found) == points
+        assert sum("scf.for" in line for line in builder.text()) == (1 if points > 1 else 2)
+    builder = LoopBuilder()
+    first, last = builder.fresh("i64", level=0), builder.fresh("i64", level=0)
+    tile_loop(builder, (32,), 16, lambda point: None, bounds={0: (first, last)}, written_out=4)
+    assert any("scf.for" in line for line in builder.text())
+
+
 def test_bounds_are_rounded_to_whole_chunks_along_the_lanes() -> None:
     builder = LoopBuilder()
     low, high = builder.fresh("i64", level=0), builder.fresh("i64", level=0)
