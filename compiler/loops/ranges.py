@@ -36,6 +36,7 @@ class Ranges:
 
     def __post_init__(self) -> None:
         self._known: dict[Def, Range | None] = {}
+        self._numbers: dict[Def, int] = {}
         self._asked: set[Value] = set()
         self.holds = self.lowering.builder.constant(1, "i1")
 
@@ -68,8 +69,21 @@ class Ranges:
             return {(definition,): 1}
         a, b = map(self.expand, owner.operands)
         if owner.name == "arith.muli":
-            return product(a, b)
+            return self.product(a, b)
         return plus(a, b, 1 if owner.name == "arith.addi" else -1)
+
+    def product(self, a: Polynomial, b: Polynomial) -> Polynomial:
+        """a * b."""
+        found: Polynomial = {}
+        for left, x in a.items():
+            found = plus(found, {self._ordered(left + right): x * y for right, y in b.items()})
+        return found
+
+    def _ordered(self, factors: tuple[Def, ...]) -> tuple[Def, ...]:
+        """Equal products have their factors in one order, the same in every compilation."""
+        for factor in factors:
+            self._numbers.setdefault(factor, len(self._numbers))
+        return tuple(sorted(factors, key=self._numbers.__getitem__))
 
     def _ask(self, condition: Value) -> None:
         if condition not in self._asked:
@@ -148,14 +162,6 @@ def plus(a: Polynomial, b: Polynomial, times: int = 1) -> Polynomial:
     for factors, count in b.items():
         found[factors] = found.get(factors, 0) + times * count
     return {factors: count for factors, count in found.items() if count}
-
-
-def product(a: Polynomial, b: Polynomial) -> Polynomial:
-    """a * b."""
-    found: Polynomial = {}
-    for left, x in a.items():
-        found = plus(found, {tuple(sorted(left + right, key=id)): x * y for right, y in b.items()})
-    return found
 
 
 _SUMS = {"arith.addi", "arith.subi", "arith.muli"}

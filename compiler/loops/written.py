@@ -12,7 +12,7 @@ from triton_porting_kit.compiler.loops import ordered
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.lowering import Lowering, is_fence
 from triton_porting_kit.compiler.loops.program import Block, Def, Operation, walk
-from triton_porting_kit.compiler.loops.ranges import Polynomial, Ranges, plus, product
+from triton_porting_kit.compiler.loops.ranges import Polynomial, Ranges, plus
 
 MOST = 4
 """At most so many stores are followed."""
@@ -69,9 +69,9 @@ def _stretch(ranges: Ranges, store: Operation) -> tuple[Value, Value] | None:
             return None
         ranges.at_least(found, 0)
         if low:
-            first = plus(first, product(ranges.expand(low[dimension]), step))
+            first = plus(first, ranges.product(ranges.expand(low[dimension]), step))
         end: Polynomial = ranges.expand(_limit(lowering, high[dimension])) if high else {(): size}
-        last = plus(last, product(plus(end, {(): -1}), step))
+        last = plus(last, ranges.product(plus(end, {(): -1}), step))
     lowest, highest = ranges.least(first), ranges.most(last)
     if lowest is None or highest is None:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import random
 from collections.abc import Callable
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,7 @@ from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.module_data import ModuleData
 from triton_porting_kit.compiler.loops.program import Block, Def, Operation, Type
-from triton_porting_kit.compiler.loops.ranges import Polynomial, Range, Ranges, plus, product
+from triton_porting_kit.compiler.loops.ranges import Polynomial, Range, Ranges, plus
 
 COUNT = 40
 """Programs."""
@@ -210,8 +211,8 @@ def test_equal_parts_of_two_sums_cancel() -> None:
     ranges = Ranges(kernel.lowering)
     offset = ranges.expand(kernel.compute("arith.muli", row, pitch))
     left = ranges.expand(kernel.compute("arith.subi", count, row))
-    total = plus(offset, product(left, ranges.expand(pitch)))
-    assert total == product({(count,): 1}, {(pitch,): 1})
+    total = plus(offset, ranges.product(left, ranges.expand(pitch)))
+    assert total == ranges.product({(count,): 1}, {(pitch,): 1})
     least, most = ranges.least(total), ranges.most(total)
     assert least is not None
     assert most is not None
@@ -225,7 +226,7 @@ def test_sums_are_within_their_bounds(seed: int) -> None:
     wide = [kernel.compute("arith.extsi", d) for d in (kernel.pid, *kernel.parameters)]
     terms: Polynomial = {}
     for _ in range(4):
-        factors = tuple(sorted(choose.choices(wide, k=choose.randint(0, 2)), key=id))
+        factors = tuple(sorted(choose.choices(wide, k=choose.randint(0, 2)), key=wide.index))
         terms = plus(terms, {factors: choose.randint(-5, 5)})
     ranges = Ranges(kernel.lowering)
     least, most = ranges.least(terms), ranges.most(terms)
@@ -246,3 +247,14 @@ def test_sums_are_within_their_bounds(seed: int) -> None:
     assert max(values) <= high
     if sum((wide[0] in factors) for factors in terms) <= 1:
         assert (low, high) == (min(values), max(values))
+
+
+def test_the_order_of_factors_is_that_in_which_they_are_met() -> None:
+    """And not that of their places in memory: the same kernel is compiled to the same text."""
+    kernel = Kernel(0)
+    ranges = Ranges(kernel.lowering)
+    met = [kernel.constant(number, "i64") for number in range(2, 40)]
+    random.Random(1).shuffle(met)
+    for first, second in pairwise(met):
+        assert list(ranges.product({(first,): 1}, {(second,): 1})) == [(first, second)]
+        assert list(ranges.product({(second,): 1}, {(first,): 1})) == [(first, second)]
