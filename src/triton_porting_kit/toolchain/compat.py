@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import gc
 import json
+import os
 import re
 import threading
 import warnings
@@ -329,6 +330,14 @@ def cache_root() -> Path:
 @_internal
 def kernel_cache_folder(key: str) -> Path | None:
     """The folder that holds the artefacts of the kernel with this hash; None where they are not in a folder."""
+    from triton import knobs
+
+    return _kernel_cache_folder(key, knobs.cache.dir, knobs.cache.manager_class)
+
+
+@functools.lru_cache(maxsize=16)
+def _kernel_cache_folder(key: str, *_settings: Any) -> Path | None:
+    # A manager makes the folder anew, which takes as long as reading from it.
     from triton.runtime.cache import get_cache_manager
 
     manager = get_cache_manager(key)
@@ -345,8 +354,10 @@ def stored_artefact(metadata: Mapping[str, Any], name: str) -> bytes | None:
     if "hash" not in metadata or (knobs.compilation.store_binary_only and name != "source"):
         return None
     folder = kernel_cache_folder(metadata["hash"])
-    path = None if folder is None else next(folder.glob(f"*.{name}"), None)
-    return None if path is None else path.read_bytes()
+    if folder is None or not folder.is_dir():
+        return None
+    file = next((file for file in os.listdir(folder) if file.endswith(f".{name}")), None)
+    return None if file is None else (folder / file).read_bytes()
 
 
 @functools.cache
