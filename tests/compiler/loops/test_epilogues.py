@@ -36,7 +36,7 @@ def sums(
         total += 1
     a_at, b_at = A + m * (K * count) + k[None, :], B + k[:, None] * N + n
     for _ in range(count):
-        total = tl.dot(tl.load(a_at), tl.load(b_at), total, input_precision="ieee")
+        total = tl.dot(tl.load(a_at), tl.load(b_at), total, input_precision="ieee", out_dtype=tl.float64)
         a_at += K
         b_at += K * N
     if FORM == "computed":

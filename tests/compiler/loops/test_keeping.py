@@ -42,7 +42,7 @@ def products(
     for step in range(0, tl.cdiv(K, BK)):
         a = tl.load(a_at, mask=k[None, :] < K - step * BK, other=0.0)
         b = tl.load(b_at, mask=k[:, None] < K - step * BK, other=0.0)
-        total = tl.dot(a, b, total, input_precision="ieee")
+        total = tl.dot(a, b, total, input_precision="ieee", out_dtype=tl.float64)
         a_at += BK
         b_at += BK * row
     c_at = C + m[:, None] * pitch + n[None, :]
