@@ -8,6 +8,7 @@ cache by the time that the next stage runs: their digests are taken from there. 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,15 @@ def digest(artefact: Any) -> str:
     return hashlib.sha256(artefact if isinstance(artefact, bytes) else str(artefact).encode()).hexdigest()
 
 
+def _stored(metadata: Metadata, name: str) -> bytes | None:
+    """What Triton has written of an artefact; None where it has not."""
+    folder = compat.artefact_folder(metadata, name)
+    if folder is None or not folder.is_dir():
+        return None
+    file = next((file for file in os.listdir(folder) if file.endswith(f".{name}")), None)
+    return None if file is None else (folder / file).read_bytes()
+
+
 def add_recorded(pipeline: Pipeline, stages: MutableMapping[str, StageFunction]) -> None:
     """Give Triton the pipeline's stages, each recording what it makes, or what the user has in its place."""
     *_, binary = pipeline.names
@@ -48,7 +58,7 @@ def _recorded(stage: Stage, previous: str, is_binary: bool) -> StageFunction:
         digests = metadata.setdefault(DIGESTS, {})
         overridden = metadata.setdefault(OVERRIDDEN, [])
         if previous not in digests:  # where the compilation starts, or a module
-            stored = compat.stored_artefact(metadata, previous) if compat.is_module(source) else None
+            stored = _stored(metadata, previous) if compat.is_module(source) else None
             digests[previous] = digest(source if stored is None else stored)
         artefact = stage.run(source, metadata)
         if not compat.is_module(artefact):

@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import gc
 import json
-import os
 import re
 import threading
 import warnings
@@ -347,17 +346,12 @@ def _kernel_cache_folder(key: str, *_settings: Any) -> Path | None:
 
 
 @_internal
-def stored_artefact(metadata: Mapping[str, Any], name: str) -> bytes | None:
-    """What Triton wrote of an artefact of the compilation with this metadata; None where it wrote no file."""
+def artefact_folder(metadata: Mapping[str, Any], name: str) -> Path | None:
+    """Where Triton wrote an artefact of the compilation with this metadata; None where it did not."""
     from triton import knobs
 
-    if "hash" not in metadata or (knobs.compilation.store_binary_only and name != "source"):
-        return None
-    folder = kernel_cache_folder(metadata["hash"])
-    if folder is None or not folder.is_dir():
-        return None
-    file = next((file for file in os.listdir(folder) if file.endswith(f".{name}")), None)
-    return None if file is None else (folder / file).read_bytes()
+    known = "hash" in metadata and (name == "source" or not knobs.compilation.store_binary_only)
+    return kernel_cache_folder(metadata["hash"]) if known else None
 
 
 @functools.cache

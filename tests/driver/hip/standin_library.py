@@ -12,7 +12,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,10 @@ def build(cache: Path) -> Path:
             # At once: most of the time goes into reading the headers.
             whole = "".join(f'#include "{path}"\n' for path in sources if path.suffix == ".cpp")
             subprocess.run([*command, "-xc++", "-", "-o", made], input=whole.encode(), check=True)
-            made.replace(library)
+            with suppress(
+                FileExistsError
+            ):  # another process was quicker: what it has loaded stays where it is
+                os.link(made, library)
     return library
 
 
