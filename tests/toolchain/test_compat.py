@@ -56,11 +56,14 @@ def test_a_pass_that_is_not_there_is_named(tmp_path: Path) -> None:
         compat.run_passes(module, ["ttir.no_such_pass"])
 
 
+DESCRIPTOR = "!tt.tensordesc<8xf32>" if compat.release() >= (3, 8) else "!tt.tensordesc<tensor<8xf32>>"
+
+
 @pytest.mark.parametrize(
     ("argument", "body", "descriptors", "hints"),
     [
         ("!tt.ptr<f32>", "", False, False),
-        ("!tt.tensordesc<8xf32>", "", True, False),
+        (DESCRIPTOR, "", True, False),
         ("i32", "scf.for %i = %x to %x step %x : i32 {}", False, compat.release() < (3, 7)),
         ("i32", "scf.for %i = %x to %x step %x : i32 {} {tt.loop_unroll_factor = 2 : i32}", False, True),
     ],
