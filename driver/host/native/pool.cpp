@@ -17,8 +17,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Few and large: programs that follow one another share what a thread has in its cache and in its scratch.
-constexpr int64_t ChunksPerThread = 2;
+constexpr int64_t ChunksPerThread = 8;
+// Programs that follow one another share what a thread has in its cache and in its scratch: so many stay
+// together where every thread still gets some chunks.
+constexpr int64_t Neighbours = 8;
+constexpr int64_t FewestChunks = 2;
 constexpr auto WorkerSpin = std::chrono::microseconds(30);
 constexpr auto OwnerSpin = std::chrono::microseconds(100);
 constexpr int WakeFanOut = 2;
@@ -105,7 +108,8 @@ bool Job::step(unsigned width) {
   do {
     if (begin >= total_)
       return false;
-    end = begin + std::max<int64_t>(1, (total_ - begin) / (int64_t(width) * ChunksPerThread));
+    int64_t share = (total_ - begin) / width;
+    end = begin + std::max<int64_t>({1, share / ChunksPerThread, std::min(share / FewestChunks, Neighbours)});
   } while (!next_.compare_exchange_weak(begin, end, std::memory_order_relaxed));
   if (cancel_.load(std::memory_order_relaxed)) {
     fail({Failure::Cancelled, 0, begin, end});

@@ -11,8 +11,8 @@
 namespace tpk {
 
 // One grid on its way through the pool. Threads take chunks of consecutive programs from `next`. A chunk is a
-// fixed share of what is left, so that a large grid costs few atomic operations and its tail is still
-// spread program by program.
+// share of what is left, or some neighbours, so that a large grid costs few atomic operations and its tail is
+// still spread program by program.
 class Job {
 public:
   // `asserts`: the kernel may call tpk_host_fail.
