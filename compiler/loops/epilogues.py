@@ -96,9 +96,11 @@ class Epilogue:
 
 
 def epilogue(
-    lowering: Lowering, loop: Operation, sums: Def, block: Blocking, writes: Written
+    lowering: Lowering, loop: Operation, dot: Operation, sums: Def, block: Blocking, writes: Written
 ) -> Epilogue | None:
-    """What is done with a result of a `loop`; None where that cannot be done in it."""
+    """What is done with the `sums` of a `dot`, a result of a `loop`; None where that cannot be done in it."""
+    if not _comes_last(lowering, dot):
+        return None
     chain: list[Operation] = []
     value, store = sums, _only_user(sums)
     while store is not None and store.name.startswith(("arith.", "math.")) and store.name in MOVABLE:
@@ -129,6 +131,18 @@ def epilogue(
         return Epilogue(sums, chain, store, access, block, None, writes)
     room = lowering.allocate((block.rows, width), sums.type.element)
     return Epilogue(sums, chain, store, access, block, room.pointer, writes)
+
+
+def _comes_last(lowering: Lowering, dot: Operation) -> bool:
+    """Whether nothing that a trip of the loop loads is read after its dot: what is stored there would be seen."""
+    *operations, _ = dot.block.operations
+    results = [result for operation in operations for result in operation.results if result.type.is_tensor]
+    return all(operation.name in MOVABLE for operation in operations[dot.position + 1 :]) and all(
+        root.position <= dot.position
+        for result in results
+        if result.owner is not None and result.owner.name in ("tpk.load", "tpk.gather")
+        for root in lowering.roots(result)
+    )
 
 
 def _only_user(definition: Def) -> Operation | None:

@@ -135,7 +135,9 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
         in_place=in_place,
         excess=excess,
         kept=kept,
-        epilogue=None if kept is None else epilogue(lowering, loop, loop.results[place], block, kept.writes),
+        epilogue=None
+        if kept is None
+        else epilogue(lowering, loop, dot, loop.results[place], block, kept.writes),
         place=place,
         from_zero=from_zero,
         state=state,

@@ -34,9 +34,12 @@ def sums(
     total = tl.zeros((M, N), tl.float64)
     if FORM == "from one":
         total += 1
+    seen = tl.zeros((M, N), tl.float64)
     a_at, b_at = A + m * (K * count) + k[None, :], B + k[:, None] * N + n
     for _ in range(count):
         total = tl.dot(tl.load(a_at), tl.load(b_at), total, input_precision="ieee", out_dtype=tl.float64)
+        if FORM == "read in the loop":
+            seen += tl.load(c_at, mask=inside, other=0.0)
         a_at += K
         b_at += K * N
     if FORM == "computed":
@@ -60,13 +63,15 @@ def sums(
         tl.store(d_at, total)
     if FORM == "loaded before":
         tl.store(d_at, old)
+    if FORM == "read in the loop":
+        tl.store(d_at, seen)
 
 
 EARLY = {"plain": 1, "from one": 1, "computed": 1, "every other": 1, "loaded before": 1}
 """By form: how many stores are lowered in the loop."""
 
 FORMS = [
-    *EARLY, "loaded between", "summed", "turned", "stored between", "condition", "some", "twice",
+    *EARLY, "loaded between", "summed", "turned", "stored between", "condition", "some", "twice", "read in the loop",
 ]  # fmt: skip
 
 
@@ -131,6 +136,8 @@ def expected(memory: Array, form: str, starts: list[int], count: int, rows: int,
         second[:] = total
     if form == "loaded before":
         second[:] = old
+    if form == "read in the loop":
+        second[:] = count * old
     return memory
 
 
