@@ -107,6 +107,9 @@ tuned_matmul_kernel = triton.autotune(
     key=["M", "N", "K"],
 )(matmul_kernel)
 
+_best: dict[tuple[int, int, int, str], dict[str, Any]] = {}
+"""The best configuration for (M, N, K) and a type. Triton's tuner takes 6 µs to look it up in every call."""
+
 
 def matmul(
     a: Array,
@@ -123,12 +126,13 @@ def matmul(
     Without `tiles` the kernel tunes itself once per (M, N, K) and type; with it, that tiling is used as it
     is. Raises ValueError where shapes do not fit or types differ.
     """
-    if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0]:
-        raise ValueError(f"shapes {tuple(a.shape)} and {tuple(b.shape)} are not (M, K) and (K, N)")
+    left, right = a.shape, b.shape
+    if len(left) != 2 or len(right) != 2 or left[1] != right[0]:
+        raise ValueError(f"shapes {tuple(left)} and {tuple(right)} are not (M, K) and (K, N)")
     kind = dtype_name(a)
     if kind != dtype_name(b):
         raise ValueError(f"a is {kind} and b is {dtype_name(b)}; give both one type")
-    (m, k), n = a.shape, b.shape[1]
+    (m, k), n = left, right[1]
     integer = kind == "int8"
     if integer and leaky_relu:
         raise ValueError("leaky_relu is for floats")
@@ -142,7 +146,11 @@ def matmul(
         return (-(-m // meta["BLOCK_M"]) * -(-n // meta["BLOCK_N"]),)
 
     strides = (*element_strides(a), *element_strides(b), *element_strides(out))
-    kernel, constexprs = (tuned_matmul_kernel, {}) if tiles is None else (matmul_kernel, tiles.constexprs())
-    accumulator = {"ACCUMULATOR": tl.int32} if integer else {}
-    kernel[grid](a, b, out, m, n, k, *strides, LEAKY_RELU=leaky_relu, **constexprs, **accumulator)
+    accumulator = tl.int32 if integer else tl.float32
+    problem = (m, n, k, kind)
+    config = _best.get(problem) if tiles is None else tiles.constexprs()
+    kernel = tuned_matmul_kernel if config is None else matmul_kernel
+    kernel[grid](a, b, out, m, n, k, *strides, LEAKY_RELU=leaky_relu, ACCUMULATOR=accumulator, **config or {})
+    if config is None:
+        _best[problem] = tuned_matmul_kernel.best_config.all_kwargs()
     return out

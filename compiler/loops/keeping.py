@@ -2,8 +2,8 @@
 
 Programs that make one column of tiles multiply with the same B. Beside each trip's part of a panel lies the address
 that it was read from: a trip that would read that address again finds it packed. That it still is what lies there is
-asked of every trip: nothing that the launch writes may touch what is read (see `written`), and each launch of a
-thread begins with no addresses. A trip of which something is out of bounds is packed anew.
+asked of every trip: nothing that the launch writes may touch what is read (see `written`), and a thread begins each
+launch with no addresses. A trip of which something is out of bounds is packed anew.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEPT_BYTES = 1 << 19
 """At most so much is kept: with what else is read, it stays in the second cache."""
 
 NOTHING = 0
-"""In the place of an address: nothing is kept."""
+"""In the place of an address: nothing is kept. So it is in scratch that was cleared."""
 
 
 @dataclass(frozen=True)
@@ -85,23 +85,8 @@ def keep(lowering: Lowering, load: Operation, trips: int, size: int) -> tuple[Ke
     writes = written(lowering, body)
     if writes is None:
         return None
-    builder = lowering.builder
-    addresses, room = lowering.keep(panels * trips * types.byte_size("i64")), lowering.keep(panels * size)
-    _forget_all(builder, addresses, panels * trips)
-    return Kept(panels, trips, addresses, writes), room
-
-
-def _forget_all(builder: LoopBuilder, addresses: Value, count: int) -> None:
-    """Before the first program: no address is known."""
-    nothing, start, step, stop = (builder.i64(value) for value in (NOTHING, 0, 1, count))
-    index, place = builder.fresh("i64", level=1), builder.fresh("!llvm.ptr", level=1)
-    for line in (
-        f"scf.for {index.name} = {start.name} to {stop.name} step {step.name} : i64 {{",
-        f"  {place.name} = llvm.getelementptr {addresses.name}[{index.name}] : (!llvm.ptr, i64) -> !llvm.ptr, i64",
-        f"  llvm.store {nothing.name}, {place.name} : i64, !llvm.ptr",
-        "}",
-    ):
-        builder.line(line, level=0)
+    addresses = lowering.keep_cleared(panels * trips * types.byte_size("i64"))
+    return Kept(panels, trips, addresses, writes), lowering.keep(panels * size)
 
 
 def _extent(builder: LoopBuilder, access: Access) -> tuple[Value, Value]:

@@ -18,7 +18,7 @@ from triton_porting_kit.compiler.loops.module_data import ModuleData
 from triton_porting_kit.compiler.loops.program import Program, read_program, walk
 from triton_porting_kit.compiler.target import CpuTarget
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 """Version of the kernel ABI, exported as ``tpk_host_abi_version``; see docs/architecture.md."""
 
 ABI_VERSION_SYMBOL = "tpk_host_abi_version"
@@ -28,11 +28,15 @@ POINTERS_SYMBOL_SUFFIX = "__pointers"
 
 @dataclass(frozen=True)
 class LoopsResult:
-    """The loops artefact: MLIR text, the kernel's symbol and the scratch that each thread must offer."""
+    """The loops artefact: MLIR text, the kernel's symbol and the scratch that each thread must offer.
+
+    Its first `cleared_bytes` must be zero when a thread runs its first programs of a launch.
+    """
 
     text: str
     name: str
     scratch_bytes: int
+    cleared_bytes: int
 
 
 def lower_to_loops(
@@ -69,26 +73,36 @@ def lower_to_loops(
         builder.line(streaming.FENCE)
     status = builder.constant(0, "i32")
     builder.line(f"llvm.return {status.name} : i32")
-    scratch_bytes = lowering.scratch.high_water + lowering.kept_bytes
+    cleared_bytes = lowering.cleared_bytes
+    scratch_bytes = cleared_bytes + lowering.scratch.high_water + lowering.kept_bytes
     text = _module_text(
         program.name,
-        [*_kept(lowering), *builder.text()],
+        "%cleared" if cleared_bytes else "%scratch",
+        [*_parts_of_scratch(lowering), *builder.text()],
         lowering.data.lines(),
-        scratch_bytes,
+        [scratch_bytes, cleared_bytes],
         pointers,
         lowering.remarks.lines(),
         has_loop_hints=lowering.has_loop_hints,
     )
-    return LoopsResult(text, program.name, scratch_bytes)
+    return LoopsResult(text, program.name, scratch_bytes, cleared_bytes)
 
 
-def _kept(lowering: Lowering) -> list[str]:
-    """Where what stays in scratch begins: behind all the rest, whose size is known only now."""
-    if not lowering.kept_bytes:
-        return []
-    offset = lowering.scratch.high_water
-    text = f"{lowering.kept.name} = llvm.getelementptr %scratch[{offset}] : (!llvm.ptr) -> !llvm.ptr, i8"
-    return [text]
+def _parts_of_scratch(lowering: Lowering) -> list[str]:
+    """Where the parts of a thread's block begin, whose sizes are known only now.
+
+    First what the host clears, then what each program uses anew, then what stays from one program to the next.
+    """
+    lines = []
+    if lowering.cleared_bytes:
+        lines.append(_beyond("%scratch", lowering.cleared.name, lowering.cleared_bytes))
+    if lowering.kept_bytes:
+        lines.append(_beyond(lowering.kept.name, "%scratch", lowering.scratch.high_water))
+    return lines
+
+
+def _beyond(name: str, base: str, offset: int) -> str:
+    return f"{name} = llvm.getelementptr {base}[{offset}] : (!llvm.ptr) -> !llvm.ptr, i8"
 
 
 def _read_arguments(builder: LoopBuilder, lowering: Lowering, program: Program, args: Value) -> list[int]:
@@ -146,9 +160,10 @@ def _next_program(builder: LoopBuilder, ids: list[Value], counts: list[Value]) -
 
 def _module_text(
     name: str,
+    scratch: str,
     body: list[str],
     data: list[str],
-    scratch_bytes: int,
+    scratch_bytes: list[int],
     pointers: list[int],
     remarks: list[str],
     *,
@@ -158,12 +173,13 @@ def _module_text(
     lines = [
         f"module attributes {{{loop_hints.FLAG}}} {{" if has_loop_hints else "module {",
         *(f"  {line}" for line in remarks),
-        f"  llvm.mlir.global external constant @{name}{SCRATCH_SYMBOL_SUFFIX}({scratch_bytes} : i64) : i64",
+        f"  llvm.mlir.global external constant @{name}{SCRATCH_SYMBOL_SUFFIX}(dense<{scratch_bytes}> : "
+        f"tensor<{len(scratch_bytes)}xi64>) : !llvm.array<{len(scratch_bytes)} x i64>",
         f"  llvm.mlir.global external constant @{name}{POINTERS_SYMBOL_SUFFIX}(dense<{table}> : "
         f"tensor<{len(table)}xi32>) : !llvm.array<{len(table)} x i32>",
         f"  llvm.mlir.global external constant @{ABI_VERSION_SYMBOL}({ABI_VERSION} : i32) : i32",
         *(f"  {line}" for line in data),
-        f"  llvm.func @{name}(%args: !llvm.ptr, %scratch: !llvm.ptr, %begin: i64, %end: i64, "
+        f"  llvm.func @{name}(%args: !llvm.ptr, {scratch}: !llvm.ptr, %begin: i64, %end: i64, "
         "%grid_x: i32, %grid_y: i32, %grid_z: i32) -> i32 {",
         *(f"    {line}" for line in body),
         "  }",

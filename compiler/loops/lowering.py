@@ -107,6 +107,10 @@ class Lowering:
         """Where in scratch that begins which stays from one program to the next, and ..."""
         self.kept_bytes = 0
         """... how much that is."""
+        self.cleared = Value("%cleared", "!llvm.ptr", 0)
+        """Where in scratch that begins which stays, too, but is zero at the start of a launch, and ..."""
+        self.cleared_bytes = 0
+        """... how much that is."""
         self._pending: list[Tensor] = []
         self._alive: list[Def] = []
         """The tensor values of the current block that may still be needed."""
@@ -296,7 +300,13 @@ class Lowering:
     def keep(self, size: int) -> Value:
         """A pointer to `size` bytes of scratch that nothing else uses, in any program of the kernel."""
         place = self.builder.address(self.kept, [self.builder.i64(self.kept_bytes)], "i8")
-        self.kept_bytes += -(-size // Scratch.ALIGNMENT) * Scratch.ALIGNMENT
+        self.kept_bytes += Scratch.rounded(size)
+        return place
+
+    def keep_cleared(self, size: int) -> Value:
+        """The same, of bytes that are zero when a thread runs its first programs of a launch."""
+        place = self.builder.address(self.cleared, [self.builder.i64(self.cleared_bytes)], "i8")
+        self.cleared_bytes += Scratch.rounded(size)
         return place
 
     def _place(self, offset: int) -> Value:

@@ -14,9 +14,14 @@ class Scratch:
         self._holes: dict[int, int] = {}
         self.high_water = 0
 
+    @classmethod
+    def rounded(cls, size: int) -> int:
+        """So many bytes in whole lines of the cache."""
+        return -(-size // cls.ALIGNMENT) * cls.ALIGNMENT
+
     def take(self, size: int) -> int:
         """The offset of `size` fresh bytes."""
-        size = max(1, -(-size // self.ALIGNMENT)) * self.ALIGNMENT
+        size = self.rounded(max(1, size))
         fitting = [offset for offset, room in self._holes.items() if room >= size]
         if fitting:
             offset = min(fitting, key=lambda offset: (self._holes[offset], offset))

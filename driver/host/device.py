@@ -19,7 +19,7 @@ from triton_porting_kit.errors import InvalidModule, LaunchError
 from triton_porting_kit.toolchain.elf import defined_symbols
 from triton_porting_kit.toolchain.llvm import LinkedObject
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 """Version of the kernel ABI that this device runs: the data symbol ``tpk_host_abi_version``."""
 
 _VERSION_SYMBOL = "tpk_host_abi_version"
@@ -101,9 +101,11 @@ class HostDevice(NativeDevice):
             version = ctypes.c_int32.from_address(code.addresses[_VERSION_SYMBOL]).value
             if version != ABI_VERSION:
                 raise InvalidModule(f"it was made for kernel ABI {version}, this device runs {ABI_VERSION}")
-            scratch = ctypes.c_int64.from_address(code.addresses[exports[1]]).value
+            scratch, cleared = (ctypes.c_int64 * 2).from_address(code.addresses[exports[1]])
             if not 0 <= scratch <= _SCRATCH_LIMIT:
                 raise InvalidModule(f"it asks for {scratch} bytes of scratch, the limit is {_SCRATCH_LIMIT}")
+            if not 0 <= cleared <= scratch:
+                raise InvalidModule(f"it wants {cleared} of {scratch} bytes of scratch to be cleared")
         except InvalidModule as error:
             raise InvalidModule(f"host CPU: load_module: the binary of kernel '{name}': {error}") from error
         with self._lock:
@@ -111,7 +113,7 @@ class HostDevice(NativeDevice):
             handle, self._next_module = self._next_module, self._next_module + 1
             # The name of what an object calls stands in it. Other kernels need nowhere to be left to.
             asserts = b"tpk_host_fail" in binary
-            function = self._native.add_function(code.addresses[name], scratch, asserts, name)
+            function = self._native.add_function(code.addresses[name], scratch, cleared, asserts, name)
             self._modules[handle] = _Module(code, name, function)
         return handle
 

@@ -230,7 +230,7 @@ def test_largest_tile(kernel: Any) -> None:
         columns //= 2
     array = empty(1, "fp32")
     compiled = kernel.warmup(array, array, array, 200, M=rows, N=columns, grid=(1,))
-    symbol = re.search(r"__scratch_bytes\((\d+) : i64\)", compiled.asm["loops"])
+    symbol = re.search(r"__scratch_bytes\(dense<\[(\d+), \d+\]>", compiled.asm["loops"])
     assert symbol is not None
     assert int(symbol[1]) <= SCRATCH * 4 * TRITON_MAX_TENSOR_NUMEL
     assert compiled.asm["loops"].count("\n") < 20_000

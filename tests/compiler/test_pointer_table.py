@@ -75,7 +75,7 @@ def test_the_table_says_where_pointers_lie(case: str, tmp_path: Path) -> None:
     assert len(expected) == count
     table = (ctypes.c_int32 * (1 + count)).in_dll(library, f"{name}__pointers")
     assert list(table) == [count, *expected]
-    assert ctypes.c_int32.in_dll(library, "tpk_host_abi_version").value == 2
+    assert ctypes.c_int32.in_dll(library, "tpk_host_abi_version").value == 3
     assert ctypes.c_int64.in_dll(library, f"{name}__scratch_bytes").value == compiled.metadata.scratch_bytes
 
 

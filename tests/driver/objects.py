@@ -116,6 +116,31 @@ again:
 together:""",
         "",
     ),
+    # waits until out[p - 1] is not 0, then out[p] = 1, with out = args[0]
+    "chain": (
+        """  %out = load ptr, ptr %args
+  %slot = getelementptr i64, ptr %out, i64 %p
+  %before = getelementptr i64, ptr %slot, i64 -1
+  %first = icmp eq i64 %p, 0
+  br i1 %first, label %open, label %again
+again:
+  %value = load atomic i64, ptr %before acquire, align 8
+  %closed = icmp eq i64 %value, 0
+  br i1 %closed, label %again, label %open
+open:
+  store atomic i64 1, ptr %slot release, align 8""",
+        "",
+    ),
+    # adds 1 to the first 8 bytes of the scratch, and puts the sum into out[p], with out = args[0]
+    "tally": (
+        """  %out = load ptr, ptr %args
+  %slot = getelementptr i64, ptr %out, i64 %p
+  %before = load i64, ptr %scratch
+  %now = add i64 %before, 1
+  store i64 %now, ptr %scratch
+  store i64 %now, ptr %slot""",
+        "",
+    ),
     # out[p] = address of the scratch, after writing its last 8 bytes
     "scratch": (
         """  %out = load ptr, ptr %args
@@ -141,11 +166,11 @@ declare void @tpk_host_print(ptr, ptr, i32, ptr, ptr, i32, i32, i32)
 }
 
 
-def ir(kind: str, name: str, *, scratch: int = 64, abi: int = 2) -> str:
+def ir(kind: str, name: str, *, scratch: int = 64, cleared: int = 0, abi: int = 3) -> str:
     body, tail = BODIES[kind]
     return _PROGRAMS.format(name=name, body=body.replace("{last}", str(scratch - 8)), tail=tail) + (
-        f"@{name}__scratch_bytes = constant i64 {scratch}\n@tpk_host_abi_version = constant i32 {abi}\n"
-        + _GLOBALS.get(kind, "")
+        f"@{name}__scratch_bytes = constant [2 x i64] [i64 {scratch}, i64 {cleared}]\n"
+        f"@tpk_host_abi_version = constant i32 {abi}\n" + _GLOBALS.get(kind, "")
     )
 
 

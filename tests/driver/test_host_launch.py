@@ -93,6 +93,9 @@ def test_scratch_limits(device: HostDevice) -> None:
     for size in (1 << 40, -8 & (2**63 - 1)):
         with pytest.raises(InvalidModule, match="scratch"):
             device.load_module(kernel("empty", scratch=size), "empty")
+    for cleared in (65, -1, 1 << 40):
+        with pytest.raises(InvalidModule, match=f"wants {cleared} of 64 bytes of scratch to be cleared"):
+            device.load_module(kernel("empty", cleared=cleared), "empty")
 
 
 def test_modules(device: HostDevice) -> None:

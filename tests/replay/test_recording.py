@@ -47,7 +47,7 @@ def test_a_launch_is_recorded_whole(recorder: Recorder) -> None:
     data = document(launch)
     assert data["state"] == "complete"
     assert data["launch"] == {"grid": [4, 1, 1], "stream": 0, "device": 0}
-    assert (data["backend"], data["runtime"], data["kernel"]["abi"]) == ("cpu", "host", 2)
+    assert (data["backend"], data["runtime"], data["kernel"]["abi"]) == ("cpu", "host", 3)
     assert data["kernel"]["source_file"] == str(PROGRAMS)
     line = PROGRAMS.read_text().splitlines()[data["kernel"]["source_line"] - 1]
     assert line.startswith("def scale_add(")

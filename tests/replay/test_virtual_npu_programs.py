@@ -69,8 +69,8 @@ def test_routines_of_the_chip(recorder: Recorder, tmp_path: Path) -> None:
 
 def test_the_abi_is_read_from_both_kinds_of_object(recorder: Recorder) -> None:
     capture = read(recorder("plain").launches[0])
-    assert abi_version(capture.binary) == 2
-    assert abi_version(for_virtual_npu(capture).binary) == 2
+    assert abi_version(capture.binary) == 3
+    assert abi_version(for_virtual_npu(capture).binary) == 3
     for binary in (capture.binary, for_virtual_npu(capture).binary):
         assert pointer_offsets(binary, "scale_add") == [0, 8, 16]
         assert pointer_offsets(binary, "other") is None

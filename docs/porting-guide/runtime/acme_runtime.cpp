@@ -121,7 +121,7 @@ using Kernel = int32_t (*)(const void *, void *, int64_t, int64_t, int32_t, int3
 struct Program {
   std::shared_ptr<void> image; // stays loaded while it runs
   Kernel kernel;
-  uint64_t scratch;
+  uint64_t scratch, cleared; // bytes, of which the first ones are zero at the beginning
 };
 
 // --- the chip --------------------------------------------------------------------------------------------
@@ -231,6 +231,8 @@ std::shared_ptr<void> loadImage(const void *elf, uint64_t bytes) {
 
 void runGrid(const Program &program, const uint32_t (&grid)[3], const std::vector<uint64_t> &arguments) {
   void *scratch = program.scratch ? std::aligned_alloc(64, (program.scratch + 63) / 64 * 64) : nullptr;
+  if (program.cleared)
+    std::memset(scratch, 0, program.cleared);
   int64_t total = int64_t(grid[0]) * grid[1] * grid[2];
   int32_t code = program.kernel(arguments.data(), scratch, 0, total, int32_t(grid[0]), int32_t(grid[1]),
                                 int32_t(grid[2]));
@@ -471,7 +473,7 @@ acme_code acme_program(uint64_t image, const char *name, uint64_t *program) {
     if (!kernel || !scratch)
       throw Mistake{ACME_BAD_IMAGE, std::string("the image holds no program '") + name + "'"};
     *program = chip().next++;
-    chip().programs[*program] = {loaded, kernel, uint64_t(*scratch)};
+    chip().programs[*program] = {loaded, kernel, uint64_t(scratch[0]), uint64_t(scratch[1])};
     chip().owners[*program] = image;
   });
 }

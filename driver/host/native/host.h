@@ -15,13 +15,6 @@
 
 namespace tpk {
 
-struct Function {
-  KernelEntry entry;
-  uint64_t scratchBytes;
-  bool asserts;
-  std::string name;
-};
-
 using FunctionPointer = std::shared_ptr<const Function>;
 using StreamPointer = std::shared_ptr<Stream>;
 
@@ -58,7 +51,9 @@ public:
   void synchronizeEvent(uint64_t event);
   double elapsedMilliseconds(uint64_t start, uint64_t end);
 
-  uint64_t addFunction(uint64_t entry, uint64_t scratchBytes, bool asserts, std::string name);
+  // See `Function`.
+  uint64_t addFunction(uint64_t entry, uint64_t scratchBytes, uint64_t clearedBytes, bool asserts,
+                       std::string name);
   // The caller keeps the code in memory until it holds the only reference.
   FunctionPointer removeFunction(uint64_t function);
   // `args` is copied where the launch does not finish within the call.

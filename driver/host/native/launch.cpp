@@ -10,8 +10,9 @@ namespace {
 // Runs a checked grid to its end, with `borrow` on torch's threads where it can. `args` is aligned to 8.
 void runGrid(const Function &function, const int32_t (&grid)[3], int64_t total, const void *args,
              const std::atomic<bool> &cancel, bool borrow) {
-  Job job(function.entry, function.asserts, args, function.scratchBytes, grid, total, cancel);
-  Pool::instance().run(job, borrow);
+  Pool &pool = Pool::instance();
+  Job job(function, args, grid, total, cancel, pool.width());
+  pool.run(job, borrow);
   const Job::Failure &failure = job.failure();
   switch (failure.kind) {
   case Job::Failure::None:
@@ -35,9 +36,10 @@ void runGrid(const Function &function, const int32_t (&grid)[3], int64_t total, 
 
 } // namespace
 
-uint64_t Host::addFunction(uint64_t entry, uint64_t scratchBytes, bool asserts, std::string name) {
+uint64_t Host::addFunction(uint64_t entry, uint64_t scratchBytes, uint64_t clearedBytes, bool asserts,
+                           std::string name) {
   auto function = std::make_shared<Function>(
-      Function{reinterpret_cast<KernelEntry>(entry), scratchBytes, asserts, std::move(name)});
+      Function{reinterpret_cast<KernelEntry>(entry), scratchBytes, clearedBytes, asserts, std::move(name)});
   std::lock_guard lock(tables_);
   functions_.emplace(nextHandle_, std::move(function));
   return nextHandle_++;

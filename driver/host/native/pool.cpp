@@ -10,46 +10,16 @@
 #include <sched.h>
 #include <signal.h>
 #include <thread>
-#include <vector>
 
 namespace tpk {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t ChunksPerThread = 8;
-// Programs that follow one another share what a thread has in its cache and in its scratch: so many stay
-// together where every thread still gets some chunks.
-constexpr int64_t Neighbours = 8;
-constexpr int64_t FewestChunks = 2;
 constexpr auto WorkerSpin = std::chrono::microseconds(30);
 constexpr auto OwnerSpin = std::chrono::microseconds(100);
 constexpr int WakeFanOut = 2;
 constexpr unsigned MaximumWidth = 1024;
-
-// Memory that a kernel may use while it runs, one piece per thread, kept between launches.
-class Scratch {
-public:
-  ~Scratch() { std::free(data_); }
-
-  // At least `bytes` bytes at a multiple of 64, or nullptr when there is no memory.
-  void *get(uint64_t bytes) {
-    if (bytes <= size_)
-      return data_;
-    std::free(data_);
-    size_ = (bytes + 63) / 64 * 64;
-    data_ = std::aligned_alloc(64, size_);
-    if (!data_)
-      size_ = 0;
-    return data_;
-  }
-
-private:
-  void *data_ = nullptr;
-  uint64_t size_ = 0;
-};
-
-thread_local Scratch scratch;
 
 // Spins until `done()`; gives up after `patience`.
 template <typename Done> bool spinUntil(Done done, Clock::duration patience) {
@@ -102,44 +72,6 @@ std::atomic<Pool *> current{nullptr};
 
 } // namespace
 
-bool Job::step(unsigned width) {
-  int64_t begin = next_.load(std::memory_order_relaxed);
-  int64_t end;
-  do {
-    if (begin >= total_)
-      return false;
-    int64_t share = (total_ - begin) / width;
-    end = begin + std::max<int64_t>({1, share / ChunksPerThread, std::min(share / FewestChunks, Neighbours)});
-  } while (!next_.compare_exchange_weak(begin, end, std::memory_order_relaxed));
-  if (cancel_.load(std::memory_order_relaxed)) {
-    fail({Failure::Cancelled, 0, begin, end});
-    return false;
-  }
-  void *memory = scratchBytes_ ? scratch.get(scratchBytes_) : nullptr;
-  if (scratchBytes_ && !memory) {
-    fail({Failure::Scratch, 0, begin, end});
-    return true;
-  }
-  int32_t code = 0;
-  const Assertion *failed = nullptr;
-  if (asserts_)
-    failed = callAsserting(entry_, args_, memory, begin, end, grid_, code);
-  else
-    code = entry_(args_, memory, begin, end, grid_[0], grid_[1], grid_[2]);
-  if (failed)
-    fail({Failure::Assertion, 0, begin, end, *failed});
-  else if (code)
-    fail({Failure::Kernel, code, begin, end});
-  return true;
-}
-
-void Job::fail(Failure failure) {
-  next_.store(total_, std::memory_order_relaxed);
-  std::lock_guard lock(failureMutex_);
-  if (failure_.kind == Failure::None || failure.begin < failure_.begin)
-    failure_ = failure;
-}
-
 Pool &Pool::instance() {
   if (Pool *pool = current.load(std::memory_order_acquire))
     return *pool;
@@ -180,39 +112,42 @@ void Pool::startWorkers() {
 }
 
 void Pool::run(Job &job, bool borrow) {
+  Job::Worker caller;
   if (job.total() == 1 || width_ == 1)
-    return work(job, 1);
+    return work(job, caller);
   do {
     if (job.left() > 1 && !owned_.exchange(true, std::memory_order_acquire)) {
-      share(job, borrow ? OpenMP::ofTorch(width_) : nullptr);
+      share(job, caller, borrow ? OpenMP::ofTorch(width_) : nullptr);
       owned_.store(false, std::memory_order_release);
       return;
     }
-  } while (job.step(width_));
+  } while (job.step(caller));
 }
 
-void Pool::share(Job &job, const OpenMP *lender) {
+void Pool::share(Job &job, Job::Worker &caller, const OpenMP *lender) {
   if (lender) {
     struct Shared {
       Job &job;
-      unsigned width;
-    } shared{job, width_};
+      Job::Worker &caller;
+      std::thread::id thread;
+    } shared{job, caller, std::this_thread::get_id()};
     lender->run(
         [](void *data) {
-          auto &[job, width] = *static_cast<Shared *>(data);
-          work(job, width);
+          auto &[job, caller, thread] = *static_cast<Shared *>(data);
+          Job::Worker other;
+          work(job, std::this_thread::get_id() == thread ? caller : other);
         },
         &shared, width_);
     return;
   }
   std::call_once(started_, [this] { startWorkers(); });
   publish(job);
-  work(job, width_);
+  work(job, caller);
   retract();
 }
 
-void Pool::work(Job &job, unsigned width) {
-  while (job.step(width)) {
+void Pool::work(Job &job, Job::Worker &worker) {
+  while (job.step(worker)) {
   }
 }
 
@@ -253,7 +188,8 @@ void Pool::serve() {
     if (Job *job = current_.load()) {
       if (sleepers_.load() && job->left() > 1)
         futexWake(epoch_, WakeFanOut);
-      work(*job, width_);
+      Job::Worker worker;
+      work(*job, worker);
     }
     if (active_.fetch_sub(1) == 1 && ownerSleeps_.load())
       futexWake(active_, 1);

@@ -112,7 +112,7 @@ def test_product(tmp_path: Path, kind: Any) -> None:
 def test_the_abi(tmp_path: Path) -> None:
     signature = {"A": "*fp32", "C": "*fp32", "O": "*fp32", "n": "i32", "scale": "fp32"}
     kernel = compiled(tmp_path, scaled_sum, signature, B=32)
-    assert kernel.constant("tpk_host_abi_version", ctypes.c_int32).value == 2
+    assert kernel.constant("tpk_host_abi_version", ctypes.c_int32).value == 3
     assert list(kernel.constant("__pointers", ctypes.c_int32 * 4)) == [3, 0, 8, 16]
     listed = subprocess.run(
         ["nm", "-D", "--defined-only", str(tmp_path / "kernel.so")], capture_output=True, text=True

@@ -77,7 +77,7 @@ def element_function(
 def scratch_of_a_program(loops: Any) -> int:
     """Bytes of scratch, without what is kept from one program to the next."""
     kept = re.search(r"%kept = llvm.getelementptr %scratch\[(\d+)\]", loops.text)
-    return int(kept[1]) if kept else int(loops.scratch_bytes)
+    return int(kept[1]) if kept else int(loops.scratch_bytes - loops.cleared_bytes)
 
 
 def loops_of(

@@ -103,6 +103,7 @@ class Compiled:
         block[:32].view(np.uint64)[:] = [memory.ctypes.data + 8 * start for start in starts]
         block[32:44].view(np.int32)[:] = [count, rows, pitch]
         scratch = self.scratch.ctypes.data + -self.scratch.ctypes.data % 64
+        ctypes.memset(scratch, 0, self.loops.cleared_bytes)
         assert self.run(block.ctypes.data, scratch, 0, 1, 1, 1, 1) == 0
         return memory
 

@@ -7,6 +7,7 @@ whatever of B is found packed by mistake shows. What is kept shows too, as the a
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -73,9 +74,21 @@ class Compiled:
         self.memory = np.zeros(self.loops.scratch_bytes + 64, np.uint8)
 
     def __call__(
-        self, memory: Array, a: int, b: int, c: int, shape: tuple[int, int, int], row: int, pitch: int
+        self,
+        memory: Array,
+        a: int,
+        b: int,
+        c: int,
+        shape: tuple[int, int, int],
+        row: int,
+        pitch: int,
+        step: int = 0,
+        before: Callable[[int], None] = lambda _: None,
     ) -> list[int]:
-        """Run all programs; the operands begin at these elements of `memory`. Returns where kept parts of B begin."""
+        """Run all programs, `step` in a call; the operands begin at these elements of `memory`.
+
+        `before` each call it is told the first program. Returns where kept parts of B begin.
+        """
         m, n, k = shape
         block = np.zeros(48, np.uint8)
         block[:24].view(np.uint64)[:] = [memory.ctypes.data + 8 * start for start in (a, b, c)]
@@ -83,8 +96,12 @@ class Compiled:
         start = -self.memory.ctypes.data % 64
         programs = -(-m // TILE) * -(-n // TILE)
         data = self.memory.ctypes.data + start
-        assert self.run(block.ctypes.data, data, 0, programs, programs, 1, 1) == 0
-        words = self.memory[start : start + self.loops.scratch_bytes].view(np.int64)
+        ctypes.memset(data, 0, self.loops.cleared_bytes)
+        for begin in range(0, programs, step or programs):
+            end = min(begin + (step or programs), programs)
+            before(begin)
+            assert self.run(block.ctypes.data, data, begin, end, programs, 1, 1) == 0
+        words = self.memory[start : start + self.loops.cleared_bytes].view(np.int64)
         first, last = memory.ctypes.data, memory.ctypes.data + memory.nbytes
         return sorted({(int(word) - first) // 8 for word in words if first <= word < last})
 
@@ -129,6 +146,20 @@ def test_b_stays_where_nothing_is_written_to_it(grouped: Compiled) -> None:
     np.testing.assert_array_equal(memory, wanted)
     # The column of tiles that the last programs made: K is 3 tiles.
     assert kept == [A_SIZE + step * TILE * N + TILE for step in range(3)]
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_b_stays_for_the_calls_of_a_launch(grouped: Compiled, step: int) -> None:
+    """The host calls the kernel for some programs at a time: what a later call multiplies with is there already."""
+    memory = numbers(A_SIZE + B_SIZE + C_SIZE, 1)
+    wanted = expected(memory, 0, A_SIZE, A_SIZE + B_SIZE, SHAPE, N, N, 8)
+
+    def spoil(begin: int) -> None:
+        if begin % 3:  # three programs make one column of tiles
+            memory[A_SIZE : A_SIZE + B_SIZE].reshape(K, N)[:, : TILE * (begin // 3 + 1)] = np.nan
+
+    grouped(memory, 0, A_SIZE, A_SIZE + B_SIZE, SHAPE, N, N, step, spoil)
+    np.testing.assert_array_equal(memory[A_SIZE + B_SIZE :], wanted[A_SIZE + B_SIZE :])
 
 
 def test_another_launch_reads_b_again(grouped: Compiled) -> None:
@@ -187,7 +218,7 @@ def test_any_place_of_b_and_c(shape: tuple[int, int, int], group: int) -> None:
         b, c = (int(random.integers(m * k, room - size)) for size in (k * row, m * pitch))
         memory = numbers(room, 6)
         wanted = expected(memory, 0, b, c, shape, row, pitch, group)
-        kept = compiled(memory, 0, b, c, shape, row, pitch)
+        kept = compiled(memory, 0, b, c, shape, row, pitch, step=int(random.integers(0, 4)))
         # Products of products of products need not be exact.
         np.testing.assert_allclose(memory, wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
         apart = b + k * row <= c or c + m * pitch <= b

@@ -98,7 +98,7 @@ def test_exported_symbols() -> None:
     assert name == "nothing_to_do"
     assert linked.scratch_bytes == linked.result.scratch_bytes == 0
     version = ctypes.c_int32.from_address(linked.code.addresses[ABI_VERSION_SYMBOL]).value
-    assert version == ABI_VERSION == 2
+    assert version == ABI_VERSION == 3
 
 
 def test_scratch_is_kept_to() -> None:

@@ -42,7 +42,7 @@ def lowered(kernel: Any, target: CpuTarget | None = None, **constexprs: Any) -> 
 def test_scratch_that_a_kernel_takes(kernel: Any, size: int) -> None:
     result = lowered(kernel)
     assert result.scratch_bytes == size
-    assert f"({size} : i64)" in result.text
+    assert f"(dense<[{size}, 0]> : tensor<2xi64>)" in result.text
 
 
 def test_transposed_load_goes_through_no_scratch_of_its_own() -> None:

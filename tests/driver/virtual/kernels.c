@@ -6,9 +6,10 @@
 
 /* A kernel, its scratchpad, and its pointers: a count, then their offsets in the argument block. */
 #define KERNEL(name, scratch_bytes, ...)                                                                     \
-  const int64_t name##__scratch_bytes = scratch_bytes;                                                       \
+  const int64_t name##__scratch_bytes[] = {scratch_bytes, 0};                                                \
   const int32_t name##__pointers[] = __VA_ARGS__;                                                            \
-  int32_t name(const int64_t *args, void *scratch, int64_t begin, int64_t end, int32_t gx, int32_t gy, int32_t gz)
+  int32_t name(const int64_t *args, void *scratch, int64_t begin, int64_t end, int32_t gx, int32_t gy,       \
+               int32_t gz)
 
 void tpk_host_fail(const char *text, int32_t x, int32_t y, int32_t z, int64_t element, const int64_t *shape);
 void tpk_host_print(const char *prefix, const char *type, int32_t hex, const int64_t *shape, const void *data,
@@ -16,7 +17,7 @@ void tpk_host_print(const char *prefix, const char *type, int32_t hex, const int
 int64_t tpk_host_nanoseconds(void);
 void tpk_math_lgamma_f64(int64_t count, double *result, const double *x);
 
-const int32_t tpk_host_abi_version = 2;
+const int32_t tpk_host_abi_version = 3;
 
 KERNEL(empty, 0, {0}) { return 0; }
 
@@ -69,6 +70,19 @@ KERNEL(scratchpad, 1 << 20, {1, 0}) {
 
 KERNEL(greedy, 1ll << 40, {0}) { return 0; }
 
+/* out[p] = how many programs have added 1 to the scratchpad, whose first 8 bytes the chip clears, and not the
+ * next */
+const int64_t tally__scratch_bytes[] = {64, 8};
+const int32_t tally__pointers[] = {1, 0};
+int32_t tally(const int64_t *args, void *scratch, int64_t begin, int64_t end, int32_t gx, int32_t gy,
+              int32_t gz) {
+  int64_t *count = scratch;
+  for (int64_t p = begin; p < end; ++p)
+    ((int64_t *)args[0])[p] = ++count[0];
+  count[0] = 1000; /* which no later programs must see */
+  return 0;
+}
+
 /* Fails with code 7 in program args[0]. */
 KERNEL(fails, 0, {0}) { return begin <= args[0] && args[0] < end ? 7 : 0; }
 
@@ -116,7 +130,8 @@ static int depth(volatile int *above) {
 }
 KERNEL(recurses, 0, {0}) { return depth((volatile int *)args); }
 
-const int64_t sizeless__scratch_bytes = 0;
-int32_t sizeless(const int64_t *args, void *scratch, int64_t begin, int64_t end, int32_t x, int32_t y, int32_t z) {
+const int64_t sizeless__scratch_bytes[] = {0, 0};
+int32_t sizeless(const int64_t *args, void *scratch, int64_t begin, int64_t end, int32_t x, int32_t y,
+                 int32_t z) {
   return 0;
 }

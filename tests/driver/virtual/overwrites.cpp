@@ -67,8 +67,8 @@ void overwrite(void *target, size_t bytes, int64_t pattern, uint64_t seed) {
 } // namespace
 
 extern "C" {
-extern const int32_t tpk_host_abi_version = 2;
-extern const int64_t overwrites__scratch_bytes = 0;
+extern const int32_t tpk_host_abi_version = 3;
+extern const int64_t overwrites__scratch_bytes[] = {0, 0};
 extern const int32_t overwrites__pointers[] = {0};
 
 // args: part, index, pattern (-1: random bytes), seed, nanoseconds to go on for

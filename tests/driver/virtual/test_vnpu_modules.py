@@ -50,7 +50,7 @@ def test_modules_are_separate(chip: Chip, kernels: bytes) -> None:
 
 
 def test_what_is_no_shared_object_is_refused(chip: Chip, build: Callable[..., bytes], kernels: bytes) -> None:
-    text = "const int tpk_host_abi_version = 2;"
+    text = "const int tpk_host_abi_version = 3;"
     assert "not in ELF format" in why_refused(chip, b"")
     assert "not in ELF format" in why_refused(chip, b"MZ" * 1000)
     assert "relocatable object; link it" in why_refused(chip, build(text, kind="-c"))
@@ -59,7 +59,7 @@ def test_what_is_no_shared_object_is_refused(chip: Chip, build: Callable[..., by
     assert "not a shared object" in why_refused(chip, kernels[:16] + b"\2\0" + kernels[18:])
     assert "program" in why_refused(chip, build(text + "int main() { return 0; }", kind="-pie"))
     assert "tpk_host_abi_version" in why_refused(chip, build("int nothing;"))
-    assert "ABI 1, this chip runs 2" in why_refused(chip, build("const int tpk_host_abi_version = 1;"))
+    assert "ABI 1, this chip runs 3" in why_refused(chip, build("const int tpk_host_abi_version = 1;"))
     undefined = build(text + "void some_missing_routine(void); void f(void) { some_missing_routine(); }")
     assert "some_missing_routine" in why_refused(chip, undefined)
     for crash, words in (
@@ -89,11 +89,14 @@ def test_symbols_are_checked(chip: Chip, kernels: bytes, build: Callable[..., by
         with pytest.raises(Refused, match=words) as info:
             chip.symbol(module, name)
         assert info.value.status == "INVALID_MODULE"
-    head = "const int tpk_host_abi_version = 2; int f(void) { return 0; } const long f__scratch_bytes = "
+    head = "const int tpk_host_abi_version = 3; int f(void) { return 0; } const long f__scratch_bytes[] = "
     for rest in (
-        "0; const int f__pointers[] = {3, 0};",
-        "0; const int f__pointers[] = {-1};",
-        "-1; const int f__pointers[] = {0};",
+        "{0, 0}; const int f__pointers[] = {3, 0};",
+        "{0, 0}; const int f__pointers[] = {-1};",
+        "{-1, 0}; const int f__pointers[] = {0};",
+        "{64, 65}; const int f__pointers[] = {0};",
+        "{64, -1}; const int f__pointers[] = {0};",
+        "{64}; const int f__pointers[] = {0};",
     ):
         damaged = chip.load(build(head + rest))
         with pytest.raises(Refused) as info:
@@ -169,7 +172,8 @@ def test_launches_are_checked(chip: Chip, kernels: bytes) -> None:
 @pytest.mark.parametrize("size", [8, 16, 896, 904, 100_000, 256 << 10])
 def test_argument_blocks_are_copied(chip: Chip, build: Callable[..., bytes], size: int) -> None:
     source = """
-        const int tpk_host_abi_version = 2; const long last__scratch_bytes = 0; const int last__pointers[] = {1, 0};
+        const int tpk_host_abi_version = 3; const int last__pointers[] = {1, 0};
+        const long last__scratch_bytes[] = {0, 0};
         int last(long *args, void *scratch, long begin, long end, int x, int y, int z) {
           *(long *)args[0] = args[SIZE / 8 - 1]; return (long)args % 8; }
     """
@@ -216,6 +220,16 @@ def test_each_core_has_a_scratchpad(kernels: bytes) -> None:
             Refused, match=f"needs {1 << 20} bytes of scratchpad, a core has {(1 << 20) - 64}"
         ):
             chip.symbol(chip.load(kernels), "scratchpad")
+
+
+def test_scratchpads_are_cleared_as_far_as_a_kernel_wants(kernels: bytes) -> None:
+    with Chip(cores=2) as chip:
+        tally, memory = chip.symbol(chip.load(kernels), "tally"), chip.array(bytes(8 * 1000))
+        for programs in (1, 1000, 1000, 7):
+            chip.launch(tally, (programs, 1, 1), memory)
+            counts = struct.unpack(f"<{programs}q", chip.read(memory, 8 * programs))
+            assert counts[0] == 1
+            assert all(1 <= count <= 1000 for count in counts)
 
 
 def test_kernels_call_the_firmware(chip: Chip, kernels: bytes, capfd: pytest.CaptureFixture[str]) -> None:

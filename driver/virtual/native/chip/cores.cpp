@@ -1,6 +1,7 @@
 #include "cores.h"
 
 #include <algorithm>
+#include <cstring>
 #include <sys/mman.h>
 #include <thread>
 
@@ -116,6 +117,8 @@ void Cores::runChunk(Launch &launch, Core &core, std::unique_lock<std::mutex> &l
   activity = core.running;
   auto start = Clock::now();
   int32_t code = 0;
+  if (kernel.clearedBytes)
+    std::memset(core.scratchpad, 0, kernel.clearedBytes);
   const tpk::Assertion *assertion =
       tpk::callAsserting(kernel.entry, launch.args, kernel.scratchBytes ? core.scratchpad : nullptr, begin,
                          end, launch.grid, code);

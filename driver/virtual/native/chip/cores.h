@@ -16,7 +16,7 @@ namespace vnpu {
 
 struct Kernel {
   tpk::KernelEntry entry;
-  uint64_t scratchBytes;
+  uint64_t scratchBytes, clearedBytes; // of which the first `clearedBytes` are zero before programs run
   std::string name;
 };
 

@@ -17,7 +17,7 @@
 namespace vnpu {
 namespace {
 
-constexpr int32_t AbiVersion = 2;
+constexpr int32_t AbiVersion = 3;
 constexpr unsigned TrialSeconds = 2; // of CPU time: the machine may be busy
 constexpr unsigned PatienceSeconds = 20;
 
@@ -162,12 +162,16 @@ uint64_t Loader::symbol(uint64_t number, const std::string &name, void *answer, 
   auto entry = module.symbols.find(name);
   if (entry == module.symbols.end() || !entry->second.executable)
     refuse(text("the module has no kernel '", name, "'"));
-  int64_t scratch = 0;
-  std::memcpy(&scratch, data(module, name + "__scratch_bytes", sizeof scratch), sizeof scratch);
+  int64_t sizes[2] = {};
+  std::memcpy(sizes, data(module, name + "__scratch_bytes", sizeof sizes), sizeof sizes);
+  auto [scratch, cleared] = sizes;
   uint64_t limit = limits.scratchpadBytes;
   if (scratch < 0 || uint64_t(scratch) > limit)
     refuse(text("kernel '", name, "' needs ", scratch, " bytes of scratchpad, a core has ", limit,
                 " (VNPU_SCRATCHPAD_BYTES)"));
+  if (cleared < 0 || cleared > scratch)
+    refuse(
+        text("kernel '", name, "' wants ", cleared, " of ", scratch, " bytes of scratchpad to be cleared"));
   const void *table = data(module, name + "__pointers", sizeof(uint32_t));
   int32_t count = 0;
   std::memcpy(&count, table, sizeof count);
@@ -182,7 +186,8 @@ uint64_t Loader::symbol(uint64_t number, const std::string &name, void *answer, 
   auto function = reinterpret_cast<tpk::KernelEntry>(module.base + entry->second.offset);
   module.kernels.push_back(head.function);
   std::lock_guard lock(mutex_);
-  kernels_.emplace(head.function, std::make_shared<Kernel>(Kernel{function, uint64_t(scratch), name}));
+  kernels_.emplace(head.function,
+                   std::make_shared<Kernel>(Kernel{function, uint64_t(scratch), uint64_t(cleared), name}));
   return size;
 }
 

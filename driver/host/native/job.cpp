@@ -1,0 +1,154 @@
+#include "job.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace tpk {
+namespace {
+
+constexpr int64_t Shares = 8;
+// Calls of a kernel for a handful of programs cost more than they balance.
+constexpr int64_t Handful = 8;
+
+// How many of the programs that are left in a range are taken at a time.
+int64_t share(int64_t left) { return std::max<int64_t>({1, left / Shares, std::min(left / 2, Handful)}); }
+
+// Memory that a kernel may use while it runs, one piece per thread, kept between launches.
+class Scratch {
+public:
+  ~Scratch() { std::free(data_); }
+
+  // At least `bytes` bytes at a multiple of 64, or nullptr when there is no memory.
+  void *get(uint64_t bytes) {
+    if (bytes <= size_)
+      return data_;
+    std::free(data_);
+    size_ = (bytes + 63) / 64 * 64;
+    data_ = std::aligned_alloc(64, size_);
+    if (!data_)
+      size_ = 0;
+    return data_;
+  }
+
+private:
+  void *data_ = nullptr;
+  uint64_t size_ = 0;
+};
+
+thread_local Scratch scratch;
+
+} // namespace
+
+void Range::fill(Span span) {
+  begin_.store(span.begin, std::memory_order_relaxed);
+  end_.store(span.end, std::memory_order_relaxed);
+}
+
+int64_t Range::left() const {
+  return end_.load(std::memory_order_relaxed) - begin_.load(std::memory_order_relaxed);
+}
+
+bool Range::takeFirst(int64_t limit, Span &taken) {
+  std::lock_guard lock(mutex_);
+  int64_t begin = begin_.load(std::memory_order_relaxed);
+  int64_t end = std::min(end_.load(std::memory_order_relaxed), limit);
+  if (begin >= end)
+    return false;
+  taken = {begin, begin + share(end - begin)};
+  begin_.store(taken.end, std::memory_order_relaxed);
+  return true;
+}
+
+bool Range::takeLast(int64_t limit, Span &taken) {
+  std::lock_guard lock(mutex_);
+  int64_t begin = begin_.load(std::memory_order_relaxed);
+  int64_t end = std::max(begin, std::min(end_.load(std::memory_order_relaxed), limit));
+  taken = {end - (begin < end ? share(end - begin) : 0), end};
+  end_.store(taken.begin, std::memory_order_relaxed);
+  return begin < end;
+}
+
+Job::Job(const Function &function, const void *args, const int32_t (&grid)[3], int64_t total,
+         const std::atomic<bool> &cancel, unsigned width)
+    : function_(function), args_(args), grid_{grid[0], grid[1], grid[2]}, total_(total), cancel_(cancel),
+      count_(unsigned(std::min<int64_t>({total, width, MostRanges}))) {
+  // The quotient and the rest apart: their product with an index could be too large a number.
+  int64_t each = total / count_, rest = total % count_;
+  auto start = [=](int64_t index) { return index * each + std::min(index, rest); };
+  for (unsigned i = 0; i < count_; ++i)
+    ranges_[i].fill({start(i), start(i + 1)});
+}
+
+int64_t Job::left() const {
+  int64_t sum = 0;
+  for (unsigned i = 0; i < count_; ++i)
+    sum += ranges_[i].left();
+  return sum;
+}
+
+bool Job::take(Worker &worker, Span &span) {
+  int64_t limit = limit_.load(std::memory_order_relaxed);
+  while (worker.range >= count_ || !ranges_[worker.range].takeFirst(limit, span)) {
+    if (begun_.load(std::memory_order_relaxed) >= count_)
+      return takeFromOthers(span);
+    worker.range = begun_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return true;
+}
+
+bool Job::takeFromOthers(Span &span) {
+  auto less = [](const Range &a, const Range &b) { return a.left() < b.left(); };
+  for (;;) {
+    Range &fullest = *std::max_element(ranges_.begin(), ranges_.begin() + count_, less);
+    if (fullest.left() <= 0)
+      return false;
+    if (fullest.takeLast(limit_.load(std::memory_order_relaxed), span))
+      return true;
+  }
+}
+
+bool Job::step(Worker &worker) {
+  Span span;
+  if (!take(worker, span))
+    return false;
+  if (cancel_.load(std::memory_order_relaxed)) {
+    fail({Failure::Cancelled, 0, span.begin, span.end});
+    return false;
+  }
+  void *memory = function_.scratchBytes ? scratch.get(function_.scratchBytes) : nullptr;
+  if (function_.scratchBytes && !memory) {
+    fail({Failure::Scratch, 0, span.begin, span.end});
+    return true;
+  }
+  if (!worker.begun && function_.clearedBytes)
+    std::memset(memory, 0, function_.clearedBytes);
+  worker.begun = true;
+  run(span, memory);
+  return true;
+}
+
+void Job::run(const Span &span, void *memory) {
+  auto [begin, end] = span;
+  int32_t code = 0;
+  const Assertion *failed = nullptr;
+  if (function_.asserts)
+    failed = callAsserting(function_.entry, args_, memory, begin, end, grid_, code);
+  else
+    code = function_.entry(args_, memory, begin, end, grid_[0], grid_[1], grid_[2]);
+  if (failed)
+    fail({Failure::Assertion, 0, begin, end, *failed});
+  else if (code)
+    fail({Failure::Kernel, code, begin, end});
+}
+
+void Job::fail(Failure failure) {
+  std::lock_guard lock(failureMutex_);
+  if (failure_.kind != Failure::None && failure.begin >= failure_.begin)
+    return;
+  failure_ = failure;
+  // Programs before the failed ones still run: they may fail, too, and it is the first failure that is told.
+  limit_.store(failure.begin, std::memory_order_relaxed);
+}
+
+} // namespace tpk
