@@ -28,7 +28,7 @@ wrote. `make performance` does both, and draws the plots. Do not edit it: edit `
 
 Every kernel is in the form that a tutorial gives it, with nothing in it that is for a CPU. Its result is checked
 against a reference in float64 before it is timed. Ours and the peer's calls are sampled in turn, on the same arrays,
-the peer writing into an output that is there already where its library can; a sample lasts two milliseconds or more.
+the peer writing into an output that is there already where its library can; a sample lasts ten milliseconds or more.
 Calls that take seconds are sampled less often. A ratio is the peer's median time over ours: above 1 the kit is faster.
 Kernels that tune themselves use the best of their configurations. The quartiles are those of ratios of samples that
 were neighbours in time.
