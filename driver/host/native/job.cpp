@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 namespace tpk {
 namespace {
@@ -76,9 +77,12 @@ Job::Job(const Function &function, const void *args, const int32_t (&grid)[3], i
   // The quotient and the rest apart: their product with an index could be too large a number.
   int64_t each = total / count_, rest = total % count_;
   auto start = [=](int64_t index) { return index * each + std::min(index, rest); };
+  std::uninitialized_default_construct_n(ranges_, count_);
   for (unsigned i = 0; i < count_; ++i)
     ranges_[i].fill({start(i), start(i + 1)});
 }
+
+Job::~Job() { std::destroy_n(ranges_, count_); }
 
 int64_t Job::left() const {
   int64_t sum = 0;
@@ -100,7 +104,7 @@ bool Job::take(Worker &worker, Span &span) {
 bool Job::takeFromOthers(Span &span) {
   auto less = [](const Range &a, const Range &b) { return a.left() < b.left(); };
   for (;;) {
-    Range &fullest = *std::max_element(ranges_.begin(), ranges_.begin() + count_, less);
+    Range &fullest = *std::max_element(ranges_, ranges_ + count_, less);
     if (fullest.left() <= 0)
       return false;
     if (fullest.takeLast(limit_.load(std::memory_order_relaxed), span))

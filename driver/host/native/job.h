@@ -3,7 +3,6 @@
 
 #include "services.h"
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <limits>
@@ -59,6 +58,9 @@ public:
   // `width` threads are expected to share the job.
   Job(const Function &function, const void *args, const int32_t (&grid)[3], int64_t total,
       const std::atomic<bool> &cancel, unsigned width);
+  ~Job();
+  Job(const Job &) = delete;
+  Job &operator=(const Job &) = delete;
 
   struct Failure {
     enum Kind { None, Kernel, Assertion, Scratch, Cancelled } kind = None;
@@ -88,7 +90,9 @@ private:
   int64_t total_;
   const std::atomic<bool> &cancel_;
   unsigned count_; // of ranges
-  std::array<Range, MostRanges> ranges_;
+  union {          // so that only the first `count_` are made: a short launch does not pay for more
+    Range ranges_[MostRanges];
+  };
   alignas(64) std::atomic<unsigned> begun_{0};                      // ranges that have a thread
   std::atomic<int64_t> limit_{std::numeric_limits<int64_t>::max()}; // no programs from here on are taken
   std::mutex failureMutex_;
