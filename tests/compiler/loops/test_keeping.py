@@ -1,7 +1,8 @@
 """What stays packed for later programs, and that nothing which a launch may write does.
 
-A kernel's function is called with all of its programs on one thread, in scratch that the call before has left full:
-whatever of B is found packed by mistake shows. What is kept shows too, as the addresses in scratch.
+A kernel's function is called with all of its programs on one thread, at once or some at a time, in scratch that the
+launch before has left full, but for what a host clears: whatever of B is found packed by mistake shows. What is kept
+shows too, as the addresses in scratch.
 """
 
 from __future__ import annotations
