@@ -13,6 +13,8 @@ from .figures import Figure, Results
 from .measure import OURS
 from .report import bar_text, verdict
 from .rows import COMPILED, EAGER
+from .timing import LEAST_RUNS
+from .worker import RUNS
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, DOCUMENT, PLOTS = (
@@ -21,17 +23,17 @@ RESULTS, DOCUMENT, PLOTS = (
     ROOT / "docs" / "performance",
 )
 
-HEAD = """# Performance of the CPU backend
+HEAD = f"""# Performance of the CPU backend
 
 This page is written by `python -m benchmarks.document` from `benchmarks/results.json`, which `python -m benchmarks.run`
 wrote. `make performance` does both, and draws the plots. Do not edit it: edit `benchmarks/document.py`.
 
 Every kernel is in the form that a tutorial gives it, with nothing in it that is for a CPU. Its result is checked
 against a reference in float64 before it is timed. Ours and the peer's calls are sampled in turn, on the same arrays,
-the peer writing into an output that is there already where its library can; a sample lasts ten milliseconds or more.
-Calls that take seconds are sampled less often. A ratio is the peer's median time over ours: above 1 the kit is faster.
-Kernels that tune themselves use the best of their configurations. The quartiles are those of ratios of samples that
-were neighbours in time.
+the peer writing into an output that is there already where its library can; a sample lasts ten milliseconds or more,
+and there are {RUNS} of each in a run, but no more than a minute allows, and at least {LEAST_RUNS}. A ratio is the peer's
+median time over ours: above 1 the kit is faster. Kernels that tune themselves use the best of their configurations.
+The quartiles are those of ratios of samples that were neighbours in time.
 """
 
 

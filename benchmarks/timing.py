@@ -15,7 +15,7 @@ SAMPLE_SECONDS = 10e-3
 MAX_REPEATS = 10_000
 #: Where sampling takes longer than this, it ends early, but not before there are `LEAST_RUNS` samples of each call.
 PATIENCE_SECONDS = 60.0
-LEAST_RUNS = 5
+LEAST_RUNS = 3
 
 
 @dataclass(frozen=True)
