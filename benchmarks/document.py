@@ -30,10 +30,10 @@ wrote. `make performance` does both, and draws the plots. Do not edit it: edit `
 
 Every kernel is in the form that a tutorial gives it, with nothing in it that is for a CPU. Its result is checked
 against a reference in float64 before it is timed. Ours and the peer's calls are sampled in turn, on the same arrays,
-the peer writing into an output that is there already where its library can; a sample lasts ten milliseconds or more,
-and there are {RUNS} of each in a run, but no more than a minute allows, and at least {LEAST_RUNS}. A ratio is the peer's
-median time over ours: above 1 the kit is faster. Kernels that tune themselves use the best of their configurations.
-The quartiles are those of ratios of samples that were neighbours in time.
+the peer writing into an output that is there already where its library can. A sample lasts ten milliseconds or
+more; there are {RUNS} of each in a run, or as many as a minute allows, but at least {LEAST_RUNS}. A ratio is the peer's
+median time over ours: above 1 the kit is faster. Kernels that tune themselves use the best of their
+configurations. The quartiles are those of ratios of samples that were neighbours in time.
 """
 
 
@@ -45,6 +45,8 @@ def machine_section(results: Results) -> Iterator[str]:
     if about.get("note"):
         yield f"**{about['note']}**\n"
     yield f"Measured by `{about['command']}`.\n"
+    if "others" in about:
+        yield f"What that leaves out: by `{about['others']['command']}` on {about['others']['date']}.\n"
     releases = ", ".join(f"{name} {release}" for name, release in about["versions"].items() if release)
     yield from table(
         ("", ""),
@@ -259,7 +261,7 @@ The loop with the most `vdpbf16ps` is where the product spends its time. Sixteen
 along K reads four vectors of B, which was packed, and broadcasts a pair of A for each of four rows from where the
 matrix lies; a `prefetcht1` asks for a line of B that is packed next. Several `BLOCK_K` go through the loop before the
 sums are stored. `*fp32` shows the same with `vfmadd231ps`, `*i8` with `vpdpbusd`, `--cpu haswell` with half the
-registers.
+registers; without `--features`, the loop with four `tdpbf16ps` multiplies two by two tiles in matrix registers.
 
 - `kernels/gelu.py:gelu_residual_kernel`: the `vpermps` look up the coefficients of erf by the interval of its argument.
 - `kernels/layer_norm.py:layer_norm_forward_kernel`: the `prefetcht0` in the last loop asks for the row of the next

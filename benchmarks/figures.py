@@ -145,6 +145,15 @@ class Results:
         """The figures of some groups, in their order."""
         return [figure for figure in self.figures if figure.group in groups]
 
+    def completed(self, others: Results) -> Results:
+        """With the figures that only `others` have, in their order, and how those were measured."""
+        known = {figure.key for figure in self.figures}
+        places = {figure.key: place for place, figure in enumerate(others.figures)}
+        figures = [*self.figures, *(figure for figure in others.figures if figure.key not in known)]
+        figures.sort(key=lambda figure: places.get(figure.key, len(places)))
+        source = {name: others.about[name] for name in ("command", "date")}
+        return Results({**self.about, "others": source}, tuple(figures))
+
     def write(self, path: Path) -> None:
         """Write the results as JSON."""
         # A line for each figure, so that two files can be compared line by line.

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from triton_porting_kit.compiler.permissions import matrix_registers
 from triton_porting_kit.errors import PortingKitError
 from triton_porting_kit.toolchain import llvm
 
@@ -29,13 +30,19 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True)
 class Peak:
-    """One multiply-add instruction: its operand types in LLVM's terms, the call, and the operations that it does."""
+    """One multiply-add instruction: its operand types in LLVM's terms, the call, and the operations that it does.
+
+    `load` is how an operand is read, with TYPE for its type, and `store` how the accumulator VALUE is written.
+    """
 
     accumulator: str
     operand: str
     call: str
     operations: int
     declaration: str = ""
+    chains: int = CHAINS
+    load: str = "load volatile TYPE, ptr %data"
+    store: str = "store volatile TYPE VALUE, ptr %data"
 
 
 def _peaks() -> dict[str, Peak]:
@@ -64,12 +71,33 @@ def _peaks() -> dict[str, Peak]:
             operations,
         )
 
-    # Where there are tile registers, these are not the peak, and none is better than a wrong one.
-    if features.get("avx512bf16") and not features.get("amx-bf16"):
+    tiles = bool(features.get("amx-tile")) and matrix_registers()
+    if tiles and features.get("amx-bf16"):
+        found["bfloat16"] = _tile_peak("tdpbf16ps", 2)
+    elif features.get("avx512bf16"):
         found["bfloat16"] = assembly("vdpbf16ps", "float", 64)
-    if features.get("avx512vnni") and not features.get("amx-int8"):
+    if tiles and features.get("amx-int8"):
+        found["int8"] = _tile_peak("tdpbssd", 4)
+    elif features.get("avx512vnni"):
         found["int8"] = assembly("vpdpbusd", "i32", 128)
     return found
+
+
+def _tile_peak(instruction: str, count: int) -> Peak:
+    """16 rows by 16 columns of sums, each of 16 units of `count` elements along K, in AMX's eight tile registers."""
+    tile, name = "x86_amx", f"@llvm.x86.{instruction}.internal"
+    return Peak(
+        tile,
+        tile,
+        f"call {tile} {name}(i16 16, i16 64, i16 64, {tile} ACC, {tile} %x, {tile} %y)",
+        2 * 16 * 16 * 16 * count,
+        f"declare {tile} {name}(i16, i16, i16, {tile}, {tile}, {tile})\n"
+        f"declare {tile} @llvm.x86.tileloadd64.internal(i16, i16, ptr, i64)\n"
+        f"declare void @llvm.x86.tilestored64.internal(i16, i16, ptr, i64, {tile})",
+        chains=4,  # of 16 cycles each: more than the latency of 52
+        load="call TYPE @llvm.x86.tileloadd64.internal(i16 16, i16 64, ptr %data, i64 64)",
+        store="call void @llvm.x86.tilestored64.internal(i16 16, i16 64, ptr %data, i64 64, TYPE VALUE)",
+    )
 
 
 def _lanes() -> int:
@@ -79,19 +107,19 @@ def _lanes() -> int:
 
 
 def peak_ir(peak: Peak) -> str:
-    """A function ``peak(ptr data, i64 count)`` that does `count` rounds of `CHAINS` multiply-adds."""
-    chains = range(CHAINS)
-    acc, op = peak.accumulator, peak.operand
+    """A function ``peak(ptr data, i64 count)`` that does `count` rounds of a multiply-add in every chain."""
+    chains = range(peak.chains)
+    acc, operand = peak.accumulator, peak.load.replace("TYPE", peak.operand)
     phis = "\n".join(f"  %a{i} = phi {acc} [%z, %entry], [%n{i}, %loop]" for i in chains)
     steps = "\n".join(f"  %n{i} = {peak.call.replace('ACC', f'%a{i}')}" for i in chains)
-    stores = "\n".join(f"  store volatile {acc} %n{i}, ptr %data" for i in chains)
+    stores = "\n".join("  " + peak.store.replace("TYPE", acc).replace("VALUE", f"%n{i}") for i in chains)
     return f"""
 {peak.declaration}
 define void @peak(ptr %data, i64 %count) {{
 entry:
-  %x = load volatile {op}, ptr %data
-  %y = load volatile {op}, ptr %data
-  %z = load volatile {acc}, ptr %data
+  %x = {operand}
+  %y = {operand}
+  %z = {peak.load.replace("TYPE", acc)}
   br label %loop
 loop:
   %i = phi i64 [0, %entry], [%next, %loop]
@@ -251,9 +279,9 @@ class Roof:
             function = _compile(peak_ir(peak), "peak", (ctypes.c_void_p, ctypes.c_int64))
         except (PortingKitError, RuntimeError):
             return None
-        data = [_aligned(64) for _ in range(self.threads)]
+        data = [_aligned(256) for _ in range(self.threads)]  # a tile register
         seconds = _best([functools.partial(_rounds, function, array) for array in data])
-        return 1000 * CHAINS * peak.operations * self.threads / seconds
+        return 1000 * peak.chains * peak.operations * self.threads / seconds
 
     def seconds(self, moved: int, flops: int, dtype: str) -> float | None:
         """The least time that this much work can take; None where the peak is not known."""

@@ -121,6 +121,10 @@ def main(
     only: Annotated[str, typer.Option(help="Measure what matches this regular expression.")] = "",
     rounds: Annotated[int, typer.Option(min=1, help="Separate runs, whose medians count.")] = 1,
     note: Annotated[str, typer.Option(help="What readers should know, such as what else ran.")] = "",
+    others: Annotated[
+        Path | None,
+        typer.Option(help="Results that have the rest, such as what takes an hour of torch's time."),
+    ] = None,
 ) -> None:
     """Measure the kernels of the active backend beside torch (NumPy, where there is no torch).
 
@@ -130,6 +134,10 @@ def main(
     it.
     """
     counts = list(dict.fromkeys(threads or default_threads()))
+    try:
+        rest = None if others is None else Results.read(others)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--others") from error
     measured: list[list[Figure]] = []
     wrong: list[str] = []
     device: dict[str, Any] = {}
@@ -144,6 +152,8 @@ def main(
         "quick": quick,
     }
     results = Results(about, tuple(in_order(merge(measured))))
+    if rest is not None:
+        results = results.completed(rest)
     print_results(results)
     results.write(out)
     typer.echo(f"wrote {out}")

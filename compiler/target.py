@@ -64,6 +64,11 @@ class CpuTarget:
         return "avx512f" in self.features
 
     @property
+    def shuffles(self) -> bool:
+        """There are instructions that take any lanes of two vectors."""
+        return self.triple.startswith(("x86_64", "aarch64"))
+
+    @property
     def prefetches(self) -> bool:
         """There is an instruction that asks for a line of memory before it is needed."""
         return self.triple.startswith(("x86_64", "aarch64"))
@@ -87,6 +92,11 @@ class CpuTarget:
     def multiplies_bf16_tiles(self) -> bool:
         """AMX: products of 16 x 32 by 32 x 16 bf16, added to f32 in matrix registers."""
         return {"amx-tile", "amx-bf16"} <= self.features
+
+    @property
+    def multiplies_byte_tiles(self) -> bool:
+        """AMX: products of 16 x 64 by 64 x 16 bytes, added to i32 in matrix registers."""
+        return {"amx-tile", "amx-int8"} <= self.features
 
     @property
     def feature_string(self) -> str:

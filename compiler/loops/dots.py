@@ -1,27 +1,36 @@
 """``linalg.matmul`` and ``linalg.batch_matmul``: accumulators in a register block over packed operands.
 
 The operands are laid out in scratch in the type that is multiplied, row after row. A block of `rows` x `strip`
-accumulators stays in registers over the whole of K: each step loads one strip of B, and one element of A per row.
-In a loop, that may be the K of several trips, and of an A that is not packed: see `waiting`.
+accumulators stays in registers over the whole of K, vector registers (see `register_blocks`) or matrix registers (see
+`matrix_tiles`). In a loop, that may be the K of several trips, and of an A that is not packed: see `waiting`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 
 from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops import lane_memory, matrix_tiles
+from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.ahead import Fetch, rows_ahead
-from triton_porting_kit.compiler.loops.blocks import Blocking, blocking
+from triton_porting_kit.compiler.loops.blocks import Blocking
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.control_flow import reads_buffer
 from triton_porting_kit.compiler.loops.epilogues import Epilogue
 from triton_porting_kit.compiler.loops.graph import closure
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.matrix_tiles import TileBlock
 from triton_porting_kit.compiler.loops.panels import Left, Panel, Part, Strips
-from triton_porting_kit.compiler.loops.products import Bfloat16Pairs, Product, converted, product_for
+from triton_porting_kit.compiler.loops.products import (
+    Product,
+    TileProduct,
+    VectorProduct,
+    converted,
+    product_for,
+)
 from triton_porting_kit.compiler.loops.program import Operation
-from triton_porting_kit.compiler.loops.tensors import Buffer, Tensor
+from triton_porting_kit.compiler.loops.register_blocks import RegisterBlock
+from triton_porting_kit.compiler.loops.tensors import Buffer, Splat, Tensor
 
 INDEPENDENT = 2
 """Of so many steps along K the columns of B are added up independently of each other."""
@@ -37,28 +46,28 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
         return
     work = "f32" if c.element in types.NARROW_FLOATS else c.element
     k, n = b.shape[-2:]
-    product = product_for(lowering.target, a.element, b.element, k, n, work)
+    *batch, m, _ = c.shape
+    product = product_for(lowering.target, a.element, b.element, (m, n, k), work)
     left = product.pack_left(lowering, operation, a)
     right = product.pack_right(lowering, operation, b)
-    accumulator = _accumulator(lowering, operation, c, work, (left, right))
     builder = lowering.builder
+    from_zero = isinstance(c, Splat) and c.value.constant == 0
+    if from_zero:
+        accumulator = lowering.allocate(c.shape, work)
+    else:
+        accumulator = _accumulator(lowering, operation, c, work, (left, right))
     builder.forget_reads()
-    *batch, m, _ = c.shape
-    block = blocking(lowering.target, m, n, work)
+    block = product.block(lowering.target, m, n, work)
     excess = None if product.excess is None else lowering.allocate((n,), work).pointer
-    amx = isinstance(product, Bfloat16Pairs) and matrix_tiles.fits(lowering.target, m, n, k)
 
     def multiply(batch: Sequence[Value]) -> None:
-        if amx:
-            matrix_tiles.multiply(builder, left, right, accumulator, batch)
-            return
         depth = left.shape[-1]
         start, pitch = _start_of(builder, left, batch), builder.i64(depth * product.count)
         if excess is not None:
             _measure(lowering, product, block, right, excess, builder.i64(depth), batch)
-        yes, no, one = builder.constant(1, "i1"), builder.constant(0, "i1"), builder.i64(1)
+        begun, no, one = builder.constant(not from_zero, "i1"), builder.constant(0, "i1"), builder.i64(1)
         part = Part(
-            Left(start, pitch), right, builder.i64(depth), one, excess, begun=yes, stores=no, known=no
+            Left(start, pitch), right, builder.i64(depth), one, excess, begun=begun, stores=no, known=no
         )
         _multiply(lowering, product, block, part, accumulator, batch)
 
@@ -83,8 +92,10 @@ def _add_to_panel(
 
     builder, product, block, pitch = lowering.builder, panel.product, panel.block, panel.right.pitch
 
-    def multiply(part: Part) -> None:
-        fetch = rows_ahead(
+    def fetch_of(part: Part) -> Fetch | None:
+        if isinstance(product, TileProduct):  # they are multiplied in less time than asking for lines takes
+            return None
+        return rows_ahead(
             lowering,
             operation,
             b,
@@ -96,7 +107,9 @@ def _add_to_panel(
             known=part.known,
             packed=part.right.pointer,
         )
-        _multiply(lowering, product, block, part, total, [], fetch, panel.epilogue)
+
+    def multiply(part: Part) -> None:
+        _multiply(lowering, product, block, part, total, [], fetch_of(part), panel.epilogue)
 
     def measure(right: Strips, place: Value) -> None:
         _measure(lowering, product, block, right, place, builder.i64(panel.depth))
@@ -171,19 +184,18 @@ def _multiply(
     zero = builder.i64(0)
     apart = builder.i64(b.pitch if isinstance(b, Strips) else 1)
     b_start, c_start = (_start_of(builder, buffer, batch) for buffer in (b, c))
-    one = builder.i64(1)
     element = types.storage(product.element)
     with builder.loop(zero, builder.i64(n), builder.i64(block.strip)) as strips:
         b_column = builder.address(b_start, [builder.mul(strips.induction, apart)], b.element)
-        tile = _RegisterBlock(builder, product, block, c.element, b.strides[-2])
+        tile = _block(builder, product, block, c.element, b.strides[-2])
         excess = _excess(builder, block, part, strips.induction, n)
         with builder.loop(zero, builder.i64(m), builder.i64(block.rows)) as rows:
             c_row = builder.address(
                 c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element
             )
             a_row = builder.address(a.start, [builder.mul(rows.induction, a.pitch)], element)
-            accumulators = tile.less(tile.begin(part.begun, c_row, n), excess)
-            with builder.loop(zero, depth, one, accumulators) as loop:
+            accumulators = _less(builder, tile.begin(part.begun, c_row, n), excess)
+            with builder.loop(zero, depth, builder.i64(tile.units), accumulators) as loop:
                 if fetch is not None:
                     fetch(rows.induction, strips.induction, loop.induction)
                 loop.yields = tile.step(loop.arguments, a_row, b_column, loop.induction, a.pitch)
@@ -197,6 +209,21 @@ def _multiply(
                 )
                 tile.store(loop.results, start, pitch)
                 epilogue.emit(lowering, part.stores, rows.induction, strips.induction)
+
+
+def _block(
+    builder: LoopBuilder, product: Product, block: Blocking, sums: str, pitch: int
+) -> RegisterBlock | TileBlock:
+    """What multiplies a block of sums; rows of B are `pitch` units apart."""
+    if isinstance(product, TileProduct):
+        return TileBlock(builder, product.instruction, product.element, block, sums, pitch)
+    assert isinstance(product, VectorProduct)
+    return RegisterBlock(builder, product, block, sums, pitch)
+
+
+def _less(builder: LoopBuilder, values: list[Value], excess: list[Value]) -> list[Value]:
+    """The accumulators, row by row, less what is to be taken from each column."""
+    return [builder.sub(value, more) for value, more in zip(values, cycle(excess))] if excess else values
 
 
 def _measure(
@@ -216,7 +243,8 @@ def _measure(
     with builder.loop(builder.i64(0), builder.i64(b.shape[-1]), builder.i64(block.strip)) as strips:
         start = _start_of(builder, b, batch)
         column = builder.address(start, [builder.mul(strips.induction, apart)], b.element)
-        tile = _RegisterBlock(builder, product, block, product.unit, b.strides[-2])
+        assert isinstance(product, VectorProduct)
+        tile = RegisterBlock(builder, product, block, product.unit, b.strides[-2])
         to = builder.address(place, [strips.induction], product.unit)
         for vector, value in enumerate(tile.excess(column, depth, steps)):
             lane_memory.write(
@@ -239,105 +267,3 @@ def _excess(builder: LoopBuilder, block: Blocking, part: Part, column: Value, wi
             more = lane_memory.read(builder, place, element, block.lanes, floor=builder.level)
             region.yields.append(builder.add(total, more))
     return region.results
-
-
-class _RegisterBlock:
-    """Loads, multiplies and stores one block of accumulators."""
-
-    def __init__(
-        self, builder: LoopBuilder, product: Product, block: Blocking, element: str, pitch: int
-    ) -> None:
-        self._builder = builder
-        self._product = product
-        self._block = block
-        self._element = element
-        self._pitch = pitch  # from one row of B to the next
-
-    def _read(self, pointer: Value, element: str, lanes: int) -> Value:
-        return lane_memory.read(self._builder, pointer, element, lanes, floor=self._builder.level)
-
-    def _place(self, base: Value, offset: int, element: str) -> Value:
-        return self._builder.address(base, [self._builder.i64(offset)], element)
-
-    def _accumulator(self, c_row: Value, index: int, width: int) -> Value:
-        row, vector = divmod(index, self._block.vectors)
-        return self._place(c_row, row * width + vector * self._block.lanes, self._element)
-
-    def load(self, c_row: Value, width: int) -> list[Value]:
-        """The accumulators of the block, row by row."""
-        return [
-            self._read(self._accumulator(c_row, index, width), self._element, self._block.lanes)
-            for index in range(self._block.rows * self._block.vectors)
-        ]
-
-    def begin(self, begun: Value, c_row: Value, width: int) -> list[Value]:
-        """The accumulators of the block, where there are any yet; else zeros."""
-        builder, block = self._builder, self._block
-        zero = builder.constant(0, vector_type(self._element, block.lanes))
-        zeros = [zero] * (block.rows * block.vectors)
-        return builder.if_else(begun, lambda: self.load(c_row, width), lambda: zeros)
-
-    def excess(self, b_column: Value, depth: Value, steps: int) -> list[Value]:
-        """What the sums of each column will be too large by. `steps` divides `depth`."""
-        builder, product = self._builder, self._product
-        assert product.excess is not None
-        type = vector_type(self._element, self._block.lanes)
-        by = builder.constant(product.excess, type)
-        vectors = self._block.vectors
-        totals = [builder.constant(0, type)] * (vectors * steps)  # those of each step are independent
-        with builder.loop(builder.i64(0), depth, builder.i64(steps), totals) as region:
-            for step in range(steps):
-                row = self._row(b_column, builder.add(region.induction, builder.i64(step)))
-                region.yields += [
-                    product.multiply_add(builder, by, b, total)
-                    for b, total in zip(row, region.arguments[step * vectors :], strict=False)
-                ]
-        sums = region.results[:vectors]
-        for step in range(1, steps):
-            more = region.results[step * vectors : (step + 1) * vectors]
-            sums = [builder.add(a, b) for a, b in zip(sums, more, strict=True)]
-        return sums
-
-    def less(self, values: list[Value], excess: list[Value]) -> list[Value]:
-        """The accumulators less what is to be taken from each column."""
-        if not excess:
-            return values
-        return [
-            self._builder.sub(value, excess[index % self._block.vectors])
-            for index, value in enumerate(values)
-        ]
-
-    def store(self, values: list[Value], start: Value, pitch: Value) -> None:
-        """Put the accumulators into rows `pitch` elements apart."""
-        builder, block = self._builder, self._block
-        for row in range(block.rows):
-            place = builder.address(start, [builder.mul(pitch, builder.i64(row))], self._element)
-            for vector in range(block.vectors):
-                to = self._place(place, vector * block.lanes, self._element)
-                lane_memory.write(builder, to, values[row * block.vectors + vector])
-
-    def _row(self, b_column: Value, k: Value) -> list[Value]:
-        """The units of B in the block's columns, for one step."""
-        block, unit = self._block, self._product.unit
-        start = self._builder.address(b_column, [self._builder.mul(k, self._builder.i64(self._pitch))], unit)
-        return [
-            self._read(self._place(start, vector * block.lanes, unit), unit, block.lanes)
-            for vector in range(block.vectors)
-        ]
-
-    def step(self, values: list[Value], a_row: Value, b_column: Value, k: Value, pitch: Value) -> list[Value]:
-        """One step along K: every accumulator plus its product; A's rows are `pitch` elements apart."""
-        builder, block, product = self._builder, self._block, self._product
-        b = self._row(b_column, k)
-        element = types.storage(product.element)
-        alignment = types.byte_size(product.element)
-        a_start = builder.address(a_row, [k], product.unit)
-        updated = []
-        for row in range(block.rows):
-            place = builder.address(a_start, [builder.mul(pitch, builder.i64(row))], element)
-            a = lane_memory.read(builder, place, product.unit, 1, floor=builder.level, alignment=alignment)
-            a = product.spread(builder, a, block.lanes)
-            for vector in range(block.vectors):
-                accumulator = values[row * block.vectors + vector]
-                updated.append(product.multiply_add(builder, a, b[vector], accumulator))
-        return updated

@@ -31,6 +31,7 @@ from triton_porting_kit.compiler.loops.scratch import Scratch
 from triton_porting_kit.compiler.loops.spans import Span, tile_in_parts
 from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor, joins
 from triton_porting_kit.compiler.loops.tiles import chunk, innermost_axis, joined_shape, tile_loop
+from triton_porting_kit.compiler.loops.transposed import lies_across, transpose_tile
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import PortingKitError
 
@@ -327,6 +328,16 @@ class Lowering:
 
     def fill(self, operation: Operation | None, buffer: Buffer, tensor: Tensor) -> None:
         """Write every element of `tensor` into `buffer`."""
+        if lies_across(tensor, self.target):
+
+            def emit(unmasked: frozenset[object]) -> list[Value]:
+                evaluation = Evaluation(self.builder, unmasked, {})
+                write = partial(buffer.write, self.builder)
+                transpose_tile(evaluation, tensor, self.target, write, unit=tensor.element)
+                return []
+
+            self.specialise([tensor], emit)
+            return
 
         def body(evaluation: Evaluation, point: Point) -> None:
             buffer.write(self.builder, point, evaluation.at(tensor, point))

@@ -1,15 +1,18 @@
 """Ways to multiply: how the operands of a dot lie in scratch, and what one step of the inner loop computes.
 
-Each way names the units that operands are packed in: `depth` of them along K, and `multiply_add` takes one unit
-of A, in every lane, and a vector of units of B.
+Each way names the units that operands are packed in, `depth` of them along K. One step takes a unit of A, in every
+lane, and a vector of units of B; or, in matrix registers, 16 of them along K and 16 rows of A at a time.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 
 from triton_porting_kit.compiler.loops import element_types as types
+from triton_porting_kit.compiler.loops import matrix_tiles
 from triton_porting_kit.compiler.loops.access import Load
+from triton_porting_kit.compiler.loops.blocks import Blocking, blocking
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.elementwise import convert
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
@@ -18,6 +21,7 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.program import Operation
 from triton_porting_kit.compiler.loops.tensors import Buffer, Elementwise, Point, Tensor
 from triton_porting_kit.compiler.loops.tiles import tile_loop
+from triton_porting_kit.compiler.loops.transposed import lies_across, transpose_tile
 from triton_porting_kit.compiler.target import CpuTarget
 
 GATHERED = 8
@@ -47,6 +51,14 @@ class Product(ABC):
     ) -> Buffer:
         """B (..., K, N) in scratch as (..., depth, N) units, row-major unless a `place` is given."""
 
+    def block(self, target: CpuTarget, m: int, n: int, work: str) -> Blocking:
+        """How many sums of M by `n` in the type `work` stay in registers."""
+        return blocking(target, m, n, work)
+
+
+class VectorProduct(Product):
+    """One unit of A by a vector of units of B."""
+
     def spread(self, builder: LoopBuilder, a: Value, lanes: int) -> Value:
         """A unit of A in every lane, as it is multiplied."""
         return builder.broadcast(a, lanes)
@@ -56,7 +68,7 @@ class Product(ABC):
         """c + a * b for units `a` and `b`, lane by lane."""
 
 
-class Elements(Product):
+class Elements(VectorProduct):
     """One element of K at a time, in the accumulator's type."""
 
     def __init__(self, element: str) -> None:
@@ -109,8 +121,14 @@ class Interleaved(Product):
         packed = place or lowering.allocate((*batch, k // self.count, n), self.unit)
         kept = lowering.plan(operation, tensor.shape, [tensor])
 
+        across = not kept and lies_across(tensor, lowering.target, self.count)
+
         def emit(unmasked: frozenset[object]) -> list[Value]:
             evaluation = Evaluation(builder, unmasked, kept)
+            if across:
+                write = partial(packed.write, builder)
+                transpose_tile(evaluation, tensor, lowering.target, write, unit=self.unit, count=self.count)
+                return []
 
             def row(point: Point, index: int) -> Value:
                 first = builder.mul(point.indices[-2], builder.i64(self.count))
@@ -125,6 +143,7 @@ class Interleaved(Product):
                 packed.write(builder, point, rows[0])
 
             lanes = GATHERED if _gathers(tensor, unmasked) else self.lanes * self.count
+            lanes = min(lanes, packed.strides[-2])  # of one strip, where there are strips
             tile_loop(builder, packed.shape, lanes, body)
             return []
 
@@ -134,7 +153,7 @@ class Interleaved(Product):
         return packed
 
 
-class Bfloat16Pairs(Interleaved):
+class Bfloat16Pairs(Interleaved, VectorProduct):
     """Two elements of K at a time: AVX512-BF16's VDPBF16PS, which takes denormal inputs as zero."""
 
     element = "bf16"
@@ -146,7 +165,7 @@ class Bfloat16Pairs(Interleaved):
         return _sum_of_products(builder, "avx512bf16.dpbf16ps.512", vector_type("bf16", 2 * c.lanes), a, b, c)
 
 
-class ByteQuads(Interleaved):
+class ByteQuads(Interleaved, VectorProduct):
     """Four elements of K at a time: AVX512-VNNI's VPDPBUSD, whose left operand has no sign: it is a + 128."""
 
     element = "i8"
@@ -161,6 +180,32 @@ class ByteQuads(Interleaved):
         return _sum_of_products(builder, "avx512.vpdpbusd.512", vector_type("i8", 4 * c.lanes), a, b, c)
 
 
+class TileProduct(Interleaved):
+    """Tile registers of units of A by those of B: see `matrix_tiles`."""
+
+    instruction: matrix_tiles.Instruction
+
+    def block(self, target: CpuTarget, m: int, n: int, work: str) -> Blocking:
+        """Up to two by two tile registers."""
+        return matrix_tiles.blocking(m, n)
+
+
+class Bfloat16Tiles(TileProduct):
+    """AMX's TDPBF16PS, which takes denormal inputs and sums as zero."""
+
+    element = "bf16"
+    count = 2
+    instruction = "tdpbf16ps"
+
+
+class ByteTiles(TileProduct):
+    """AMX's TDPBSSD, of bytes with signs."""
+
+    element = "i8"
+    count = 4
+    instruction = "tdpbssd"
+
+
 def _gathers(tensor: Tensor, unmasked: frozenset[object]) -> bool:
     """Whether neighbours along the last dimension are loaded from places that are not."""
     last = len(tensor.shape) - 1
@@ -171,15 +216,24 @@ def _gathers(tensor: Tensor, unmasked: frozenset[object]) -> bool:
     )
 
 
-def product_for(target: CpuTarget, left: str, right: str, k: int, n: int, work: str) -> Product:
-    """The way to multiply K by `k` elements `left` and `right`, for `n` columns of sums in `work`."""
-    elements = {left, right}
-    found: Bfloat16Pairs | ByteQuads | None = None
-    if work == "f32" and elements <= {*Bfloat16Pairs.elements} and target.multiplies_bf16_pairs:
-        found = Bfloat16Pairs()
-    elif work == "i32" and elements == {ByteQuads.element} and target.multiplies_byte_quads:
-        found = ByteQuads()
-    return found if found and k % found.count == 0 and n % found.lanes == 0 else Elements(work)
+def product_for(target: CpuTarget, left: str, right: str, shape: tuple[int, int, int], work: str) -> Product:
+    """The way to multiply M by K elements `left` and K by N `right` to sums in `work`; `shape` is (M, N, K)."""
+    elements, (_, n, k) = {left, right}, shape
+    found: list[Interleaved] = []
+    if work == "f32" and elements <= {*Bfloat16Pairs.elements}:
+        found += [Bfloat16Tiles()] if target.multiplies_bf16_tiles else []
+        found += [Bfloat16Pairs()] if target.multiplies_bf16_pairs else []
+    elif work == "i32" and elements == {ByteQuads.element}:
+        found += [ByteTiles()] if target.multiplies_byte_tiles else []
+        found += [ByteQuads()] if target.multiplies_byte_quads else []
+    for product in found:
+        if isinstance(product, TileProduct):
+            fits = matrix_tiles.fits(shape, product.count)
+        else:
+            fits = k % product.count == 0 and n % product.lanes == 0
+        if fits:
+            return product
+    return Elements(work)
 
 
 def _interleaved(builder: LoopBuilder, low: Value, high: Value) -> Value:

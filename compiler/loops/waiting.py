@@ -13,15 +13,13 @@ from collections.abc import Sequence
 from itertools import islice
 
 from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops import matrix_tiles
 from triton_porting_kit.compiler.loops.ahead import advance
-from triton_porting_kit.compiler.loops.blocks import blocking
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.epilogues import epilogue
 from triton_porting_kit.compiler.loops.keeping import keep
 from triton_porting_kit.compiler.loops.lowering import Lowering, is_fence
 from triton_porting_kit.compiler.loops.panels import Panel, State, Strips
-from triton_porting_kit.compiler.loops.products import Bfloat16Pairs, product_for
+from triton_porting_kit.compiler.loops.products import product_for
 from triton_porting_kit.compiler.loops.program import Def, Operation, walk
 from triton_porting_kit.compiler.loops.tensors import Buffer, Splat
 
@@ -100,10 +98,8 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
     builder, target = lowering.builder, lowering.target
     a, b, c = (operand.type for operand in dot.operands)
     (m, k), (_, n) = a.shape or (), b.shape or ()
-    product = product_for(target, a.element, b.element, k, n, c.element)
-    if isinstance(product, Bfloat16Pairs) and matrix_tiles.fits(target, m, n, k):
-        return None
-    block = blocking(target, m, n, c.element)
+    product = product_for(target, a.element, b.element, (m, n, k), c.element)
+    block = product.block(target, m, n, c.element)
     in_place = _lies_in_rows(lowering, dot.operands[0], product.element, k)
     rows = 0 if in_place and _is_never_masked(dot.operands[0]) else m  # that may have to be packed
     depth, size = k // product.count, types.byte_size(product.unit)

@@ -56,6 +56,14 @@ def test_rounds_count_by_their_median() -> None:
     assert merged.low == pytest.approx(1.4)
 
 
+def test_results_are_completed_by_those_of_others() -> None:
+    slow, new = replace(SPEED, name="slow", value=9.0), replace(SPEED, name="new")
+    others = Results({"command": "all", "date": "then", "note": "?"}, (slow, replace(SPEED, value=0.1)))
+    found = Results({"command": "some"}, (SPEED, new)).completed(others)
+    assert found.figures == (slow, SPEED, new)
+    assert found.about == {"command": "some", "others": {"command": "all", "date": "then"}}
+
+
 def test_one_round_stays_as_it_is() -> None:
     assert merge([[SPEED]]) == [SPEED]
 

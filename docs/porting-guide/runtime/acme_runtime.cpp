@@ -231,6 +231,8 @@ std::shared_ptr<void> loadImage(const void *elf, uint64_t bytes) {
 
 void runGrid(const Program &program, const uint32_t (&grid)[3], const std::vector<uint64_t> &arguments) {
   void *scratch = program.scratch ? std::aligned_alloc(64, (program.scratch + 63) / 64 * 64) : nullptr;
+  if (program.scratch && !scratch)
+    throw Mistake{ACME_NO_MEMORY, "the machine has no memory left for the program's scratch"};
   if (program.cleared)
     std::memset(scratch, 0, program.cleared);
   int64_t total = int64_t(grid[0]) * grid[1] * grid[2];

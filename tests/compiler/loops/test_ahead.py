@@ -55,7 +55,9 @@ def test_other_operands_are_not_fetched(form: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", [CpuTarget.portable(64), CpuTarget.named("neoverse-v1")], ids=["c++", "arm"]
+    "target",
+    [CpuTarget.portable(64), CpuTarget.named("neoverse-v1"), CpuTarget.named("sapphirerapids")],
+    ids=["c++", "arm", "matrix registers"],
 )
 def test_other_processors_are_left_to_themselves(target: CpuTarget) -> None:
     assert fetches("rows", target=target) == 0

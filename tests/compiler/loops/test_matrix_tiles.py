@@ -10,38 +10,52 @@ import triton
 import triton.language as tl
 
 from triton_porting_kit.compiler import CpuTarget, codegen
-from triton_porting_kit.compiler.loops import matrix_tiles
 
 AMX = CpuTarget.named("sapphirerapids")
 SIGNATURE = {"a": "*bf16", "b": "*bf16", "c": "*fp32", "count": "i32"}
+BYTES = {"a": "*i8", "b": "*i8", "c": "*i32", "count": "i32"}
 
 
 @triton.jit
 def products(a, b, c, count, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     m, n, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
-    total = tl.zeros((M, N), tl.float32)
+    total = tl.zeros((M, N), c.dtype.element_ty)
     for i in range(count):
         left = tl.load(a + i * M * K + m * K + k[None, :])
         right = tl.load(b + i * K * N + k[:, None] * N + n)
-        total = tl.dot(left, right, total)
+        total = tl.dot(left, right, total, out_dtype=c.dtype.element_ty)
     tl.store(c + m * N + n, total)
 
 
-def assembly(m: int, n: int, k: int, target: CpuTarget = AMX) -> str:
-    loops = native_functions.loops_of(products, SIGNATURE, target, M=m, N=n, K=k)
+def assembly(
+    shape: tuple[int, int, int], target: CpuTarget = AMX, signature: dict[str, str] = SIGNATURE
+) -> str:
+    m, n, k = shape
+    loops = native_functions.loops_of(products, signature, target, M=m, N=n, K=k)
     return codegen.emit_assembly(codegen.lower_to_llvm_ir(loops.text), target)
 
 
 @pytest.mark.parametrize(
-    ("shape", "down", "across"),
-    [((16, 16, 32), 1, 1), ((16, 64, 32), 1, 2), ((32, 16, 128), 2, 1), ((64, 128, 64), 2, 2)],
+    ("shape", "signature", "instruction"),
+    [
+        ((16, 16, 32), SIGNATURE, "tdpbf16ps"),
+        ((16, 64, 32), SIGNATURE, "tdpbf16ps"),
+        ((32, 16, 128), SIGNATURE, "tdpbf16ps"),
+        ((64, 128, 64), SIGNATURE, "tdpbf16ps"),
+        ((64, 128, 64), BYTES, "tdpbssd"),
+    ],
 )
-def test_a_block_of_tiles_stays_in_registers(shape: tuple[int, int, int], down: int, across: int) -> None:
-    text = assembly(*shape)
-    count = {name: len(re.findall(rf"\t{name}\t", text)) for name in ("tdpbf16ps", "tileloadd", "tilestored")}
+def test_a_block_of_tiles_stays_in_registers(
+    shape: tuple[int, int, int], signature: dict[str, str], instruction: str
+) -> None:
+    text = assembly(shape, signature=signature)
+    names = (instruction, "tileloadd", "tilezero", "tilestored")
+    count = {name: len(re.findall(rf"\t{name}\t", text)) for name in names}
+    down, across = (2 if size > 16 else 1 for size in shape[:2])
     sums = down * across
     # Spilled tiles would add loads and stores.
-    assert count == {"tdpbf16ps": sums, "tileloadd": sums + down + across, "tilestored": sums}
+    expected = {instruction: sums, "tileloadd": sums + down + across, "tilezero": sums, "tilestored": sums}
+    assert count == expected
     assert text.count("ldtilecfg") == 1
 
 
@@ -51,7 +65,17 @@ def test_a_block_of_tiles_stays_in_registers(shape: tuple[int, int, int], down: 
     ids=["rows", "depth", "without"],
 )
 def test_what_does_not_fit_multiplies_in_pairs(shape: tuple[int, int, int], target: CpuTarget) -> None:
-    assert not matrix_tiles.fits(target, *shape)
-    text = assembly(*shape, target)
+    text = assembly(shape, target)
     assert "tdpbf16ps" not in text
     assert "vdpbf16ps" in text
+
+
+@pytest.mark.parametrize(
+    ("shape", "target"),
+    [((16, 16, 32), AMX), ((32, 32, 64), AMX.with_features("-amx-int8"))],
+    ids=["depth", "without"],
+)
+def test_bytes_that_do_not_fit_multiply_in_quads(shape: tuple[int, int, int], target: CpuTarget) -> None:
+    text = assembly(shape, target, BYTES)
+    assert "tdpbssd" not in text
+    assert "vpdpbusd" in text
