@@ -259,9 +259,10 @@ tpk compile kernels/matmul.py:matmul_kernel --emit asm --cpu sapphirerapids --fe
 
 The loop with the most `vdpbf16ps` is where the product spends its time. Sixteen sums stay in registers. Each step
 along K reads four vectors of B, which was packed, and broadcasts a pair of A for each of four rows from where the
-matrix lies; a `prefetcht1` asks for a line of B that is packed next. Several `BLOCK_K` go through the loop before the
-sums are stored. `*fp32` shows the same with `vfmadd231ps`, `*i8` with `vpdpbusd`, `--cpu haswell` with half the
-registers; without `--features`, the loop with four `tdpbf16ps` multiplies two by two tiles in matrix registers.
+matrix lies. After sixteen of them the loop around asks for what comes next: `prefetcht0` for the next four rows of A,
+`prefetcht1` for what is packed next of B. Several `BLOCK_K` go through the loop before the sums are stored. `*fp32`
+shows the same with `vfmadd231ps`, `*i8` with `vpdpbusd`, `--cpu haswell` with half the registers; without `--features`,
+the loop with four `tdpbf16ps` multiplies two by two tiles in matrix registers.
 
 - `kernels/gelu.py:gelu_residual_kernel`: the `vpermps` look up the coefficients of erf by the interval of its argument.
 - `kernels/layer_norm.py:layer_norm_forward_kernel`: the `prefetcht0` in the last loop asks for the row of the next

@@ -1,8 +1,10 @@
-"""Fetching what the next trips of a loop will pack, while the present ones are multiplied.
+"""Fetching what is multiplied next: rows of A, and the part of B that the next trips of a loop pack, or find packed.
 
 Packing does little but wait for memory, and multiplying does not need any: so the multiplication of one panel asks for
-the rows of B that the next one packs, a line at a time, into the second cache. The addresses are those of a loop whose
-trips go through B row after row; where it does otherwise, or ends, what is fetched goes unused, and nothing faults.
+the rows of B that the next one packs, some lines at a time, into the second cache; where this panel was packed by
+another program, for the next packed one. Each block of rows asks for those of A behind it, into the first cache. The
+addresses are those of a loop whose trips go through A and B row after row; where it does otherwise, or ends, what is
+fetched goes unused, and nothing faults.
 """
 
 from __future__ import annotations
@@ -16,17 +18,24 @@ from triton_porting_kit.compiler.loops.access import Load
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.panels import Left, Panel, Part
+from triton_porting_kit.compiler.loops.products import Product, TileProduct
 from triton_porting_kit.compiler.loops.program import Def, Operation
 from triton_porting_kit.compiler.loops.tensors import Point, Tensor
 
 LINE = 64
 """Bytes that one fetch brings."""
 
-MOST = 4
-"""At most so many lines are fetched in one step: with few rows of sums, multiplying takes no time to speak of."""
+MOST = 8
+"""At most so many lines of B are fetched at a time: with few rows of sums, multiplying takes no time to speak of."""
 
-Fetch: TypeAlias = Callable[[Value, Value, Value], None]
-"""Emits one step's share: given the first row and column of a register block, and which step of it this is."""
+Fetch: TypeAlias = Callable[[Value, Value, Value, Left], None]
+"""Emits a share: for a register block, by its first row and column, before the steps from one along K; and A there."""
+
+
+def steps_between(product: Product) -> int:
+    """The steps along K for which one line of each row of A serves."""
+    return LINE // types.byte_size(product.unit)
 
 
 def advance(lowering: Lowering, definition: Def) -> Value | None:
@@ -41,50 +50,76 @@ def advance(lowering: Lowering, definition: Def) -> Value | None:
     return lowering.scalar(others[0]) if len(others) == 1 and others[0].block is not body else None
 
 
-def rows_ahead(
-    lowering: Lowering,
-    dot: Operation,
-    b: Tensor,
-    *,
-    depth: int,
-    blocks: int,
-    rows: int,
-    strip: int,
-    steps: int,
-    known: Value,
-    packed: Value,
+def lines_ahead(
+    lowering: Lowering, dot: Operation, b: Tensor, panel: Panel, part: Part, m: int
 ) -> Fetch | None:
-    """What fetches the `depth` rows of the right factor `b` of a dot that follow those of this trip.
+    """What fetches the next rows of A, and what the next trips need of `b`, the right factor of a dot.
 
-    Each strip of `strip` columns is multiplied in `blocks` blocks of `rows` rows, of `steps` steps each. Where this
-    trip's rows were `known` to be `packed`, so are the next ones: nothing is fetched but what is there.
+    Each strip of columns of `b` is multiplied by `m` rows. None where it would not pay.
+    """
+    product, block = panel.product, panel.block
+    if not lowering.target.triple.startswith("x86_64") or isinstance(product, TileProduct):
+        return None  # tile registers multiply in less time than asking for lines takes
+    builder = lowering.builder
+    fetch_right = _right_ahead(lowering, dot, b, panel, part, m)
+
+    def fetch(row: Value, column: Value, k: Value, left: Left) -> None:
+        if fetch_right is not None:
+            fetch_right(row, column, k)
+        start = builder.address(left.start, [k], product.unit)
+        for index in range(block.rows, 2 * block.rows):
+            down = builder.mul(left.pitch, builder.i64(index))
+            place = builder.address(start, [down], types.storage(product.element))
+            lane_memory.prefetch(builder, place, lane_memory.FIRST_CACHE)
+
+    return fetch
+
+
+def _right_ahead(
+    lowering: Lowering, dot: Operation, b: Tensor, panel: Panel, part: Part, m: int
+) -> Callable[[Value, Value, Value], None] | None:
+    """What fetches what lies behind this part of B: for a register block, before the steps from one along K.
+
+    Where this part was found packed, so is the next one. None where it is not known where that lies.
     """
     owner = dot.operands[1].owner
-    if not lowering.target.triple.startswith("x86_64") or not isinstance(b, Load) or owner is None:
+    if not isinstance(b, Load) or owner is None or not b.access.is_contiguous(1):
         return None
-    access = b.access
     by = advance(lowering, owner.segments()[1][0])
-    if by is None or not access.is_contiguous(1) or any(s.block is dot.block for s in owner.segments()[2]):
+    if by is None or any(stride.block is dot.block for stride in owner.segments()[2]):
         return None
-    builder, element = lowering.builder, types.storage(b.element)
-    lines = max(1, strip * types.byte_size(b.element) // LINE)
-    share = -(-depth // blocks)
-    each = min(MOST, -(-share * lines // steps))
-    corner = Evaluation(builder, frozenset({access}), {})
-    pitch = builder.select(known, builder.i64(0), access.strides[0])
+    builder, product, block, right = lowering.builder, panel.product, panel.block, panel.right
+    element, unit = types.storage(b.element), product.unit
+    corner = Evaluation(builder, frozenset({b.access}), {})
+    packed = builder.address(part.right.pointer, [builder.i64(right.pitch * right.shape[1])], unit)
+    pitch = builder.select(part.known, builder.i64(block.strip), b.access.strides[0])
+    lines = max(1, block.strip * types.byte_size(b.element) // LINE)  # of a row
+    share = -(-right.pitch * product.count // (m // block.rows))  # rows for each block of `m`
+    steps = steps_between(product)
+    times = -(-right.pitch // steps)
+    each = min(MOST, -(-share * lines // times))
+    rows, parts = -(-each // lines), max(1, lines // each)
+    within = lines // parts
 
-    def fetch(row: Value, column: Value, step: Value) -> None:
-        start = access.pointer(corner, Point((builder.i64(0), column), -1, 1))
-        start = builder.select(known, packed, builder.address(start, [by], element))
-        block = builder.binary("arith.divui", row, builder.i64(rows))
-        start = builder.address(start, [builder.mul(builder.mul(block, builder.i64(share)), pitch)], element)
-        for index in range(each):
-            count = builder.add(builder.mul(step, builder.i64(each)), builder.i64(index))
-            down, across = (
-                builder.binary(f"arith.{op}", count, builder.i64(lines)) for op in ("divui", "remui")
+    def fetch(row: Value, column: Value, k: Value) -> None:
+        there = b.access.pointer(corner, Point((builder.i64(0), column), -1, 1))
+        strip = builder.address(packed, [builder.mul(column, builder.i64(right.pitch))], unit)
+        start = builder.select(part.known, strip, builder.address(there, [by], element))
+        number = builder.binary("arith.divui", row, builder.i64(block.rows))
+        time = builder.binary("arith.divui", k, builder.i64(steps))
+        first = builder.mul(time, builder.i64(rows))
+        if parts > 1:
+            first, half = (
+                builder.binary(f"arith.{op}", time, builder.i64(parts)) for op in ("divui", "remui")
             )
-            place = builder.address(start, [builder.mul(down, pitch)], element)
-            place = builder.address(place, [builder.mul(across, builder.i64(LINE))], "i8")
-            lane_memory.prefetch(builder, place, lane_memory.SECOND_CACHE)
+            start = builder.address(start, [builder.mul(half, builder.i64(within * LINE))], "i8")
+        first = builder.add(builder.mul(number, builder.i64(share)), first)
+        for down in range(rows):
+            line = builder.address(
+                start, [builder.mul(builder.add(first, builder.i64(down)), pitch)], element
+            )
+            for across in range(within):
+                place = builder.address(line, [builder.i64(across * LINE)], "i8")
+                lane_memory.prefetch(builder, place, lane_memory.SECOND_CACHE)
 
     return fetch

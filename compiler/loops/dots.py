@@ -12,7 +12,7 @@ from itertools import cycle
 
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory
-from triton_porting_kit.compiler.loops.ahead import Fetch, rows_ahead
+from triton_porting_kit.compiler.loops.ahead import Fetch, lines_ahead, steps_between
 from triton_porting_kit.compiler.loops.blocks import Blocking
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.control_flow import reads_buffer
@@ -90,26 +90,11 @@ def _add_to_panel(
     total = c.buffer or c
     assert isinstance(total, Buffer)
 
-    builder, product, block, pitch = lowering.builder, panel.product, panel.block, panel.right.pitch
-
-    def fetch_of(part: Part) -> Fetch | None:
-        if isinstance(product, TileProduct):  # they are multiplied in less time than asking for lines takes
-            return None
-        return rows_ahead(
-            lowering,
-            operation,
-            b,
-            depth=pitch * product.count,
-            blocks=c.shape[0] // block.rows,
-            rows=block.rows,
-            strip=block.strip,
-            steps=pitch,
-            known=part.known,
-            packed=part.right.pointer,
-        )
+    builder, product, block = lowering.builder, panel.product, panel.block
 
     def multiply(part: Part) -> None:
-        _multiply(lowering, product, block, part, total, [], fetch_of(part), panel.epilogue)
+        fetch = lines_ahead(lowering, operation, b, panel, part, c.shape[0])
+        _multiply(lowering, product, block, part, total, [], fetch, panel.epilogue)
 
     def measure(right: Strips, place: Value) -> None:
         _measure(lowering, product, block, right, place, builder.i64(panel.depth))
@@ -195,19 +180,31 @@ def _multiply(
             )
             a_row = builder.address(a.start, [builder.mul(rows.induction, a.pitch)], element)
             accumulators = _less(builder, tile.begin(part.begun, c_row, n), excess)
-            with builder.loop(zero, depth, builder.i64(tile.units), accumulators) as loop:
-                if fetch is not None:
-                    fetch(rows.induction, strips.induction, loop.induction)
-                loop.yields = tile.step(loop.arguments, a_row, b_column, loop.induction, a.pitch)
+
+            def steps(start: Value, end: Value, sums: list[Value]) -> list[Value]:
+                with builder.loop(start, end, builder.i64(tile.units), sums) as loop:
+                    loop.yields = tile.step(loop.arguments, a_row, b_column, loop.induction, a.pitch)
+                return loop.results
+
+            if fetch is None:
+                sums = steps(zero, depth, accumulators)
+            else:
+                line = builder.i64(steps_between(product))
+                with builder.loop(zero, depth, line, accumulators) as lines:
+                    start = lines.induction
+                    fetch(rows.induction, strips.induction, start, Left(a_row, a.pitch))
+                    end = builder.binary("arith.minsi", builder.add(start, line), depth)
+                    lines.yields = steps(start, end, lines.arguments)
+                sums = lines.results
             pitch = builder.i64(n)
             if epilogue is None:
-                tile.store(loop.results, c_row, pitch)
+                tile.store(sums, c_row, pitch)
             else:
                 place, apart = epilogue.place(builder, rows.induction, strips.induction)
                 start, pitch = (
                     builder.select(part.stores, *ends) for ends in ((place, c_row), (apart, pitch))
                 )
-                tile.store(loop.results, start, pitch)
+                tile.store(sums, start, pitch)
                 epilogue.emit(lowering, part.stores, rows.induction, strips.induction)
 
 

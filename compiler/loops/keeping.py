@@ -21,8 +21,9 @@ from triton_porting_kit.compiler.loops.program import Operation
 from triton_porting_kit.compiler.loops.tensors import Point
 from triton_porting_kit.compiler.loops.written import Written, address, written
 
-KEPT_BYTES = 1 << 19
-"""At most so much is kept: with what else is read, it stays in the second cache."""
+KEPT_BYTES = 1 << 20
+"""At most so much is kept: what does not stay in the second cache is fetched ahead (see `ahead`), and still is where
+it is read in order, which packing it again would not do."""
 
 NOTHING = 0
 """In the place of an address: nothing is kept. So it is in scratch that was cleared."""

@@ -26,10 +26,12 @@ def host() -> CpuTarget:
     return CpuTarget.host()
 
 
-def link(text: str, names: list[str], target: CpuTarget | None = None) -> LinkedObject:
+def link(
+    text: str, names: list[str], target: CpuTarget | None = None, imports: dict[str, int] | None = None
+) -> LinkedObject:
     """The symbols of a loops module, in this process."""
     ir = codegen.lower_to_llvm_ir(text)
-    return LinkedObject(codegen.emit_object(ir, target or host()), names)
+    return LinkedObject(codegen.emit_object(ir, target or host()), names, imports)
 
 
 def element_function(
