@@ -156,14 +156,14 @@ def exp10(x: Lanes, has_scalef: bool) -> Lanes:
     high, low = _parts(math.log10(2), 16)
     builder = x.builder
 
-    def reduce(value: Value) -> tuple[Value, Value]:
+    def factors(value: Value) -> tuple[Value, Value]:
         power = Lanes(builder, value)
         exponent = (power * (1 / math.log10(2))).unary("math.roundeven")
         rest = exponent.fma(-low, exponent.fma(-high, power))
-        return exponent.value, (rest * math.log(10)).value
+        return exponent.value, functions.exp_of_small(builder, (rest * math.log(10)).value)
 
     result = functions.exponential(
-        builder, x.value, reduce, lowest=-45.2, highest=38.7, has_scalef=has_scalef
+        builder, x.value, factors, lowest=-45.2, highest=38.7, has_scalef=has_scalef
     )
     return Lanes(builder, result)
 

@@ -18,6 +18,22 @@ _EXP = (
     0.500000001362,
 )
 
+# 2^r on |r| <= 1/2: a minimax fit of the relative error (Lawson's algorithm), its coefficients but the last rounded to
+# single precision one after another; the last is 1.
+_EXP2 = (
+    0.0001532646274426952,
+    0.0013390806270763278,
+    0.009618505835533142,
+    0.05550359934568405,
+    0.24022647738456726,
+    0.6931471824645996,
+    1.0,
+)
+
+_SCALEF_LANES = 16
+_ROUNDING_AS_SET = 4
+"""Of an instruction of AVX-512: not by a mode of its own."""
+
 # ln(2) in two parts, the first of 16 bits: its product with a whole number up to 2^8 is exact (Cody and Waite,
 # Software Manual for the Elementary Functions, 1980).
 _LN2_HIGH = 45426 / 65536
@@ -36,70 +52,92 @@ def _compare(builder: LoopBuilder, predicate: str, a: Value, b: Value) -> Value:
 def exp(builder: LoopBuilder, x: Value, has_scalef: bool, *, moderate: bool = False) -> Value:
     """e**x, within 1 ulp; 0 below -104, infinity above 88.73, NaN kept. `moderate`: there is no |x| above 80."""
 
-    def reduce(x: Value) -> tuple[Value, Value]:
+    def factors(x: Value) -> tuple[Value, Value]:
         exponent = _round(
             builder, builder.binary("arith.mulf", x, builder.constant(math.log2(math.e), x.type))
         )
         r = _fma(builder, exponent, builder.constant(-_LN2_HIGH, x.type), x)
-        return exponent, _fma(builder, exponent, builder.constant(-_LN2_LOW, x.type), r)
+        r = _fma(builder, exponent, builder.constant(-_LN2_LOW, x.type), r)
+        return exponent, exp_of_small(builder, r)
 
     if moderate:
-        return _power_of_reduced(builder, *reduce(x), has_scalef)
-    return exponential(builder, x, reduce, lowest=-103.98, highest=89.0, has_scalef=has_scalef)
+        return _scale(builder, *factors(x), has_scalef)
+    return exponential(builder, x, factors, lowest=-103.98, highest=89.0, has_scalef=has_scalef)
 
 
 def exp2(builder: LoopBuilder, x: Value, has_scalef: bool) -> Value:
     """2**x, within 1 ulp; 0 below -150, infinity from 128, NaN kept."""
 
-    def reduce(x: Value) -> tuple[Value, Value]:
+    def factors(x: Value) -> tuple[Value, Value]:
         exponent = _round(builder, x)
-        rest = builder.binary("arith.subf", x, exponent)
-        return exponent, builder.binary("arith.mulf", rest, builder.constant(math.log(2), x.type))
+        return exponent, _polynomial(builder, builder.binary("arith.subf", x, exponent), _EXP2)
 
-    return exponential(builder, x, reduce, lowest=-150.0, highest=128.0, has_scalef=has_scalef)
+    return exponential(builder, x, factors, lowest=-150.0, highest=128.0, has_scalef=has_scalef)
 
 
 def _round(builder: LoopBuilder, x: Value) -> Value:
     return builder.pure(f"math.roundeven {x.name} : {x.type}", x.type, (x,))
 
 
+def _polynomial(builder: LoopBuilder, x: Value, coefficients: tuple[float, ...]) -> Value:
+    """The polynomial with these coefficients, that of the highest power first."""
+    value = builder.constant(coefficients[0], x.type)
+    for coefficient in coefficients[1:]:
+        value = _fma(builder, value, x, builder.constant(coefficient, x.type))
+    return value
+
+
 def exponential(
     builder: LoopBuilder,
     x: Value,
-    reduce: Callable[[Value], tuple[Value, Value]],
+    factors: Callable[[Value], tuple[Value, Value]],
     *,
     lowest: float,
     highest: float,
     has_scalef: bool,
 ) -> Value:
-    """b**x: `reduce` gives of x the whole n and the r of b**x = 2**n e**r, with |r| <= log(2)/2.
+    """b**x: `factors` gives of x a whole n and an m of about 1, with b**x = 2**n m.
 
     0 below `lowest`; from `highest` on, the result at `highest`, which is infinite.
     """
-    type = x.type
-    # Lanes far below go through the arithmetic as 0: scaling down to a denormal is slow on many CPUs, and
-    # masked lanes of a softmax hold -infinity.
-    vanishes = _compare(builder, "olt", x, builder.constant(lowest, type))
-    x = builder.select(vanishes, builder.constant(0.0, type), x)
-    x = builder.select(
-        _compare(builder, "ogt", x, builder.constant(highest, type)), builder.constant(highest, type), x
-    )
-    result = _power_of_reduced(builder, *reduce(x), has_scalef)
-    return builder.select(vanishes, builder.constant(0.0, type), result)
+    lower, upper, zero = (builder.constant(value, x.type) for value in (lowest, highest, 0.0))
+    # Scaling down to a denormal is slow on many CPUs, and masked lanes of a softmax hold -infinity.
+    if _scales(x, has_scalef):
+        # Under a mask it costs nothing: whatever came out in the lanes that vanish is not scaled.
+        stays = _compare(builder, "uge", x, lower)
+        x = builder.select(_compare(builder, "ogt", x, upper), upper, x)
+        return builder.select(stays, _scale(builder, *factors(x), has_scalef), zero)
+    vanishes = _compare(builder, "olt", x, lower)
+    x = builder.select(vanishes, zero, x)
+    x = builder.select(_compare(builder, "ogt", x, upper), upper, x)
+    return builder.select(vanishes, zero, _scale(builder, *factors(x), has_scalef))
 
 
-def _power_of_reduced(builder: LoopBuilder, exponent: Value, r: Value, has_scalef: bool) -> Value:
-    """2**exponent e**r for a whole exponent and |r| <= log(2)/2."""
-    p = builder.constant(_EXP[0], r.type)
-    for coefficient in _EXP[1:]:
-        p = _fma(builder, p, r, builder.constant(coefficient, r.type))
-    p = _fma(builder, p, builder.binary("arith.mulf", r, r), r)
-    p = builder.binary("arith.addf", p, builder.constant(1.0, r.type))
-    return _scale(builder, p, exponent, has_scalef)
+def exp_of_small(builder: LoopBuilder, r: Value) -> Value:
+    """e**r for |r| <= log(2)/2."""
+    p = _fma(builder, _polynomial(builder, r, _EXP), builder.binary("arith.mulf", r, r), r)
+    return builder.binary("arith.addf", p, builder.constant(1.0, r.type))
 
 
-def _scale(builder: LoopBuilder, value: Value, exponent: Value, has_scalef: bool) -> Value:
-    """value * 2**exponent, rounded once also where the result is denormal; -150 <= exponent <= 129."""
+def _scales(value: Value, has_scalef: bool) -> bool:
+    """Whether such values fill a register that AVX-512's VSCALEFPS scales by whole numbers of single precision."""
+    return has_scalef and value.is_vector and value.lanes == _SCALEF_LANES
+
+
+def _scale(builder: LoopBuilder, exponent: Value, value: Value, has_scalef: bool) -> Value:
+    """value * 2**exponent, rounded once also where the result is denormal; -150 <= exponent <= 129.
+
+    With VSCALEFPS, any whole exponent.
+    """
+    if _scales(value, has_scalef):
+        every, as_set = builder.constant(-1, "i16"), builder.constant(_ROUNDING_AS_SET, "i32")
+        type = value.type
+        return builder.pure(
+            f'llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"({value.name}, {exponent.name}, {value.name}, '
+            f"{every.name}, {as_set.name}) : ({type}, {type}, {type}, i16, i32) -> {type}",
+            type,
+            (value, exponent, every, as_set),
+        )
     integers = vector_type("i32", value.lanes)
     whole = builder.cast("arith.fptosi", exponent, integers)
     if has_scalef and value.is_vector:

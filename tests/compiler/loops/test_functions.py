@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from native_functions import Array, element_function
 from running import KINDS, ulp_distance
 
+from triton_porting_kit.compiler import CpuTarget, codegen
 from triton_porting_kit.compiler.loops import functions
-from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.conformance.types import from_bits
 
 FP32 = KINDS["fp32"]
@@ -22,8 +25,8 @@ def all_singles(stride: int = STRIDE) -> Array:
     return patterns[: patterns.size // 16 * 16].view(np.float32)
 
 
-WAYS = [(16, True), (16, False), (1, False)]
-WAY_IDS = ["scalef", "two_factors", "scalar"]
+WAYS = [(16, True), (8, True), (16, False), (1, False)]
+WAY_IDS = ["scalef", "half_a_register", "two_factors", "scalar"]
 
 
 @pytest.mark.parametrize(("lanes", "scalef"), WAYS, ids=WAY_IDS)
@@ -42,6 +45,20 @@ def test_exponentials_are_within_a_unit(name: str, lanes: int, scalef: bool) -> 
     worst = int(distance.argmax())
     assert distance[worst] <= 1.0, f"{distance[worst]} units at {x[worst]!r}"
     assert actual[x == 0].tolist() == [1.0] * int((x == 0).sum())
+
+
+@pytest.mark.parametrize("name", ["exp", "exp2"])
+def test_one_instruction_scales_and_leaves_what_vanishes(name: str) -> None:
+    type, target = vector_type("f32", 16), CpuTarget.named("znver4")
+    builder = LoopBuilder()
+    result = getattr(functions, name)(builder, Value("%x", type, 0), True)
+    body = "\n".join(builder.text())
+    text = (
+        f"module {{ llvm.func @f(%x: {type}) -> {type} {{\n{body}\nllvm.return {result.name} : {type}\n}} }}"
+    )
+    assembly = codegen.emit_assembly(codegen.lower_to_llvm_ir(text), target)
+    assert re.search(r"vscalefps\t.*\{%k\d\} \{z\}", assembly)
+    assert "vcvt" not in assembly
 
 
 def nearest_bf16(x: Array) -> Array:
