@@ -98,6 +98,7 @@ def _right_ahead(
     steps = steps_between(product)
     times = -(-right.pitch // steps)
     each = min(MOST, -(-share * lines // times))
+    # So many rows at a time, or a row in so many parts.
     rows, parts = -(-each // lines), max(1, lines // each)
     within = lines // parts
 
@@ -109,10 +110,10 @@ def _right_ahead(
         time = builder.binary("arith.divui", k, builder.i64(steps))
         first = builder.mul(time, builder.i64(rows))
         if parts > 1:
-            first, half = (
+            first, piece = (
                 builder.binary(f"arith.{op}", time, builder.i64(parts)) for op in ("divui", "remui")
             )
-            start = builder.address(start, [builder.mul(half, builder.i64(within * LINE))], "i8")
+            start = builder.address(start, [builder.mul(piece, builder.i64(within * LINE))], "i8")
         first = builder.add(builder.mul(number, builder.i64(share)), first)
         for down in range(rows):
             line = builder.address(

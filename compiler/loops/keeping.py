@@ -22,8 +22,8 @@ from triton_porting_kit.compiler.loops.tensors import Point
 from triton_porting_kit.compiler.loops.written import Written, address, written
 
 KEPT_BYTES = 1 << 20
-"""At most so much is kept: what does not stay in the second cache is fetched ahead (see `ahead`), and still is where
-it is read in order, which packing it again would not do."""
+"""At most so much is kept. What of it leaves the second cache is fetched back in time (see `ahead`): that takes less
+than to pack it again."""
 
 NOTHING = 0
 """In the place of an address: nothing is kept. So it is in scratch that was cleared."""
