@@ -50,7 +50,7 @@ class CpuTarget:
 
     @property
     def has_scalef(self) -> bool:
-        """``llvm.ldexp`` on vectors is one instruction."""
+        """There is an instruction that scales vectors by powers of two: AVX-512's VSCALEFPS."""
         return "avx512f" in self.features
 
     @property

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from native_functions import link, loops_of
+from native_functions import link, loops_of, scratch_of_a_program
 
 from triton_porting_kit.compiler.loops import keeping
 from triton_porting_kit.compiler.loops.kernel import SCRATCH_SYMBOL_SUFFIX
@@ -253,7 +253,9 @@ def test_a_store_without_bounds_is_followed() -> None:
 
 def test_what_is_kept_is_bounded() -> None:
     compiled = Compiled(8, "masked")
-    assert keeping.KEPT_BYTES <= compiled.loops.scratch_bytes <= keeping.KEPT_BYTES + (1 << 17)
+    loops = compiled.loops
+    kept_bytes = loops.scratch_bytes - loops.cleared_bytes - scratch_of_a_program(loops)
+    assert kept_bytes == keeping.KEPT_BYTES
     m, n, k = shape = (64, 64, 10000)  # of B, 5 MB
     memory = numbers(m * k + k * n + m * n, 9)
     wanted = expected(memory, 0, m * k, m * k + k * n, shape, n, n, 8)
