@@ -20,6 +20,8 @@ from typing import Annotated, Any
 
 import typer
 
+from triton_porting_kit import untrusted
+
 from .about import versions
 from .compiling import FRONT_END
 
@@ -80,10 +82,10 @@ def count() -> dict[str, int]:
 def read(path: Path) -> dict[str, Any]:
     """The baseline. Raises `CountError` for a file that is none."""
     try:
-        baseline: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        baseline: dict[str, Any] = untrusted.read_json(path, untrusted.RESULTS, ValueError)
         assert isinstance(baseline["counts"], dict)
         assert isinstance(baseline["versions"], dict)
-    except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
+    except (ValueError, KeyError, TypeError, AssertionError) as error:
         raise CountError(f"{path} is no baseline: {error}; write one with --write") from error
     return baseline
 

@@ -9,6 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from triton_porting_kit import untrusted
+from triton_porting_kit.untrusted import shown
+
 from .timing import Samples, quartiles
 
 FORMAT = 2
@@ -66,9 +69,14 @@ class Figure:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Figure:
-        """The figure again. Raises TypeError or KeyError for other data."""
+        """The figure again. Raises TypeError, KeyError or AttributeError for other data."""
         fields = {name: value for name, value in data.items() if name != "met"}
-        return Figure(**{**fields, "rounds": tuple(fields["rounds"])})
+        figure = Figure(**{**fields, "rounds": tuple(fields["rounds"])})
+        texts = (figure.group, figure.name, figure.column, figure.unit, figure.note)
+        numbers = (figure.threads, figure.value, figure.low, figure.high, figure.bar or 0, *figure.rounds)
+        if not all(isinstance(t, str) for t in texts) or not all(isinstance(n, int | float) for n in numbers):
+            raise TypeError(f"{data} is no figure")
+        return figure
 
 
 def show(value: float, unit: str) -> str:
@@ -166,13 +174,13 @@ class Results:
     def read(path: Path) -> Results:
         """Read results. Raises ValueError for a file that does not hold any."""
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
+            data = untrusted.read_json(path, untrusted.RESULTS, ValueError, follow=True)
             if data["format"] != FORMAT:
                 raise ValueError(f"it has format {data['format']}, not {FORMAT}")
-            return Results(data["about"], tuple(Figure.from_json(figure) for figure in data["figures"]))
-        except (OSError, ValueError, TypeError, KeyError) as error:
+            return Results(dict(data["about"]), tuple(Figure.from_json(figure) for figure in data["figures"]))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(
-                f"{path} is no file of results: {error}; write one with python -m benchmarks.run"
+                f"{path} is no file of results: {shown(error):.300}; write one with python -m benchmarks.run"
             ) from error
 
 

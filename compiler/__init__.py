@@ -4,7 +4,9 @@ from triton_porting_kit.compiler import libdevice
 from triton_porting_kit.compiler.backend import PipelineBackend
 from triton_porting_kit.compiler.cpp.stages import CPP_COMMAND, cpp_pipeline, cpp_stages
 from triton_porting_kit.compiler.cpu import cpu_pipeline
+from triton_porting_kit.compiler.crashes import crash_location, pointer_arguments
 from triton_porting_kit.compiler.external import run_tool, tool_version
+from triton_porting_kit.compiler.isa_levels import ISA_LEVELS, IsaLevel
 from triton_porting_kit.compiler.options import KernelOptions
 from triton_porting_kit.compiler.pipeline import Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
@@ -13,7 +15,9 @@ from triton_porting_kit.toolchain.shared_object import link_shared_object
 
 __all__ = [
     "CPP_COMMAND",
+    "ISA_LEVELS",
     "CpuTarget",
+    "IsaLevel",
     "KernelOptions",
     "Pipeline",
     "PipelineBackend",
@@ -21,8 +25,10 @@ __all__ = [
     "cpp_pipeline",
     "cpp_stages",
     "cpu_pipeline",
+    "crash_location",
     "libdevice",
     "link_shared_object",
+    "pointer_arguments",
     "run_tool",
     "source_digest",
     "tool_version",

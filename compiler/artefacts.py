@@ -1,43 +1,64 @@
-"""Artefacts that pass between stages as MLIR without being printed and parsed again."""
+"""Artefacts that pass between stages parsed, and not only as text."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from triton_porting_kit.errors import CompilationError
+from triton_porting_kit.compiler.defects import InvalidIR
 from triton_porting_kit.toolchain import mlir
 
 
-class MlirArtefact:
-    """A valid MLIR module that prints as the text it has when it is made: later stages change it in place.
+class Parsed(str):
+    """A text, and the valid module that it says: the next stage takes that, and need not parse the text again."""
+
+    __slots__ = ("_module",)
+
+    _module: Any
+
+    def __new__(cls, text: str, module: Any) -> Parsed:
+        artefact = super().__new__(cls, text)
+        artefact._module = module
+        return artefact
+
+    def take(self) -> Any | None:
+        """The module, for the first who asks: stages change it in place."""
+        module, self._module = self._module, None
+        return module
+
+
+def parsed(source: object, parse: Callable[[str], Any]) -> Any:
+    """The module of an artefact: as it is passed on, or else what `parse` makes of its text, or of its file's."""
+    module = source.take() if isinstance(source, Parsed) else None
+    return parse(str(source)) if module is None else module
+
+
+def mlir_artefact(module: Any) -> Parsed:
+    """A module that a stage has built. Raises `InvalidIR` where MLIR's verifier refuses it.
 
     The text keeps the locations, so that what is read from the file still knows the lines of the kernel.
     """
-
-    def __init__(self, module: Any) -> None:
-        self.module = module
-        self._text = str(module.operation.get_asm(enable_debug_info=True, assume_verified=True))
-
-    def __str__(self) -> str:
-        return self._text
+    verify(module)
+    return Parsed(str(module.operation.get_asm(enable_debug_info=True, assume_verified=True)), module)
 
 
-def mlir_module(source: Any, stage: str) -> Any:
-    """The MLIR module of an artefact, or of the text of an artefact's file.
+def mlir_module(source: object) -> Any:
+    """The MLIR module of an artefact, or of the text of its file. Raises `InvalidIR` for text that is none."""
+    return parsed(source, parse_mlir)
 
-    Raises `CompilationError` with MLIR's own message when text does not parse.
-    """
-    if isinstance(source, MlirArtefact):
-        return source.module
+
+def parse_mlir(text: str) -> Any:
+    """The module of a text, which MLIR's verifier has taken. Raises `InvalidIR` with MLIR's own message."""
     try:
-        return mlir.parse_module(str(source))
+        return mlir.parse_module(text)
     except Exception as error:
-        raise CompilationError(
-            f"the input of stage {stage} is not valid MLIR: {error}",
-            remedy="check the file that overrides the stage before",
-        ) from error
+        raise InvalidIR.of_mlir("this is not valid MLIR", error, text) from error
 
 
-def check_mlir(artefact: Any) -> None:
-    """Raise MLIR's error unless `artefact` is the text of a module."""
-    mlir.parse_module(str(artefact))
+def verify(module: Any) -> None:
+    """Raise `InvalidIR` with MLIR's message and the module's text where its verifier refuses a module."""
+    try:
+        module.operation.verify()
+    except mlir.ir.MLIRError as error:
+        text = module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
+        raise InvalidIR.of_mlir("MLIR's verifier refuses it", error, str(text)) from error

@@ -13,7 +13,7 @@ from triton_porting_kit.compiler import custom_types, integrity, record
 from triton_porting_kit.compiler.options import KernelOptions
 from triton_porting_kit.compiler.pipeline import Pipeline
 from triton_porting_kit.errors import OptionError
-from triton_porting_kit.toolchain import compat
+from triton_porting_kit.toolchain import cache_manager, compat
 
 
 class PipelineBackend(BaseBackend):  # type: ignore[misc]
@@ -30,7 +30,7 @@ class PipelineBackend(BaseBackend):  # type: ignore[misc]
 
     def __init__(self, target: GPUTarget) -> None:
         compat.check_release()
-        compat.mend_cache()
+        cache_manager.mend_cache()
         super().__init__(target)
         self.binary_ext = self.pipeline(self.parse_options({})).names[-1]
 
@@ -52,6 +52,11 @@ class PipelineBackend(BaseBackend):  # type: ignore[misc]
             f"backend {cls.name} has no architecture {arch!r}",
             remedy=f"give one of {known}" if known else "leave it out: this backend takes no architecture",
         )
+
+    @classmethod
+    def isa_levels(cls) -> Mapping[str, Mapping[str, str]]:
+        """The instruction-set levels that this machine runs, by name: the options of a launch that compile for each."""
+        return {}
 
     @abstractmethod
     def pipeline(self, options: Any) -> Pipeline:

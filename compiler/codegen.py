@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from triton_porting_kit.compiler.artefacts import mlir_module
+from triton_porting_kit.compiler.artefacts import mlir_module, parsed
+from triton_porting_kit.compiler.defects import InvalidIR
+from triton_porting_kit.compiler.lane_masks import with_unknown_masks
 from triton_porting_kit.compiler.lane_stores import with_scalar_stores
 from triton_porting_kit.compiler.loop_hints import annotate_branches
 from triton_porting_kit.compiler.target import CpuTarget
-from triton_porting_kit.errors import CompilationError, ToolchainError
+from triton_porting_kit.errors import ToolchainError
 from triton_porting_kit.toolchain import llvm, mlir
 
 _PIPELINE = (
@@ -28,42 +30,49 @@ _DIRECT = {
 """Operations of these dialects that ``convert-to-llvm`` knows without their own passes, which it saves."""
 
 
-def lower_to_llvm_ir(loops: str) -> str:
-    """LLVM IR text of a module of loops. Raises `CompilationError` for what is none."""
-    module = mlir_module(loops, "llir")
+_LINES = "builtin.module(ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly})"
+
+
+def lower_to_llvm_ir(loops: object, *, with_lines: bool = False) -> str:
+    """LLVM IR text of a module of loops, an artefact or its text; `with_lines`, each instruction knows its line of it.
+
+    Raises `InvalidIR` for what is none.
+    """
+    text = str(loops)
+    module = mlir_module(loops)
     try:
-        direct = all(_DIRECT.issuperset(pattern.findall(loops)) for pattern in _OPERATIONS)
+        direct = all(_DIRECT.issuperset(pattern.findall(text)) for pattern in _OPERATIONS)
         mlir.run_passes(module, _SHORT if direct else _LONG)
         annotate_branches(module)
+        if with_lines:
+            mlir.run_passes(module, _LINES)
         return with_scalar_stores(mlir.to_llvm_ir(module))
     except (mlir.ir.MLIRError, ToolchainError) as error:
-        raise CompilationError(
-            f"MLIR could not lower the loops to LLVM IR: {error}",
-            remedy="check the file that overrides the loops; without one this is a defect: please report the kernel",
-        ) from error
+        raise InvalidIR.of_mlir("MLIR could not lower the loops to LLVM IR", error, text) from error
 
 
-def emit_object(llvm_ir: str, target: CpuTarget) -> bytes:
-    """A relocatable object for `target` from LLVM IR text. Raises `CompilationError` where LLVM refuses it."""
-    return llvm.emit_object(_parse(llvm_ir, target), _machine(target))
+def emit_object(llvm_ir: object, target: CpuTarget) -> bytes:
+    """A relocatable object for `target` from LLVM IR, an artefact or its text.
+
+    Raises `InvalidIR` where LLVM refuses the text.
+    """
+    return llvm.emit_object(parsed(llvm_ir, lambda text: parse_llvm_ir(text, target)), _machine(target))
 
 
 def emit_assembly(llvm_ir: str, target: CpuTarget) -> str:
     """Assembly text for `target` from LLVM IR text."""
-    return llvm.emit_assembly(_parse(llvm_ir, target), _machine(target))
-
-
-def check_llvm_ir(llvm_ir: str, target: CpuTarget) -> None:
-    """Raise `CompilationError` with LLVM's message unless this is a module that it takes for `target`."""
-    _parse(llvm_ir, target)
+    return llvm.emit_assembly(parse_llvm_ir(llvm_ir, target), _machine(target))
 
 
 def _machine(target: CpuTarget) -> Any:
     return llvm.target_machine(target.triple, target.cpu, target.feature_string)
 
 
-def _parse(llvm_ir: str, target: CpuTarget) -> Any:
+def parse_llvm_ir(llvm_ir: str, target: CpuTarget) -> Any:
+    """The module of a text, which LLVM's verifier has taken. Raises `InvalidIR` with LLVM's message."""
+    if target.masks_by_sign:
+        llvm_ir = with_unknown_masks(llvm_ir)
     try:
         return llvm.parse(llvm_ir, target.triple)
     except RuntimeError as error:
-        raise CompilationError(f"LLVM does not take this LLVM IR: {error}") from error
+        raise InvalidIR(f"LLVM does not take this LLVM IR: {error}", llvm_ir) from error

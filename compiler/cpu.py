@@ -13,12 +13,21 @@ from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.toolchain import compat
 
 
-def cpu_pipeline(target: CpuTarget, *, fuse_multiply_add: bool = True, threads: int = 1) -> Pipeline:
+def cpu_pipeline(
+    target: CpuTarget,
+    *,
+    fuse_multiply_add: bool = True,
+    threads: int = 1,
+    check_memory: bool = False,
+    notes_program: bool = False,
+) -> Pipeline:
     """``ttir`` → ``structured`` → ``loops`` → ``llir`` → ``obj`` for `target`.
 
     The object follows the kernel ABI of docs/architecture.md. The metadata gains the fields that Triton
     reads of every kernel (``name``, ``shared``, ...) and ``scratch_bytes``, what each thread must offer.
-    `threads` is how often a kernel prints a scalar: once for each thread of a program.
+    `threads` is how often a kernel prints a scalar: once for each thread of a program. With `check_memory` kernels
+    check what they access, and take the bounds of their arguments with each launch (docs/architecture.md).
+    With `notes_program` a host can tell which program of a kernel crashed.
     """
 
     def run_ttir(module: Any, metadata: Metadata) -> Any:
@@ -28,40 +37,50 @@ def cpu_pipeline(target: CpuTarget, *, fuse_multiply_add: bool = True, threads: 
         return module
 
     def run_structured(source: Any, metadata: Metadata) -> Any:
-        from triton_porting_kit.compiler import structured
-        from triton_porting_kit.compiler.artefacts import MlirArtefact
+        from triton_porting_kit.compiler import artefacts, defects, structured
 
         text = source if isinstance(source, str) else compat.generic_text(source)
-        return MlirArtefact(structured.import_ttir(text))
+        with defects.blamed("structured", metadata):
+            return artefacts.mlir_artefact(structured.import_ttir(text))
 
-    def run_loops(source: Any, metadata: Metadata) -> str:
-        from triton_porting_kit.compiler.artefacts import mlir_module
+    def run_loops(source: Any, metadata: Metadata) -> Any:
+        from triton_porting_kit.compiler import artefacts, defects
         from triton_porting_kit.compiler.loops import lower_to_loops
 
-        module = mlir_module(source, "loops")
-        result = lower_to_loops(module, target, fuse_multiply_add=fuse_multiply_add, threads=threads)
+        module = artefacts.mlir_module(source)
+        result = lower_to_loops(
+            module,
+            target,
+            fuse_multiply_add=fuse_multiply_add,
+            threads=threads,
+            check_memory=check_memory,
+            notes_program=notes_program,
+        )
         metadata.update(name=result.name, scratch_bytes=result.scratch_bytes, shared=0)
-        return result.text
+        with defects.blamed("loops", metadata):
+            return artefacts.Parsed(result.text, artefacts.parse_mlir(result.text))
 
-    def run_llir(source: Any, metadata: Metadata) -> str:
-        from triton_porting_kit.compiler import codegen
+    def run_llir(source: Any, metadata: Metadata) -> Any:
+        from triton_porting_kit.compiler import artefacts, codegen, defects
 
-        return codegen.lower_to_llvm_ir(str(source))
+        with defects.blamed("llir", metadata):
+            text = codegen.lower_to_llvm_ir(source)
+            return artefacts.Parsed(text, codegen.parse_llvm_ir(text, target))
 
     def run_obj(source: Any, metadata: Metadata) -> bytes:
         from triton_porting_kit.compiler import codegen
 
-        return codegen.emit_object(str(source), target)
+        return codegen.emit_object(source, target)
 
     def check_mlir(artefact: Any) -> None:
         from triton_porting_kit.compiler import artefacts
 
-        artefacts.check_mlir(artefact)
+        artefacts.parse_mlir(str(artefact))
 
     def check_llir(artefact: Any) -> None:
         from triton_porting_kit.compiler import codegen
 
-        codegen.check_llvm_ir(str(artefact), target)
+        codegen.parse_llvm_ir(str(artefact), target)
 
     return Pipeline(
         (

@@ -20,6 +20,7 @@ NAMED = {
     "x86_64": {
         "x86-64": frozenset[str](),
         "x86-64-v2": frozenset[str](),
+        "sandybridge": frozenset({"avx"}),
         **dict.fromkeys(("haswell", "broadwell", "skylake", "znver2", "znver3", "x86-64-v3"), _AVX2),
         **dict.fromkeys(("skylake-avx512", "x86-64-v4"), _AVX512),
         "cascadelake": _AVX512 | {"avx512vnni"},
@@ -52,6 +53,7 @@ _BY_NEWEST_FEATURE = (
     ("avx512bf16", "znver4"),
     ("avx512f", "cascadelake"),
     ("avx2", "haswell"),
+    ("avx", "sandybridge"),
 )
 
 

@@ -7,11 +7,12 @@ overwritten, from somewhere else) is made again from the nearest artefact before
 from __future__ import annotations
 
 import hashlib
+import os
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from triton_porting_kit import trust
+from triton_porting_kit import trust, untrusted
 from triton_porting_kit.compiler.record import DIGESTS, OVERRIDDEN, SOURCE
 from triton_porting_kit.errors import CorruptCacheError, CorruptCacheWarning
 from triton_porting_kit.toolchain import compat
@@ -71,7 +72,11 @@ class _CachedKernel:
         path, expected = self._file(name), self._digests.get(name)
         if path is None:
             return False
-        return expected is None or hashlib.sha256(path.read_bytes()).hexdigest() == expected
+        try:
+            content = untrusted.read_bytes(path, untrusted.ARTEFACT, CorruptCacheError)
+        except CorruptCacheError:
+            return False
+        return expected is None or hashlib.sha256(content).hexdigest() == expected
 
     def _artefact(self, name: str, complaint: str) -> Any:
         """An artefact as the next stage takes it, out of its file or made again."""
@@ -79,7 +84,9 @@ class _CachedKernel:
             return self._remake(name, complaint)
         path = self._file(name)
         assert path is not None
-        return compat.read_ttir(path) if name in (SOURCE, "ttir") else path.read_text()
+        if name in (SOURCE, "ttir"):
+            return compat.read_ttir(path)
+        return untrusted.read_text(path, untrusted.ARTEFACT, CorruptCacheError)
 
     def _remake(self, name: str, complaint: str) -> Any:
         pipeline = self._backend.pipeline(self._backend.parse_options(self._metadata))
@@ -97,11 +104,9 @@ def check_folder(root: Path, folder: Path) -> None:
     """Refuse a cache that others can write: they could put code there that we would run."""
     remedy = "take the permission away (chmod), or set TRITON_CACHE_DIR to a folder that only you can write"
     trust.check_way(root, remedy)
-    if not root.exists():
-        return
     for path in (root.resolve(), folder, *folder.iterdir()):
         trust.check_private(path, remedy, group_may_write=True)
-    if trust.group_can_write(root.resolve()):
+    if os.path.exists(root) and trust.group_can_write(root.resolve()):
         warnings.warn(
             f"the compile cache {root} can be written by its group, who could replace the code in it; "
             f"run `chmod g-w {root}` if that is not meant",

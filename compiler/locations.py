@@ -29,6 +29,16 @@ def source_location(location: Any) -> SourceLocation | None:
     return (own or found)[0]
 
 
+def parameter_name(argument: Any) -> str | None:
+    """What the kernel's author calls a parameter, as the location of a block argument says; None where it does not."""
+    found = re.match(r'loc\("([^"]+)"\(', str(argument.location))
+    if found is None:
+        return None
+    # MLIR prints the bytes of what is no ASCII as \XX.
+    data = re.sub(rb"\\([0-9A-F]{2})", lambda hex: bytes.fromhex(hex[1].decode()), found[1].encode())
+    return data.decode(errors="replace")
+
+
 def enclosing_function(place: SourceLocation) -> str | None:
     """The name of the innermost function whose definition holds a line, or None where the source is not at hand."""
     spans = _functions("".join(linecache.getlines(place.file)))

@@ -64,6 +64,11 @@ class CpuTarget:
         return "avx512f" in self.features
 
     @property
+    def masks_by_sign(self) -> bool:
+        """Masked loads are VMASKMOV, which tests the signs of a vector: `lane_masks` is about what LLVM makes of it."""
+        return "avx" in self.features and "avx512f" not in self.features
+
+    @property
     def shuffles(self) -> bool:
         """There are instructions that take any lanes of two vectors."""
         return self.triple.startswith(("x86_64", "aarch64"))
@@ -122,17 +127,19 @@ class CpuTarget:
         return replace(self, features=frozenset(features), absent=absent)
 
     @staticmethod
-    def host() -> CpuTarget:
-        """The CPU that this process runs on, without the features that ``TPK_CPU_WITHOUT`` names.
+    def host(without: str | None = None) -> CpuTarget:
+        """The CPU that this process runs on, without the features that `without` or ``TPK_CPU_WITHOUT`` names.
 
-        That variable holds beginnings of LLVM feature names, as in ``avx512,amx``. AMX counts as absent where the
+        Either holds beginnings of LLVM feature names, as in ``avx512,amx``. AMX counts as absent where the
         operating system does not let this process use it (see `permissions`).
         """
         from triton_porting_kit.toolchain import llvm  # not before a kernel is compiled
 
-        without = tuple(filter(None, os.environ.get("TPK_CPU_WITHOUT", "").split(",")))
+        if without is None:
+            without = os.environ.get("TPK_CPU_WITHOUT", "")
+        gone = tuple(filter(None, without.split(",")))
         known = llvm.host_features()
-        features = frozenset(name for name, there in known.items() if there and not name.startswith(without))
+        features = frozenset(name for name, there in known.items() if there and not name.startswith(gone))
         if "amx-tile" in features and not permissions.matrix_registers():
             features = frozenset(name for name in features if not name.startswith("amx-"))
         triple = llvm.host_triple()

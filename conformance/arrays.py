@@ -52,16 +52,19 @@ class Home:
 class GuardedArray:
     """A contiguous array in device memory. Triton takes it as an argument; so do the kit's own kernels."""
 
+    guard = GUARD
+    """Bytes of a guard zone."""
+
     def __init__(
         self, memory: MemoryAccess, kind: Kind, shape: Sequence[int], home: Home | None = None
     ) -> None:
         """Every byte is `FILL` (in an ``i1``, 1) at first. `home` makes the arrays that are asked for beside it."""
         self.device, self.kind, self.shape = home or Home(memory), kind, tuple(shape)
         self.dtype = kind.device
-        self._fence = fence(kind)
+        self._fence = fence(kind)[: self.guard]
         size = math.prod(self.shape) * kind.storage.itemsize
         self._content = np.full(size, FILL if kind.bits > 1 else 1, np.uint8)
-        self._block = memory.allocate(size + 2 * GUARD)
+        self._block = memory.allocate(size + 2 * self.guard)
         self._upload()
 
     @classmethod
@@ -86,7 +89,7 @@ class GuardedArray:
         return self.strides if axis is None else self.strides[axis]
 
     def data_ptr(self) -> int:
-        return self._block.address + GUARD
+        return self._block.address + self.guard
 
     def write(self, values: Array) -> None:
         """Set all elements."""
@@ -95,13 +98,13 @@ class GuardedArray:
 
     def is_unchanged(self) -> bool:
         """Whether every byte is as the host wrote it."""
-        return np.array_equal(self._block.read()[GUARD:-GUARD], self._content)
+        return np.array_equal(self._inside(self._block.read()), self._content)
 
     def read(self) -> Array:
         """The elements. Raises `OutOfBounds` where a guard zone changed."""
         raw = self._block.read()
         self._check_guards(raw)
-        content = raw[GUARD:-GUARD]
+        content = self._inside(raw)
         if self.kind.bits == 1 and (content > 1).any():
             raise WrongResult("a stored i1 is neither 0 nor 1")
         return from_bits(content.copy().view(self.kind.storage), self.kind).reshape(self.shape)
@@ -111,11 +114,15 @@ class GuardedArray:
         self._check_guards(self._block.read())
 
     def _check_guards(self, raw: Array) -> None:
-        changed = np.concatenate([raw[:GUARD], raw[-GUARD:]]) != np.tile(self._fence, 2)
+        guard = self.guard
+        changed = np.concatenate([raw[:guard], raw[raw.size - guard :]]) != np.tile(self._fence, 2)
         if changed.any():
             at = int(np.flatnonzero(changed)[0])
-            place = f"{GUARD - at} bytes before" if at < GUARD else f"{at - GUARD} bytes behind the end of"
+            place = f"{guard - at} bytes before" if at < guard else f"{at - guard} bytes behind the end of"
             raise OutOfBounds(f"something was written {place} an array of {self.kind} {self.shape}")
+
+    def _inside(self, raw: Array) -> Array:
+        return raw[self.guard : raw.size - self.guard]
 
     def _upload(self) -> None:
         self._block.write(np.concatenate([self._fence, self._content, self._fence]))

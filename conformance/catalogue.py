@@ -36,7 +36,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "runtime.hooks",
         "runtime.failures",
     ),
-    "language": ("language.checks", "language.programs"),
+    "language": ("language.checks", "language.programs", "language.addresses"),
     "kernels": tuple(f"kernels.{family}" for family in FAMILIES),
     "stress": ("stress.checks",),
 }

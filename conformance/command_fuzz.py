@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from triton_porting_kit.conformance.command.progress import plain
 from triton_porting_kit.conformance.profile import find
 from triton_porting_kit.conformance.stress.campaign import Campaign, Failure, seeds_of
+from triton_porting_kit.conformance.stress.configuration import NoSuchConfiguration, configurations
 from triton_porting_kit.conformance.stress.isolation import Isolated
 from triton_porting_kit.conformance.stress.program import Program, size_of
 
@@ -31,32 +34,56 @@ class FuzzRequest:
     seconds: float = 60.0
     """Of one program."""
     profile: str = ""
+    jobs: int = 1
+    """Programs that run at a time."""
+    isa: str = ""
+    """Instruction-set levels, or ``each``."""
+    threads: str = ""
+    """Counts of threads."""
 
 
 def run_fuzz(request: FuzzRequest) -> int:
-    """The exit status: 0 where every program gave what was expected. Raises `WorkerFailed`."""
+    """The exit status: 0 where every program gave what was expected.
+
+    Raises `WorkerFailed` and `NoSuchConfiguration`.
+    """
     console = Console(highlight=False)
     seeds = [request.replay] if request.replay is not None else seeds_of(request.seed, request.count)
     total = 1 if request.replay is not None else request.count
     profile = request.profile or str(find(request.backend) or "")
     failures: list[Failure] = []
-    with Isolated(request.backend, profile, request.seconds) as worker, _bar(console) as bar:
+    ways = configurations(request.backend, request.isa, request.threads)
+    with contextlib.ExitStack() as stack:
+        workers = [
+            stack.enter_context(Isolated(request.backend, profile, request.seconds))
+            for _ in range(request.jobs)
+        ]
+        if request.threads and not workers[0].forks:
+            raise NoSuchConfiguration(
+                f"the programs of backend {request.backend!r} share a process, which has one number of threads: leave "
+                "--threads out"
+            )
+        bar = stack.enter_context(_bar(console))
         task = bar.add_task("programs", total=total, state="")
 
         def watch(tried: int, program: Program) -> None:
             bar.update(task, state=f"shrinking: {size_of(program)} statements after {tried} tries")
 
-        campaign = Campaign(request.backend, worker, request.out, request.shrink, watch=watch)
+        campaign = Campaign(
+            request.backend, workers, request.out, request.shrink, watch=watch, configurations=ways
+        )
+        begin = time.monotonic()
         try:
-            for _, failure in campaign.run(seeds, request.minutes and request.minutes * 60):
-                if failure is not None:
-                    failures.append(failure)
+            for _, found in campaign.run(seeds, request.minutes and request.minutes * 60):
+                failures += found
+                for failure in found:
                     _show(console, failure)
                 bar.update(task, advance=1, state=f"{len(failures)} failed")
         except KeyboardInterrupt:
             console.print("Interrupted.")
             return 130
-    _summary(console, request, campaign.ran, failures)
+        seconds = time.monotonic() - begin
+    _summary(console, request, campaign, failures, seconds)
     return 1 if failures else 0
 
 
@@ -71,20 +98,31 @@ def _bar(console: Console) -> Progress:
 
 
 def _show(console: Console, failure: Failure) -> None:
-    console.print(f"[bold red]seed {failure.seed}[/]: {escape(str(failure.outcome))}")
+    way = f" ({failure.configuration})" if str(failure.configuration) else ""
+    console.print(f"[bold red]seed {failure.seed}[/]{way}: {plain(failure.outcome)}")
     if failure.shrunk is not None:
         size = size_of(failure.shrunk.program)
         console.print(f"  {failure.statements} statements shrunk to {size} in {failure.shrunk.tried} tries")
         console.print(failure.shrunk.launch.source, markup=False, soft_wrap=True)
     if failure.path is not None:
-        console.print(f"  script: {escape(str(failure.path))}")
+        console.print(f"  script: {plain(str(failure.path))}")
 
 
-def _summary(console: Console, request: FuzzRequest, ran: int, failures: list[Failure]) -> None:
+def _summary(
+    console: Console, request: FuzzRequest, campaign: Campaign, failures: list[Failure], seconds: float
+) -> None:
+    ways = len(campaign.configurations)
+    ran = f"{campaign.ran} programs" + (f", each in {ways} configurations" if ways > 1 else "")
+    speed = f"{campaign.ran * ways / max(seconds, 1e-3):.1f} a second"
     if not failures:
-        console.print(f"{ran} programs, none failed.")
+        console.print(f"{ran}, none failed ({speed}).")
         return
     again = f"tpk fuzz --backend {request.backend} --replay"
-    console.print(f"{ran} programs, {len(failures)} failed:")
+    seeds = {failure.seed for failure in failures}
+    console.print(f"{ran}, {len(seeds)} failed ({speed}):")
     for failure in failures:
-        console.print(f"  {again} {failure.seed}    {escape(str(failure.outcome)[:90])}", soft_wrap=True)
+        way = failure.configuration
+        options = f" --isa {way.isa}" * bool(way.isa) + f" --threads {way.threads}" * bool(way.threads)
+        console.print(
+            f"  {again} {failure.seed}{options}    {plain(str(failure.outcome)[:90])}", soft_wrap=True
+        )

@@ -94,13 +94,14 @@ class Context:
     def array(self, values: Array, kind: Kind | str) -> GuardedArray:
         """An array on the device with values of a type (or its name, as in `KINDS`). Its guard zones are looked at
         when the check is over."""
-        return self._keep(GuardedArray.of(self.memory, _kind(kind), values, _Beside(self)))
+        return self.keep(GuardedArray.of(self.memory, _kind(kind), values, _Beside(self)))
 
     def empty(self, shape: Sequence[int], kind: Kind | str) -> GuardedArray:
         """An array on the device that is filled with a pattern that is unlikely to be right."""
-        return self._keep(GuardedArray(self.memory, _kind(kind), shape, _Beside(self)))
+        return self.keep(GuardedArray(self.memory, _kind(kind), shape, _Beside(self)))
 
-    def _keep(self, array: GuardedArray) -> GuardedArray:
+    def keep(self, array: GuardedArray) -> GuardedArray:
+        """Look at an array's guard zones, too."""
         self._arrays.append(array)
         return array
 

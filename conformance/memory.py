@@ -95,7 +95,10 @@ class KitMemory(MemoryAccess):
 
     def describe(self) -> dict[str, Any]:
         properties = self.kit_device.properties()
-        names = ("name", "arch", "memory_bytes", "core_count", "max_scratch_bytes", "warp_size")
+        names = (
+            "name", "arch", "memory_bytes", "max_allocation_bytes", "core_count", "max_scratch_bytes",
+            "max_dram_scratch_bytes", "warp_size", "modules_are_source",
+        )  # fmt: skip
         return {"memory": "kit", **{name: getattr(properties, name) for name in names}}
 
     def reset(self) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import fnmatch
 import importlib.util
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from triton_porting_kit import untrusted
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.essential import ESSENTIAL
 from triton_porting_kit.conformance.record import Listing
@@ -129,12 +129,8 @@ def load(path: Path, arch: object = None) -> Profile:
 
     `arch`: the target's architecture; entries that are about others are left out. None: none is.
     """
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ProfileError(f"{path} cannot be read: {error.strerror}; name another with --profile") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{path} is not TOML: {error}") from error
+    remedy = "name another with --profile"
+    data = untrusted.read_toml(path, untrusted.PROFILE, ProfileError, follow=True, remedy=remedy)
     _known(path, "", data, ("memory", "capabilities", *LISTS))
     memory = data.get("memory", "")
     if not isinstance(memory, str) or (memory and memory != "kit" and not memory.startswith("torch:")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -59,7 +60,7 @@ class Record:
                 case "process":
                     return str(item["message"])
                 case "comparison" if item["differ"]:
-                    return f"{item['what']}: {item['message']}"
+                    return f"{item['what']}: {item.get('message', '')}"
                 case "expectation" if not item["holds"]:
                     return f"{item['what']}{': ' + item['message'] if item.get('message') else ''}"
         return ""
@@ -75,7 +76,10 @@ class Record:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Record:
+        """Raises `ValueError`, `TypeError`, `KeyError` or `AttributeError` for what `to_json` cannot have made."""
         listing = data.get("listing")
+        if not math.isfinite(data["seconds"]):
+            raise ValueError(f"a check of {data['seconds']} seconds")
         return cls(
             name=data["name"],
             level=data["level"],

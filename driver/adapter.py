@@ -18,7 +18,7 @@ from triton_porting_kit.driver.benchmark import Benchmarker
 from triton_porting_kit.driver.device import DEFAULT_STREAM, Device
 from triton_porting_kit.driver.interface import DeviceInterface
 from triton_porting_kit.errors import InvalidArgument, SignatureError
-from triton_porting_kit.toolchain import compat
+from triton_porting_kit.toolchain import compat, launches
 
 _CPP_TYPES = {
     "i1": "int8_t",
@@ -59,6 +59,7 @@ class TritonDriver(DriverBase):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         compat.share_kernel_caches()
+        launches.check_launches()
         self.utils = DriverUtils(self)
         self._current = _Current()
 
@@ -194,7 +195,8 @@ class TritonDriver(DriverBase):  # type: ignore[misc]
         return Benchmarker(self)
 
     def get_empty_cache_for_benchmark(self) -> DeviceArray:
-        return DeviceArray.empty(self.benchmark_cache_bytes, "uint8", self.device)
+        size = min(self.benchmark_cache_bytes, self.device.properties().largest_allocation)
+        return DeviceArray.empty(size, "uint8", self.device)
 
     def clear_cache(self, cache: DeviceArray) -> None:
         cache.fill_(0, stream=self.get_current_stream())
@@ -271,7 +273,7 @@ class DriverUtils:
         self._driver._check_device(device)
         properties = self._driver.devices[device].properties()
         return {
-            "max_shared_mem": properties.max_scratch_bytes,
+            "max_shared_mem": properties.scratch_limit,
             "max_num_regs": 0,
             "multiprocessor_count": properties.core_count,
             "warpSize": properties.warp_size,

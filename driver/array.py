@@ -12,7 +12,7 @@ import numpy as np
 
 from triton_porting_kit.driver.device import DEFAULT_ALIGNMENT, DEFAULT_STREAM, Device
 from triton_porting_kit.driver.dtypes import DType, as_dtype, decode, encode, float32
-from triton_porting_kit.errors import DeviceError, DTypeError, InvalidArgument
+from triton_porting_kit.errors import DeviceError, DTypeError, InvalidArgument, OutOfMemory
 
 NumpyArray = np.ndarray[Any, Any]
 
@@ -24,7 +24,16 @@ class _Storage:
         self.device = device
         self.generation = device.generation
         self.size = size
-        self.address = device.memalloc(size, alignment)
+        try:
+            self.address = device.memalloc(size, alignment)
+        except OutOfMemory as error:
+            largest = device.properties().largest_allocation
+            if size <= largest:
+                raise
+            name = device.properties().name
+            raise OutOfMemory(
+                f"{error}; the array has {size} bytes, and one allocation of {name} at most {largest}"
+            ) from error
 
     def __del__(self) -> None:
         # Memory of an earlier generation went with the reset; a lost device has nothing to free.

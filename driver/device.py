@@ -32,7 +32,7 @@ class DeviceProperties:
     core_count: int
     """Programs that run at the same time at full speed."""
     max_scratch_bytes: int
-    """On-chip memory that one program may use (Triton's shared memory)."""
+    """On-chip memory that one program may use (Triton's shared memory); 0 where kernels have none."""
     max_threads_per_program: int = 1024
     """Largest ``num_warps * warp_size`` of one program."""
     warp_size: int = 1
@@ -42,8 +42,26 @@ class DeviceProperties:
     memory_bus_width_bits: int = 0
     host_visible_memory: bool = False
     """Whether the host may read and write device memory at its device address."""
+    in_process: bool = False
+    """Whether kernels run in this process: they use any memory of it, and the device works in forked children."""
     extra: dict[str, Any] = field(default_factory=dict)
     """Anything else that the vendor's own code wants to know."""
+    max_allocation_bytes: int = 0
+    """What one allocation can have of memory that is free, e.g. OpenCL's ``CL_DEVICE_MAX_MEM_ALLOC_SIZE``; 0: all."""
+    max_dram_scratch_bytes: int = 0
+    """Device memory that each thread which runs programs has for their scratch; 0: scratch is on chip."""
+    modules_are_source: bool = False
+    """Whether modules are source text that the runtime compiles as it loads them, e.g. OpenCL C, and no binaries."""
+
+    @property
+    def largest_allocation(self) -> int:
+        """Bytes that one allocation can have, if the memory is free."""
+        return self.max_allocation_bytes or self.memory_bytes
+
+    @property
+    def scratch_limit(self) -> int:
+        """Bytes of scratch that a program may use, wherever they lie: a kernel that needs more is refused."""
+        return self.max_dram_scratch_bytes or self.max_scratch_bytes
 
 
 @dataclass(frozen=True)
@@ -58,8 +76,9 @@ class NativeLaunchEntry:
 
     and `context` its first argument. It may be called from any thread, without the interpreter's lock. It has
     taken what it needs of `args` when it returns. It returns 0 or 1 `OutOfMemory`, 2 `InvalidPointer`,
-    3 `InvalidModule`, 4 `LaunchError`, 5 `DeviceLost`, 6 `AssertionFailed`, with a NUL-terminated text in
-    `message`. Both numbers are valid as long as the device object lives.
+    3 `InvalidModule`, 4 `LaunchError`, 5 `DeviceLost`, 6 `AssertionFailed`, 7 `LaunchTimeout`,
+    8 `MemoryAccessError`, with a NUL-terminated text in `message`. Both numbers are valid as long as the device
+    object lives.
     """
 
     function: int

@@ -2,13 +2,16 @@
 
 `Signature` flattens what Triton passes, `ArgLayout` says where each parameter lies in the packed block, and
 three launchers send the block to a device: `PackedLauncher` (native, nothing to compile), `GeneratedLauncher`
-(C++ of its own for each signature) and `PythonLauncher` (for a device with only a Python hook).
+(C++ of its own for each signature) and `PythonLauncher` (for a device with only a Python hook). `CheckedLauncher` is a
+packed one that tells kernels the bounds of their arguments.
 """
 
 from triton_porting_kit.launcher.build import BuildOptions
+from triton_porting_kit.launcher.checked import CheckedLauncher
 from triton_porting_kit.launcher.code_objects import check_kernel_arguments
 from triton_porting_kit.launcher.codegen import RuntimeSymbol, generate_source
 from triton_porting_kit.launcher.entry import LaunchEntry
+from triton_porting_kit.launcher.extents import own_memory
 from triton_porting_kit.launcher.generated import GeneratedLauncher
 from triton_porting_kit.launcher.layout import ArgLayout, ArgSlot
 from triton_porting_kit.launcher.packed import PackedLauncher
@@ -22,6 +25,7 @@ __all__ = [
     "ArgSlot",
     "Argument",
     "BuildOptions",
+    "CheckedLauncher",
     "GeneratedLauncher",
     "LaunchEntry",
     "PackedLauncher",
@@ -31,4 +35,5 @@ __all__ = [
     "Signature",
     "check_kernel_arguments",
     "generate_source",
+    "own_memory",
 ]

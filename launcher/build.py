@@ -27,14 +27,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+from triton_porting_kit import trust, untrusted
 from triton_porting_kit.errors import LauncherBuildError
-from triton_porting_kit.launcher.cache import cache_folder, check_private, locked
+from triton_porting_kit.launcher.cache import NAME, cache_folder, cache_path, check_private, locked
 
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra")
 _TIMEOUT_SECONDS = 300
 _LIBRARY = "launcher.so"
 _OBJECT = "support.o"
 _DIGEST = ".sha256"
+_ROOM = 4 << 20
+"""Bytes; more than a module and its parts take."""
 
 
 @dataclass(frozen=True)
@@ -80,16 +83,35 @@ def build_module(
     `shared` is what the source has in common with others; it is compiled once for all of them.
 
     Raises `LauncherBuildError` with the command and its output, `InsecureCacheError` for a cache folder
-    that others can write. Warns and builds again if a cached module is damaged.
+    that others can write. Warns and builds again if a cached module is damaged. Where the cache cannot be written, the
+    module is built into a temporary folder, with a `CacheWarning`.
     """
     options = options or BuildOptions()
     command = options.compiler or find_compiler()
+    try:
+        return _build(cache_folder(), source, name, options, command, shared)
+    except OSError as error:
+        folder = trust.temporary_folder(cache_path(), error, "TPK_CACHE_DIR") / NAME
+        folder.mkdir(exist_ok=True, mode=0o700)
+        return _build(folder, source, name, options, command, shared)
+
+
+def _build(
+    folder: Path,
+    source: str,
+    name: str,
+    options: BuildOptions,
+    command: tuple[str, ...],
+    shared: Shared | None,
+) -> ModuleType:
+    """Raises `OSError` where the folder cannot be written, and the module is not there."""
     compiler = (*command, *_FLAGS, f"-I{sysconfig.get_path('include')}", *options.compile_flags)
     made_with = (*compiler, _compiler_version(command), _python_abi())
-    folder = cache_folder()
     key = _digest("\0".join((source, name, *made_with, *options.link_flags)).encode())
+    entry = folder / key
+    if _intact(entry, _LIBRARY, quiet=True):  # a folder that is only read will do
+        return _load(entry / _LIBRARY, name)
     with locked(folder / f"{key}.lock"):
-        entry = folder / key
         if not _intact(entry, _LIBRARY):
             objects: tuple[str, ...] = ()
             if shared is not None:
@@ -116,7 +138,11 @@ def _make(source: str, entry: Path, product: str, compiler: tuple[str, ...], beh
         new_entry.mkdir(mode=0o700)
         text, made = (new_entry / product).with_suffix(".cpp"), new_entry / product
         text.write_text(source)
-        _run([*compiler, str(text), "-o", str(made), *behind])
+        try:
+            _run([*compiler, str(text), "-o", str(made), *behind])
+        except LauncherBuildError:
+            _check_room(scratch)
+            raise
         made.chmod(0o700)
         digest = new_entry / (product + _DIGEST)
         digest.write_text(_digest(made.read_bytes()))
@@ -124,6 +150,12 @@ def _make(source: str, entry: Path, product: str, compiler: tuple[str, ...], beh
         if entry.exists():
             os.rename(entry, scratch / "damaged")
         os.rename(new_entry, entry)
+
+
+def _check_room(folder: Path) -> None:
+    """Raises `OSError` where what a compiler makes does not fit on the disk."""
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(bytes(_ROOM))
 
 
 def _run(argv: list[str]) -> None:
@@ -142,7 +174,7 @@ def _run(argv: list[str]) -> None:
         )
 
 
-def _intact(entry: Path, product: str) -> bool:
+def _intact(entry: Path, product: str, *, quiet: bool = False) -> bool:
     library, digest = entry / product, entry / (product + _DIGEST)
     if not entry.exists():
         return False
@@ -150,10 +182,13 @@ def _intact(entry: Path, product: str) -> bool:
         if path.exists():
             check_private(path)
     try:
-        if digest.read_text() == _digest(library.read_bytes()):
+        built = untrusted.read_text(digest, len(_digest(b"")), LauncherBuildError)
+        if built == _digest(untrusted.read_bytes(library, untrusted.ARTEFACT, LauncherBuildError)):
             return True
-    except (OSError, UnicodeDecodeError):
+    except LauncherBuildError:
         pass
+    if quiet:
+        return False
     warnings.warn(
         f"the cached launcher {library} is not what was built (damaged or changed); building it again",
         RuntimeWarning,

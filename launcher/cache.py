@@ -9,24 +9,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from triton_porting_kit import trust
-from triton_porting_kit.errors import LauncherBuildError
 
+NAME = "tpk-launchers"
 _REMEDY = "remove it, or set TPK_CACHE_DIR to a folder that only you can write"
 
 
-def cache_folder() -> Path:
-    """The folder, made with mode 0700 if it is not there: ``tpk-launchers`` under ``$TPK_CACHE_DIR``, else
-    under Triton's cache (``$TRITON_CACHE_DIR``, ``$TRITON_HOME/.triton/cache``, ``~/.triton/cache``).
+def cache_path() -> Path:
+    """Where the folder is, or would be: ``tpk-launchers`` under ``$TPK_CACHE_DIR``, else under Triton's cache
+    (``$TRITON_CACHE_DIR``, ``$TRITON_HOME/.triton/cache``, ``~/.triton/cache``)."""
+    return _base() / NAME
 
-    Raises `InsecureCacheError` if another user owns it or can write it, or swap it for another;
-    `LauncherBuildError` if it cannot be made.
+
+def cache_folder() -> Path:
+    """The folder at `cache_path`, made with mode 0700 if it is not there.
+
+    Raises `InsecureCacheError` if another user owns it or can write it, or swap it for another; `OSError` if it cannot
+    be made.
     """
-    folder = _base() / "tpk-launchers"
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise LauncherBuildError(f"the launcher cache {folder} cannot be made: {error}; {_REMEDY}") from error
+    folder = cache_path()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
     check_private(folder)
     trust.check_way(folder, _REMEDY)
     return folder

@@ -11,7 +11,8 @@ class LaunchEntry(Protocol):
     The routine is ``int32_t launch(void *context, uint64_t stream, uint64_t function, uint32_t gx,
     uint32_t gy, uint32_t gz, const void *args, uint64_t args_size, char *message, uint64_t message_size)``.
     It copies `args` before it returns, and is called without the interpreter lock. It returns 0, or a code of
-    `LAUNCH_ERRORS` with a NUL-terminated text in `message`.
+    `LAUNCH_ERRORS` with a NUL-terminated text in `message`. Where a handler of a signal has raised an exception
+    meanwhile, it returns such a code with the exception set.
     """
 
     @property

@@ -15,6 +15,7 @@ from typing import Any
 from triton_porting_kit import errors
 from triton_porting_kit.errors import DeviceError, GridError, LaunchError, SignatureError
 from triton_porting_kit.launcher.types import Kind, scalar_type
+from triton_porting_kit.toolchain import tensors
 
 MAX_GRID = 2**31 - 1
 
@@ -25,6 +26,8 @@ LAUNCH_ERRORS: dict[int, type[DeviceError]] = {
     4: errors.LaunchError,
     5: errors.DeviceLost,
     6: errors.AssertionFailed,
+    7: errors.LaunchTimeout,
+    8: errors.MemoryAccessError,
 }
 """The error that each code of a device's launch entry stands for; any other code is a `LaunchError`."""
 
@@ -95,6 +98,7 @@ def _address(name: str, type_name: str, value: Any) -> int:
     data_ptr = getattr(value, "data_ptr", None)
     if data_ptr is None:
         raise _mismatch(name, type_name, "an address, None or an object with data_ptr()", value)
+    check_tensor(name, type_name, value)
     address = data_ptr()
     if not isinstance(address, int):
         raise SignatureError(
@@ -102,6 +106,12 @@ def _address(name: str, type_name: str, value: Any) -> int:
             f"returned {_given(address)}"
         )
     return int(address)
+
+
+def check_tensor(name: str, type_name: str, value: Any) -> None:
+    """Raise `SignatureError` for a torch tensor whose elements are not what lies at its address."""
+    if reason := tensors.refusal(value):
+        raise SignatureError(f"argument '{name}' ({type_name}): {reason}")
 
 
 def _double(name: str, type_name: str, value: Any) -> float:

@@ -64,3 +64,12 @@ def build_wheel(sources: Path, folder: Path) -> Path:
     pip("wheel", "--no-deps", "--no-build-isolation", "-w", folder, sources)
     (path,) = folder.iterdir()
     return path
+
+
+def can_mount() -> bool:
+    """Whether file systems can be mounted for a process alone: as root, where containers do not forbid it."""
+    command = ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    return (
+        shutil.which("unshare") is not None
+        and not subprocess.run(command, check=False, capture_output=True).returncode
+    )

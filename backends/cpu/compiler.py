@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
@@ -10,13 +11,19 @@ from triton.backends.compiler import GPUTarget
 
 from triton_porting_kit import __version__
 from triton_porting_kit.compiler import (
+    ISA_LEVELS,
     CpuTarget,
+    KernelOptions,
     Pipeline,
     PipelineBackend,
     cpu_pipeline,
     source_digest,
     toolchain_versions,
 )
+from triton_porting_kit.errors import OptionError
+
+CHECKS = ("", "memory")
+"""Values of the option ``check``, and of ``TPK_CHECK``."""
 
 
 class CPUBackend(PipelineBackend):
@@ -27,6 +34,10 @@ class CPUBackend(PipelineBackend):
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:
         return bool(target.backend == "cpu")
+
+    @classmethod
+    def isa_levels(cls) -> Mapping[str, Mapping[str, str]]:
+        return {name: level.options() for name, level in ISA_LEVELS.items() if not level.missing()}
 
     def default_options(self) -> Mapping[str, Any]:
         host = CpuTarget.host()
@@ -39,14 +50,33 @@ class CPUBackend(PipelineBackend):
             "deprecated_fp8_dot_operand_dtypes": (),
             "default_dot_input_precision": "ieee",
             "allowed_dot_input_precisions": ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"),
+            "check": os.environ.get("TPK_CHECK", ""),
         }
 
+    def parse_options(self, options: dict[str, Any]) -> KernelOptions:
+        """Triton passes the kernel's own keyword arguments too: one called `check` is no text, and not the option."""
+        given = {name: value for name, value in options.items() if name != "check" or isinstance(value, str)}
+        parsed = super().parse_options(given)
+        if parsed.check not in CHECKS:
+            raise OptionError(
+                f"check is {parsed.check!r}",
+                remedy="give 'memory', or nothing, as the option of the launch or in TPK_CHECK",
+            )
+        return parsed
+
     def pipeline(self, options: Any) -> Pipeline:
-        target = CpuTarget.of(options.cpu_triple, options.cpu_name, options.cpu_features)
-        # A warp of a CPU is one thread.
-        return cpu_pipeline(
-            target, fuse_multiply_add=options.enable_fp_fusion, threads=options.num_warps * options.warp_size
-        )
+        return cpu_pipeline(**self.lowering_options(vars(options)))
+
+    @staticmethod
+    def lowering_options(options: Mapping[str, Any]) -> dict[str, Any]:
+        """What `cpu_pipeline` and `crash_location` need to know of a kernel's options, or of its metadata."""
+        return {
+            "target": CpuTarget.of(options["cpu_triple"], options["cpu_name"], options["cpu_features"]),
+            "fuse_multiply_add": options["enable_fp_fusion"],
+            "threads": options["num_warps"] * options["warp_size"],  # a warp of a CPU is one thread
+            "check_memory": options["check"] == "memory",
+            "notes_program": True,
+        }
 
     def libdevice(self) -> ModuleType:
         from triton_porting_kit.backends.cpu import libdevice

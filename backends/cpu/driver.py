@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import platform
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from triton.backends.compiler import GPUTarget
 
+from triton_porting_kit.backends.cpu import crashes
 from triton_porting_kit.driver import Device
 from triton_porting_kit.driver.adapter import TritonDriver
-from triton_porting_kit.launcher import PackedLauncher
+from triton_porting_kit.launcher import CheckedLauncher, PackedLauncher
+
+if TYPE_CHECKING:
+    from triton_porting_kit.driver.host import HostDevice
 
 
 class CPUDriver(TritonDriver):
@@ -28,8 +32,11 @@ class CPUDriver(TritonDriver):
     def make_target(self, device: Device) -> GPUTarget:
         return GPUTarget("cpu", platform.machine(), 1)
 
-    def launcher_cls(self, source: Any, metadata: Any) -> PackedLauncher:
+    def launcher_cls(self, source: Any, metadata: Any) -> PackedLauncher | CheckedLauncher:
         """The callable that launches a compiled kernel."""
-        entry = self.device.launch_entry()
-        assert entry is not None
+        device = cast("HostDevice", self.device)
+        crashes.explain(device, metadata)
+        entry = device.launch_entry()
+        if getattr(metadata, "check", ""):  # not of compilers that only look like this one
+            return CheckedLauncher(source, metadata, entry, device.allocation_of)
         return PackedLauncher(source, metadata, entry)

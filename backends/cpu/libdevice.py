@@ -1,12 +1,13 @@
 """What ``triton.language.extra.libdevice`` is in kernels for the CPU: every function of that interface.
 
+Operands of several types become one, as Triton's ``extern_elementwise`` has it, where there is a function of that type.
 float16 and bfloat16 are computed as float32, and the result has the type of the operands again. Integers narrower
 than 32 bits are extended, and a function of signed integers alone takes unsigned ones by their bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from triton.language import core
@@ -26,7 +27,7 @@ def _function(row: libdevice.Function) -> Callable[..., Any]:
     def call(*args: Any, _semantic: Any = None) -> Any:
         given = [_semantic.to_tensor(arg) for arg in args]
         names = tuple(arg.dtype.name for arg in given)
-        wanted = _wanted(row, overloads, names)
+        wanted = _wanted(row, overloads, names, common_type([arg.dtype for arg in given], _semantic))
         operands = [
             arg if name == target else arg.to(core.dtype(target), _semantic=_semantic)
             for arg, name, target in zip(given, names, wanted, strict=True)
@@ -44,12 +45,42 @@ def _function(row: libdevice.Function) -> Callable[..., Any]:
     return core.extern(call)  # type: ignore[no-any-return]
 
 
+def common_type(types: Sequence[Any], semantic: Any) -> str | None:
+    """The name of the type that Triton's ``extern_elementwise`` makes of operands where its table lacks theirs.
+
+    It is that of the sum of the first two, then of that and the next. None where there is none, as for pointers.
+    """
+    found, *others = types
+    try:
+        for other in others:
+            found = semantic.computation_type_impl(other, False, found, False, False)
+    except TypeError:
+        return None
+    return str(found.name)
+
+
 def _wanted(
-    row: libdevice.Function, overloads: dict[tuple[str, ...], libdevice.Overload], names: tuple[str, ...]
+    row: libdevice.Function,
+    overloads: dict[tuple[str, ...], libdevice.Overload],
+    names: tuple[str, ...],
+    common: str | None,
 ) -> tuple[str, ...]:
-    """The operand types of the overload to call for operands of the types `names`."""
-    if names in overloads:
-        return names
+    """The operand types of the overload to call for operands of the types `names`, whose `common` type is known."""
+    promoted = (common or "",) * len(names)
+    for candidate in (names, promoted):
+        if candidate in overloads:
+            return candidate
+    for candidate in (names, promoted):
+        if (found := _extended(overloads, candidate)) is not None:
+            return found
+    known = "; ".join(", ".join(operands) for operands in overloads)
+    raise TypeError(f"libdevice.{row.name} takes ({known}), not ({', '.join(names)})")
+
+
+def _extended(
+    overloads: dict[tuple[str, ...], libdevice.Overload], names: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """The overload for operands of these types where each may be made wider, and signed; None: there is none."""
     double = "fp64" in names
 
     def general(name: str) -> str:
@@ -65,8 +96,7 @@ def _wanted(
         for operands in (candidate, (*candidate[:-1], "u" + candidate[-1])):
             if operands in overloads:
                 return operands
-    known = "; ".join(", ".join(operands) for operands in overloads)
-    raise TypeError(f"libdevice.{row.name} takes ({known}), not ({', '.join(names)})")
+    return None
 
 
 for _row in libdevice.functions().values():

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from triton_porting_kit.compiler import commands
-from triton_porting_kit.compiler.cpp.remarks import Remarks
+from triton_porting_kit.compiler.remarks import Remarks
 from triton_porting_kit.errors import CompilationError
 
 SOURCE_NAME, OUTPUT_NAME = "kernel.cpp", "kernel.so"

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from triton_porting_kit.compiler.cpp import arithmetic, control, fusion, literals, memory, support
-from triton_porting_kit.compiler.cpp.remarks import Remarks
+from triton_porting_kit.compiler.cpp import arithmetic, control, fusion, literals, memory, names, support
 from triton_porting_kit.compiler.cpp.types import CppType, parse
+from triton_porting_kit.compiler.remarks import Remarks
 from triton_porting_kit.errors import CompilationError
 
 _LITERAL = re.compile(r"(?:splat<\w+>\()?u(?:8|16|32|64)\((-?\d+)u?\)\)?")
@@ -31,6 +31,7 @@ class Emitter:
         self._parts: dict[Any, list[str]] = {}
         self._counts: dict[str, int] = {}
         self._depth = 1
+        self._arguments: set[str] = set()
         self._parameter = ""
         """The kernel's parameter that is read next."""
 
@@ -60,7 +61,7 @@ class Emitter:
                 continue
             for remark in self._remarks.before(operation):
                 if remark.startswith(_PARAMETER):
-                    self._parameter = re.sub(r"\W", "_", remark.removeprefix(_PARAMETER), flags=re.ASCII)
+                    self._parameter = remark.removeprefix(_PARAMETER)
                 else:
                     self.statement(f"// {remark}")
             self.operation(operation)
@@ -87,6 +88,16 @@ class Emitter:
         self._counts[prefix] = self._counts.get(prefix, 0) + 1
         return f"{prefix}{self._counts[prefix]}"
 
+    def _argument_name(self, parameter: str) -> str:
+        """A name for a parameter's value. Several may spell alike: ``D.shape.0`` and ``D_shape_0``, or two such."""
+        plain = name = names.plain(f"arg_{parameter}")
+        number = 1
+        while name in self._arguments:
+            number += 1
+            name = f"{plain}_{number}"
+        self._arguments.add(name)
+        return name
+
     def define(self, value: Any, text: str) -> None:
         """What stands for a value: a variable's name or a literal."""
         self._names[value] = text
@@ -94,7 +105,7 @@ class Emitter:
     def declare(self, value: Any, expression: str) -> None:
         """A constant of C++ that holds a value."""
         if self._parameter and value.owner.operation.name == "llvm.load":
-            name, self._parameter = f"arg_{self._parameter}", ""
+            name, self._parameter = self._argument_name(self._parameter), ""
         else:
             name = self.fresh("v")
         type = self.type_of(value)

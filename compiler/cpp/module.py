@@ -3,80 +3,70 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from triton_porting_kit.compiler.artefacts import mlir_module
-from triton_porting_kit.compiler.cpp import support
+from triton_porting_kit.compiler.cpp import names, support
 from triton_porting_kit.compiler.cpp.emitter import Emitter
-from triton_porting_kit.compiler.cpp.remarks import Remarks
 from triton_porting_kit.compiler.cpp.types import SCALARS, parse
+from triton_porting_kit.compiler.remarks import Remarks
 from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import mlir
 
-_RESERVED = frozenset(
-    re.findall(
-        r"\w+",
-        """
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class
-    co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default
-    delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int linux long
-    main mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
-    reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast std struct switch
-    template this thread_local throw true try typedef typeid typename union unix unsigned using virtual void volatile
-    wchar_t while xor xor_eq
-    """,
-    )
-) | {*(f"{letter}{bits}" for letter in "uif" for bits in (8, 16, 32, 64, 128)), "ptr", *support.SNIPPETS}
-"""Symbols of a kernel that C++ would not take as the name of a function, or that mean something else in the text."""
-_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _PARAMETERS = ("args", "scratch", "begin", "end", "grid_x", "grid_y", "grid_z")
 _KERNEL_TYPES = ("const void *", "void *", "int64_t ", "int64_t ", "int32_t ", "int32_t ", "int32_t ")
 
 
-def emit_cpp(loops: str) -> str:
-    """C++17 (with GCC's and Clang's vectors) of the text of a loops artefact, with the same kernel ABI.
+def emit_cpp(loops: object) -> str:
+    """C++17 (with GCC's and Clang's vectors) of a loops artefact, or of its text, with the same kernel ABI.
 
     Raises `CompilationError`, with the line of the kernel, for what C++ has no words for.
     """
-    remarks = Remarks(loops)
-    module = mlir_module(loops, "cpp")
+    remarks = Remarks(str(loops))
+    module = mlir_module(loops)
     emitter = Emitter(remarks)
     data: list[str] = []
-    exported: list[str] = []
+    exported: list[Any] = []
     declared: list[str] = []
-    kernel: list[str] = []
+    kernels: list[str] = []
     for view in module.body.operations:
         operation = view.operation
         if operation.name == "llvm.mlir.global":
-            (exported if _is_exported(operation) else data).extend(_global(emitter, operation))
+            if _is_exported(operation):
+                exported.append(operation)
+            else:
+                data += _global(emitter, operation, ())
         elif operation.name == "llvm.func" and not len(operation.regions[0].blocks):
             declared.append(_declaration(emitter, operation))
         elif operation.name == "llvm.func":
-            kernel = _kernel(emitter, operation)
+            kernels.append(_kernel_body(emitter, operation))
         else:
             raise emitter.unsupported(operation, "this operation at the top of a module")
-    lines = [*(f"// {line}" for line in remarks.head), support.PREAMBLE, f"namespace {support.NAMESPACE} {{"]
-    lines += [*emitter.support_text(), *data, "} // namespace", ""]
-    lines += ['extern "C" {', *declared, *exported, "", *kernel, "}"]
-    return "\n".join(lines) + "\n"
+    before = [support.PREAMBLE, f"namespace {support.NAMESPACE} {{", *emitter.support_text(), *data]
+    taken = names.identifiers([*before, *declared, *emitter.lines])
+    lines = [
+        *(f"// {line}" for line in remarks.head),
+        *before,
+        "} // namespace",
+        "",
+        'extern "C" {',
+        *declared,
+    ]
+    for operation in exported:
+        lines += _global(emitter, operation, taken)
+    for symbol in kernels:
+        lines += ["", *_kernel(symbol, taken, emitter.lines)]
+    return "\n".join([*lines, "}"]) + "\n"
 
 
 def _is_exported(operation: Any) -> bool:
     return "external" in str(operation.attributes["linkage"])
 
 
-def _labelled(symbol: str) -> tuple[str, str]:
-    """A C++ name for a symbol, and the label that it needs where the symbol is no such name."""
-    if _PLAIN_NAME.fullmatch(symbol) and symbol not in _RESERVED:
-        return symbol, ""
-    plain = re.sub(r"\W", "_", symbol, flags=re.ASCII)
-    return f"tpk_{plain}", f' __asm__("{symbol}")'
-
-
-def _global(emitter: Emitter, operation: Any) -> list[str]:
-    """A constant: a number, a text, or a table of numbers."""
-    symbol = emitter.text(operation, "sym_name")
-    name, label = _labelled(symbol)
+def _global(emitter: Emitter, operation: Any, taken: Collection[str]) -> list[str]:
+    """A constant: a number, a text, or a table of numbers. An exported one's name is not among those `taken`."""
+    name, label = names.labelled(emitter.text(operation, "sym_name"), taken)
     attribute = operation.attributes["value"]
     text = str(attribute)
     if text.startswith('"'):
@@ -136,17 +126,22 @@ def _c_name(mlir_type: str) -> str:
     return f"uint{type.bits}_t" if type.element[0] == "u" else {"f32": "float", "f64": "double"}[type.element]
 
 
-def _kernel(emitter: Emitter, operation: Any) -> list[str]:
-    """The kernel's function, whose parameters docs/architecture.md defines."""
+def _kernel_body(emitter: Emitter, operation: Any) -> str:
+    """Writes the body of the kernel's function, whose parameters docs/architecture.md defines; returns its symbol."""
     symbol = emitter.text(operation, "sym_name")
-    name, label = _labelled(symbol)
     body = operation.regions[0].blocks[0]
     if len(body.arguments) != len(_PARAMETERS):
         raise CompilationError(f"the function {symbol} is no kernel: it has {len(body.arguments)} parameters")
-    parameters = ", ".join(f"{t}{n}" for t, n in zip(_KERNEL_TYPES, _PARAMETERS, strict=True))
     emitter.statement(f"using namespace {support.NAMESPACE};")
     for argument, parameter in zip(body.arguments, _PARAMETERS, strict=True):
         emitter.define(argument, f"{emitter.type_of(argument).name}({parameter})")
     emitter.block(body)
+    return symbol
+
+
+def _kernel(symbol: str, taken: Collection[str], body: Sequence[str]) -> list[str]:
+    """The kernel's function around its body."""
+    name, label = names.labelled(symbol, taken)
+    parameters = ", ".join(f"{t}{n}" for t, n in zip(_KERNEL_TYPES, _PARAMETERS, strict=True))
     head = f"int32_t {name}({parameters})"
-    return [*([f"{head}{label};"] if label else []), f"{head} {{", *emitter.lines, "}"]
+    return [*([f"{head}{label};"] if label else []), f"{head} {{", *body, "}"]

@@ -32,7 +32,7 @@ def cpp_stages(
     def run_cpp(source: Any, metadata: Metadata) -> str:
         from triton_porting_kit.compiler.cpp.module import emit_cpp
 
-        return emit_cpp(str(source))
+        return emit_cpp(source)
 
     def run_build(source: Any, metadata: Metadata) -> bytes:
         from triton_porting_kit.compiler.cpp import build

@@ -6,14 +6,26 @@ stride_d * index_d`` and is touched where ``low_d <= i_d < high_d`` and the mask
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tensors import GATHER_COST, MEMORY_COST, Point, Tensor, joins
+
+NOWHERE: AbstractContextManager[None] = nullcontext()
+"""While this holds, it is not told which line of the kernel something comes from."""
+
+At: TypeAlias = Callable[[], AbstractContextManager[None]]
+"""See `lowering.Lowering.place_of`."""
+
+
+def _nowhere() -> AbstractContextManager[None]:
+    return NOWHERE
 
 
 @dataclass(eq=False)
@@ -29,6 +41,8 @@ class Access:
     high: Sequence[Value] = ()
     wraps: dict[int, tuple[Value, Value]] = field(default_factory=dict)
     mask: Tensor | None = None
+    exempt: Value | None = None
+    """i1: where it is set, so is every element of the mask."""
 
     @property
     def is_plain(self) -> bool:
@@ -44,12 +58,13 @@ class Access:
         return self.strides[axis].constant == 1
 
     def plain_condition(self, builder: LoopBuilder) -> Value:
-        """i1: the whole tile is in bounds and wraps nowhere."""
+        """i1: the whole tile is in bounds, wraps nowhere, and is exempt from its mask, if it may be."""
         condition = builder.constant(1, "i1")
         for low, high, size in zip(self.low, self.high, self.shape, strict=False):
             condition = builder.logical_and(condition, builder.compare("eq", low, builder.i64(0)))
             condition = builder.logical_and(condition, builder.compare("eq", high, builder.i64(size)))
-        return builder.logical_and(condition, self.wraps_nowhere(builder))
+        condition = builder.logical_and(condition, self.wraps_nowhere(builder))
+        return condition if self.exempt is None else builder.logical_and(condition, self.exempt)
 
     def wraps_nowhere(self, builder: LoopBuilder) -> Value:
         """i1: no index of the tile wraps around."""
@@ -130,7 +145,7 @@ class Access:
         mask: Value | None = None
         if self.low and self not in evaluation.unmasked:
             mask = evaluation.boxes.get(self.box) or self._box(builder, point)
-        if self.mask is not None:
+        if self.mask is not None and (self.exempt is None or self not in evaluation.unmasked):
             given = evaluation.at(self.mask, point)
             if mask is None:
                 return given
@@ -166,6 +181,9 @@ class Access:
         fits = builder.compare("sle", builder.add(first, builder.i64(point.width)), size)
         # Few lines end in the middle of a vector: most are read in one piece.
         here = point.moved(axis, builder.here(point.indices[axis]))
+        for tensor in (self.mask, other):
+            if tensor is not None:  # both ways need it: once, and not in one of them for both
+                evaluation.at(tensor, point)
         return builder.if_else(
             builder.logical_and(ahead, fits),
             lambda: [self._read(evaluation, here, other, straight=True)],
@@ -212,10 +230,15 @@ class Access:
 
 
 def _divisor(builder: LoopBuilder, size: Value) -> Value:
-    """`size`, or 1 where it is 0: remainders are computed even where no element will be touched."""
+    """`size`, or 1 where it is 0: remainders are computed even where no element will be touched.
+
+    Of -1 the remainders are those of 1, and x86 traps on that of the most negative value.
+    """
+    if isinstance(size.constant, int) and size.constant not in (0, -1):
+        return size
     one = builder.constant(1, size.type)
-    none = builder.compare("eq", size, builder.constant(0, size.type))
-    return builder.select(none, one, size)
+    traps = builder.compare("ule", builder.add(size, one), one)
+    return builder.select(traps, one, size)
 
 
 def _lane_bounds(builder: LoopBuilder, index: Value, low: Value, high: Value, width: int) -> Value:
@@ -231,7 +254,7 @@ def _lane_bounds(builder: LoopBuilder, index: Value, low: Value, high: Value, wi
 class Load(Tensor):
     """The elements of a structured access."""
 
-    def __init__(self, access: Access, other: Tensor | None) -> None:
+    def __init__(self, access: Access, other: Tensor | None, place: At = _nowhere) -> None:
         operands = [t for t in (access.mask, other) if t is not None]
         contiguous = not access.strides or any(s.constant == 1 for s in access.strides)
         super().__init__(access.shape, access.element, operands, MEMORY_COST if contiguous else GATHER_COST)
@@ -239,10 +262,13 @@ class Load(Tensor):
         self.other = other
         self.walked = False
         """Whether a loop over it was emitted."""
+        self.place = place
+        """While this holds, what is written comes from its line of the kernel."""
 
     def at(self, evaluation: Evaluation, point: Point) -> Value:
         self.walked = True
-        return self.access.read(evaluation, point, self.other)
+        with self.place():
+            return self.access.read(evaluation, point, self.other)
 
     def pointer(self, evaluation: Evaluation, point: Point) -> Value:
         """The address of the one element at `point`."""
@@ -265,12 +291,18 @@ class Gather(Tensor):
         other: Tensor | None,
         *,
         unit: str,
+        place: At = _nowhere,
     ) -> None:
         operands = [t for t in (offsets, mask, other) if t is not None]
         super().__init__(offsets.shape, element, operands, GATHER_COST)
         self.base, self.offsets, self.mask, self.other, self.unit = base, offsets, mask, other, unit
+        self.place = place
 
     def at(self, evaluation: Evaluation, point: Point) -> Value:
+        with self.place():
+            return self._read(evaluation, point)
+
+    def _read(self, evaluation: Evaluation, point: Point) -> Value:
         builder = evaluation.builder
         lanes = point.width if point.axis >= 0 else 1
         pointer, offsets = locate_explicit(evaluation, point, self.base, self.offsets, self.unit)

@@ -131,6 +131,9 @@ def each(
     for tensor in tensors:
         lowering.settle_reads(tensor, operation)
     start = lowering.scalar(base)
+    if lowering.checks is not None:
+        wanted_lanes = tensors[-1] if mask else None
+        lowering.checks.explicit(operation, start, tensors[0], unit, values[0].type.element, wanted_lanes)
 
     def one(evaluation: Evaluation, point: Point) -> Value:
         offset = builder.cast("arith.extsi", evaluation.at(tensors[0], point), "i64")

@@ -2,7 +2,10 @@
 
 A pure operation is placed in the outermost open region that already holds all its operands, and is written
 once per region. That makes the text free of loop-invariant and common sub-expressions as it is emitted,
-without passes over it afterwards.
+without passes over it afterwards. What reads memory stays in the innermost branch: what it reads may be there
+under the branch's condition only.
+
+What is remembered of a region holds while the region is open: behind it nothing of it may have run.
 """
 
 from __future__ import annotations
@@ -53,13 +56,16 @@ def vector_type(element: str, lanes: int) -> str:
     return f"vector<{lanes}x{element}>" if lanes > 1 else element
 
 
-@dataclass
+@dataclass(eq=False)
 class Region:
-    """Lines of an open region, and the pure operations already written there."""
+    """Lines of a region, and what was already written there; `branch` is the level of the branch that it lies in."""
 
+    branch: int = 0
+    is_open: bool = True
     lines: list[str] = field(default_factory=list)
     known: dict[str, Value] = field(default_factory=dict)
     reads: dict[str, Value] = field(default_factory=dict)
+    endings: list[Callable[[], None]] = field(default_factory=list)
 
 
 class LoopBuilder:
@@ -73,6 +79,8 @@ class LoopBuilder:
         self._regions = [Region()]
         self._next = 0
         self._integers: dict[tuple[int, str], Value] = {}
+        self.mark = ""
+        """What lines end with (see `places`)."""
 
     # --- regions ---------------------------------------------------------------------------------
 
@@ -80,6 +88,15 @@ class LoopBuilder:
     def level(self) -> int:
         """Depth of the innermost open region."""
         return len(self._regions) - 1
+
+    @property
+    def region(self) -> Region:
+        """The innermost open region."""
+        return self._regions[-1]
+
+    def at_end(self, forget: Callable[[], None]) -> None:
+        """Call `forget` when the innermost region is closed: what it has made is not there any more."""
+        self._regions[-1].endings.append(forget)
 
     def fresh(self, type: str, *, level: int | None = None, constant: int | float | None = None) -> Value:
         """A new value name, defined at `level` (the innermost region by default)."""
@@ -92,18 +109,23 @@ class LoopBuilder:
 
     def line(self, text: str, *, level: int | None = None) -> None:
         """Write a line into the region at `level` (the innermost by default)."""
-        self._regions[self.level if level is None else level].lines.append(text)
+        self._regions[self.level if level is None else level].lines.append(text + self.mark)
 
     def comment(self, text: str) -> None:
         """Write a remark for the reader of the artefact."""
         self.line(f"// {text}")
 
-    def open(self) -> None:
-        self._regions.append(Region())
+    def open(self, *, branch: bool = False) -> None:
+        """Open a region; a `branch` runs on a condition."""
+        self._regions.append(Region(len(self._regions) if branch else self._regions[-1].branch))
 
     def close(self) -> list[str]:
         """Close the innermost region and return its lines, indented."""
-        return [INDENT + line for line in self._regions.pop().lines]
+        region = self._regions.pop()
+        region.is_open = False
+        for forget in reversed(region.endings):
+            forget()
+        return [INDENT + line for line in region.lines]
 
     def text(self) -> list[str]:
         """The lines of the function body; only the entry region may be open."""
@@ -123,7 +145,7 @@ class LoopBuilder:
         if known is not None:
             return known
         value = self.fresh(type, level=level)
-        region.lines.append(f"{value.name} = {text}")
+        region.lines.append(f"{value.name} = {text}{self.mark}")
         region.known[text] = value
         return value
 
@@ -137,13 +159,16 @@ class LoopBuilder:
         return value
 
     def read(self, text: str, type: str, operands: Sequence[Value], *, floor: int) -> Value:
-        """An operation that reads memory: placed like a pure one, not above `floor`, reused until `forget_reads`."""
-        level = max(floor, *(operand.level for operand in operands))
+        """An operation that reads memory: placed like a pure one, not above `floor`, reused until `forget_reads`.
+
+        Nor above the innermost branch, on whose condition the memory may depend.
+        """
+        level = max(floor, self._regions[-1].branch, *(operand.level for operand in operands))
         region = self._regions[level]
         known = region.reads.get(text)
         if known is None:
             known = self.fresh(type, level=level)
-            region.lines.append(f"{known.name} = {text}")
+            region.lines.append(f"{known.name} = {text}{self.mark}")
             region.reads[text] = known
         return known
 
@@ -322,13 +347,13 @@ class LoopBuilder:
         if condition.constant is not None:
             branch = then if condition.constant else otherwise
             return list(branch()) if branch else []
-        self.open()
+        self.open(branch=True)
         values = list(then())
         if values:
             self.line(_yield(values))
         lines = self.close()
         if otherwise is not None:
-            self.open()
+            self.open(branch=True)
             others = list(otherwise())
             if others:
                 self.line(_yield(others))

@@ -52,9 +52,21 @@ def _hints(lowering: Lowering, operation: Operation) -> str:
     return f"{{{loop_hints.ANNOTATION} = {annotation}}}"
 
 
+def _widened(lowering: Lowering, value: Value) -> Value:
+    builder = lowering.builder
+    if isinstance(value.constant, int):
+        return builder.i64(value.constant)
+    return builder.cast("arith.extsi", value, "i64")
+
+
 def for_loop(lowering: Lowering, operation: Operation) -> None:
     """scf.for."""
     start, stop, step = (lowering.scalar(operand) for operand in operation.operands[:3])
+    narrow = start.type
+    if (
+        narrow == "i32" and step.constant != 1
+    ):  # else the last step might overflow, and the loop go on for ever
+        start, stop, step = (_widened(lowering, value) for value in (start, stop, step))
     initial = operation.operands[3:]
     body = operation.regions[0]
     lowering.enter_region(operation)
@@ -74,7 +86,7 @@ def for_loop(lowering: Lowering, operation: Operation) -> None:
     carried += [value for panel in panels for value in panel.state]
     with lowering.builder.loop(start, stop, step, carried, attributes=hints) as region:
         lowering.builder.forget_reads()
-        lowering.scalars[body.arguments[0]] = region.induction
+        lowering.scalars[body.arguments[0]] = lowering.builder.cast("arith.trunci", region.induction, narrow)
         _bind(lowering, body.arguments[1:], buffers, region.arguments)
         lowering.carried[body] = buffers
         waiting.begin(lowering, panels, region.arguments[own:], region.induction, stop, step)

@@ -12,6 +12,7 @@ from itertools import cycle
 
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory
+from triton_porting_kit.compiler.loops.access import NOWHERE, Load
 from triton_porting_kit.compiler.loops.ahead import Fetch, lines_ahead, steps_between
 from triton_porting_kit.compiler.loops.blocks import Blocking
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
@@ -94,7 +95,8 @@ def _add_to_panel(
 
     def multiply(part: Part) -> None:
         fetch = lines_ahead(lowering, operation, b, panel, part, c.shape[0])
-        _multiply(lowering, product, block, part, total, [], fetch, panel.epilogue)
+        with a.place() if isinstance(a, Load) else NOWHERE:  # which may be read where it lies
+            _multiply(lowering, product, block, part, total, [], fetch, panel.epilogue)
 
     def measure(right: Strips, place: Value) -> None:
         _measure(lowering, product, block, right, place, builder.i64(panel.depth))
@@ -204,8 +206,9 @@ def _multiply(
                 start, pitch = (
                     builder.select(part.stores, *ends) for ends in ((place, c_row), (apart, pitch))
                 )
-                tile.store(sums, start, pitch)
-                epilogue.emit(lowering, part.stores, rows.induction, strips.induction)
+                with lowering.place_of(epilogue.store):
+                    tile.store(sums, start, pitch)
+                    epilogue.emit(lowering, part.stores, rows.induction, strips.induction)
 
 
 def _block(

@@ -18,7 +18,7 @@ from triton_porting_kit.compiler.loops.blocks import Blocking
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.graph import closure
-from triton_porting_kit.compiler.loops.lowering import MOVABLE, Lowering
+from triton_porting_kit.compiler.loops.lowering import DEEPEST, MOVABLE, Lowering
 from triton_porting_kit.compiler.loops.program import Def, Operation
 from triton_porting_kit.compiler.loops.tensors import Buffer, Point, Tensor
 from triton_porting_kit.compiler.loops.tiles import tile_loop
@@ -122,7 +122,11 @@ def epilogue(
     scalars = [definition for group in groups[:5] for definition in group]
     if not all(lowering.advance(definition) for definition in (*others, *scalars)):
         return None
-    if any(isinstance(part, Load | Gather) for part in closure([lowering.tensor(other) for other in others])):
+    tensors = [lowering.tensor(other) for other in others]
+    if any(isinstance(part, Load | Gather) for part in closure(tensors)):
+        return None
+    # Of a longer chain a part would be kept in scratch, as a whole tile: here there is one block of it.
+    if len(chain) + max((tensor.depth for tensor in tensors), default=0) >= DEEPEST:
         return None
     lowering.settle_before(loop)
     access = memory.access_of(lowering, store, groups, value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.builder import LoopBuilder, Region, Value
 
 if TYPE_CHECKING:
     from triton_porting_kit.compiler.loops.access import Access
@@ -37,20 +37,23 @@ class Evaluation:
         self.boxes: dict[object, Value] = {}
         self.zero = builder.i64(0)
         self._kept = kept
-        self._known: dict[tuple[object, ...], Value] = {}
+        self._known: dict[tuple[object, ...], tuple[Value, Region]] = {}
 
     def at(self, tensor: Tensor, point: Point) -> Value:
-        """The elements of `tensor` at `point`; computed once per point."""
+        """The elements of `tensor` at `point`; computed once per point and open region.
+
+        What was computed in a branch is neither there nor in the tensor's buffer where the branch was not taken.
+        """
         tensor = tensor.buffer or tensor
-        key = (id(tensor), point.key)
-        value = self._known.get(key)
-        if value is None:
-            value = tensor.at(self, point)
-            self._remember(tensor, point, value)
+        known = self._known.get((id(tensor), point.key))
+        if known is not None and known[1].is_open:
+            return known[0]
+        value = tensor.at(self, point)
+        self._remember(tensor, point, value)
         return value
 
     def _remember(self, tensor: Tensor, point: Point, value: Value) -> None:
-        self._known[id(tensor), point.key] = value
+        self._known[id(tensor), point.key] = value, self.builder.region
         buffer = self._kept.get(tensor)
         if buffer is not None:
             buffer.write(self.builder, point, value)

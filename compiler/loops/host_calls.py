@@ -10,6 +10,7 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.products import converted
 from triton_porting_kit.compiler.loops.program import Operation
 from triton_porting_kit.compiler.loops.tensors import Point
+from triton_porting_kit.errors import SourceLocation
 
 FAIL, PRINT = "tpk_host_fail", "tpk_host_print"
 
@@ -62,9 +63,13 @@ def _description(operation: Operation) -> str:
     message = operation.string("message")
     if place is None:
         return message
+    return f"{place_of(place)}: {message}" if message else place_of(place)
+
+
+def place_of(place: SourceLocation) -> str:
+    """A place in the kernel's source, for people: file, line and function."""
     function = enclosing_function(place)
-    where = f"{place.file}:{place.line}" + (f", in {function}" if function else "")
-    return f"{where}: {message}" if message else where
+    return f"{place.file}:{place.line}" + (f", in {function}" if function else "")
 
 
 def show(lowering: Lowering, operation: Operation) -> None:

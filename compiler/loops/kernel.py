@@ -10,13 +10,16 @@ from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory, streaming
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.carries import beside
+from triton_porting_kit.compiler.loops.checking import BOUNDS_ALIGNMENT, Checks
 from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.handlers import HANDLERS
 from triton_porting_kit.compiler.loops.host_calls import TELLING
-from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.lowering import LOADS, Lowering, is_fence
 from triton_porting_kit.compiler.loops.module_data import ModuleData
+from triton_porting_kit.compiler.loops.places import Places
 from triton_porting_kit.compiler.loops.program import Program, read_program, walk
 from triton_porting_kit.compiler.target import CpuTarget
+from triton_porting_kit.errors import SourceLocation
 
 ABI_VERSION = 3
 """Version of the kernel ABI, exported as ``tpk_host_abi_version``; see docs/architecture.md."""
@@ -24,6 +27,8 @@ ABI_VERSION = 3
 ABI_VERSION_SYMBOL = "tpk_host_abi_version"
 SCRATCH_SYMBOL_SUFFIX = "__scratch_bytes"
 POINTERS_SYMBOL_SUFFIX = "__pointers"
+ARGUMENT_BYTES_SYMBOL_SUFFIX = "__argument_bytes"
+PROGRAM_SYMBOL_SUFFIX = "__program"
 
 
 @dataclass(frozen=True)
@@ -37,16 +42,29 @@ class LoopsResult:
     name: str
     scratch_bytes: int
     cleared_bytes: int
+    places: list[SourceLocation | None]
+    """The line of the kernel that each line of the text comes from, where that was asked for."""
 
 
 def lower_to_loops(
-    module: Any, target: CpuTarget, *, fuse_multiply_add: bool = True, threads: int = 1
+    module: Any,
+    target: CpuTarget,
+    *,
+    fuse_multiply_add: bool = True,
+    threads: int = 1,
+    check_memory: bool = False,
+    notes_program: bool = False,
+    with_places: bool = False,
 ) -> LoopsResult:
     """Lower a structured module to loops.
 
     The function has the signature ``i32 NAME(ptr args, ptr scratch, i64 begin, i64 end, i32 gx, i32 gy, i32 gz)``
     and runs the programs [begin, end) of the grid. It says a scalar that is printed `threads` times, as that many
-    threads of a GPU would. Raises `CompilationError` for what it cannot lower.
+    threads of a GPU would. With `check_memory`, behind the arguments lie the bounds of those that are pointers, and
+    no access leaves them (see `checking`). With `notes_program`, the number of the program that runs is kept in
+    scratch. `with_places` tells where everything comes from, and does not change the code.
+
+    Raises `CompilationError` for what it cannot lower.
     """
     program = read_program(module)
     builder = LoopBuilder(converts_f16=target.converts_f16)
@@ -62,11 +80,17 @@ def lower_to_loops(
     lowering = Lowering(builder, target, mode, HANDLERS, scratch, data, beside)
     lowering.program_counts = counts
     lowering.threads = threads
+    lowering.places = Places(builder) if with_places else None
+    # A kernel that accesses no memory does not crash.
+    notes_program = notes_program and any(op.name in LOADS or is_fence(op) for op in walk(program.body))
+    note = lowering.keep(types.byte_size("i64")) if notes_program else None
     lowering.may_stream = streaming.allowed(lowering, program.body)
-    pointers = _read_arguments(builder, lowering, program, args)
-    counted = counts[: _axes(program)]
+    pointers = _read_arguments(builder, lowering, program, args, check_memory=check_memory)
+    counted = counts if check_memory else counts[: _axes(program)]
     with builder.loop(begin, end, builder.i64(1), _first_program(builder, begin, counted)) as region:
         lowering.program_ids = region.arguments
+        if note is not None:  # for who looks when the program is interrupted
+            builder.effect(f"llvm.store volatile {region.induction.name}, {note.name} : i64, !llvm.ptr")
         lowering.block(program.body)
         region.yields = _next_program(builder, region.arguments, counted)
     if lowering.streams:
@@ -75,17 +99,31 @@ def lower_to_loops(
     builder.line(f"llvm.return {status.name} : i32")
     cleared_bytes = lowering.cleared_bytes
     scratch_bytes = cleared_bytes + lowering.scratch.high_water + lowering.kept_bytes
+    numbers = {}
+    if lowering.checks is not None:
+        numbers[ARGUMENT_BYTES_SYMBOL_SUFFIX] = lowering.checks.argument_bytes
+    if note is not None:  # what is kept comes last, and this first of it
+        numbers[PROGRAM_SYMBOL_SUFFIX] = scratch_bytes - lowering.kept_bytes
     text = _module_text(
         program.name,
         "%cleared" if cleared_bytes else "%scratch",
         [*_parts_of_scratch(lowering), *builder.text()],
-        lowering.data.lines(),
+        [*lowering.data.lines(), *_numbers(program.name, numbers)],
         [scratch_bytes, cleared_bytes],
         pointers,
         lowering.remarks.lines(),
         has_loop_hints=lowering.has_loop_hints,
     )
-    return LoopsResult(text, program.name, scratch_bytes, cleared_bytes)
+    places = [] if lowering.places is None else lowering.places.lines(text)
+    return LoopsResult(text, program.name, scratch_bytes, cleared_bytes, places)
+
+
+def _numbers(name: str, numbers: dict[str, int]) -> list[str]:
+    """What the object says of the kernel besides."""
+    return [
+        f"llvm.mlir.global external constant @{name}{suffix}({number} : i64) : i64"
+        for suffix, number in numbers.items()
+    ]
 
 
 def _parts_of_scratch(lowering: Lowering) -> list[str]:
@@ -105,12 +143,15 @@ def _beyond(name: str, base: str, offset: int) -> str:
     return f"{name} = llvm.getelementptr {base}[{offset}] : (!llvm.ptr) -> !llvm.ptr, i8"
 
 
-def _read_arguments(builder: LoopBuilder, lowering: Lowering, program: Program, args: Value) -> list[int]:
+def _read_arguments(
+    builder: LoopBuilder, lowering: Lowering, program: Program, args: Value, *, check_memory: bool
+) -> list[int]:
     """Every argument lies at the next multiple of its own size (see `launcher.ArgLayout`).
 
     Returns the offsets in bytes of those that are pointers.
     """
     offset, pointers = 0, []
+    named: list[tuple[str, Value]] = []
     for definition, name in zip(program.body.arguments, program.argument_names, strict=True):
         builder.comment(f"parameter {name}")
         element = definition.type.element
@@ -122,7 +163,10 @@ def _read_arguments(builder: LoopBuilder, lowering: Lowering, program: Program, 
         if element == "!llvm.ptr":
             lowering.origins[value.name] = value
             pointers.append(offset)
+            named.append((name, value))
         offset += size
+    if check_memory:
+        lowering.checks = Checks(lowering, named, args, -(-offset // BOUNDS_ALIGNMENT) * BOUNDS_ALIGNMENT)
     return pointers
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from triton_porting_kit.compiler import libdevice
 from triton_porting_kit.compiler.loops import bit_functions, elementary, elementwise, error_function
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.elementwise import Emit, Entry, Mode, narrow, widen
@@ -18,8 +19,9 @@ from triton_porting_kit.compiler.loops.tensors import FUNCTION_COST
 
 _PREFIX = "tpk_math_"
 
-ROUTINES: set[str] = set()
-"""The host's routines that the tables below name, without prefix and suffix."""
+ROUTINES: dict[str, tuple[str, ...]] = {}
+"""The host's routines that the tables below name, without prefix and suffix; and the suffixes that they are called
+with, where the types of the functions allow it."""
 
 
 def _wide(builder: LoopBuilder, operation: Operation, values: list[Value]) -> list[Value]:
@@ -41,9 +43,9 @@ def _written(function: Callable[..., Lanes]) -> Emit:
     return emit
 
 
-def _routine(name: str) -> Emit:
-    """The host's routine of that name, for all lanes at a time."""
-    ROUTINES.add(name)
+def _routine(name: str, *suffixes: str) -> Emit:
+    """The host's routine of that name, for all lanes at a time; by default with either suffix."""
+    ROUTINES[name] = suffixes or ("f32", "f64")
 
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
         element = operation.results[0].type.element
@@ -81,7 +83,7 @@ def call(builder: LoopBuilder, mode: Mode, routine: str, element: str, operands:
 
 def _single(function: Callable[..., Lanes], name: str, *, scalef: bool = False) -> Emit:
     """A function written out for single precision; the host's routine in double precision."""
-    routine = _routine(name)
+    routine = _routine(name, "f64")
 
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
         operands = _wide(builder, operation, values)
@@ -184,3 +186,18 @@ OPERATIONS: dict[str, Entry] = {
     "math.fpowi": Entry(_single(elementary.pow, "powi"), FUNCTION_COST),
     "tpk.function": Entry(_function, FUNCTION_COST),
 }
+
+
+@functools.cache
+def signatures() -> dict[str, libdevice.Overload]:
+    """The operands and the result of every routine that kernels may call, by the routine's symbol."""
+    found = {}
+    for function in libdevice.functions().values():
+        for overload in function.overloads:
+            name = function.meaning.removeprefix("math.")
+            if name == "pow" and overload.operands[1] == "int32":
+                name = "powi"
+            suffix = "f64" if "fp64" in (overload.result, *overload.operands) else "f32"
+            if suffix in ROUTINES.get(name, ()):
+                found[f"{_PREFIX}{name}_{suffix}"] = overload
+    return found

@@ -12,13 +12,14 @@ Three rules keep that equal to the order that the program says:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops.access import Access, Gather
+from triton_porting_kit.compiler.loops.access import NOWHERE, Access, Gather
 from triton_porting_kit.compiler.loops.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import Mode
@@ -36,7 +37,9 @@ from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import PortingKitError
 
 if TYPE_CHECKING:
+    from triton_porting_kit.compiler.loops.checking import Checks
     from triton_porting_kit.compiler.loops.panels import Panel
+    from triton_porting_kit.compiler.loops.places import Places
 
 Handler = Callable[["Lowering", Operation], None]
 
@@ -45,6 +48,8 @@ SILENT = frozenset(
 )
 """Operations whose lowering needs no remark in the artefact."""
 
+LOADS = frozenset({"tpk.load", "tpk.gather"})
+
 WRITES = frozenset(
     {"tpk.store", "tpk.scatter", "tpk.atomic_rmw", "tpk.atomic_cas", "tpk.atomic_poll", "tpk.barrier"}
 )
@@ -52,6 +57,9 @@ WRITES = frozenset(
 
 CONSTANT_STORES = 4
 """So many vectors of one value are stored one after the other: a loop over them would be longer."""
+
+DEEPEST = 100
+"""A tensor that is made of longer chains than that is kept in scratch: it bounds the recursion of evaluation."""
 
 RECLAIM = 1 << 20
 """From so many bytes of scratch on that a block holds, what it does not need any more is used again."""
@@ -91,6 +99,10 @@ class Lowering:
         self.tensors: dict[Def, Tensor] = {}
         self.origins: dict[str, Value] = {}
         """By the name of a pointer: the kernel argument that it was computed from, where that is known."""
+        self.checks: Checks | None = None
+        """What holds accesses against the bounds of the arguments, in checked mode."""
+        self.places: Places | None = None
+        """Where it is to be known which line of the kernel everything comes from."""
         self.program_ids: list[Value] = []
         self.program_counts: list[Value] = []
         self.has_loop_hints = False
@@ -185,7 +197,8 @@ class Lowering:
                 self.settle_before(operation)
             if operation.name not in DEFERRED and operation.name not in SILENT:
                 self.builder.comment(self.remarks.of(operation))
-            handler(self, operation)
+            with self.place_of(operation):
+                handler(self, operation)
             self.beside = None
         except PortingKitError:
             raise
@@ -194,6 +207,10 @@ class Lowering:
                 f"the lowering of {operation.name} failed with {type(error).__name__}: {error}",
                 "this is a defect of the CPU backend: please report the kernel",
             ) from error
+
+    def place_of(self, operation: Operation) -> AbstractContextManager[None]:
+        """While this holds, what is written comes from the line of `operation`; see `places`."""
+        return NOWHERE if self.places is None else self.places.of(operation)
 
     def advance(self, definition: Def) -> bool:
         """Note down a value of this block before its turn, where that is element-wise; whether it is known now."""
@@ -231,8 +248,7 @@ class Lowering:
         self.tensors[definition] = tensor
         if definition.block is self._block:
             self._alive.append(definition)
-        if tensor.depth > 100:
-            # Bounds the recursion of evaluation for long unrolled chains.
+        if tensor.depth > DEEPEST:
             self.materialise(tensor)
 
     # --- who needs a value -----------------------------------------------------------------------
@@ -250,6 +266,8 @@ class Lowering:
                 if ancestor is not user or user.name not in DEFERRED:
                     found.add(ancestor)
                     continue
+                if self.checks is not None and user.name in LOADS:
+                    found.add(user)  # its offsets and its mask are evaluated by its check, too
                 for result in user.results:
                     known = self._roots.get(result)
                     if known is None:
@@ -323,8 +341,17 @@ class Lowering:
         self.fill(operation, buffer, tensor)
         if tensor.definition is None or tensor.definition.block is self._block:
             # Not for a value of an outer block: this region may not run, and its scratch is reused after it.
-            tensor.buffer = buffer
+            self.hold(tensor, buffer)
         return buffer
+
+    def hold(self, tensor: Tensor, buffer: Buffer) -> None:
+        """Read `tensor` from `buffer`, into which the innermost region has written it, as long as that is open."""
+        before, tensor.buffer = tensor.buffer, buffer
+
+        def forget() -> None:
+            tensor.buffer = before
+
+        self.builder.at_end(forget)
 
     def fill(self, operation: Operation | None, buffer: Buffer, tensor: Tensor) -> None:
         """Write every element of `tensor` into `buffer`."""
@@ -407,7 +434,7 @@ class Lowering:
 
             self.specialise(inputs, emit, written)
         for tensor, buffer in kept.items():
-            tensor.buffer = buffer
+            self.hold(tensor, buffer)
 
     def specialise(
         self,

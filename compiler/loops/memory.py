@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import ordered, prefetching, streaming
 from triton_porting_kit.compiler.loops.access import Access, Gather, Load, scatter_explicit
@@ -30,15 +32,28 @@ def access_of(lowering: Lowering, operation: Operation, groups: list[list[Def]],
         high,
         wraps,
         None if mask is None else lowering.tensor(mask),
+        None if mask is None else _exempt(lowering, mask),
     )
+
+
+def _exempt(lowering: Lowering, mask: Def) -> Value | None:
+    """The i1 of a mask `splat(i1) | ...`: where it is set, the rest need not be computed."""
+    owner = mask.owner
+    if owner is None or owner.name != "arith.ori":
+        return None
+    splats = (operand.owner for operand in owner.operands)
+    found = [splat.operands[0] for splat in splats if splat is not None and splat.name == "tensor.splat"]
+    return lowering.scalar(found[0]) if found else None
 
 
 def load(lowering: Lowering, operation: Operation) -> None:
     groups = operation.segments()
     result = operation.results[0]
     access = access_of(lowering, operation, groups, result)
+    if lowering.checks is not None:
+        lowering.checks.structured(operation, access)
     other = lowering.tensor(groups[8][0]) if groups[8] else None
-    tensor = Load(access, _shaped(other, access.shape))
+    tensor = Load(access, _shaped(other, access.shape), partial(lowering.place_of, operation))
     if ordered.is_ordered(operation):
         ordered.load(lowering, operation, tensor)
     elif result.type.is_tensor:
@@ -56,6 +71,8 @@ def store(lowering: Lowering, operation: Operation) -> None:
     groups = operation.segments()
     definition = groups[8][0]
     access = access_of(lowering, operation, groups, definition)
+    if lowering.checks is not None:
+        lowering.checks.structured(operation, access)
     value = lowering.tensor(definition)
     inputs = [value] if access.mask is None else [value, access.mask]
     if ordered.is_ordered(operation):
@@ -64,7 +81,7 @@ def store(lowering: Lowering, operation: Operation) -> None:
 
     targets = {} if lowering.beside is None else lowering.beside.targets
     inputs += targets
-    rows = prefetching.ahead(lowering, operation, inputs)
+    rows = prefetching.ahead(lowering, operation, access.shape, inputs)
 
     def body(evaluation: Evaluation, point: Point) -> None:
         element = evaluation.at(value, point)
@@ -93,7 +110,7 @@ def store(lowering: Lowering, operation: Operation) -> None:
     else:
         lowering.builder.if_else(stored, lambda: [], in_order)
     for tensor, buffer in targets.items():
-        tensor.buffer = buffer
+        lowering.hold(tensor, buffer)
 
 
 def _explicit(
@@ -112,7 +129,10 @@ def gather(lowering: Lowering, operation: Operation) -> None:
     mask = lowering.tensor(groups[2][0]) if groups[2] else None
     other = lowering.tensor(groups[3][0]) if groups[3] else None
     other = _shaped(other, offsets.shape)
-    tensor = Gather(base, offsets, result.type.element, mask, other, unit=unit)
+    if lowering.checks is not None:
+        lowering.checks.explicit(operation, base, offsets, unit, result.type.element, mask)
+    place = partial(lowering.place_of, operation)
+    tensor = Gather(base, offsets, result.type.element, mask, other, unit=unit, place=place)
     if ordered.is_ordered(operation):
         ordered.load(lowering, operation, tensor)
     elif result.type.is_tensor:
@@ -128,6 +148,8 @@ def scatter(lowering: Lowering, operation: Operation) -> None:
     mask = lowering.tensor(groups[2][0]) if groups[2] else None
     value = lowering.tensor(definition)
     inputs = [value, offsets] + ([mask] if mask is not None else [])
+    if lowering.checks is not None:
+        lowering.checks.explicit(operation, base, offsets, unit, definition.type.element, mask)
     if ordered.is_ordered(operation):
         target = Gather(base, offsets, definition.type.element, mask, None, unit=unit)
         ordered.store(lowering, operation, value, inputs, target.pointer, target.wanted)

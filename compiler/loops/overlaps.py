@@ -52,7 +52,7 @@ def store_in_order(
     # What later operations need must not be computed in one of two branches only.
     for tensor, buffer in lowering.plan(operation, access.shape, inputs).items():
         lowering.fill(operation, buffer, tensor)
-        tensor.buffer = buffer
+        lowering.hold(tensor, buffer)
     same = builder.constant(0, "i1")
     for other in dict.fromkeys(apart.values()):
         equal = builder.pure(
@@ -61,13 +61,10 @@ def store_in_order(
         same = equal if same.constant == 0 else builder.binary("arith.ori", same, equal)
 
     def branch(careful: bool) -> list[Value]:
-        untouched = closure(inputs)
         mark = lowering.scratch.mark
         for tensor in apart if careful else ():
-            tensor.buffer = lowering.materialise(tensor, operation)
+            lowering.hold(tensor, lowering.materialise(tensor, operation))
         emit()
-        for tensor in untouched:
-            tensor.buffer = None
         lowering.scratch.release(mark)
         return []
 

@@ -29,13 +29,18 @@ Ahead = list[tuple[Load, Value]]
 """Loads, and how far on what the next program reads lies, in elements (i64)."""
 
 
-def ahead(lowering: Lowering, operation: Operation, inputs: Iterable[Tensor]) -> Ahead:
-    """What a store's loop may ask for: the rows that were walked before, and lie elsewhere for the next program."""
-    if not lowering.target.prefetches or operation.block.parent is not None:
+def ahead(
+    lowering: Lowering, operation: Operation, shape: tuple[int, ...], inputs: Iterable[Tensor]
+) -> Ahead:
+    """What the loop of a store of this shape may ask for: rows that were walked before and lie elsewhere for the next
+    program. A row that is repeated, or turned, to fill a tile is read at other places than the tile's."""
+    if not lowering.target.prefetches or operation.block.parent is not None or len(shape) != 1:
         return []
     found = []
+    stored = operation.segments()[-1][0].type.shape
     for row in closure(inputs):
-        if isinstance(row, Load) and row.walked and _is_row(row):
+        # Along another shape there is no telling where in the row a point of the store's loop is.
+        if isinstance(row, Load) and row.walked and row.shape == stored and _is_row(row):
             step = _step(lowering, row)
             if step is not None and step.constant != 0:
                 found.append((row, step))

@@ -149,7 +149,7 @@ class Interleaved(Product):
 
         lowering.specialise([tensor], emit)
         for kept_part, buffer in kept.items():
-            kept_part.buffer = buffer
+            lowering.hold(kept_part, buffer)
         return packed
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from triton_porting_kit.compiler.locations import source_location
+from triton_porting_kit.compiler.locations import parameter_name, source_location
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.errors import CompilationError, SourceLocation
 
@@ -234,15 +233,9 @@ def read_program(module: Any) -> Program:
                 raise CompilationError(
                     f"kernel {name} returns early through unstructured control flow", operation="cf.cond_br"
                 )
-            names = [_parameter_name(argument, i) for i, argument in enumerate(blocks[0].arguments)]
+            names = [parameter_name(argument) or str(i) for i, argument in enumerate(blocks[0].arguments)]
             return Program(name, reader.block(blocks[0], None), names, module)
     raise CompilationError("the structured module holds no function marked tpk.kernel")
-
-
-def _parameter_name(argument: Any, index: int) -> str:
-    """What the kernel's author calls a parameter, as its location says; its number where it does not."""
-    found = re.match(r'loc\("([^"]+)"\(', str(argument.location))
-    return found[1] if found else str(index)
 
 
 def walk(block: Block) -> Iterator[Operation]:

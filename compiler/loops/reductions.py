@@ -62,7 +62,7 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
     else:
         values = lowering.specialise(inputs, emit)
     for tensor, buffer in kept.items():
-        tensor.buffer = buffer
+        lowering.hold(tensor, buffer)
     for index, definition in enumerate(definitions):
         result = results[index]
         if result is None:

@@ -62,6 +62,6 @@ def scan(lowering: Lowering, operation: Operation) -> None:
 
     lowering.specialise(inputs, emit)
     for tensor, buffer in kept.items():
-        tensor.buffer = buffer
+        lowering.hold(tensor, buffer)
     for definition, buffer in zip(operation.results, results, strict=True):
         lowering.define(definition, buffer)

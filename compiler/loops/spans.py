@@ -126,7 +126,14 @@ class Span:
     @property
     def is_pinned(self) -> bool:
         """Whether an access lies at one place for the whole loop: it may be read only where the loop has a trip."""
-        return any(self._axis not in followed for _, followed in self._accesses)
+        return any(
+            all(
+                stride.constant == 0
+                for d, stride in zip(followed, access.strides, strict=True)
+                if d == self._axis
+            )
+            for access, followed in self._accesses
+        )
 
     def is_shared(self, *, masks_gathers: bool) -> bool:
         """Whether both parts are one loop, which asks of every chunk if it is in bounds.
@@ -169,6 +176,8 @@ class Span:
         limit: Value | None = None
         for access, followed in self._accesses:
             condition = builder.logical_and(condition, access.wraps_nowhere(builder))
+            if access.exempt is not None:
+                condition = builder.logical_and(condition, access.exempt)
             for dimension, low, high, size in zip(
                 followed, access.low, access.high, access.shape, strict=False
             ):

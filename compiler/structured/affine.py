@@ -29,6 +29,8 @@ class Affine:
     offset: Poly
     strides: tuple[Poly, ...] = ()
     wraps: tuple[Wrap | None, ...] = ()
+    assumed: tuple[Affine, ...] = ()
+    """Expressions of 32 bits that it is made of and that nobody has shown to stay within them."""
 
     @staticmethod
     def uniform(offset: Poly, rank: int) -> Affine:
@@ -48,7 +50,8 @@ class Affine:
         """Ids of the scalars that it depends on."""
         polys = [self.offset, *self.strides]
         polys += [poly for wrap in self.wraps if wrap for poly in (wrap.start, wrap.size)]
-        return set().union(*(poly.scalars for poly in polys))
+        found = set[int]().union(*(poly.scalars for poly in polys))
+        return found.union(*(part.scalars for part in self.assumed))
 
     def same_shape_as(self, other: Affine) -> bool:
         """Differ at most in the offset."""
@@ -56,6 +59,10 @@ class Affine:
 
     def at_offset(self, offset: Poly) -> Affine:
         return replace(self, offset=offset)
+
+    def assuming(self, *parts: Affine) -> Affine:
+        """The same, as far as `parts` stay within 32 bits, too."""
+        return replace(self, assumed=tuple(dict.fromkeys((*self.assumed, *parts)))) if parts else self
 
     def add(self, other: Affine) -> Affine | None:
         """The sum, or None where one dimension would need two different indices."""
@@ -66,12 +73,13 @@ class Affine:
             stride = a + b
             strides.append(stride)
             wraps.append((wrap_a or wrap_b) if stride.terms else None)
-        return Affine(self.offset + other.offset, tuple(strides), tuple(wraps))
+        found = Affine(self.offset + other.offset, tuple(strides), tuple(wraps), self.assumed)
+        return found.assuming(*other.assumed)
 
     def scaled(self, factor: Poly) -> Affine:
         strides = tuple(stride * factor for stride in self.strides)
         wraps = tuple(w if s.terms else None for w, s in zip(self.wraps, strides, strict=True))
-        return Affine(self.offset * factor, strides, wraps)
+        return Affine(self.offset * factor, strides, wraps, self.assumed)
 
     def divided(self, divisor: int) -> Affine | None:
         """Divided by `divisor` if all of its parts can be, else None."""
@@ -79,7 +87,7 @@ class Affine:
         strides = [stride.divided(divisor) for stride in self.strides]
         if offset is None or any(stride is None for stride in strides):
             return None
-        return Affine(offset, tuple(s for s in strides if s is not None), self.wraps)
+        return Affine(offset, tuple(s for s in strides if s is not None), self.wraps, self.assumed)
 
     def wrapped(self, size: Poly) -> Affine | None:
         """`self % size`, if this is a plain run of neighbours `start + i` along one dimension."""
@@ -88,7 +96,7 @@ class Affine:
             return None
         d = moving[0]
         wraps = (*self.wraps[:d], Wrap(self.offset, size), *self.wraps[d + 1 :])
-        return Affine(ZERO, self.strides, wraps)
+        return Affine(ZERO, self.strides, wraps, self.assumed)
 
     def expanded(self, axis: int) -> Affine:
         """With a new dimension of size 1 at `axis`."""
@@ -96,14 +104,20 @@ class Affine:
             self.offset,
             (*self.strides[:axis], ZERO, *self.strides[axis:]),
             (*self.wraps[:axis], None, *self.wraps[axis:]),
+            tuple(part.expanded(axis) for part in self.assumed),
         )
 
     def transposed(self, order: tuple[int, ...]) -> Affine:
-        return Affine(self.offset, tuple(self.strides[o] for o in order), tuple(self.wraps[o] for o in order))
+        return Affine(
+            self.offset,
+            tuple(self.strides[o] for o in order),
+            tuple(self.wraps[o] for o in order),
+            tuple(part.transposed(order) for part in self.assumed),
+        )
 
     def reshaped(self, source: Shape, target: Shape) -> Affine | None:
         """In another shape, if only dimensions of size 1 come and go (or all positions are equal)."""
-        if self.is_uniform:
+        if self.is_uniform and not self.assumed:
             return Affine.uniform(self.offset, len(target))
         kept = [d for d, size in enumerate(source) if size != 1]
         if [source[d] for d in kept] != [size for size in target if size != 1]:
@@ -113,7 +127,11 @@ class Affine:
             d = next(remaining) if size != 1 else None
             strides.append(ZERO if d is None else self.strides[d])
             wraps.append(None if d is None else self.wraps[d])
-        return Affine(self.offset, tuple(strides), tuple(wraps))
+        assumed = [part.reshaped(source, target) for part in self.assumed]
+        known = tuple(part for part in assumed if part is not None)
+        return (
+            Affine(self.offset, tuple(strides), tuple(wraps), known) if len(known) == len(assumed) else None
+        )
 
 
 @dataclass(frozen=True)

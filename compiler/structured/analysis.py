@@ -1,5 +1,9 @@
 """What every integer and pointer value of a TTIR function means as an address computation.
 
+Integers wrap around. The form of a tensor of integers (`affine`) is right modulo two to the number of its bits, which
+sums, products and shifts keep. Where it matters what number it is (it is extended, compared, divided, or moves a
+pointer), `exact` is asked.
+
 The analysis only reads the function; nothing is rewritten before it is asked. Answers are kept in one
 insertion-ordered memo, so that an assumption about a loop-carried value (see `carried`) can be taken back
 together with everything that was derived from it.
@@ -14,7 +18,10 @@ from triton_porting_kit.toolchain.mlir import ir
 
 from .affine import Affine, Pointer
 from .depth import Depth, made_of
+from .exactness import Exactness
+from .facts import Facts
 from .poly import ONE, ZERO, Poly
+from .scalars import Leaf, Scalars
 from .types import Types
 
 CARRIERS = frozenset({"scf.for", "scf.while", "scf.if", "arith.select"})
@@ -27,26 +34,23 @@ class Analysis:
     def __init__(self, types: Types) -> None:
         self.types = types
         self.memo: dict[Any, Any] = {}
-        self.scalars: list[tuple[Any, bool]] = []
-        """Each scalar that polynomials name by its position: its SSA value, and if it is zero-extended."""
+        self.scalars = Scalars()
         self._depth = Depth()
-        self._scalar_ids: dict[tuple[Any, bool], int] = {}
         self.decide: Callable[[Any], None] = lambda operation: None
         """Fills the memo for the results and block arguments of a carrier operation."""
+        self.sources: Callable[[Any], list[Any] | None] = lambda value: None
+        """Where what a carrier operation hands on comes from; None for other values."""
+        self.facts = Facts(types, self.scalars, lambda value: self.sources(value))
+        self._exactness = Exactness(self.facts, self.scalars)
 
     def scalar(self, value: Any, unsigned: bool = False) -> Poly:
         """A scalar integer SSA value, taken as signed unless said otherwise."""
-        key = (value, unsigned)
-        found = self._scalar_ids.get(key)
-        if found is None:
-            found = self._scalar_ids[key] = len(self.scalars)
-            self.scalars.append(key)
-        return Poly.scalar(found)
+        return self.scalars.poly(Leaf(value, unsigned))
 
     # --- integers --------------------------------------------------------------------------------
 
     def affine(self, value: Any) -> Affine | None:
-        """The affine form of an integer scalar or tensor, or None if it has none."""
+        """The affine form of an integer scalar or tensor, right modulo its width, or None if it has none."""
         if value in self.memo:
             return self.memo[value]  # type: ignore[no-any-return]
         info = self.types.info(value)
@@ -98,28 +102,27 @@ class Analysis:
         right = self.affine(operation.operands[1]) if left is not None else None
         return (left, right) if left is not None and right is not None else None
 
-    def unsigned(self, affine: Affine) -> Affine | None:
-        """The same expression read as unsigned, if it is a sum of non-negative parts without wrap-around."""
-        if any(c < 0 for p in (affine.offset, *affine.strides) for _, c in p.terms):
-            return None
-        # A loop-carried offset may have been negative before it became a scalar.
-        if any(self.types.info(self.scalars[s][0]).shape is not None for s in affine.scalars):
-            return None
-        wraps = [(w.start, w.size) for w in affine.wraps if w is not None]
-        if any(self._as_unsigned(poly) != poly for pair in wraps for poly in pair):
-            return None
-        strides = tuple(self._as_unsigned(stride) for stride in affine.strides)
-        return Affine(self._as_unsigned(affine.offset), strides, affine.wraps)
+    def exact(self, value: Any) -> Affine | None:
+        """The form that is equal to an integer, taken as signed; perhaps as far as what it assumes is true."""
+        key = ("exact", value)
+        if key not in self.memo:
+            found, info = self.affine(value), self.types.info(value)
+            if found is not None and info.shape is not None:
+                found = self._exactness.signed(found, info.shape, info.bits)
+            self.memo[key] = found
+        return self.memo[key]  # type: ignore[no-any-return]
 
-    def _as_unsigned(self, poly: Poly) -> Poly:
-        """The same sum with its scalars zero-extended."""
-        total = ZERO
-        for monomial, coefficient in poly.terms:
-            term = Poly.constant(coefficient)
-            for identifier in monomial:
-                term = term * self.scalar(self.scalars[identifier][0], unsigned=True)
-            total = total + term
-        return total
+    def exact_unsigned(self, value: Any) -> Affine | None:
+        """The form that is equal to an integer, taken as unsigned."""
+        found, info = self.affine(value), self.types.info(value)
+        if found is None:
+            return None
+        if info.shape is None:
+            found = Affine(self.scalar(value))
+        # A loop-carried offset may have been negative before it became a scalar.
+        if any(self.types.info(leaf).shape is not None for leaf in self.scalars.values(found.scalars)):
+            return None
+        return self._exactness.unsigned(found, info.shape or (), info.bits)
 
     # --- pointers --------------------------------------------------------------------------------
 
@@ -144,7 +147,7 @@ class Analysis:
         size = info.element_bytes
         if name == "tt.addptr":
             source = self.pointer(owner.operands[0])
-            offset = self.affine(owner.operands[1]) if source.index is not None else None
+            offset = self._moves_by(owner.operands[1]) if source.index is not None else None
             index = source.index.add(offset) if source.index is not None and offset is not None else None
             return Pointer(source.base, index, size)
         if name == "tt.bitcast":
@@ -161,6 +164,10 @@ class Analysis:
                 return source
             return Pointer(source.base, _SHAPE_RULES[name](self, owner, info.shape, source.index), size)
         return Pointer(None, None, size)
+
+    def _moves_by(self, value: Any) -> Affine | None:
+        """How far a pointer is moved: in 64 bits, so that an offset of so many need not be exact."""
+        return self.affine(value) if self.types.info(value).bits == 64 else self.exact(value)
 
     def _cast(self, source: Pointer, size: int) -> Pointer:
         if source.element_bytes == size or source.index is None:
@@ -223,20 +230,17 @@ def _shift_left(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> A
 
 
 def _remainder(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> Affine | None:
-    pair = analysis._binary(operation)
-    if pair is None or not pair[1].is_uniform:
-        return None
-    left: Affine | None = pair[0]
-    right: Affine | None = pair[1]
-    if operation.operation.name == "arith.remui":
-        left, right = analysis.unsigned(pair[0]), analysis.unsigned(pair[1])
-    if left is None or right is None:
+    exact = analysis.exact if operation.operation.name == "arith.remsi" else analysis.exact_unsigned
+    left = exact(operation.operands[0])
+    right = exact(operation.operands[1]) if left is not None else None
+    if left is None or right is None or not right.is_uniform:
         return None
     largest = _largest(left, shape)
     size = right.offset.value
     if largest is not None and size is not None and largest < size:
         return left
-    return left.wrapped(right.offset)
+    found = left.wrapped(right.offset)
+    return None if found is None else found.assuming(*right.assumed)
 
 
 def _largest(affine: Affine, shape: tuple[int, ...]) -> int | None:
@@ -254,13 +258,13 @@ def _surely_wraps(affine: Affine, shape: tuple[int, ...], bits: int) -> bool:
     return max([abs(affine.offset.value or 0), *reach]) >= 1 << (bits - 1)
 
 
-def _same(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> Affine | None:
+def _truncated(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> Affine | None:
     return analysis.affine(operation.operands[0])
 
 
-def _extend_unsigned(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> Affine | None:
-    source = analysis.affine(operation.operands[0])
-    return None if source is None else analysis.unsigned(source)
+def _extended(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> Affine | None:
+    signed = operation.operation.name == "arith.extsi"
+    return (analysis.exact if signed else analysis.exact_unsigned)(operation.operands[0])
 
 
 def _shape_change(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> Affine | None:
@@ -303,8 +307,8 @@ _INTEGER_RULES: dict[str, Callable[[Analysis, Any, tuple[int, ...]], Affine | No
     "arith.shli": _shift_left,
     "arith.remsi": _remainder,
     "arith.remui": _remainder,
-    "arith.extsi": _same,
-    "arith.trunci": _same,
-    "arith.extui": _extend_unsigned,
+    "arith.extsi": _extended,
+    "arith.extui": _extended,
+    "arith.trunci": _truncated,
     **dict.fromkeys(_SHAPE_RULES, _shape_change),
 }

@@ -19,7 +19,7 @@ from typing import Any
 from triton_porting_kit.toolchain.mlir import ir
 
 from .affine import Affine, Pointer
-from .analysis import Analysis
+from .analysis import CARRIERS, Analysis
 from .poly import ZERO
 
 
@@ -82,7 +82,21 @@ class CarriedValues:
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
+        self._sources: dict[Any, dict[Any, list[Any]]] = {}
         analysis.decide = self.decide
+        analysis.sources = self.sources
+
+    def sources(self, value: Any) -> list[Any] | None:
+        """Where what a carrier operation hands on comes from; None for other values."""
+        owner = value.owner
+        operation = (owner.owner if isinstance(owner, ir.Block) else owner).operation
+        if operation.name not in CARRIERS:
+            return None
+        known = self._sources.get(operation)
+        if known is None:
+            known = {target: c.source_values for c in _carried_by(operation) for target in c.targets}
+            self._sources[operation] = known
+        return known.get(value)
 
     def of(self, operation: Any) -> list[Carried]:
         """The values of a carrier operation whose form changes."""
@@ -119,7 +133,7 @@ class CarriedValues:
         info = analysis.types.info(first)
         if not info.is_pointer:
             carried.template = template = analysis.affine(first)
-            if template is None or not self._is_outside(template, operation):
+            if template is None or template.assumed or not self._is_outside(template, operation):
                 carried.form = "opaque"
             known = template if carried.form != "opaque" else None
             for target in carried.targets:
@@ -132,7 +146,7 @@ class CarriedValues:
 
     def _weaken_to_fit(self, operation: Any, carried: Carried, pointer: Pointer) -> None:
         affine = pointer.index is not None and self._is_outside(pointer.index, operation)
-        based = pointer.base is not None and not _defined_in(pointer.base, operation)
+        based = pointer.base is not None and not defined_in(pointer.base, operation)
         if carried.form in ("offset", "base"):
             if not affine or pointer.base is None:
                 carried.form = "tensor"
@@ -158,7 +172,7 @@ class CarriedValues:
         for value in carried.source_values[1:]:
             if isinstance(carried.template, Affine):
                 found = self._analysis.affine(value)
-                if found is None or not found.same_shape_as(carried.template):
+                if found is None or found.assumed or not found.same_shape_as(carried.template):
                     carried.form = "opaque"
                     return False
                 continue
@@ -170,9 +184,9 @@ class CarriedValues:
         return True
 
     def _is_outside(self, affine: Affine, operation: Any) -> bool:
-        """Whether strides and wraps can be used outside `operation`."""
-        scalars = affine.at_offset(ZERO).scalars
-        return not any(_defined_in(self._analysis.scalars[s][0], operation) for s in scalars)
+        """Whether strides, wraps and what is assumed can be used outside `operation`."""
+        scalars = self._analysis.scalars.values(affine.at_offset(ZERO).scalars)
+        return not any(defined_in(value, operation) for value in scalars)
 
 
 def _is_elementwise_select(analysis: Analysis, operation: Any) -> bool:
@@ -185,7 +199,10 @@ def _common_form(first: Pointer, other: Pointer, form: str) -> str:
     """The strongest form, `form` at most, that both pointers have."""
     same_base = first.base is not None and first.base == other.base
     same_shape = (
-        first.index is not None and other.index is not None and first.index.same_shape_as(other.index)
+        first.index is not None
+        and other.index is not None
+        and first.index.same_shape_as(other.index)
+        and set(other.index.assumed) <= set(first.index.assumed)
     )
     if form == "offset" and same_base and same_shape:
         return "offset"
@@ -194,7 +211,7 @@ def _common_form(first: Pointer, other: Pointer, form: str) -> str:
     return "tensor" if same_base and form != "bytes" else "bytes"
 
 
-def _defined_in(value: Any, operation: Any) -> bool:
+def defined_in(value: Any, operation: Any) -> bool:
     """Whether `value` is defined in a region of `operation` (or is its result)."""
     inside = operation.operation
     owner = value.owner

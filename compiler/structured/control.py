@@ -72,7 +72,7 @@ def _rematerialize(rewriter: Rewriter, target: Any) -> None:
     info = rewriter.types.info(target)
     assert affine is not None
     assert info.shape is not None
-    for identifier in affine.scalars:
+    for identifier in rewriter.analysis.scalars.leaves(affine.scalars):
         emitter.scalar(identifier)
     reader = emitter.readers[target]
     emitter.at, emitter.location = ir.InsertionPoint.after(reader), reader.location

@@ -10,6 +10,7 @@ from triton_porting_kit.toolchain.mlir import ir
 from .affine import Affine, Shape
 from .analysis import Analysis
 from .poly import Poly
+from .scalars import Clamped, Wrapped
 from .types import Types, element_bits
 
 
@@ -93,7 +94,13 @@ class Emitter:
         found = self._extended.get(identifier)
         if found is not None:
             return found
-        value, unsigned = self._analysis.scalars[identifier]
+        scalar = self._analysis.scalars[identifier]
+        if isinstance(scalar, Wrapped):
+            return self._wrapped(scalar)
+        if isinstance(scalar, Clamped):
+            low, high = self.constant(-scalar.most), self.constant(scalar.most)
+            return self.i64("arith.maxsi", self.i64("arith.minsi", self.poly(scalar.poly), high), low)
+        value, unsigned = scalar.value, scalar.unsigned
         info = self.types.info(value)
         if info.shape is not None or info.is_pointer:
             found = self.as_type(value, self.types.i64)
@@ -105,6 +112,17 @@ class Emitter:
             ]
         self._extended[identifier] = found
         return found
+
+    def _wrapped(self, scalar: Wrapped) -> Any:
+        total = self.poly(scalar.poly)
+        if scalar.bits == 64:
+            return total
+        low = self.value("arith.trunci", [total], self.types.parse(f"i{scalar.bits}"))
+        return self.i64("arith.extsi", low)
+
+    def i64(self, name: str, *operands: Any) -> Any:
+        """An operation that gives an i64."""
+        return self.value(name, operands, self.types.i64)
 
     def as_type(self, value: Any, kind: Any) -> Any:
         """A value that will have become one of type `kind` at the end, seen as such already now.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from triton_porting_kit.compiler import artefacts
 from triton_porting_kit.errors import PortingKitError
 from triton_porting_kit.toolchain import mlir
 from triton_porting_kit.toolchain.mlir import ir
@@ -52,7 +53,7 @@ def import_ttir(text: str, context: Any | None = None) -> Any:
         module.operation.attributes["tpk.structured"] = ir.IntegerAttr.get(types.i32, 1)
         if '"cf.' in text or " cf." in text:  # not those of scf
             structure_branches(module)
-        module.operation.verify()  # what was built here, which no parser has seen
+        artefacts.verify(module)  # what was built here, which no parser has seen
         mlir.run_passes(module, _TIDY)
         for function in module.body.operations:
             _erase_unused(function)

@@ -11,10 +11,16 @@ from .affine import Affine, Shape
 from .analysis import Analysis
 from .depth import Depth, made_of
 from .emit import Emitter
+from .facts import within
 from .poly import ONE, ZERO, Poly
+from .scalars import Clamped
 
 _SIGNED = {2: "slt", 3: "sle", 4: "sgt", 5: "sge"}
 _UNSIGNED = {6: "slt", 7: "sle", 8: "sgt", 9: "sge"}
+_FAR = 1 << 61
+_STEP = 1 << 40
+_NEAR = (-(1 << 62), 1 << 62)
+"""A difference within these bounds is computed in 64 bits, with what is added to it."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,8 @@ class Mask:
     uniform: list[Any] = field(default_factory=list)
     """Conditions on the whole tile: i1 SSA values, or polynomials that must be negative."""
     rest: list[Rest] = field(default_factory=list)
+    assumed: list[Affine] = field(default_factory=list)
+    """Expressions of 32 bits: unless all of them stay within (see `guards`), bounds and conditions mean nothing."""
 
 
 class MaskAnalysis:
@@ -68,7 +76,12 @@ class MaskAnalysis:
         if name == "arith.andi":
             left, right = self.mask(owner.operands[0]), self.mask(owner.operands[1])
             if not (_is_opaque(left) and _is_opaque(right)):
-                return Mask(left.bounds + right.bounds, left.uniform + right.uniform, left.rest + right.rest)
+                return Mask(
+                    left.bounds + right.bounds,
+                    left.uniform + right.uniform,
+                    left.rest + right.rest,
+                    left.assumed + right.assumed,
+                )
         elif name == "arith.constant":
             attribute = owner.attributes["value"]
             if attribute.is_splat:
@@ -87,23 +100,22 @@ class MaskAnalysis:
         inner = self.mask(operation.operands[0])
         if _is_opaque(inner):
             return Mask(rest=[Rest(value)])
-        bounds = inner.bounds
+        bounds, assumed = inner.bounds, inner.assumed
         if name == "tt.expand_dims":
             axis = ir.IntegerAttr(operation.attributes["axis"]).value
             bounds = [Bound(b.dimension + (b.dimension >= axis), b.upper, b.limit, b.step) for b in bounds]
+            assumed = [part.expanded(axis) for part in assumed]
         # A dimension of size 1 has stride 0: conditions on it are uniform, and broadcasting moves no bound.
-        return Mask(bounds, inner.uniform, [Rest(r.value, (*r.shape_ops, operation)) for r in inner.rest])
+        rest = [Rest(r.value, (*r.shape_ops, operation)) for r in inner.rest]
+        return Mask(bounds, inner.uniform, rest, assumed)
 
     def _comparison(self, operation: Any) -> Mask | None:
-        left = self._analysis.affine(operation.operands[0])
-        right = self._analysis.affine(operation.operands[1]) if left is not None else None
+        predicate = ir.IntegerAttr(operation.attributes["predicate"]).value
+        exact = self._analysis.exact_unsigned if predicate in _UNSIGNED else self._analysis.exact
+        left = exact(operation.operands[0])
+        right = exact(operation.operands[1]) if left is not None else None
         if left is None or right is None:
             return None
-        predicate = ir.IntegerAttr(operation.attributes["predicate"]).value
-        if predicate in _UNSIGNED:
-            left, right = self._analysis.unsigned(left), self._analysis.unsigned(right)
-            if left is None or right is None:
-                return None
         kind = _SIGNED.get(predicate) or _UNSIGNED.get(predicate)
         if predicate == 0:
             kinds = ["sle", "sge"]
@@ -111,34 +123,49 @@ class MaskAnalysis:
             kinds = [kind]
         else:
             return None
-        mask = Mask()
+        mask = Mask(assumed=[*left.assumed, *right.assumed])
         for kind in kinds:
-            if not _add_comparison(mask, left, right, kind):
+            if not self._add_comparison(mask, left, right, kind):
                 return None
         return mask
 
-
-def _add_comparison(mask: Mask, left: Affine, right: Affine, kind: str) -> bool:
-    """Add `left kind right` to the mask; False if it is not an interval of one dimension's indices."""
-    if kind in ("sgt", "sge"):
-        left, right = right, left
-    difference = left.add(right.scaled(Poly.constant(-1)))
-    if difference is None or difference.is_wrapped:
-        return False
-    # Now: offset + step * index < 0.
-    offset = difference.offset - (ONE if kind in ("sle", "sge") else ZERO)
-    moving = [(d, stride) for d, stride in enumerate(difference.strides) if stride.terms]
-    if not moving:
-        mask.uniform.append(offset)
+    def _add_comparison(self, mask: Mask, left: Affine, right: Affine, kind: str) -> bool:
+        """Add `left kind right` to the mask; False if it is not an interval of one dimension's indices."""
+        if kind in ("sgt", "sge"):
+            left, right = right, left
+        pair = self._comparable(left, right)
+        difference = pair[0].add(pair[1].scaled(Poly.constant(-1))) if pair else None
+        if difference is None or difference.is_wrapped:
+            return False
+        # Now: offset + step * index < 0.
+        offset = difference.offset - (ONE if kind in ("sle", "sge") else ZERO)
+        moving = [(d, stride) for d, stride in enumerate(difference.strides) if stride.terms]
+        if not moving:
+            mask.uniform.append(offset)
+            return True
+        if len(moving) > 1:
+            return False
+        dimension, stride = moving[0]
+        step = stride.value
+        if step is None or (pair != (left, right) and abs(step) > _STEP):
+            return False
+        mask.bounds.append(Bound(dimension, step > 0, -offset if step > 0 else offset, abs(step)))
         return True
-    if len(moving) > 1:
-        return False
-    dimension, stride = moving[0]
-    step = stride.value
-    if step is None:
-        return False
-    mask.bounds.append(Bound(dimension, step > 0, -offset if step > 0 else offset, abs(step)))
-    return True
+
+    def _comparable(self, left: Affine, right: Affine) -> tuple[Affine, Affine] | None:
+        """Both sides such that their difference does not overflow 64 bits: what is far away, a little nearer."""
+        facts = self._analysis.facts
+        if within(facts.interval(left.offset - right.offset), _NEAR):
+            return left, right
+        near = [within(facts.interval(side.offset), (-_FAR // 2, _FAR // 2)) for side in (left, right)]
+        if near[1] and left.is_uniform:
+            return left.at_offset(self._clamped(left.offset)), right
+        if near[0] and right.is_uniform:
+            return left, right.at_offset(self._clamped(right.offset))
+        return None
+
+    def _clamped(self, poly: Poly) -> Poly:
+        return self._analysis.scalars.poly(Clamped(poly, _FAR))
 
 
 def _parts(value: Any) -> list[Any]:

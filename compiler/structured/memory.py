@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from triton_porting_kit.toolchain.mlir import ir
 
 from .affine import Affine
 from .diagnostics import fail
-from .masks import emit_box
+from .guards import Bounds, stays
+from .masks import Mask, emit_box
 from .rewriter import Rewriter
 from .types import TypeInfo
 
@@ -144,17 +146,73 @@ def _access(
     form = rewriter.analysis.pointer(pointer)
     shape = rewriter.types.info(pointer).shape
     tail = [last] if last is not None else []
-    if form.base is not None and form.index is not None:
-        return _structured(rewriter, what, form.base, form.index, shape, mask, tail, results, attributes)
-    base, offsets, extra = _addresses(rewriter, pointer)
-    masks = [mask] if mask is not None else []
-    segments = [1, 1, len(masks), len(tail)]
-    return rewriter.emitter.op(
-        "tpk.gather" if what == "load" else "tpk.scatter",
-        [base, offsets, *masks, *tail],
-        results,
-        {**attributes, **extra, "operandSegmentSizes": ir.DenseI32ArrayAttr.get(segments)},
-    )
+
+    def explicit() -> Any:
+        base, offsets, extra = _addresses(rewriter, pointer)
+        masks = [mask] if mask is not None else []
+        segments = [1, 1, len(masks), len(tail)]
+        return rewriter.emitter.op(
+            "tpk.gather" if what == "load" else "tpk.scatter",
+            [base, offsets, *masks, *tail],
+            results,
+            {**attributes, **extra, "operandSegmentSizes": ir.DenseI32ArrayAttr.get(segments)},
+        )
+
+    if form.base is None or form.index is None:
+        return explicit()
+    index, parts, tile = form.index, Mask(), shape or ()
+    bounds: Bounds = ([], [])
+    if mask is not None and shape is not None:
+        parts = rewriter.masks.mask(mask)
+        bounds = emit_box(rewriter.emitter, parts, shape)
+    unless = None
+    if parts.assumed:
+        holds = stays(rewriter, parts.assumed, tile)
+        bounds, unless = _where_exact(rewriter, holds, tile, bounds, mask)
+
+    def structured() -> Any:
+        rest = [mask] if shape is None and mask is not None else []
+        for more in (rewriter.rest_mask(parts.rest), unless):
+            if more is not None:
+                rest = (
+                    [more] if not rest else [rewriter.emitter.value("arith.andi", [*rest, more], more.type)]
+                )
+        return _structured(rewriter, what, form.base, index, [*bounds, rest, tail], results, attributes)
+
+    if index.assumed and (parts.rest or parts.assumed) and not rewriter.offsets_assume(pointer):
+        return _versions(rewriter, index, tile, bounds, results, structured, explicit)
+    return structured()
+
+
+def _where_exact(
+    rewriter: Rewriter, holds: Any, shape: tuple[int, ...], bounds: Bounds, mask: Any
+) -> tuple[Bounds, Any]:
+    """The bounds of a mask where what it assumes `holds`, and the mask that is to be asked where it does not."""
+    emitter = rewriter.emitter
+    lows = [emitter.i64("arith.select", holds, low, emitter.constant(0)) for low in bounds[0]]
+    sizes = map(emitter.constant, shape)
+    highs = [emitter.i64("arith.select", holds, *pair) for pair in zip(bounds[1], sizes, strict=False)]
+    return (lows, highs), emitter.value("arith.ori", [emitter.splat(holds, shape), mask], mask.type)
+
+
+def _versions(
+    rewriter: Rewriter,
+    index: Affine,
+    shape: tuple[int, ...],
+    bounds: Bounds,
+    results: list[Any],
+    structured: Callable[[], Any],
+    explicit: Callable[[], Any],
+) -> Any:
+    """An access under a mask that may spare what wraps around: structured where nothing does."""
+    emitter = rewriter.emitter
+    branch = emitter.op("scf.if", [stays(rewriter, index.assumed, shape, bounds)], results, regions=2)
+    outer = emitter.at
+    for region, emit in zip(branch.regions, (structured, explicit), strict=True):
+        emitter.at = ir.InsertionPoint(region.blocks.append())
+        emitter.op("scf.yield", list(emit().results), [])
+    emitter.at = outer
+    return branch
 
 
 def _structured(
@@ -162,26 +220,18 @@ def _structured(
     what: str,
     base: Any,
     index: Affine,
-    shape: tuple[int, ...] | None,
-    mask: Any,
-    tail: list[Any],
+    rest: list[Sequence[Any]],
     results: list[Any],
     attributes: dict[str, Any],
 ) -> Any:
+    """`rest`: lo, hi, mask, and `other` or the value."""
     emitter = rewriter.emitter
-    lows: list[Any] = []
-    highs: list[Any] = []
-    rest = mask
-    if mask is not None and shape is not None:
-        parts = rewriter.masks.mask(mask)
-        lows, highs = emit_box(emitter, parts, shape)
-        rest = rewriter.rest_mask(parts.rest)
+    lows, highs, masks, tail = rest
     offset = emitter.poly(index.offset)
     strides = [emitter.poly(stride) for stride in index.strides]
     wrapped = [(d, wrap) for d, wrap in enumerate(index.wraps) if wrap is not None]
     starts = [emitter.poly(wrap.start) for _, wrap in wrapped]
     sizes = [emitter.poly(wrap.size) for _, wrap in wrapped]
-    masks = [rest] if rest is not None else []
     groups = [[base], [offset], strides, lows, highs, starts, sizes, masks, tail]
     attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([len(group) for group in groups])
     if wrapped:

@@ -12,7 +12,7 @@ from typing import Any
 from triton_porting_kit.toolchain.mlir import ir
 
 from .affine import Affine, Pointer
-from .analysis import Analysis
+from .analysis import CARRIERS, Analysis
 from .carried import CarriedValues
 from .depth import Depth, made_of
 from .diagnostics import fail
@@ -29,6 +29,7 @@ class Rewriter:
 
     def __init__(self, types: Types, entry: Any) -> None:
         self.types = types
+        self.entry = entry
         self.analysis = Analysis(types)
         self.carried = CarriedValues(self.analysis)
         self.masks = MaskAnalysis(self.analysis)
@@ -84,7 +85,7 @@ class Rewriter:
         owner = value.owner
         if isinstance(owner, ir.Block) or owner.operation.name not in _POINTER_MOVES:
             return []
-        if self.analysis.pointer(value).index is not None:
+        if _is_known(self.analysis.pointer(value)):
             return []
         source = owner.operands[0]
         return [source] if self.types.info(source).shape is not None else []
@@ -105,7 +106,7 @@ class Rewriter:
         if pointer.index is None:
             return self._carried_offsets(value, pointer)
         outer = self.emitter.at, self.emitter.location
-        for identifier in pointer.index.scalars:
+        for identifier in self.analysis.scalars.leaves(pointer.index.scalars):
             self.emitter.scalar(identifier)  # defined at the block's begin as well, hence first
         self.emitter.at, self.emitter.location = self._begin(value), value.location
         try:
@@ -136,7 +137,7 @@ class Rewriter:
             return self._addptr_offsets(operation)
         if name == "tt.bitcast" and pointer.base is not None and self._keeps_size(operation):
             return self.offsets(operation.operands[0])
-        if pointer.index is not None:
+        if pointer.index is not None and (_is_known(pointer) or name in CARRIERS):
             return self._affine_offsets(value, pointer.base, pointer.index)
         if name in ("tt.broadcast", "tt.expand_dims", "tt.trans", "tt.reshape"):
             base, uniform, tensor = self.offsets(operation.operands[0])
@@ -147,6 +148,16 @@ class Rewriter:
             return None, ZERO, operation.operands[0]
         return self._carried_offsets(value, pointer)
 
+    def offsets_assume(self, value: Any) -> bool:
+        """Whether the `offsets` of a tensor of pointers rest on assumptions: such as were carried as scalars."""
+        while value.owner is not None and not isinstance(value.owner, ir.Block):
+            name = value.owner.operation.name
+            if name not in _POINTER_MOVES or _is_known(self.analysis.pointer(value)):
+                break
+            value = value.owner.operands[0]
+        index, shape = self.analysis.pointer(value).index, self.types.info(value).shape
+        return index is not None and shape is not None and bool(index.assumed)
+
     def _keeps_size(self, operation: Any) -> bool:
         before, after = self.types.info(operation.operands[0]), self.types.info(operation.results[0])
         return before.element_bytes == after.element_bytes
@@ -154,7 +165,12 @@ class Rewriter:
     def _addptr_offsets(self, operation: Any) -> tuple[Any, Poly, Any]:
         source, offset = operation.operands
         pointer = self.analysis.pointer(source)
-        if pointer.base is not None and pointer.index is not None and pointer.index.is_uniform:
+        if (
+            pointer.base is not None
+            and pointer.index is not None
+            and pointer.index.is_uniform
+            and _is_known(pointer)
+        ):
             return pointer.base, pointer.index.offset, offset
         base, uniform, tensor = self.offsets(source)
         offset = self.emitter.to_i64(offset)
@@ -222,3 +238,8 @@ class Rewriter:
                 value = self.apply_shape(operation, value)
             total = value if total is None else self.emitter.value("arith.andi", [total, value], value.type)
         return total
+
+
+def _is_known(pointer: Pointer) -> bool:
+    """Whether the index is what the program computes, whatever its scalars are."""
+    return pointer.index is not None and not pointer.index.assumed

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 
 from triton_porting_kit.conformance.command import summary
 from triton_porting_kit.conformance.command.driving import run_checks, scratch_folder
-from triton_porting_kit.conformance.command.progress import Watcher
+from triton_porting_kit.conformance.command.progress import Watcher, plain
 from triton_porting_kit.conformance.command.request import (
     SAME,
     Request,
@@ -25,15 +24,16 @@ from triton_porting_kit.conformance.command.request import (
     default_folder,
     refuse_to_replace,
     resumed,
+    run_in,
     target_of,
 )
 from triton_porting_kit.conformance.execution.plan import Plan, PlanError, load_checks, make_plan
 from triton_porting_kit.conformance.execution.run import Choice, Probe, metadata, now, probe
 from triton_porting_kit.conformance.execution.runfolder import (
+    RECORDS,
     RunFolder,
     RunFolderError,
     is_final,
-    metadata_in,
     records_in,
 )
 from triton_porting_kit.conformance.execution.settings import Settings
@@ -45,6 +45,7 @@ from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report.build import write_reports
 from triton_porting_kit.conformance.report.model import GOOD
 from triton_porting_kit.conformance.status import Status
+from triton_porting_kit.untrusted import shown
 
 INTERRUPTED = 130
 FIGURES_SECONDS = 60.0
@@ -68,7 +69,7 @@ def list_checks(request: Request) -> int:
         for check in conform.plan(found).checks:
             print(check.name)
     if found.failure is not None:
-        print(f"tpk: no worker could be started: {found.failure['message']}", file=sys.stderr)
+        print(f"tpk: no worker could be started: {shown(found.failure['message'])}", file=sys.stderr)
     return 0
 
 
@@ -89,7 +90,7 @@ def self_test(request: Request) -> int:
 class _Conform:
     def __init__(self, request: Request, scratch: Path) -> None:
         self._folder = request.report or default_folder(request)
-        self._before = metadata_in(self._folder)
+        self._before = run_in(self._folder)
         if request.resume and self._before is not None:
             request = resumed(request, self._before)
         check_backend(request.backend)
@@ -111,7 +112,8 @@ class _Conform:
         )
         shard = Shard.parse(request.shard) if request.shard else None
         self._choice = Choice(request.levels, request.selections, shard)
-        self._console = Console(quiet=request.quiet, soft_wrap=True)
+        # Messages have places such as kernel.cpp:100:, and are to keep them.
+        self._console = Console(quiet=request.quiet, soft_wrap=True, emoji=False)
 
     # --- before --------------------------------------------------------------------------------------
 
@@ -152,7 +154,7 @@ class _Conform:
         finished = False
         try:
             quiet = self._request.quiet or found.failure is not None
-            with Watcher(self._console, len(waiting), quiet=quiet) as watcher:
+            with Watcher(self._console, len(waiting), self._folder / RECORDS, quiet=quiet) as watcher:
 
                 def saw(record: Record) -> None:
                     run.append(record)
@@ -223,14 +225,16 @@ class _Conform:
     def _introduce(self, found: Probe, planned: int, waiting: int) -> None:
         console, device = self._console, found.description.get("device", {})
         name = device.get("name") or device.get("memory", "")
-        console.print(f"backend {self._settings.backend}{f' on {name}' if name else ''}", highlight=False)
+        console.print(
+            f"backend {plain(self._settings.backend)}{f' on {plain(name)}' if name else ''}", highlight=False
+        )
         if self._settings.profile:
-            console.print(f"profile {self._settings.profile}", highlight=False, soft_wrap=True)
+            console.print(f"profile {plain(self._settings.profile)}", highlight=False, soft_wrap=True)
         kept = f", {planned - waiting} of them done before" if waiting < planned else ""
         console.print(f"{planned} check{'' if planned == 1 else 's'}{kept}", highlight=False)
         if found.failure is not None:
             console.print(
-                f"[bold red]no worker can be started[/]: {escape(str(found.failure['message']))}",
+                f"[bold red]no worker can be started[/]: {plain(found.failure['message'])}",
                 highlight=False,
             )
 

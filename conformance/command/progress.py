@@ -1,12 +1,14 @@
-"""What is shown while a run goes on: a line with counts by status and the time that is left."""
+"""What is shown while a run goes on: failures, and a line with counts by status and the time that is left."""
 
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -15,9 +17,12 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from triton_porting_kit.conformance.record import Record
+from triton_porting_kit.conformance.report.failures import first_line
 from triton_porting_kit.conformance.status import BAD, Status
+from triton_porting_kit.untrusted import shown
 
 STYLES = {
     Status.PASS: "green",
@@ -30,8 +35,15 @@ STYLES = {
     Status.UNEXPECTED_PASS: "yellow",
     Status.WAIVED: "yellow",
 }
+_MESSAGE = 200
+"""Characters of a message that are shown as a check fails."""
 _LINES_OUTSIDE = 20
 """Where nobody watches a terminal, a line is printed after each so-many-eth part of the run."""
+
+
+def plain(text: object) -> str:
+    """Text of a check, a device or a profile, which neither rich nor the terminal is to obey."""
+    return escape(shown(text))
 
 
 def counted(counts: Counter[Status], *, styled: bool = True) -> str:
@@ -45,11 +57,15 @@ def counted(counts: Counter[Status], *, styled: bool = True) -> str:
 
 
 class Watcher:
-    """Shows how far a run is, and what fails as it fails. A context manager."""
+    """Shows how far a run is, and what fails as it fails. A context manager.
 
-    def __init__(self, console: Console, total: int, *, quiet: bool) -> None:
+    `records`: the file that has the whole of every message.
+    """
+
+    def __init__(self, console: Console, total: int, records: Path, *, quiet: bool) -> None:
         self.counts: Counter[Status] = Counter()
         self._console, self._total, self._quiet = console, total, quiet
+        self._records: Path | None = records
         self._live = not quiet and console.is_terminal
         self._progress = Progress(
             BarColumn(24),
@@ -82,11 +98,22 @@ class Watcher:
         if self._quiet:
             return
         if record.status in BAD:
-            self._progress.console.print(
-                f"[{STYLES[record.status]}]{record.status}[/] {record.name} [dim]{record.stage}[/]",
-                highlight=False,
-                soft_wrap=True,
-            )
+            self._tell(record)
         if not self._live and done * _LINES_OUTSIDE // self._total > self._shown:
             self._shown = done * _LINES_OUTSIDE // self._total
             self._console.print(f"{done}/{self._total}: {counted(self.counts)}", highlight=False)
+
+    def _tell(self, record: Record) -> None:
+        """A failure in two lines; the first time, also where all that is known of it lies."""
+        line = shown(first_line(record), lines=False)
+        message = line if len(line) <= _MESSAGE else f"{line[:_MESSAGE]} ..."
+        text = Text.assemble(
+            (str(record.status), STYLES[record.status]),
+            f" {shown(record.name)} ",
+            (shown(record.stage), "dim"),
+        )
+        text.append(f"\n    {message}")
+        if self._records is not None:
+            text.append(f"\n    whole messages, as they come: {self._records}")
+            self._records = None
+        self._progress.console.print(text, highlight=False, soft_wrap=True)

@@ -10,11 +10,13 @@ from typing import Any
 
 from triton_porting_kit.conformance.execution.plan import PlanError
 from triton_porting_kit.conformance.execution.run import Choice
-from triton_porting_kit.conformance.execution.runfolder import RunFolderError, records_in
+from triton_porting_kit.conformance.execution.runfolder import RUN, RunFolderError, metadata_in, records_in
 from triton_porting_kit.conformance.execution.selection import SelectionError
 from triton_porting_kit.conformance.execution.settings import CATALOGUE
 from triton_porting_kit.conformance.execution.shards import ShardError
 from triton_porting_kit.conformance.profile import ProfileError
+from triton_porting_kit.conformance.report import document
+from triton_porting_kit.conformance.report.errors import ReportError
 from triton_porting_kit.errors import PortingKitError
 
 SAME = (
@@ -126,6 +128,17 @@ def refuse_to_replace(folder: Path, before: Mapping[str, Any]) -> None:
             f"{folder} holds a run that was not ended ({done} of {len(before.get('planned', ()))} checks). Go on with "
             "it: --resume; or name another folder: --report; or remove it"
         )
+
+
+def run_in(folder: Path) -> dict[str, Any] | None:
+    """The metadata of the run in a folder; None where there is none. Raises `RunFolderError` for what is none."""
+    found = metadata_in(folder)
+    if found is not None:
+        try:
+            document.validate(found, str(folder / RUN), "run")
+        except ReportError as error:
+            raise RunFolderError(f"{error}; name another folder with --report") from error
+    return found
 
 
 def resumed(request: Request, before: Mapping[str, Any]) -> Request:

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from triton_porting_kit.conformance.command.progress import STYLES, counted
+from triton_porting_kit.conformance.command.progress import STYLES, counted, plain
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report.model import Report
 from triton_porting_kit.conformance.status import BAD, Status, Verdict
@@ -31,16 +30,16 @@ def show_failures(console: Console, records: Iterable[Record], rerun: Sequence[s
         more = f" and {len(members) - 1} more" if len(members) > 1 else ""
         where = f" [{stage}]" if stage else ""
         console.print(
-            f"[{STYLES[status]}]{status}[/]{escape(where)} {escape(first.name)}{more}", highlight=False
+            f"[{STYLES[status]}]{status}[/]{plain(where)} {plain(first.name)}{more}", highlight=False
         )
-        console.print(f"    {escape(_shortened(first.message))}", highlight=False, soft_wrap=True)
+        console.print(f"    {plain(_shortened(first.message))}", highlight=False, soft_wrap=True)
         console.print(
-            f"    rerun: {escape(' '.join([*rerun, '--select', first.name]))}",
+            f"    rerun: {plain(' '.join([*rerun, '--select', first.name]))}",
             highlight=False,
             soft_wrap=True,
         )
         if replay := next((str(item["replay"]) for item in first.evidence if "replay" in item), ""):
-            console.print(f"    replay: {escape(replay)}", highlight=False, soft_wrap=True)
+            console.print(f"    replay: {plain(replay)}", highlight=False, soft_wrap=True)
     if len(ordered) > _GROUPS:
         console.print(f"... and {len(ordered) - _GROUPS} other kinds of failure: the report has them all")
 
@@ -58,7 +57,9 @@ def show_levels(console: Console, report: Report) -> None:
     console.print(table)
     why = " (some checks were selected)" if selected and report.verdict is Verdict.INCOMPLETE else ""
     if report.compile_only:
-        why += f" (kernels were compiled for {report.options.get('target') or 'a target'}, and not run)"
+        why += (
+            f" (kernels were compiled for {plain(report.options.get('target') or 'a target')}, and not run)"
+        )
     console.print(f"verdict: {_styled(report.verdict)}{why}", highlight=False)
 
 
@@ -72,7 +73,7 @@ def _styled(verdict: Verdict) -> str:
 def show_place(console: Console, folder: Path) -> None:
     """Where the report lies."""
     html = folder / "report.html"
-    console.print(f"report: {html if html.is_file() else folder}", highlight=False, soft_wrap=True)
+    console.print(f"report: {plain(html if html.is_file() else folder)}", highlight=False, soft_wrap=True)
 
 
 def _essence(message: str) -> str:
@@ -82,5 +83,6 @@ def _essence(message: str) -> str:
 
 
 def _shortened(message: str) -> str:
-    text = message.strip().replace("\n", "\n    ")
-    return text if len(text) <= _WIDTH else text[:_WIDTH] + " ..."
+    text = message.strip()
+    text = text if len(text) <= _WIDTH else f"{text[:_WIDTH]} ..."
+    return "\n    ".join(text.split("\n"))

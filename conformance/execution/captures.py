@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import replace
 from pathlib import Path
 
+from triton_porting_kit import untrusted
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.execution.settings import Settings
 from triton_porting_kit.conformance.execution.supervisor import Supervisor
@@ -51,9 +51,10 @@ def _found(folder: Path, again: Record) -> dict[str, object]:
 
 def _state(launch: Path) -> str:
     try:
-        return str(json.loads((launch / "manifest.json").read_text(encoding="utf-8")).get("state"))
-    except (OSError, ValueError):
+        found = untrusted.read_json(launch / "manifest.json", untrusted.MANIFEST, ValueError)
+    except ValueError:
         return ""
+    return str(found.get("state")) if isinstance(found, dict) else ""
 
 
 def _with(evidence: list[Evidence], found: dict[str, object]) -> list[Evidence]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from triton_porting_kit import untrusted
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.errors import PortingKitError
 
@@ -44,7 +44,9 @@ class Shard:
 
 @functools.cache
 def _measured() -> dict[str, float]:
-    content: dict[str, float] = json.loads(DURATIONS.read_text()) if DURATIONS.is_file() else {}
+    if not DURATIONS.is_file():
+        return {}
+    content: dict[str, float] = untrusted.read_json(DURATIONS, untrusted.RESULTS, ShardError, follow=True)
     return content
 
 

@@ -12,6 +12,7 @@ from triton_porting_kit.conformance.report.errors import ReportError
 from triton_porting_kit.conformance.report.model import GOOD, LevelResult, Report
 from triton_porting_kit.conformance.report.verify import disagreements
 from triton_porting_kit.conformance.status import Verdict
+from triton_porting_kit.untrusted import write_file
 
 LABEL = "triton conformance"
 NOT_JUDGED = "not judged yet"
@@ -29,11 +30,7 @@ def run_badge(path: Path, out: Path) -> int:
         raise ReportError(f"{path} does not agree with its evidence, `tpk verify` says where: {found[0]}")
     report = Report.from_json(data)
     text, colour = reached(report.levels, compile_only=report.compile_only)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(badge(text, colour), encoding="utf-8")
-    except OSError as error:
-        raise ReportError(f"{out} cannot be written: {error.strerror}") from error
+    write_file(out, badge(text, colour).encode(), ReportError)
     print(f"{out}: {text}")
     return 0
 

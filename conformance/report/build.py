@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from triton_porting_kit.conformance.report import document, junit, page
+from triton_porting_kit.conformance.report.errors import ReportError
 from triton_porting_kit.conformance.report.folder import read_run
 from triton_porting_kit.conformance.report.model import Report
+from triton_porting_kit.untrusted import Folder
 
 
 def write_reports(run_dir: Path, out_dir: Path) -> Report:
@@ -17,8 +19,7 @@ def write_reports(run_dir: Path, out_dir: Path) -> Report:
 
 
 def write_all(report: Report, out_dir: Path) -> None:
-    """Write the reports of a run into a folder."""
-    out_dir.mkdir(parents=True, exist_ok=True)
-    document.write(report, out_dir / document.NAME)
-    junit.write(report, out_dir / junit.NAME)
-    page.write(report, out_dir / page.NAME)
+    """Write the reports of a run into a folder, and through no link in it. Raises `ReportError`."""
+    with Folder(out_dir, ReportError, make=True) as folder:
+        for made in (document, junit, page):
+            folder.write(made.NAME, made.text(report).encode("utf-8", "replace"))

@@ -42,7 +42,7 @@ def line(record: Record) -> str:
         if held := item.get("code_object"):
             words = [f"{held[key]:,} {name}" for key, name in _NUMBERS.items() if held.get(key)]
             words += [f"{count} {name}" for name, count in held.get("matrix", {}).items()]
-            parts.append(f"{item['what']}: {', '.join(words)}")
+            parts.append(f"{item.get('what', item['kind'])}: {', '.join(words)}")
     return "; ".join(parts)
 
 

@@ -6,15 +6,17 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from triton_porting_kit.conformance.execution.runfolder import RUN
 from triton_porting_kit.conformance.report import document
 from triton_porting_kit.conformance.report.build import write_all
 from triton_porting_kit.conformance.report.diff import diff
+from triton_porting_kit.conformance.report.errors import ReportError
 from triton_porting_kit.conformance.report.failures import groups
-from triton_porting_kit.conformance.report.folder import RUN, read_run
+from triton_porting_kit.conformance.report.folder import read_run
 from triton_porting_kit.conformance.report.merge import merge
 from triton_porting_kit.conformance.report.model import GOOD, Report
-from triton_porting_kit.conformance.report.text import plain
 from triton_porting_kit.conformance.report.verify import disagreements
+from triton_porting_kit.untrusted import Folder, shown
 
 SHOWN = 50
 """Of long lists, so many are printed."""
@@ -22,8 +24,11 @@ SHOWN = 50
 
 def load(path: Path) -> Report:
     """A report, a folder with one, or a run's folder that has none yet. Raises `ReportError`."""
-    if path.is_dir() and not (path / document.NAME).is_file() and (path / RUN).is_file():
-        return read_run(path)
+    if path.is_dir():
+        with Folder(path, ReportError) as folder:
+            run_only = folder.has(RUN) and not folder.has(document.NAME)
+        if run_only:
+            return read_run(path)
     return document.load(path)
 
 
@@ -62,7 +67,7 @@ def run_diff(old: Path, new: Path) -> int:
     """What changed. 1: something got worse."""
     found = diff(load(old), load(new))
     for key, before, after in found.facts:
-        print(f"{key}: {json.dumps(before):.200} -> {json.dumps(after):.200}")
+        print(shown(f"{key}: {json.dumps(before):.200} -> {json.dumps(after):.200}"))
     for level, before, after in found.verdicts:
         print(f"level {level}: {before} -> {after}")
     for title, changes in found.groups.items():
@@ -84,14 +89,17 @@ def run_show(path: Path) -> int:
     for group in groups(report.records)[:SHOWN]:
         count = f" ({len(group.records)} checks)" if len(group.records) > 1 else ""
         stage = f"{group.stage}: " if group.stage else ""
-        print(f"\n{group.status}: {group.records[0].name}{count}\n  {plain(stage + group.message)}")
+        print(
+            f"\n{group.status}: {group.records[0].name}{count}\n  {shown(stage + group.message, lines=False)}"
+        )
     return int(report.verdict not in GOOD)
 
 
 def _print_verdicts(report: Report) -> None:
     run = report.run
     release = run["triton_version"] or "unknown"
-    print(f"{run['backend']}: {report.verdict}  (suite {run['suite_version']}, Triton {release})")
+    said = f"{run['backend']}: {report.verdict}  (suite {run['suite_version']}, Triton {release})"
+    print(shown(said, lines=False))
     for level in report.levels:
         counts = ", ".join(f"{count} {status}" for status, count in level.counts.items())
         lost = f"; {len(level.missing)} mandatory ones have no result" if level.missing and level.run else ""
@@ -100,6 +108,6 @@ def _print_verdicts(report: Report) -> None:
 
 def _print_some(lines: Sequence[str]) -> None:
     for line in lines[:SHOWN]:
-        print(f"  {plain(line)}")
+        print(f"  {shown(line, lines=False)}")
     if len(lines) > SHOWN:
         print(f"  and {len(lines) - SHOWN} more")

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from triton_porting_kit import untrusted
 from triton_porting_kit.conformance import mandatory
 from triton_porting_kit.conformance.report.errors import ReportError
 from triton_porting_kit.conformance.report.model import Report
@@ -30,9 +31,9 @@ def document_of(report: Report) -> dict[str, Any]:
     return data
 
 
-def write(report: Report, path: Path) -> None:
-    """Write a report, a check a line."""
-    path.write_text(dumps(document_of(report)), encoding="utf-8")
+def text(report: Report) -> str:
+    """The content of ``report.json``, a check a line."""
+    return dumps(document_of(report))
 
 
 def dumps(data: Mapping[str, Any]) -> str:
@@ -47,16 +48,12 @@ def read(path: Path) -> dict[str, Any]:
 
     What it says is not believed yet: that is for `triton_porting_kit.conformance.report.verify`.
     """
-    file = path / NAME if path.is_dir() else path
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ReportError(f"{file} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise ReportError(f"{file} is not JSON: {error}") from error
+    named = not path.is_dir()
+    file = path if named else path / NAME
+    data = untrusted.read_json(file, untrusted.REPORT, ReportError, follow=named)
     if isinstance(data, dict) and data.get("format") != FORMAT:
         raise ReportError(
-            f"{file} has format {data.get('format')!r}, and this kit reads {FORMAT}; use the release that wrote it"
+            f"{file} has format {data.get('format')!r:.80}, and this kit reads {FORMAT}; use the release that wrote it"
         )
     validate(data, str(file))
     assert isinstance(data, dict)
@@ -74,21 +71,26 @@ def digest(data: Mapping[str, Any]) -> str:
     return f"sha256:{hashlib.sha256(_dumps(content, sort_keys=True).encode()).hexdigest()}"
 
 
-def validate(data: Any, what: str) -> None:
-    """Raises `ReportError` with the first place that does not keep to the schema."""
+def validate(data: Any, what: str, part: str = "") -> None:
+    """Raises `ReportError` with the first place that does not keep to the schema, or to its definition of a `part`."""
     import fastjsonschema
 
     try:
-        _validator()(data)
+        _validator(part)(data)
     except fastjsonschema.JsonSchemaValueException as error:
         raise ReportError(f"{what} does not keep to the schema: {error.message:.300}") from error
 
 
 @cache
-def _validator() -> Callable[[Any], Any]:
+def _validator(part: str) -> Callable[[Any], Any]:
     import fastjsonschema
 
-    compiled: Callable[[Any], Any] = fastjsonschema.compile(json.loads(SCHEMA.read_text(encoding="utf-8")))
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    if part:
+        schema = {key: schema[key] for key in ("$schema", "definitions")} | {
+            "allOf": [{"$ref": f"#/definitions/{part}"}]
+        }
+    compiled: Callable[[Any], Any] = fastjsonschema.compile(schema)
     return compiled
 
 

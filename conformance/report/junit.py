@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from triton_porting_kit.conformance.levels import LEVELS
@@ -11,8 +9,8 @@ from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report import code_objects
 from triton_porting_kit.conformance.report.evidence import in_text, rerun
 from triton_porting_kit.conformance.report.model import LevelResult, Report
-from triton_porting_kit.conformance.report.text import plain
 from triton_porting_kit.conformance.status import BAD, Status
+from triton_porting_kit.untrusted import shown
 
 NAME = "junit.xml"
 
@@ -29,10 +27,10 @@ _SHOWN = 200
 """Of the names of missing checks, so many are listed."""
 
 
-def write(report: Report, path: Path) -> None:
-    """Write a report: a suite for each level, with an error for what was not run."""
+def text(report: Report) -> str:
+    """A report: a suite for each level, with an error for what was not run."""
     full = {id(record) for record in [r for r in report.records if r.status in BAD][:_IN_FULL]}
-    xml = JUnitXml(f"conformance of {plain(str(report.run['backend']))}")
+    xml = JUnitXml(f"conformance of {shown(str(report.run['backend']))}")
     for result in report.levels:
         records = [record for record in report.records if record.level == result.level]
         lost = [name for name in report.not_run if name.startswith(f"{result.level}/")]
@@ -45,7 +43,7 @@ def write(report: Report, path: Path) -> None:
         )
         xml.add_testsuite(suite)
     xml.update_statistics()
-    xml.write(str(path))
+    return str(xml.tostring().decode())
 
 
 def _suite(
@@ -53,7 +51,7 @@ def _suite(
 ) -> TestSuite:
     suite = TestSuite(result.level)
     for key in ("backend", "suite_version", "kit_version", "commit", "triton_version", "seed"):
-        suite.add_property(key, plain(str(report.run.get(key, ""))))
+        suite.add_property(key, shown(str(report.run.get(key, ""))))
     suite.add_property("verdict", str(result.verdict))
     suite.add_property("meaning", LEVELS[result.level].promise(compile_only=report.compile_only))
     cases = [_of_record(record, report, id(record) in full) for record in records]
@@ -71,25 +69,25 @@ def _of_record(record: Record, report: Report, full: bool) -> TestCase:
     if status is Status.PASS:
         case = _case(record.name, record.seconds)
         if compiled := code_objects.line(record):
-            case.system_out = plain(compiled)
+            case.system_out = shown(compiled)
         return case
     if status in _SKIPPED or status is Status.UNEXPECTED_PASS:
         reason = record.listing.reason if record.listing else ""
         if status is Status.UNEXPECTED_PASS:
             case = _case(record.name, record.seconds)
-            case.system_out = plain(f"passed, though the profile lists it: {reason}")
+            case.system_out = shown(f"passed, though the profile lists it: {reason}")
             return case
-        return _case(record.name, record.seconds, Skipped(plain(f"{_SKIPPED[status]}: {reason}")))
+        return _case(record.name, record.seconds, Skipped(shown(f"{_SKIPPED[status]}: {reason}")))
     first = record.message.strip().partition("\n")[0][:300] or str(status)
     kind = Failure if status is Status.FAIL else Error
-    result = kind(plain(first), plain(f"{status}: {record.stage}" if record.stage else str(status)))
+    result = kind(shown(first), shown(f"{status}: {record.stage}" if record.stage else str(status)))
     evidence = in_text(record)[:_LENGTH] if full else "the evidence is in report.json"
-    result.text = plain(f"{record.requirement}\n\n{evidence}\n\n{rerun(report.run, record.name)}\n")
+    result.text = shown(f"{record.requirement}\n\n{evidence}\n\n{rerun(report.run, record.name)}\n")
     return _case(record.name, record.seconds, result)
 
 
 def _case(name: str, seconds: float, *results: Failure | Error | Skipped) -> TestCase:
     group, _, what = name.rpartition("/")
-    case = TestCase(what, group.replace("/", "."), round(seconds, 6))
+    case = TestCase(shown(what), shown(group.replace("/", ".")), round(seconds, 6))
     case.result = [*results]
     return case

@@ -198,9 +198,9 @@ def release_of(version: str) -> Release:
     """Major and minor number of a release of Triton; of the newest, where none is known. Raises `ReportError`."""
     if not version:
         return LATEST
-    match = re.match(r"(\d+)\.(\d+)", version)
+    match = re.match(r"(\d{1,4})\.(\d{1,4})(?!\d)", version)
     if match is None:
-        raise ReportError(f"{version!r} is no version of Triton, such as 3.9.0")
+        raise ReportError(f"{version!r:.80} is no version of Triton, such as 3.9.0")
     return int(match[1]), int(match[2])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 from triton_porting_kit.conformance import mandatory
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.context import Context
+from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.conformance.profile import LISTS, Capabilities, Profile
 from triton_porting_kit.conformance.record import Listing, Record
 from triton_porting_kit.conformance.report import document
@@ -119,11 +121,21 @@ def _profile(data: Mapping[str, Any]) -> Profile:
 
 
 def _catalogue(report: Report) -> dict[str, Check]:
-    """The checks of this kit, for what they need of a chip."""
+    """The checks of this kit, for what they need of a chip; of random programs those that the report has."""
     from triton_porting_kit.conformance import catalogue
+    from triton_porting_kit.conformance.stress.checks import DEFAULT_COUNT, check_of
+    from triton_porting_kit.conformance.stress.generator import STRIDE
 
-    stress = int(report.options.get("stress") or 0)
-    return {check.name: check for check in catalogue.checks(stress=stress, seed=report.run["seed"])}
+    found = {
+        check.name: check for check in catalogue.checks([level for level in LEVELS if level != "stress"])
+    }
+    count, seed = int(report.options.get("stress") or DEFAULT_COUNT), report.run["seed"]
+    for name in report.statuses:
+        number = re.fullmatch(r"stress/programs/([0-9]{5,7})", name)
+        if number and int(number[1]) < count:
+            check = check_of(seed * STRIDE + int(number[1]), int(number[1]))
+            found[check.name] = check
+    return found
 
 
 def _names(report: Report) -> Iterator[str]:

@@ -33,6 +33,12 @@ def allocated(device: Any, *sizes: int, alignment: int = ALIGNMENT) -> Iterator[
             device.memfree(address)
 
 
+def pieces(device: Any, total: int) -> list[int]:
+    """Sizes that add up to `total`, each no more than one allocation can have."""
+    largest = device.properties().largest_allocation
+    return [min(largest, total - start) for start in range(0, total, largest)]
+
+
 @contextmanager
 def stream_of(device: Any) -> Iterator[int]:
     """A stream, destroyed afterwards."""

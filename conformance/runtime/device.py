@@ -14,6 +14,7 @@ from triton_porting_kit.conformance.runtime.blocks import (
     allocated,
     download,
     pattern,
+    pieces,
     same_bytes,
     stream_of,
     upload,
@@ -41,12 +42,32 @@ def _positive(context: Context, name: str) -> None:
     context.expect(isinstance(value, int) and value > 0, f"{name} is a positive int", repr(value))
 
 
-for _name in ("memory_bytes", "core_count", "max_scratch_bytes", "max_threads_per_program", "warp_size"):
-    CHECKS.add(
-        f"property-{_name}",
-        f"The device's properties have a positive {_name}.",
-        partial(_positive, name=_name),
-    )
+def _memory(context: Context, name: str) -> None:
+    _positive(context, name)
+    found = context.device.properties()
+    largest = found.max_allocation_bytes
+    what = f"max_allocation_bytes is 0, or no more than {found.memory_bytes}"
+    context.expect(isinstance(largest, int) and 0 <= largest <= found.memory_bytes, what, repr(largest))
+
+
+def _scratch(context: Context, name: str) -> None:
+    found = context.device.properties()
+    for each in (name, "max_dram_scratch_bytes"):
+        value = getattr(found, each)
+        context.expect(
+            isinstance(value, int) and value >= 0, f"{each} is an int, and not negative", repr(value)
+        )
+    context.expect(found.scratch_limit > 0, "one of them is positive")
+
+
+for _name, _expected, _body in (
+    ("memory_bytes", "have a positive memory_bytes, and no allocation may be larger", _memory),
+    ("core_count", "have a positive core_count", _positive),
+    ("max_scratch_bytes", "say how much scratch a program may use, on chip or in memory", _scratch),
+    ("max_threads_per_program", "have a positive max_threads_per_program", _positive),
+    ("warp_size", "have a positive warp_size", _positive),
+):
+    CHECKS.add(f"property-{_name}", f"The device's properties {_expected}.", partial(_body, name=_name))
 
 
 def _known(context: Context, name: str) -> None:
@@ -309,9 +330,10 @@ def _reset_memory(context: Context) -> None:
 @CHECKS.check("reset-frees", "After a reset, all of the device's memory can be allocated again.")
 def _reset_frees(context: Context) -> None:
     device = context.device
-    size = device.properties().memory_bytes // 4
+    sizes = pieces(device, device.properties().memory_bytes // 4)
     for _ in range(8):
-        device.memalloc(size)
+        for size in sizes:
+            device.memalloc(size)
         _reset(context)
     context.expect(True, "twice the device's memory was allocated, with resets between")
 

@@ -17,6 +17,7 @@ from triton_porting_kit.conformance.check import Checks
 from triton_porting_kit.conformance.comparison import identical
 from triton_porting_kit.conformance.context import Context
 from triton_porting_kit.conformance.language.source import make_kernel
+from triton_porting_kit.conformance.runtime.blocks import allocated, pieces
 from triton_porting_kit.conformance.runtime.spinning import spin, turns_for
 from triton_porting_kit.conformance.runtime.threads import THREADS, in_threads, parsed_beside_others
 
@@ -361,14 +362,15 @@ def _leak_device(context: Context) -> None:
         context.expect(usage()[2] <= before[2], "nor more allocations", f"{usage()[2]}, {before[2]}")
     total = np.full(1000, 3 * (LAUNCHES + 1), np.int32)
     context.compare("every launch ran", identical(context.read(array), total))
-    size = context.device.properties().memory_bytes // 2
-    context.device.memfree(context.device.memalloc(size))
-    context.expect(True, "half of the device's memory can still be allocated at once")
+    device = context.device
+    with allocated(device, *pieces(device, device.properties().memory_bytes // 2)):
+        context.expect(True, "half of the device's memory can still be allocated at once")
 
 
 @CHECKS.check("leak-arrays", "1,000 arrays made and dropped give their memory back.", kit_device=True)
 def _leak_arrays(context: Context) -> None:
-    size = context.device.properties().memory_bytes // 100
+    sizes = pieces(context.device, context.device.properties().memory_bytes // 100)
     for _ in range(1000):
-        context.device.memfree(context.device.memalloc(size))
+        with allocated(context.device, *sizes):
+            pass
     context.expect(True, "ten times the device's memory was allocated")

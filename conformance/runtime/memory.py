@@ -11,7 +11,14 @@ import numpy as np
 
 from triton_porting_kit.conformance.check import Checks
 from triton_porting_kit.conformance.context import Context
-from triton_porting_kit.conformance.runtime.blocks import allocated, download, pattern, same_bytes, upload
+from triton_porting_kit.conformance.runtime.blocks import (
+    allocated,
+    download,
+    pattern,
+    pieces,
+    same_bytes,
+    upload,
+)
 from triton_porting_kit.errors import InvalidArgument, InvalidPointer, OutOfMemory
 
 CHECKS = Checks("runtime/memory", kit_device=True)
@@ -252,11 +259,15 @@ def _beyond_64_bits(context: Context) -> None:
 
 
 def _exhaust(device: Any) -> tuple[list[int], int]:
-    """Allocate sixteenths of the memory till there is no more; the addresses, and the size of each."""
-    size = device.properties().memory_bytes // 16
+    """Allocate sixteenths of the memory till there is no more; the addresses, and the size of each.
+
+    Blocks are smaller where no allocation can have a sixteenth.
+    """
+    properties = device.properties()
+    size = min(properties.memory_bytes // 16, properties.largest_allocation)
     blocks: list[int] = []
     try:
-        while len(blocks) < 64:
+        while len(blocks) < 4 * properties.memory_bytes // size:
             blocks.append(device.memalloc(size))
     except OutOfMemory:
         pass
@@ -268,9 +279,10 @@ def _exhaustion(context: Context) -> None:
     device = context.device
     blocks, size = _exhaust(device)
     try:
+        most = device.properties().memory_bytes // size
         context.expect(
-            0 < len(blocks) <= 16,
-            "at most 16 sixteenths of the memory can be allocated",
+            0 < len(blocks) <= most,
+            f"at most {most} blocks of {size} bytes can be allocated, which are all of the memory",
             f"{len(blocks)} were",
         )
         context.refuses(f"memalloc({size})", lambda: device.memalloc(size), OutOfMemory)
@@ -284,7 +296,7 @@ def _recovery(context: Context) -> None:
     device = context.device
     blocks, size = _exhaust(device)
     try:
-        context.expect(len(blocks) > 0, "a sixteenth of the memory can be allocated")
+        context.expect(len(blocks) > 0, f"{size} bytes can be allocated")
         device.memfree(blocks.pop())
         blocks.append(device.memalloc(size))
         context.expect(True, "what was freed was allocated again")
@@ -305,9 +317,10 @@ def _recovery(context: Context) -> None:
 )
 def _free_returns_memory(context: Context) -> None:
     device = context.device
-    size = device.properties().memory_bytes // 8
+    sizes = pieces(device, device.properties().memory_bytes // 8)
     for _ in range(40):
-        device.memfree(device.memalloc(size))
+        with allocated(device, *sizes):
+            pass
     context.expect(True, "five times the device's memory was allocated, an eighth at a time")
 
 

@@ -99,6 +99,20 @@ for _name, _value in {"above": 128, "below": -129, "far-above": 1 << 20, "far-be
     )
 
 
+def _launch_on(kernel: Any, out: GuardedArray, grid: Any) -> Any:
+    return kernel[grid](out, 3, 4, 2.5, C=9)
+
+
+_FOUR_COUNTS: dict[str, Any] = {"tuple": (1, 1, 1, 1), "call": lambda _: (1, 1, 1, 2)}
+for _name, _grid in _FOUR_COUNTS.items():
+    CHECKS.add(
+        f"four-counts-{_name}",
+        "A grid of four counts is refused, and the fourth not ignored: the kit's drivers promise it.",
+        partial(_refused, launch=partial(_launch_on, grid=_grid)),
+        kit_device=True,
+    )
+
+
 # --- compiled kernels, called directly -------------------------------------------------------------------
 
 DIRECT = "def direct(O, a, b):\n    tl.store(O, a + b)\n"

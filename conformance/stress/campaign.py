@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import queue
+import re
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count as count_from
 from pathlib import Path
 
-from triton_porting_kit.conformance.stress.checks import STRIDE
-from triton_porting_kit.conformance.stress.generator import generate
+from triton_porting_kit.conformance.stress.configuration import DEFAULT, Configuration
+from triton_porting_kit.conformance.stress.generator import ADDRESSES, STRIDE, generate
 from triton_porting_kit.conformance.stress.isolation import Isolated
 from triton_porting_kit.conformance.stress.launching import Launch
-from triton_porting_kit.conformance.stress.outcome import Outcome
+from triton_porting_kit.conformance.stress.outcome import WRONG, Outcome
 from triton_porting_kit.conformance.stress.program import Program, size_of
 from triton_porting_kit.conformance.stress.script import script_of
 from triton_porting_kit.conformance.stress.shrinking import Shrunk, Writes, patience, shrink
 from triton_porting_kit.conformance.stress.source import source_of
+from triton_porting_kit.errors import PortingKitError
+from triton_porting_kit.untrusted import write_file
+
+SHRUNK_ALIKE = 3
+"""Failures that look alike of which each is shrunk; more are only named."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +37,10 @@ class Failure:
     statements: int
     shrunk: Shrunk | None
     path: Path | None
-    """Of the script; None where no folder was named."""
+    """Of the script; None where no folder was named, or the failure is one of many alike."""
     text: str
     """The script."""
+    configuration: Configuration = DEFAULT
 
 
 @dataclass
@@ -38,48 +48,108 @@ class Campaign:
     """What to run, and where failures go."""
 
     backend: str
-    worker: Isolated
+    workers: Sequence[Isolated]
+    """Each runs a program at a time."""
     out: Path | None = None
     shrinks: bool = True
     shrink_seconds: float = 120.0
-    write: Writes = source_of
+    write: Writes | None = None
+    """Makes the text of kernels; by default that of the language."""
     watch: Callable[[int, Program], None] = lambda tried, program: None
+    configurations: tuple[Configuration, ...] = (DEFAULT,)
     ran: int = field(default=0)
+    """Programs, each of which ran in all configurations."""
+    _alike: Counter[str] = field(default_factory=Counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def run(self, seeds: Iterable[int], seconds: float | None = None) -> Iterator[tuple[int, Failure | None]]:
-        """The programs of `seeds`, until `seconds` are over: each seed and its failure, if it has one."""
+    def run(
+        self, seeds: Iterable[int], seconds: float | None = None
+    ) -> Iterator[tuple[int, tuple[Failure, ...]]]:
+        """The programs of `seeds`, until `seconds` are over: each seed and its failures, in the order that they end.
+
+        Raises what a worker raises.
+        """
         end = None if seconds is None else time.monotonic() + seconds
-        for seed in seeds:
-            if end is not None and time.monotonic() >= end:
-                return
-            program = generate(seed)
-            launch = Launch.of(program, self.write)
-            outcome = self.worker.run(launch)
-            self.ran += 1
-            yield seed, self._failure(program, launch, outcome) if outcome.failed else None
+        left, done = iter(seeds), queue.SimpleQueue[tuple[int, tuple[Failure, ...]] | BaseException | None]()
+        stopped = threading.Event()
 
-    def _failure(self, program: Program, launch: Launch, outcome: Outcome) -> Failure:
-        shrunk = None
-        if self.shrinks:
-            limit = patience(outcome, self.worker.seconds)
+        def next_seed() -> int | None:
+            with self._lock:
+                over = stopped.is_set() or (end is not None and time.monotonic() >= end)
+                return None if over else next(left, None)
+
+        def serve(worker: Isolated) -> None:
+            try:
+                while (seed := next_seed()) is not None:
+                    done.put((seed, self._try(worker, seed)))
+                done.put(None)
+            except BaseException as error:
+                done.put(error)
+
+        threads = [threading.Thread(target=serve, args=(w,), daemon=True) for w in self.workers]
+        for thread in threads:
+            thread.start()
+        try:
+            working = len(threads)
+            while working:
+                found = done.get()
+                if isinstance(found, BaseException):
+                    raise found
+                if found is None:
+                    working -= 1
+                    continue
+                self.ran += 1
+                yield found
+        finally:
+            stopped.set()
+
+    def _try(self, worker: Isolated, seed: int) -> tuple[Failure, ...]:
+        """The failures of a program in all configurations."""
+        launch = None if self.write is None else Launch.of(generate(seed), self.write)
+        outcomes = [
+            (configuration, worker.run(seed if launch is None else launch, configuration=configuration))
+            for configuration in self.configurations
+        ]
+        return tuple(self._failure(worker, seed, *found) for found in outcomes if found[1].failed)
+
+    def _failure(
+        self, worker: Isolated, seed: int, configuration: Configuration, outcome: Outcome
+    ) -> Failure:
+        program, write = generate(seed), self.write or source_of
+        launch, shrunk, path = Launch.of(program, write), None, None
+        with self._lock:
+            self._alike[_mark(outcome)] += 1
+            many = self._alike[_mark(outcome)] > SHRUNK_ALIKE
+        if self.shrinks and not many:
+            limit = patience(outcome, worker.seconds)
             shrunk = shrink(
                 program,
                 outcome,
-                lambda attempt: self.worker.run(attempt, limit),
-                write=self.write,
+                lambda attempt: worker.run(attempt, limit, configuration),
+                write=write,
                 seconds=self.shrink_seconds,
                 watch=self.watch,
             )
             launch, outcome = shrunk.launch, shrunk.outcome
-        text = script_of(launch, self.backend, self.worker.memory, f"A kernel that fails: {outcome}"[:600])
-        path = None
-        if self.out is not None:
-            self.out.mkdir(parents=True, exist_ok=True)
-            path = self.out / f"fuzz_{program.seed}.py"
-            path.write_text(text, encoding="utf-8")
-        return Failure(program.seed, outcome, size_of(program), shrunk, path, text)
+        title = f"A kernel that fails{f' ({configuration})' if str(configuration) else ''}: {outcome}"[:600]
+        text = script_of(launch, self.backend, worker.memory, title, configuration)
+        if self.out is not None and not many:
+            name = "_".join(filter(None, (f"fuzz_{seed}", re.sub(r"\W+", "_", str(configuration)))))
+            path = self.out / f"{name}.py"
+            write_file(path, text.encode(), PortingKitError)
+        return Failure(seed, outcome, size_of(program), shrunk, path, text, configuration)
+
+
+def _mark(outcome: Outcome) -> str:
+    """What failures of one defect mostly share: their kind, and what is said but for names and numbers."""
+    lines = outcome.message.strip().splitlines() if outcome.kind != WRONG else []
+    said = re.sub(
+        r"[%\w]*\d[\w.]*", "#", " ".join(lines[:1] + lines[-1:])
+    )  # between them is the kernel's source
+    return f"{outcome.kind} {outcome.detail} {said[:200]}"
 
 
 def seeds_of(seed: int, count: int | None) -> Iterable[int]:
-    """The seeds of programs of the seed of a run: those that `tpk conform --level stress --seed` has."""
-    return count_from(seed * STRIDE) if count is None else range(seed * STRIDE, seed * STRIDE + count)
+    """The seeds of the seed of a run: those of `tpk conform --level stress`, and those about addresses, in turn."""
+    numbers = count_from() if count is None else range(count)
+    return (seed * STRIDE + number // 2 + number % 2 * ADDRESSES for number in numbers)

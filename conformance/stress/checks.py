@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from triton_porting_kit.conformance.arrays import GuardedArray
 from triton_porting_kit.conformance.check import Check
-from triton_porting_kit.conformance.stress.generator import generate
+from triton_porting_kit.conformance.stress.generator import STRIDE, generate
 from triton_porting_kit.conformance.stress.launching import Launch, judge, start
-from triton_porting_kit.conformance.stress.program import Atomic, Let, Program, walk
+from triton_porting_kit.conformance.stress.pages import placed
+from triton_porting_kit.conformance.stress.program import Atomic, Let, Program, Put, walk
 from triton_porting_kit.conformance.stress.typing import types_of
+from triton_porting_kit.conformance.types import Array, Kind
 
 if TYPE_CHECKING:
     from triton_porting_kit.conformance.context import Context
 
 DEFAULT_COUNT = 200
-STRIDE = 1_000_000
-"""Seeds of programs that belong to one seed of a run: of seed 3, from 3,000,000 on."""
 
 
 @dataclass(frozen=True)
@@ -29,24 +30,28 @@ class ProgramBody:
 
     def __call__(self, context: Context) -> None:
         launch = Launch.of(generate(self.seed))
-        inputs = []
+        arrays: list[GuardedArray] = []
 
-        outputs = start(launch, lambda values, kind: inputs.append(context.array(values, kind)) or inputs[-1])  # type: ignore[func-returns-value]
+        def array(values: Array, kind: Kind) -> GuardedArray:
+            arrays.append(context.keep(placed(context.memory, launch.place, kind, values)))
+            return arrays[-1]
+
+        outputs = start(launch, array)
         if not context.runs:
             return
         context.memory.synchronize()
         for what, comparison in judge(launch, outputs):
             context.compare(what, comparison)
-        unchanged = all(a.is_unchanged() for a in inputs[: len(inputs) - len(outputs)])
+        unchanged = all(a.is_unchanged() for a in arrays[: len(arrays) - len(outputs)])
         context.expect(unchanged, "the inputs are unchanged", "an input was written to")
 
 
 def needs(program: Program) -> frozenset[str]:
     """The capabilities of a chip that a program takes."""
     types = types_of(program)
-    found = {f"type:{t.kind_name}" for t in types.values()}
+    found = {f"type:{t.kind_name.lstrip('*')}" for t in types.values()}
     for statement in walk(program.body):
-        if isinstance(statement, Atomic):
+        if isinstance(statement, Atomic) or (isinstance(statement, Put) and statement.kind != "store"):
             found |= {"feature:atomics", f"atomic:{types[statement.value].kind_name}"}
         elif isinstance(statement, Let) and statement.op == "tl.dot":
             found.add("feature:dot")
@@ -54,12 +59,12 @@ def needs(program: Program) -> frozenset[str]:
 
 
 @cache
-def check_of(seed: int, number: int) -> Check:
-    """The check of the program of a seed, the `number`-th of a run."""
+def check_of(seed: int, name: str) -> Check:
+    """The check of the program of a seed."""
     program = generate(seed)
     largest = max((t.count for t in types_of(program).values()), default=1)
     return Check(
-        f"stress/programs/{number:05}",
+        name,
         f"The random program of seed {seed} gives what NumPy gives; `tpk fuzz --replay {seed}` shrinks it.",
         ProgramBody(seed),
         needs=needs(program),
@@ -71,7 +76,7 @@ def check_of(seed: int, number: int) -> Check:
 def programs(count: int = 0, seed: int = 0) -> Iterator[Check]:
     """`count` checks (0: `DEFAULT_COUNT`) of the seed of a run."""
     for number in range(count or DEFAULT_COUNT):
-        yield check_of(seed * STRIDE + number, number)
+        yield check_of(seed * STRIDE + number, f"stress/programs/{number:05}")
 
 
 class _Checks:

@@ -47,19 +47,27 @@ class Draws:
         return tuple(left.pop(self.below(len(left))) for _ in range(count))
 
 
-FLAVOURS = ("edges", "full", "small", "whole", "ones", "zeros")
-"""Kinds of content: edge values, any value, small numbers, whole numbers; for shrunk programs ones and zeros."""
+FLAVOURS = ("edges", "full", "small", "whole", "index", "distinct", "ones", "zeros")
+"""Kinds of content: edge values, any value, small numbers, whole numbers, indices from 0 to 63, the same each of which
+occurs once among 64 elements; for shrunk programs ones and zeros."""
 
 
 def content(kind: Kind, size: int, flavour: str, seed: int) -> Array:
-    """`size` values of a type, in its host type.
+    """The first `size` elements of a content: see `content_at`."""
+    return content_at(kind, np.arange(size), flavour, seed)
+
+
+def content_at(kind: Kind, places: Array, flavour: str, seed: int) -> Array:
+    """The elements of a content at some places, of either sign: values of a type, in its host type.
 
     Of floating-point types: ``small`` are multiples of 1/4 up to 8, ``whole`` whole numbers up to 16 (sums and
     products of both stay exact for long), others have all digits.
     """
     if flavour in ("zeros", "ones"):
-        return np.full(size, flavour == "ones", kind.host)
-    bits = _mixed(size, seed)
+        return np.full(places.shape, flavour == "ones", kind.host)
+    if flavour == "distinct":
+        return np.asarray((places * (2 * seed % 64 + 5) + seed) % 64).astype(kind.host)
+    bits = _mixed(places, seed)
     if kind.bits == 1:
         return np.asarray((bits >> np.uint64(40)) & np.uint64(1), bool)
     if kind.is_integer:
@@ -78,6 +86,8 @@ def content(kind: Kind, size: int, flavour: str, seed: int) -> Array:
 
 
 def _integers(kind: Kind, bits: Array, flavour: str) -> Array:
+    if flavour == "index":
+        return np.asarray((bits >> np.uint64(20)) % np.uint64(64)).astype(kind.host)
     if flavour in ("small", "whole"):
         low = -9 if kind.is_signed else 0
         return np.asarray((bits >> np.uint64(20)).astype(np.int64) % (10 - low) + low, kind.host)
@@ -89,10 +99,10 @@ def _integers(kind: Kind, bits: Array, flavour: str) -> Array:
     return np.where(bits & np.uint64(0x700), wide, picked)
 
 
-def _mixed(size: int, seed: int) -> Array:
-    """64 well-mixed bits for each index (the finalizer of MurmurHash3, applied twice)."""
+def _mixed(places: Array, seed: int) -> Array:
+    """64 well-mixed bits for each place (the finalizer of MurmurHash3, applied twice)."""
     with np.errstate(over="ignore"):
-        bits = np.arange(size, dtype=np.uint64) + np.uint64((seed * 0x9E3779B97F4A7C15) & (2**64 - 1))
+        bits = places.astype(np.uint64) + np.uint64((seed * 0x9E3779B97F4A7C15) & (2**64 - 1))
         for _ in range(2):
             bits ^= bits >> np.uint64(33)
             bits *= np.uint64(0xFF51AFD7ED558CCD)

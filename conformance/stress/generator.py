@@ -1,49 +1,13 @@
-"""Random programs. Every statement is computed while the program grows, and left out where its result is undefined,
-ill-conditioned or too large to be compared."""
+"""The random program of a seed."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
-import numpy as np
-
+from triton_porting_kit.conformance.stress.addresses import addressing
+from triton_porting_kit.conformance.stress.builder import Builder, Shared
 from triton_porting_kit.conformance.stress.draws import Draws
-from triton_porting_kit.conformance.stress.numbers import Datum, as_number
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
-from triton_porting_kit.conformance.stress.operations.base import EVERY, INTEGERS, SHAPES, need
-from triton_porting_kit.conformance.stress.operations.memory import flavour, strides
-from triton_porting_kit.conformance.stress.operations.reducing import ACCUMULATORS
-from triton_porting_kit.conformance.stress.oracle import (
-    Environment,
-    Run,
-    outputs_of,
-    place_of,
-)
-from triton_porting_kit.conformance.stress.program import (
-    STYLES,
-    Atomic,
-    Branch,
-    Carried,
-    IllConditioned,
-    Let,
-    Loop,
-    Malformed,
-    Merged,
-    Program,
-    Statement,
-    Store,
-    Type,
-    uses,
-    walk,
-)
-from triton_porting_kit.conformance.stress.typing import (
-    ATOMIC_TYPES,
-    ATOMICS,
-    Types,
-    check_statement,
-)
+from triton_porting_kit.conformance.stress.operations.base import EVERY, SHAPES
+from triton_porting_kit.conformance.stress.program import WRITES, Program, uses, walk
 
 GRIDS = (((1,), 3.0), ((2,), 1.0), ((3,), 1.0), ((5,), 1.0), ((2, 2), 1.0), ((3, 2), 1.0), ((2, 1, 3), 1.0))
 VOCABULARIES = (
@@ -53,261 +17,27 @@ VOCABULARIES = (
     (EVERY, 6.0),
 )
 """Types of programs: chips that lack some are to have programs too."""
-WEIGHTS = tuple((operation, operation.weight) for operation in OPERATIONS.values())
 MOST_STORES = 6
 
 
-@dataclass
-class _Shared:
-    """What the bodies of one program share."""
-
-    values: int = 0
-    outputs: int = 0
-
-    def value(self) -> int:
-        self.values += 1
-        return self.values - 1
-
-    def output(self) -> int:
-        self.outputs += 1
-        return self.outputs - 1
-
-
-@dataclass
-class Builder:
-    """A body that grows. It is the `Scope` that operations choose from."""
-
-    draws: Draws
-    program: Program
-    shared: _Shared
-    types: Types
-    environments: list[Environment]
-    """Of each program of the grid."""
-    shapes: tuple[tuple[int, ...], ...] = SHAPES
-    kinds: tuple[str, ...] = EVERY
-    vocabulary: tuple[str, ...] = EVERY
-    depth: int = 0
-    body: list[Statement] = field(default_factory=list)
-
-    @property
-    def grid(self) -> tuple[int, ...]:
-        return self.program.grid
-
-    def type_of(self, value: int) -> Type:
-        return self.types[value]
-
-    def is_exact(self, value: int) -> bool:
-        return all(e[value].error is None for e in self.environments)
-
-    def any(self, fits: Callable[[Type], bool]) -> int | None:
-        fitting = [v for v, t in self.types.items() if fits(t)]
-        if not fitting:
-            return None
-        # Later ones more often: programs grow deep rather than wide.
-        recent = fitting[-4:] if self.draws.chance(0.5) else fitting
-        return self.draws.choose(recent)
-
-    # --- growing -------------------------------------------------------------------------------------
-
-    def add(self, statement: Statement) -> bool:
-        """Append a statement, unless it is none or ill-conditioned."""
-        types, every = {**self.types}, dict[int, Type]()
-        environments = [{**e} for e in self.environments]
-        try:
-            check_statement(statement, types, every)
-            need(all(t.kind_name in self.vocabulary for t in every.values()))
-            outputs = outputs_of(Program((statement,), self.grid), {**self.types, **every})
-            with np.errstate(all="ignore"):
-                for number, environment in enumerate(environments):
-                    Run(place_of(self.program, number), outputs, number).statement(statement, environment)
-        except (Malformed, IllConditioned):
-            return False
-        self.types, self.environments = types, environments
-        self.body.append(statement)
-        return True
-
-    def let(self, name: str, *args: int, **attrs: object) -> int | None:
-        """A statement of an operation; the number of its first result, None where it is ill-conditioned."""
-        count = len(OPERATIONS[name].infer(tuple(self.types[a] for a in args), attrs))
-        outs = tuple(self.shared.value() for _ in range(count))
-        return outs[0] if self.add(Let(outs, name, args, attrs)) else None
-
-    def grow(self, count: int) -> None:
-        """`count` more statements, roughly."""
-        for _ in range(count):
-            pick = self.draws.below(100)
-            if self.depth < 2 and pick < 7:
-                self.loop()
-            elif self.depth < 2 and pick < 13:
-                self.branch()
-            elif pick < 16:
-                self.store(self.draws.choose([*self.types])) if self.types else None
-            elif pick < 19:
-                self.atomic()
-            elif pick < 22:
-                self.dot()
-            else:
-                self.operation()
-
-    def operation(self) -> None:
-        """One of the table, tried a few times."""
-        for _ in range(8):
-            operation = self.draws.weighted(WEIGHTS)
-            proposal = operation.propose(self)
-            if proposal is None:
-                continue
-            args, attrs = proposal
-            try:
-                count = len(operation.infer(tuple(self.types[a] for a in args), attrs))
-            except Malformed:
-                continue
-            outs = tuple(self.shared.value() for _ in range(count))
-            if self.add(Let(outs, operation.name, args, attrs)):
-                return
-
-    # --- bodies --------------------------------------------------------------------------------------
-
-    def nested(self) -> Builder:
-        return Builder(
-            self.draws,
-            self.program,
-            self.shared,
-            {**self.types},
-            [{**e} for e in self.environments],
-            self.shapes,
-            self.kinds,
-            self.vocabulary,
-            self.depth + 1,
-        )
-
-    def loop(self) -> None:
-        """A loop whose body is made for its first turn, and which then has to be sound in all."""
-        draws, inner, index = self.draws, self.nested(), self.shared.value()
-        style = draws.choose(STYLES)
-        bound = self.any(lambda t: t.rank == 0 and t.kind_name in INTEGERS)
-        if style in ("scalar", "halving"):
-            if bound is None:
-                style = "argument"
-            trips = draws.choose((1, 3, 7))
-        else:
-            trips = draws.between(0, 4)
-        first = as_number("i32", np.ones((), np.int32))
-        inner.define(index, Type("i32"), lambda environment: first)
-        params = []
-        for _ in range(draws.between(1, 3)):
-            initial = self.any(lambda t: True)
-            if initial is not None:
-                param = self.shared.value()
-                inner.define(param, self.types[initial], operator.itemgetter(initial))
-                params.append((param, initial))
-        inner.grow(draws.between(1, 6))
-        carried = []
-        for param, initial in params:
-            wanted = inner.types[param]
-            made = [v for v, t in inner.types.items() if t == wanted and v not in self.types and v != param]
-            follow = draws.choose(made) if made else inner.changed(param)
-            carried.append(Carried(param, initial, follow))
-        bound = bound if style in ("scalar", "halving") else None
-        self.add(Loop(index, style, trips, bound, tuple(carried), tuple(inner.body)))
-
-    def changed(self, value: int) -> int:
-        """A value of the same type as another and, where that works, different."""
-        if self.types[value].kind_name == "i1":
-            found = self.let("~", value)
-        else:
-            found = self.let("literal", value, symbol=self.draws.choose("+-"), literal=1)
-        return value if found is None else found
-
-    def define(self, value: int, type_: Type, datum: Callable[[Environment], Datum]) -> None:
-        """A value that a body is given."""
-        self.types[value] = type_
-        for environment in self.environments:
-            environment[value] = datum(environment)
-
-    def branch(self) -> None:
-        condition = self.condition()
-        if condition is None:
-            return
-        bodies = [self.nested(), self.nested()]
-        for body in bodies:
-            body.grow(self.draws.between(0, 4))
-        then, other = bodies
-        results: list[Merged] = []
-        for _ in range(self.draws.between(1, 2)):
-            made = [v for v in then.types if v not in self.types]
-            first = self.draws.choose(made) if made else self.any(lambda t: True)
-            if first is None:
-                continue
-            second = other.any(lambda t, v=first: t == then.types[v])  # type: ignore[misc]
-            if second is not None and (first, second) not in [(r.then, r.other) for r in results]:
-                results.append(Merged(self.shared.value(), first, second))
-        if results or any(isinstance(s, Store | Atomic) for b in bodies for s in walk(tuple(b.body))):
-            self.add(Branch(condition, tuple(then.body), tuple(other.body), tuple(results)))
-
-    def condition(self) -> int | None:
-        """An i1 scalar: one that is there, or one that is made."""
-        found = self.any(lambda t: t == Type("i1"))
-        if found is not None and self.draws.chance(0.5):
-            return found
-        scalar = self.any(lambda t: t.rank == 0 and t.kind_name in INTEGERS)
-        if scalar is None or self.draws.chance(0.3):
-            scalar = self.let("tl.program_id", axis=self.draws.below(3))
-        if scalar is None:
-            return None
-        kind = self.types[scalar].kind_name
-        other = self.let("tl.full", kind=kind, shape=(), value=self.draws.between(0, 2))
-        return (
-            None
-            if other is None
-            else self.let(f"compare {self.draws.choose(('<', '==', '>='))}", scalar, other)
-        )
-
-    # --- results -------------------------------------------------------------------------------------
-
-    def store(self, value: int) -> None:
-        draws, type_ = self.draws, self.types[value]
-        extents = tuple(draws.between((s + 1) // 2, s) if draws.chance(0.3) else s for s in type_.shape)
-        form = draws.weighted((("plain", 6.0), ("spaced", 1.0), ("permuted", 1.0), ("reversed", 1.0)))
-        mask = self.any(lambda t: t == type_.with_kind("i1")) if draws.chance(0.2) else None
-        self.add(Store(self.shared.output(), value, mask, extents, form))
-
-    def atomic(self) -> None:
-        value = self.any(lambda t: t.kind_name in ATOMIC_TYPES and t.count <= 256)
-        if value is None:
-            return
-        type_ = self.types[value]
-        at = self.any(lambda t: t.shape == type_.shape and t.kind_name in INTEGERS)
-        assert at is not None
-        mask = self.any(lambda t: t == type_.with_kind("i1")) if self.draws.chance(0.3) else None
-        kind, size = self.draws.choose(ATOMICS), self.draws.choose((1, 3, 16, 50))
-        self.add(Atomic(self.shared.output(), value, at, kind, size, mask))
-
-    def dot(self) -> None:
-        """Two matrices and their product; products of what is there already are rare."""
-        draws = self.draws
-        kind = draws.choose([k for k in ACCUMULATORS if k in self.vocabulary])
-        m, n, k = (draws.choose((16, 32)) for _ in range(3))
-        k = 32 if kind == "i8" else k
-        batch = (2,) if draws.chance(0.2) else ()
-        found = []
-        for shape in ((*batch, m, k), (*batch, k, n)):
-            extents = tuple(draws.between(s // 2 + 1, s) if draws.chance(0.3) else s for s in shape)
-            style = "whole" if kind in ("fp16", "bf16") else flavour(draws, kind)
-            found.append(
-                self.let(
-                    "load", kind=kind, tile=shape, extents=extents, strides=strides(draws, extents),
-                    axes=(None,) * len(shape), flavour=style, seed=draws.below(1 << 30), other=0,
-                )
-            )  # fmt: skip
-        if None not in found:
-            self.let("tl.dot", *(v for v in found if v is not None))
+STRIDE = 1_000_000
+"""Seeds of programs that belong to one seed of a run: of seed 3, from 3,000,000 on."""
+ADDRESSES = 500_000
+"""The first of these whose programs are about addresses."""
 
 
 def generate(seed: int) -> Program:
-    """The program of a seed: the same on any machine."""
-    draws = Draws(seed)
+    """The program of a seed: the same on any machine. Where it is in its stride says what it is about."""
+    if seed % STRIDE < ADDRESSES:
+        return operating(Draws(seed), seed)
+    draws = Draws(seed - ADDRESSES)
+    return addressing(draws, seed, draws.weighted(VOCABULARIES))
+
+
+def operating(draws: Draws, seed: int) -> Program:
+    """A program that is about operations."""
     program = Program((), draws.weighted(GRIDS), draws.choose((1, 2, 4, 4, 8)), seed)
-    builder = Builder(draws, program, _Shared(), {}, [{} for _ in range(program.programs)])
+    builder = Builder(draws, program, Shared(), {}, [{} for _ in range(program.programs)])
     builder.shapes = tuple(draws.choose(SHAPES) for _ in range(draws.between(1, 3)))
     builder.vocabulary = draws.weighted(VOCABULARIES)
     builder.kinds = tuple(draws.choose(builder.vocabulary[1:]) for _ in range(draws.between(2, 4)))
@@ -319,6 +49,6 @@ def generate(seed: int) -> Program:
     leaves = [v for v in builder.types if v not in read]
     for value in leaves[-MOST_STORES:]:
         builder.store(value)
-    if not any(isinstance(s, Store | Atomic) for s in walk(tuple(builder.body))):
+    if not any(isinstance(s, WRITES) for s in walk(tuple(builder.body))):
         builder.store([*builder.types][-1])
     return Program(tuple(builder.body), program.grid, program.warps, seed)

@@ -1,9 +1,10 @@
-"""`Isolated`: runs programs in a process that may crash or hang."""
+"""`Isolated`: runs programs in processes that may crash or hang."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import pickle
 import queue
 import signal
@@ -14,16 +15,18 @@ import threading
 from types import TracebackType
 from typing import Any
 
-from triton_porting_kit.conformance.stages import of_dump
-from triton_porting_kit.conformance.stress import outcome
+from triton_porting_kit.conformance.stress.configuration import DEFAULT, Configuration, Order
+from triton_porting_kit.conformance.stress.forking import death, timeout
 from triton_porting_kit.conformance.stress.launching import Launch
 from triton_porting_kit.conformance.stress.outcome import Outcome
 from triton_porting_kit.errors import PortingKitError
 
 RUNS_OF_A_PROCESS = 500
-"""A worker is replaced after so many programs: every kernel stays loaded in it."""
+"""A worker that runs programs itself is replaced after so many: every kernel stays loaded in it."""
 STARTING = 300.0
 """Seconds that a worker may take to open the backend."""
+GRACE = 60.0
+"""Seconds that a worker may take beside those of the process that it forks."""
 
 
 class WorkerFailed(PortingKitError):
@@ -35,8 +38,7 @@ class Isolated:
 
     def __init__(self, backend: str, profile: str = "", seconds: float = 60.0) -> None:
         """`profile`: a ``conformance.toml``; `seconds`: time limit of one program."""
-        self._command = [sys.executable, "-m", "triton_porting_kit.conformance.stress.worker", backend]
-        self._command += [profile] if profile else []
+        self._backend, self._profile = backend, profile
         self.seconds = seconds
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -44,6 +46,8 @@ class Isolated:
         self._runs = 0
         self.memory = ""
         """How the backend's memory is reached: ``kit`` or ``torch:DEVICE``; known after `start`."""
+        self.forks = False
+        """Whether each program has a process of its own; known after `start`."""
 
     def __enter__(self) -> Isolated:
         self.start()
@@ -57,8 +61,17 @@ class Isolated:
     def start(self) -> None:
         """Start the process, and wait until it has the backend. Raises `WorkerFailed`."""
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `stop`
+        self._cache = tempfile.TemporaryDirectory(prefix="tpk-fuzz-")  # removed by `stop`
+        module = "triton_porting_kit.conformance.stress.worker"
+        command = [sys.executable, "-m", module, self._backend, self._cache.name]
+        command += [self._profile] if self._profile else []
         self._process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            start_new_session=True,
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # a process that forks has one thread
         )
         self._answers, self._runs = queue.SimpleQueue(), 0
         threading.Thread(target=_forward, args=(self._process.stdout, self._answers), daemon=True).start()
@@ -68,37 +81,42 @@ class Isolated:
             self.stop()
             last = text.strip().splitlines()[-1:] or ["it said nothing"]
             raise WorkerFailed(f"programs cannot be run: {last[0]}")
-        self.memory = json.loads(line)["memory"]
+        hello = json.loads(line)
+        self.memory, self.forks = hello["memory"], hello["forks"]
 
     def stop(self) -> None:
         """End the process."""
         process, self._process = self._process, None
         if process is not None:
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # and what it has forked
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
                     _close(pipe)
             self._errors.close()
+            self._cache.cleanup()
 
-    def run(self, launch: Launch, seconds: float | None = None) -> Outcome:
-        """What becomes of a program. `seconds`: another time limit."""
+    def run(
+        self, work: int | Launch, seconds: float | None = None, configuration: Configuration = DEFAULT
+    ) -> Outcome:
+        """What becomes of a program, or of the program of a seed. `seconds`: another time limit."""
         limit = self.seconds if seconds is None else seconds
-        if self._process is None or self._runs >= RUNS_OF_A_PROCESS:
+        if self._process is None or (self._runs >= RUNS_OF_A_PROCESS and not self.forks):
             self.stop()
             self.start()
         assert self._process is not None
         assert self._process.stdin is not None
         self._runs += 1
         try:
-            pickle.dump(launch, self._process.stdin)
+            pickle.dump(Order(work, configuration, limit), self._process.stdin)
             self._process.stdin.flush()
         except BrokenPipeError:
             return self._died()
-        line = self._answer(limit)
+        line = self._answer(limit + GRACE if self.forks else limit)
         if line is None:
             self.stop()
-            return Outcome(outcome.TIMEOUT, f"no end after {limit:g} s")
+            return timeout(limit)
         return Outcome(**json.loads(line)) if line else self._died()
 
     def _answer(self, seconds: float) -> bytes | None:
@@ -110,11 +128,9 @@ class Isolated:
 
     def _died(self) -> Outcome:
         assert self._process is not None
-        status = self._process.wait()
-        stage = of_dump(self._said())
+        found = death(self._process.wait(), self._said())
         self.stop()
-        how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-        return Outcome(outcome.CRASH, f"the process died of {how}", stage)
+        return found
 
     def _said(self) -> str:
         self._errors.seek(0)

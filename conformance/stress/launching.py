@@ -13,7 +13,8 @@ from triton_porting_kit.conformance.memory import MemoryAccess
 from triton_porting_kit.conformance.stress.draws import content
 from triton_porting_kit.conformance.stress.operations.base import Parameter
 from triton_porting_kit.conformance.stress.oracle import Output, expected
-from triton_porting_kit.conformance.stress.program import Program
+from triton_porting_kit.conformance.stress.pages import placed
+from triton_porting_kit.conformance.stress.program import Program, given_twice
 from triton_porting_kit.conformance.stress.source import output_names, parameters, source_of
 from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
@@ -30,14 +31,19 @@ class Launch:
     """Of the outputs."""
     outputs: tuple[Output, ...]
     seed: int = 0
+    again: tuple[int, ...] = ()
+    """Which outputs the kernel is given once more, behind all of them."""
+    place: str = "zones"
+    """Where the arrays lie: one of `program.PLACES`."""
 
     @classmethod
     def of(cls, program: Program, write: Callable[[Program], str] = source_of) -> Launch:
         """`write` makes the kernel's text. Raises `Malformed` or `IllConditioned`."""
-        outputs = expected(program)
+        outputs, names = expected(program), tuple(output_names(program))
         return cls(
-            write(program), program.grid, program.warps, tuple(parameters(program)),
-            tuple(output_names(program)), tuple(outputs[n] for n in sorted(outputs)), program.seed,
+            write(program), program.grid, program.warps, tuple(parameters(program)), names,
+            tuple(outputs[name] for name in names), program.seed,
+            tuple(names.index(f"A{number}") for number in given_twice(program)), program.place,
         )  # fmt: skip
 
 
@@ -66,15 +72,15 @@ def arguments(
         else:
             given.append(array(values_of(parameter), KINDS[parameter.kind]))
     outputs = [array(output.initial, output.kind) for output in launch.outputs]
-    return [*given, *outputs], outputs
+    return [*given, *outputs, *(outputs[k] for k in launch.again)], outputs
 
 
-def start(launch: Launch, array: Callable[[Array, Kind], GuardedArray]) -> list[GuardedArray]:
+def start(launch: Launch, array: Callable[[Array, Kind], GuardedArray], **options: Any) -> list[GuardedArray]:
     """Compile and launch; the outputs."""
     from triton_porting_kit.conformance.language.source import make_kernel
 
     given, outputs = arguments(launch, array)
-    make_kernel(launch.source)[launch.grid](*given, num_warps=launch.warps)
+    make_kernel(launch.source)[launch.grid](*given, num_warps=launch.warps, **options)
     return outputs
 
 
@@ -86,15 +92,18 @@ def judge(launch: Launch, outputs: list[GuardedArray]) -> list[tuple[str, Compar
     ]
 
 
-def mistake(launch: Launch, memory: MemoryAccess) -> str:
-    """Run; what is wrong about the first output that is wrong, or nothing. Raises what the backend does."""
+def mistake(launch: Launch, memory: MemoryAccess, **options: Any) -> str:
+    """Run; what is wrong about the first output that is wrong, or nothing. Raises what the backend does.
+
+    `options`: of the compiler.
+    """
     arrays: list[GuardedArray] = []
 
     def make(values: Array, kind: Kind) -> GuardedArray:
-        arrays.append(GuardedArray.of(memory, kind, values))
+        arrays.append(placed(memory, launch.place, kind, values))
         return arrays[-1]
 
-    outputs = start(launch, make)
+    outputs = start(launch, make, **options)
     memory.synchronize()
     for what, comparison in judge(launch, outputs):
         if comparison.differ:

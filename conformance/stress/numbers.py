@@ -41,6 +41,13 @@ class Datum:
         return self.value
 
 
+@dataclass(frozen=True)
+class Pointers(Datum):
+    """Pointers: offsets in elements from where element 0 of a region would be."""
+
+    region: int = -1
+
+
 def whole(kind: Kind, value: Array | int | bool) -> Datum:
     """Integers or truth values; what is too large wraps around."""
     return Datum(kind, np.asarray(value).astype(kind.host))

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from triton_porting_kit.conformance.rounding import wrap
-from triton_porting_kit.conformance.stress.numbers import Datum, as_number, convert
+from triton_porting_kit.conformance.stress.numbers import Datum, Pointers, as_number, convert
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
 from triton_porting_kit.conformance.stress.operations.base import Place
 from triton_porting_kit.conformance.stress.operations.memory import modulo
 from triton_porting_kit.conformance.stress.program import (
     Atomic,
     Branch,
+    Fetch,
     IllConditioned,
     Let,
     Loop,
     Program,
+    Put,
     Statement,
     Store,
     Type,
     walk,
 )
+from triton_porting_kit.conformance.stress.regions import State, States, combined, states_of
 from triton_porting_kit.conformance.stress.typing import Types, types_of
 from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
@@ -59,6 +61,7 @@ class Run:
 
     place: Place
     outputs: dict[int, Output]
+    states: States
     linear: int = 0
     """Its number."""
     steps: int = field(default=0)
@@ -93,6 +96,10 @@ class Run:
                 self._store(statement, values)
             case Atomic():
                 self._atomic(statement, values)
+            case Fetch():
+                self._fetch(statement, values)
+            case Put():
+                self._put(statement, values)
 
     def _loop(self, loop: Loop, values: Environment) -> None:
         carried = {c.param: values[c.initial] for c in loop.carried}
@@ -121,12 +128,26 @@ class Run:
         at = modulo(values[atomic.at], atomic.size)
         mask = np.ones(at.shape, bool) if atomic.mask is None else values[atomic.mask].value
         for where, value in zip(at[mask].ravel(), datum.value[mask].ravel(), strict=True):
-            old, new = int(output.values[where]), int(value)
-            combined = {
-                "add": old + new, "min": min(old, new), "max": max(old, new),
-                "and": old & new, "or": old | new, "xor": old ^ new,
-            }[atomic.kind]  # fmt: skip
-            output.values[where] = wrap(combined, datum.kind)
+            output.values[where] = combined(datum.kind, atomic.kind, output.values[where], value)
+
+    def _pointers(self, statement: Fetch | Put, values: Environment) -> tuple[State, Array, Array]:
+        """What pointers point into, the elements, and which of them count."""
+        pointers = values[statement.pointer]
+        assert isinstance(pointers, Pointers)
+        mask = True if statement.mask is None else values[statement.mask].value
+        at = np.asarray(pointers.value)
+        return self.states[pointers.region], at, np.broadcast_to(np.asarray(mask), at.shape)
+
+    def _fetch(self, fetch: Fetch, values: Environment) -> None:
+        state, at, mask = self._pointers(fetch, values)
+        values[fetch.out] = state.load(at, mask, fetch.other or 0, self.linear)
+
+    def _put(self, put: Put, values: Environment) -> None:
+        state, at, mask = self._pointers(put, values)
+        if put.kind == "store":
+            state.store(at, mask, values[put.value], self.linear)
+        else:
+            state.combine(at, mask, values[put.value], put.kind)
 
 
 def _equal(a: Datum, b: Datum) -> bool:
@@ -185,10 +206,27 @@ def place_of(program: Program, number: int) -> Place:
     return Place(program.position(number), (x, y, z))
 
 
-def expected(program: Program) -> dict[int, Output]:
-    """What is in every output afterwards. Raises `Malformed` or `IllConditioned`."""
-    outputs = outputs_of(program, types_of(program))
+def run_all(program: Program) -> tuple[dict[int, Output], States]:
+    """What every program of the grid leaves in outputs and regions. Raises `Malformed` or `IllConditioned`."""
+    outputs, states = outputs_of(program, types_of(program)), states_of(program.regions)
     with np.errstate(all="ignore"):
         for number in range(program.programs):
-            Run(place_of(program, number), outputs, number).body(program.body, {})
-    return outputs
+            Run(place_of(program, number), outputs, states, number).body(program.body, {})
+    return outputs, states
+
+
+def expected(program: Program) -> dict[str, Output]:
+    """What is in every output and region afterwards, by name. Raises `Malformed` or `IllConditioned`."""
+    outputs, states = run_all(program)
+    found = {f"O{number}": outputs[number] for number in sorted(outputs)}
+    return found | {
+        f"A{number}": Output(states[number].kind, *states[number].final()) for number in sorted(states)
+    }
+
+
+def fitted(program: Program) -> Program:
+    """With regions that have what is touched, and no more. Raises `Malformed` or `IllConditioned`."""
+    if not program.regions:
+        return program
+    _, states = run_all(program)
+    return replace(program, regions=tuple(states[r.number].fitted() for r in program.regions))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from triton_porting_kit.conformance.types import KINDS, Kind
 
@@ -18,16 +21,31 @@ class IllConditioned(Exception):
     """A program whose result is not defined well enough to compare it."""
 
 
+@functools.cache
+def _pointer_kind(name: str) -> Kind:
+    """Pointers on the host: offsets in elements."""
+    return Kind(name, "pointer", np.dtype("int64"), 64)
+
+
 @dataclass(frozen=True)
 class Type:
-    """Of a value: an element type by name, and a shape; () is a scalar."""
+    """Of a value: an element type by name, and a shape; () is a scalar. Pointers to fp32 are ``*fp32``."""
 
     kind_name: str
     shape: tuple[int, ...] = ()
 
     @property
     def kind(self) -> Kind:
-        return KINDS[self.kind_name]
+        return _pointer_kind(self.kind_name) if self.is_pointer else KINDS[self.kind_name]
+
+    @property
+    def is_pointer(self) -> bool:
+        return self.kind_name[0] == "*"
+
+    @property
+    def pointee(self) -> str:
+        """The type of the elements that a pointer points to."""
+        return self.kind_name[1:]
 
     @property
     def rank(self) -> int:
@@ -133,7 +151,56 @@ class Atomic:
     mask: int | None = None
 
 
-Statement = Let | Loop | Branch | Store | Atomic
+@dataclass(frozen=True)
+class Fetch:
+    """A load from whatever elements of a region a tile of pointers points to."""
+
+    out: int
+    pointer: int
+    mask: int | None = None
+    other: int | None = 0
+    """What lanes get that the mask leaves out; None: nothing, and ``tl.where`` puts 0 there."""
+
+
+@dataclass(frozen=True)
+class Put:
+    """A store to, or an atomic operation on, whatever elements of a region a tile of pointers points to."""
+
+    pointer: int
+    value: int
+    mask: int | None = None
+    kind: str = "store"
+    """Or that of an atomic operation: add, min, max, and, or, xor."""
+
+
+Statement = Let | Loop | Branch | Store | Atomic | Fetch | Put
+WRITES = (Store, Atomic, Put)
+"""Statements that have an effect."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """An array that programs address freely. The kernel knows it by where element 0 would be, which it may not have.
+
+    No two programs of the grid touch one element of it, unless all of them only load it or combine it atomically.
+    """
+
+    number: int
+    kind: str
+    flavour: str
+    seed: int
+    use: str = "load"
+    """``load``: it is only loaded; ``store``: it is loaded and stored; or the kind of atomic operations on it."""
+    origin: str = "literal"
+    """How the kernel knows where element 0 is: by a ``literal``, or by an ``argument``."""
+    low: int = 0
+    """The first element that it has."""
+    size: int = 1
+
+
+PLACES = ("zones", "end", "start")
+"""Where the arrays of a program lie: between guard zones, or at the end or the start of pages, beside one that may not
+be touched."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +212,10 @@ class Program:
     warps: int = 4
     seed: int = 0
     """It was made from."""
+    regions: tuple[Region, ...] = ()
+    """By number."""
+    place: str = "zones"
+    """One of `PLACES`."""
 
     @property
     def programs(self) -> int:
@@ -182,6 +253,20 @@ def uses(statement: Statement) -> tuple[int, ...]:
             return (statement.value, *(() if statement.mask is None else (statement.mask,)))
         case Atomic():
             return (statement.value, statement.at, *(() if statement.mask is None else (statement.mask,)))
+        case Fetch():
+            return (statement.pointer, *(() if statement.mask is None else (statement.mask,)))
+        case Put():
+            return (
+                statement.pointer,
+                statement.value,
+                *(() if statement.mask is None else (statement.mask,)),
+            )
+
+
+def given_twice(program: Program) -> tuple[int, ...]:
+    """The regions that the kernel is given as two arguments."""
+    found = {s.attrs["region"] for s in walk(program.body) if isinstance(s, Let) and s.attrs.get("second")}
+    return tuple(sorted(found))
 
 
 def size_of(program: Program) -> int:

@@ -7,13 +7,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from triton_porting_kit.conformance.stress.oracle import fitted
 from triton_porting_kit.conformance.stress.program import (
+    WRITES,
     Atomic,
     Branch,
+    Fetch,
+    IllConditioned,
     Let,
     Loop,
     Malformed,
     Program,
+    Put,
     Statement,
     Store,
     Type,
@@ -31,8 +36,9 @@ def cost(program: Program) -> Cost:
     types = types_of(program)
     weight = sum(1 if isinstance(s, Let) and s.op == "tl.full" else 3 for s in walk(program.body))
     elements = sum(t.count for t in types.values())
-    arrays = sum(p.size for p in parameters(program))
+    arrays = sum(p.size for p in parameters(program)) + sum(r.size for r in program.regions)
     strange = sum(p.flavour not in ("ones", "zeros", "") for p in parameters(program))
+    strange += sum(r.flavour not in ("ones", "zeros") for r in program.regions) + (program.place != "zones")
     turns = sum(s.trips for s in walk(program.body) if isinstance(s, Loop))
     return weight, program.programs, elements + arrays, strange, turns, len(source_of(program))
 
@@ -55,12 +61,12 @@ def candidates(program: Program) -> Iterator[Program]:
     limit, seen = cost(program), set()
     for other in smaller(program):
         try:
-            slim = tidy(other)
+            slim = fitted(tidy(other))
             price = cost(slim)
-        except (Malformed, ValueError, KeyError, IndexError):
+        except (IllConditioned, Malformed, ValueError, KeyError, IndexError):
             continue
         mark = (source_of(slim), slim.grid, slim.warps)
-        if price < limit and any(isinstance(s, Store | Atomic) for s in walk(slim.body)) and mark not in seen:
+        if price < limit and any(isinstance(s, WRITES) for s in walk(slim.body)) and mark not in seen:
             seen.add(mark)
             yield slim
 
@@ -70,7 +76,7 @@ def candidates(program: Program) -> Iterator[Program]:
 
 def _single_results(program: Program) -> Iterator[Program]:
     """Programs that store one thing only."""
-    stores = [place for place, s in places(program.body) if isinstance(s, Store | Atomic)]
+    stores = [place for place, s in places(program.body) if isinstance(s, WRITES)]
     if len(stores) < 2:
         return
     for kept in stores:
@@ -92,6 +98,8 @@ def _defined(statement: Statement) -> tuple[int, ...]:
     match statement:
         case Let():
             return statement.outs
+        case Fetch():
+            return (statement.out,)
         case Loop():
             return tuple(c.param for c in statement.carried)
         case Branch():
@@ -100,7 +108,8 @@ def _defined(statement: Statement) -> tuple[int, ...]:
 
 
 def _constants(statement: Statement, types: Types, number: int = 1) -> Body:
-    return tuple(constant(v, types[v], number) for v in _defined(statement))
+    """Constants for what a statement defines, unless it is a pointer."""
+    return tuple(constant(v, types[v], number) for v in _defined(statement) if not types[v].is_pointer)
 
 
 def _without_chunks(program: Program, types: Types) -> Iterator[Program]:
@@ -146,7 +155,7 @@ def _substituted(program: Program, types: Types) -> Iterator[Program]:
                 if len(statement.outs) == 1 and types[arg] == types[statement.outs[0]]:
                     body = changed(program.body, place, lambda s: ())
                     yield replace(program, body=with_values(body, {statement.outs[0]: arg}))
-        if not _is_constant(statement) and not isinstance(statement, Store | Atomic):
+        if not _is_constant(statement) and not isinstance(statement, WRITES):
             for number in (1, 0):
                 constants = _constants(statement, types, number)
                 yield replace(program, body=changed(program.body, place, lambda s, c=constants: c))  # type: ignore[misc]
@@ -184,12 +193,24 @@ def _with_attrs(let: Let, **attrs: Any) -> Let:
     return replace(let, attrs={**let.attrs, **attrs})
 
 
+_PLAINER_REGIONS: tuple[dict[str, Any], ...] = (
+    {"flavour": "zeros", "seed": 0}, {"flavour": "ones", "seed": 0}, {"flavour": "index", "seed": 0},
+    {"origin": "literal"},
+)  # fmt: skip
+
+
 def _plainer_statements(program: Program) -> Iterator[Program]:
     for place, statement in places(program.body):
         for other in _plainer(statement):
             yield replace(program, body=changed(program.body, place, lambda s, o=other: (o,)))  # type: ignore[misc]
     if program.warps != 4:
         yield replace(program, warps=4)
+    if program.place != "zones":
+        yield replace(program, place="zones")
+    for at, region in enumerate(program.regions):
+        for change in _PLAINER_REGIONS:
+            plain = replace(region, **change)
+            yield replace(program, regions=(*program.regions[:at], plain, *program.regions[at + 1 :]))
 
 
 def _plainer(statement: Statement) -> Iterator[Statement]:
@@ -210,6 +231,8 @@ def _plainer(statement: Statement) -> Iterator[Statement]:
                 if size < statement.attrs["size"]:
                     yield _with_attrs(statement, size=size)
             yield from _contents(statement)
+        case Let(op="address") if statement.attrs["second"]:
+            yield _with_attrs(statement, second=False)
         case Let(op="literal"):
             yield _with_attrs(statement, literal=1)
         case Let() if statement.attrs.get("keep_dims") or statement.attrs.get("reverse"):
@@ -227,6 +250,10 @@ def _plainer(statement: Statement) -> Iterator[Statement]:
         case Atomic():
             yield replace(statement, mask=None)
             yield replace(statement, size=1)
+        case Fetch() | Put():
+            yield replace(statement, mask=None)
+            if isinstance(statement, Fetch) and statement.other != 0:
+                yield replace(statement, other=0)
 
 
 def _contents(let: Let) -> Iterator[Let]:
@@ -323,7 +350,8 @@ def _plainer_types(program: Program) -> Iterator[Program]:
         body = program.body
         for place, _ in [*places(program.body)]:
             body = changed(body, place, renamed) if not _has_body(body, place) else body
-        yield replace(program, body=body)
+        regions = tuple(replace(r, kind=other) if r.kind == kind else r for r in program.regions)
+        yield replace(program, body=body, regions=regions)
 
 
 def _has_body(body: Body, place: tuple[int, ...]) -> bool:

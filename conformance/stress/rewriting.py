@@ -9,13 +9,16 @@ from triton_porting_kit.conformance.stress.program import (
     Atomic,
     Branch,
     Carried,
+    Fetch,
     Let,
     Loop,
     Merged,
     Program,
+    Put,
     Statement,
     Store,
     uses,
+    walk,
 )
 
 Body = tuple[Statement, ...]
@@ -50,13 +53,19 @@ def with_values(body: Body, other: Mapping[int, int]) -> Body:
                 return replace(s, value=of(s.value), mask=maybe(s.mask))
             case Atomic():
                 return replace(s, value=of(s.value), at=of(s.at), mask=maybe(s.mask))
+            case Fetch():
+                return replace(s, pointer=of(s.pointer), mask=maybe(s.mask))
+            case Put():
+                return replace(s, pointer=of(s.pointer), value=of(s.value), mask=maybe(s.mask))
 
     return tuple(statement(s) for s in body)
 
 
 def tidy(program: Program) -> Program:
-    """A program without statements that change nothing."""
-    return replace(program, body=_alive(program.body, set()))
+    """A program without statements that change nothing, and without regions that nothing addresses."""
+    body = _alive(program.body, set())
+    used = {s.attrs["region"] for s in walk(body) if isinstance(s, Let) and s.op == "address"}
+    return replace(program, body=body, regions=tuple(r for r in program.regions if r.number in used))
 
 
 def _alive(body: Body, wanted: set[int]) -> Body:
@@ -66,6 +75,9 @@ def _alive(body: Body, wanted: set[int]) -> Body:
         match statement:
             case Let():
                 if not wanted.intersection(statement.outs):
+                    continue
+            case Fetch():
+                if statement.out not in wanted:
                     continue
             case Loop():
                 slim = _loop(statement, wanted)

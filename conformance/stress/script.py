@@ -8,6 +8,7 @@ import zlib
 
 import numpy as np
 
+from triton_porting_kit.conformance.stress.configuration import DEFAULT, Configuration
 from triton_porting_kit.conformance.stress.launching import Launch, result_of, values_of
 from triton_porting_kit.conformance.stress.operations.base import Parameter
 from triton_porting_kit.conformance.stress.oracle import Output
@@ -28,7 +29,7 @@ import sys
 import zlib
 
 os.environ.setdefault("TRITON_DEFAULT_BACKEND", "{backend}")
-
+{environment}
 import numpy as np
 import triton
 import triton.language as tl
@@ -77,6 +78,42 @@ def to_device(patterns, dtype):
     return whole[fence.size : fence.size + patterns.size]
 '''
 
+_PAGED = '''
+import ctypes
+import mmap
+
+fences = []
+pages = []
+
+
+class Array:
+    """An array that {begins} beside a page which may not be touched."""
+
+    def __init__(self, patterns, dtype):
+        self.dtype, inside = dtype, -(-max(patterns.nbytes, 1) // mmap.PAGESIZE) * mmap.PAGESIZE
+        pages.append(mmap.mmap(-1, inside + 2 * mmap.PAGESIZE))
+        whole = np.frombuffer(pages[-1], np.uint8)
+        protect = ctypes.CDLL(None).mprotect
+        protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+        for page in (0, mmap.PAGESIZE + inside):
+            assert protect(whole.ctypes.data + page, mmap.PAGESIZE, 0) == 0
+        start = {start}
+        self.content = whole[start : start + patterns.nbytes].view(patterns.dtype)
+        self.content[:] = patterns
+
+    def data_ptr(self):
+        return self.content.ctypes.data
+
+
+def to_device(patterns, dtype):
+    return Array(patterns, dtype)
+
+
+def download(array):
+    driver.active.device.synchronize()
+    return array.content
+'''
+
 _CHECK = """
 def as_numbers(patterns, dtype):
     \"\"\"Elements as numbers that can be compared; bfloat16 is the upper half of float32.\"\"\"
@@ -87,7 +124,7 @@ def as_numbers(patterns, dtype):
 
 {data}
 
-kernel[{grid}]({arguments}, num_warps={warps})
+kernel[{grid}]({arguments}, num_warps={warps}{options})
 
 wrong = 0
 for name, array, dtype, expected, allowed in [
@@ -112,13 +149,18 @@ sys.exit(1 if wrong else 0)
 """
 
 
-def script_of(launch: Launch, backend: str, memory: str, title: str) -> str:
+def script_of(
+    launch: Launch, backend: str, memory: str, title: str, configuration: Configuration = DEFAULT
+) -> str:
     """The text of a script. `memory`: ``kit``, or ``torch:`` and a device string. `title`: what is wrong."""
     torch = memory.startswith("torch:")
     head = _HEAD.format(
         title=title.replace("\\", "/").replace('"""', "'''"),
         seed=launch.seed,
         backend=backend,
+        environment="".join(
+            f'os.environ["{key}"] = "{value}"\n' for key, value in configuration.environment.items()
+        ),
         imports=_TORCH_IMPORTS if torch else _KIT_IMPORTS,
         kernel=_decorated(launch.source),
         memory=_TORCH_MEMORY.format(device=memory.removeprefix("torch:")) if torch else _KIT_MEMORY,
@@ -132,14 +174,21 @@ def script_of(launch: Launch, backend: str, memory: str, title: str) -> str:
         arguments.append(name)
         lines.append(_device(name, output.initial, output.kind))
         rows.append(_row(name, output))
+    arguments += [launch.names[k] for k in launch.again]
     check = _CHECK.format(
         data="".join(lines),
         grid=launch.grid,
         arguments=", ".join(arguments),
         warps=launch.warps,
+        options="".join(f", {key}={value!r}" for key, value in configuration.options),
         rows="\n".join(rows),
     )
-    return head + _GUARDED + check
+    return head + (_GUARDED if launch.place == "zones" or torch else _paged(launch.place)) + check
+
+
+def _paged(place: str) -> str:
+    start = "mmap.PAGESIZE + inside - patterns.nbytes" if place == "end" else "mmap.PAGESIZE"
+    return _PAGED.format(begins={"end": "ends", "start": "starts"}[place], start=start)
 
 
 def _decorated(source: str) -> str:

@@ -12,11 +12,15 @@ from triton_porting_kit.conformance.stress.oracle import slot_size
 from triton_porting_kit.conformance.stress.program import (
     Atomic,
     Branch,
+    Fetch,
     Let,
     Loop,
     Program,
+    Put,
+    Region,
     Statement,
     Store,
+    given_twice,
     walk,
 )
 from triton_porting_kit.conformance.stress.typing import Types, types_of
@@ -32,12 +36,19 @@ def parameters(program: Program) -> list[Parameter]:
                 found.append(operation.parameter(_parameter(statement), statement.attrs))
         elif isinstance(statement, Loop) and statement.style == "argument":
             found.append(Parameter(f"trips{statement.index}", "i32", value=statement.trips))
+    found += [
+        Parameter(f"n{_name(r)}", "i64", value=-r.low) for r in program.regions if r.origin == "argument"
+    ]
     return found
+
+
+def _name(region: Region) -> str:
+    return f"A{region.number}"
 
 
 def output_names(program: Program) -> list[str]:
     numbers = sorted(s.number for s in walk(program.body) if isinstance(s, Store | Atomic))
-    return [f"O{number}" for number in numbers]
+    return [*(f"O{number}" for number in numbers), *map(_name, program.regions)]
 
 
 def source_of(program: Program) -> str:
@@ -47,8 +58,22 @@ def source_of(program: Program) -> str:
         if isinstance(statement, Let):
             helpers |= dict.fromkeys(OPERATIONS[statement.op].helpers)
     names = [p.name for p in parameters(program)] + output_names(program)
-    lines = _Writer(program, types_of(program)).body(program.body, 1)
+    names += [f"B{number}" for number in given_twice(program)]
+    lines = [*_origins(program), *_Writer(program, types_of(program)).body(program.body, 1)]
     return "".join(helpers) + f"def kernel({', '.join(names)}):\n" + "".join(f"{line}\n" for line in lines)
+
+
+def _origins(program: Program) -> Iterator[str]:
+    """Lines that move pointers to where element 0 of a region would be."""
+    twice = given_twice(program)
+    for region in program.regions:
+        for name in (f"A{region.number}", f"B{region.number}")[: 1 + (region.number in twice)]:
+            if region.origin == "argument":
+                yield f"    {name} = {name} + n{_name(region)}"
+            elif abs(region.low) >= 1 << 31:  # a literal of 32 bits is not negated as a number of 64
+                yield f"    {name} = {name} + tl.full((), {-region.low}, tl.int64)"
+            elif region.low:
+                yield f"    {name} = {name} {'-' if region.low > 0 else '+'} {abs(region.low)}"
 
 
 def _parameter(statement: Let) -> str:
@@ -64,6 +89,11 @@ class _Writer:
         linear += [f"tl.program_id(2) * {x * y}"] if len(program.grid) > 2 else []
         self._linear = linear[0] if len(linear) == 1 else f"({' + '.join(linear)})"
         self._single = program.programs == 1
+        self._warps = program.warps
+        stored = {f"*{r.kind}" for r in program.regions if r.use == "store"}
+        self._loads_stored = any(
+            isinstance(s, Fetch) and types[s.pointer].kind_name in stored for s in walk(program.body)
+        )
 
     def body(self, body: tuple[Statement, ...], depth: int, last: list[str] | None = None) -> list[str]:
         """The lines of a body, and `last` ones."""
@@ -91,6 +121,28 @@ class _Writer:
                 at = modulo_text(f"v{statement.at}", statement.size)
                 mask = "" if statement.mask is None else f", mask=v{statement.mask}"
                 yield f"tl.atomic_{statement.kind}(O{statement.number} + {at}, v{statement.value}{mask})"
+            case Fetch():
+                yield f"v{statement.out} = {self._fetch(statement)}"
+            case Put():
+                mask = "" if statement.mask is None else f", mask=v{statement.mask}"
+                call = "store" if statement.kind == "store" else f"atomic_{statement.kind}"
+                put = f"tl.{call}(v{statement.pointer}, v{statement.value}{mask})"
+                yield from (
+                    ("tl.debug_barrier()", put, "tl.debug_barrier()") if self._orders(statement) else (put,)
+                )
+
+    def _fetch(self, fetch: Fetch) -> str:
+        load = f"tl.load(v{fetch.pointer}"
+        if fetch.mask is None:
+            return f"{load})"
+        if fetch.other is not None:
+            return f"{load}, mask=v{fetch.mask}, other={fetch.other})"
+        zero = f"tl.full((), 0, {self._types[fetch.out].kind.language})"
+        return f"tl.where(v{fetch.mask}, {load}, mask=v{fetch.mask}), {zero})"
+
+    def _orders(self, put: Put) -> bool:
+        """Whether lanes have to wait for each other: what one warp stores another may load."""
+        return put.kind == "store" and self._warps > 1 and self._loads_stored
 
     def _let(self, let: Let) -> Iterator[str]:
         operation = OPERATIONS[let.op]

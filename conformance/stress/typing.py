@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
-from triton_porting_kit.conformance.stress.operations.base import INTEGERS, need
+from triton_porting_kit.conformance.stress.operations.base import INTEGERS, joint, need
 from triton_porting_kit.conformance.stress.program import (
     STYLES,
     Atomic,
     Branch,
+    Fetch,
     Let,
     Loop,
     Program,
+    Put,
     Statement,
     Store,
     Type,
@@ -57,6 +59,16 @@ def check_statement(statement: Statement, scope: Types, every: Types) -> None:
             need(value.kind_name in ATOMIC_TYPES and at.kind_name in INTEGERS and value.shape == at.shape)
             need(statement.kind in ATOMICS and statement.size > 0)
             _masked(statement.mask, value, scope)
+        case Fetch():
+            (pointer,) = _read(scope, statement.pointer)
+            need(pointer.is_pointer)
+            _fits(pointer, (statement.mask,), scope)
+            _define(statement.out, pointer.with_kind(pointer.pointee), scope, every)
+        case Put():
+            pointer, value = _read(scope, statement.pointer, statement.value)
+            need(pointer.is_pointer and pointer.pointee == value.kind_name)
+            need(statement.kind == "store" or (statement.kind in ATOMICS and value.kind_name in ATOMIC_TYPES))
+            _fits(pointer, (statement.value, statement.mask), scope)
 
 
 def _loop(loop: Loop, scope: Types, every: Types) -> None:
@@ -90,6 +102,13 @@ def _read(scope: Types, *values: int) -> tuple[Type, ...]:
 def _define(value: int, type_: Type, scope: Types, every: Types) -> None:
     need(value not in every, "a value that is defined twice")
     scope[value] = every[value] = type_
+
+
+def _fits(pointer: Type, values: tuple[int | None, ...], scope: Types) -> None:
+    """The last value is a mask, and all of them broadcast to the pointers' shape."""
+    given = _read(scope, *(v for v in values if v is not None))
+    need(values[-1] is None or given[-1].kind_name == "i1")
+    need(joint((pointer, *given)) == pointer.shape)
 
 
 def _masked(mask: int | None, type_: Type, scope: Types) -> None:

@@ -1,15 +1,21 @@
-"""The process that programs run in: ``python -m triton_porting_kit.conformance.stress.worker BACKEND [PROFILE]``.
+"""The process that runs programs: ``python -m triton_porting_kit.conformance.stress.worker BACKEND CACHE [PROFILE]``.
 
-It reads pickled `Launch` objects from its standard input and answers each with a line of JSON.
+It reads pickled `Order` objects from its standard input and answers each with a line of JSON. Where the device is this
+very process, it forks off a process for every program, which finds Triton and the compiler loaded; elsewhere it runs
+them itself, until it dies.
 """
 
 from __future__ import annotations
 
 import faulthandler
+import gc
 import json
 import os
 import pickle
+import shutil
 import sys
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from triton_porting_kit.conformance.arrays import OutOfBounds, WrongResult
@@ -18,14 +24,21 @@ from triton_porting_kit.conformance.profile import Profile, load
 from triton_porting_kit.conformance.sessions import open_session
 from triton_porting_kit.conformance.stages import of_exception
 from triton_porting_kit.conformance.stress import outcome
+from triton_porting_kit.conformance.stress.configuration import Order
+from triton_porting_kit.conformance.stress.forking import in_child
+from triton_porting_kit.conformance.stress.generator import generate
 from triton_porting_kit.conformance.stress.launching import Launch, mistake
 from triton_porting_kit.conformance.stress.outcome import Outcome
+from triton_porting_kit.conformance.stress.pages import in_process
+
+WARMED_BY = 3
+"""Programs that the worker runs itself, once they have passed: what they load need not be loaded again."""
 
 
-def outcome_of(launch: Launch, memory: MemoryAccess) -> Outcome:
+def outcome_of(launch: Launch, memory: MemoryAccess, options: Mapping[str, str]) -> Outcome:
     """Run a program in this process."""
     try:
-        wrong = mistake(launch, memory)
+        wrong = mistake(launch, memory, **options)
     except OutOfBounds as error:
         return Outcome(outcome.OUT_OF_BOUNDS, str(error))
     except WrongResult as error:
@@ -35,23 +48,78 @@ def outcome_of(launch: Launch, memory: MemoryAccess) -> Outcome:
     return Outcome(outcome.WRONG, wrong) if wrong else Outcome(outcome.PASS)
 
 
-def main(backend: str, profile: str = "") -> None:
+class Worker:
+    """Runs orders on the memory of a session."""
+
+    def __init__(self, memory: MemoryAccess, cache: Path) -> None:
+        """`cache`: the folder of Triton's cache, which is this process's own."""
+        self._memory, self._cache = memory, cache
+        self.forks = in_process(memory)
+        self._last: tuple[int, Launch] | None = None
+        self._cold = WARMED_BY
+
+    def run(self, order: Order) -> Outcome:
+        """The outcome of one order."""
+        launch = self._launch(order.work)
+        configuration = order.configuration
+        options = dict(configuration.options)
+        if not self.forks:
+            return outcome_of(launch, self._memory, options)
+        found = in_child(
+            lambda: outcome_of(launch, self._memory, options), order.seconds, configuration.environment
+        )
+        if self._cold and not found.failed:
+            self._warm(launch)
+        return found
+
+    def _launch(self, work: int | Launch) -> Launch:
+        """The launch of a piece of work; that of the last seed is kept, as are the kernels compiled for it."""
+        if self._last is not None and isinstance(work, int) and self._last[0] == work:
+            return self._last[1]
+        self._clear()
+        self._last = None
+        if isinstance(work, Launch):
+            return work
+        self._last = work, Launch.of(generate(work))
+        return self._last[1]
+
+    def _clear(self) -> None:
+        """Forget what was compiled: campaigns compile more than a disk takes."""
+        for path in self._cache.iterdir():
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _warm(self, launch: Launch) -> None:
+        """Run a program that has passed in this process, on one thread: a process with more is not to be forked."""
+        self._cold -= 1
+        self._clear()  # what a child has compiled loads no compiler
+        before = os.environ.get("TPK_NUM_THREADS")
+        os.environ["TPK_NUM_THREADS"] = "1"
+        outcome_of(launch, self._memory, {})
+        if before is None:
+            del os.environ["TPK_NUM_THREADS"]
+        else:
+            os.environ["TPK_NUM_THREADS"] = before
+        gc.collect()
+        gc.freeze()  # so that children need not copy what the collector marks
+
+
+def main(backend: str, cache: str, profile: str = "") -> None:
     """Answer until the input ends. What kernels print goes to standard error."""
     faulthandler.enable()
+    os.environ["TRITON_CACHE_DIR"] = cache
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     session = open_session(backend, load(Path(profile)) if profile else Profile())
-    answers.write(json.dumps({"memory": session.memory.describe()["memory"]}) + "\n")
+    worker = Worker(session.memory, Path(cache))
+    hello = {"memory": session.memory.describe()["memory"], "forks": worker.forks}
+    answers.write(json.dumps(hello) + "\n")
     while True:
         try:
-            launch = pickle.load(sys.stdin.buffer)
+            order = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
-        assert isinstance(launch, Launch)
-        found = outcome_of(launch, session.memory)
-        answers.write(
-            json.dumps({"kind": found.kind, "message": found.message, "detail": found.detail}) + "\n"
-        )
+        assert isinstance(order, Order)
+        answers.write(json.dumps(asdict(worker.run(order))) + "\n")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from triton_porting_kit.driver._native_hooks import NativeHooks
 launch_entry: int
 services: dict[str, int]
 functions: dict[str, int]
+signatures: dict[str, str]
 
 def pool_width() -> int: ...
 
@@ -17,8 +18,19 @@ class Host(NativeHooks):
     @property
     def context(self) -> int: ...
     def memory_usage(self) -> tuple[int, int, int, int]: ...
+    def allocation_of(self, addr: int) -> tuple[int, int] | None: ...
     def add_function(
-        self, entry: int, scratch_bytes: int, cleared_bytes: int, asserts: bool, name: str
+        self,
+        entry: int,
+        scratch_bytes: int,
+        cleared_bytes: int,
+        asserts: bool,
+        argument_bytes: int,
+        name: str,
+        code_bytes: int,
+        program_at: int,
+        pointers: Sequence[int],
+        explanation: Sequence[str],
     ) -> int: ...
     def remove_function(self, function: int) -> RemovedFunction: ...
     def launch(self, function: int, grid: Sequence[int], stream: int, args: bytes) -> None: ...

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import ctypes
 import os
 import platform
 import threading
@@ -14,16 +13,11 @@ from pathlib import Path
 
 from triton_porting_kit.driver.device import DeviceProperties, NativeLaunchEntry
 from triton_porting_kit.driver.host import _host
+from triton_porting_kit.driver.host.binary import SCRATCH_LIMIT, link
 from triton_porting_kit.driver.native_device import NativeDevice
 from triton_porting_kit.errors import InvalidModule, LaunchError
-from triton_porting_kit.toolchain.elf import defined_symbols
 from triton_porting_kit.toolchain.llvm import LinkedObject
 
-ABI_VERSION = 3
-"""Version of the kernel ABI that this device runs: the data symbol ``tpk_host_abi_version``."""
-
-_VERSION_SYMBOL = "tpk_host_abi_version"
-_SCRATCH_LIMIT = 1 << 30
 _THREAD_LIMIT = 1 << 20  # a program is one thread, whatever num_warps says: no limit to speak of
 
 
@@ -46,7 +40,11 @@ class HostDevice(NativeDevice):
     stream is dropped until the failure has been raised.
 
     Grids run on a pool of threads that all devices of the process share; ``TPK_NUM_THREADS`` sets their
-    number (default: the cores that the process may use) and is read at the first launch.
+    number (default: the cores that the process may use) and is read at the first launch. Every program rounds to
+    nearest and keeps denormal numbers, whatever the caller's thread does; ``TPK_DENORMALS`` says otherwise.
+
+    Ctrl-C ends launches and waits of the main thread, and ``TPK_WATCHDOG_MS`` launches that take longer, between two
+    programs; a wait that ends so drops what its thread has put on streams.
 
     After ``os.fork()`` the child goes on with its copy: memory, modules and streams work, threads are made
     anew. Work that was pending at the fork is the parent's: the child's streams are empty, and events whose
@@ -62,6 +60,7 @@ class HostDevice(NativeDevice):
         self._native = _host.Host(self._memory_limit)
         self._modules: dict[int, _Module] = {}
         self._retired: list[tuple[LinkedObject, _host.RemovedFunction]] = []
+        self._explanations: dict[str, list[str]] = {}
         self._lock = threading.RLock()
         self._next_module = 1
         _open_devices.add(self)
@@ -79,42 +78,55 @@ class HostDevice(NativeDevice):
             arch=platform.machine(),
             memory_bytes=self._memory_limit,
             core_count=len(os.sched_getaffinity(0)),
-            max_scratch_bytes=_SCRATCH_LIMIT,
+            max_scratch_bytes=0,
+            max_dram_scratch_bytes=SCRATCH_LIMIT,
             max_threads_per_program=_THREAD_LIMIT,
             host_visible_memory=True,
+            in_process=True,
         )
 
     def memory_usage(self) -> tuple[int, int, int, int]:
         """Bytes in use, their highest value so far, live allocations, and the limit in bytes."""
         return self._native.memory_usage()
 
+    def allocation_of(self, addr: int) -> tuple[int, int] | None:
+        """Address and bytes of the live allocation that `addr` lies in, or right behind; None for other memory."""
+        return self._native.allocation_of(addr)
+
     # --- modules and launches ----------------------------------------------------------------------------
+
+    def explain_crashes(self, name: str, command: Sequence[str]) -> None:
+        """Let `command` explain crashes of kernel `name`, the next of that name that is loaded.
+
+        It is run without a shell when the kernel crashes, with three or more numbers in hexadecimal behind its own
+        arguments: how many bytes of code the kernel has, how many bytes into it the crash was, the address that it
+        accessed or 0, and the kernel's arguments that are pointers. What it writes to standard output is told.
+        """
+        self._explanations[name] = [*command]
 
     def load_module(self, binary: bytes, name: str) -> int:
         binary = bytes(binary)
-        exports = (name, f"{name}__scratch_bytes", _VERSION_SYMBOL)
         try:
-            missing = set(exports) - defined_symbols(binary)
-            if missing:
-                raise InvalidModule(f"it does not define {', '.join(sorted(missing))}")
-            code = LinkedObject(binary, exports, _imports(binary))
-            version = ctypes.c_int32.from_address(code.addresses[_VERSION_SYMBOL]).value
-            if version != ABI_VERSION:
-                raise InvalidModule(f"it was made for kernel ABI {version}, this device runs {ABI_VERSION}")
-            scratch, cleared = (ctypes.c_int64 * 2).from_address(code.addresses[exports[1]])
-            if not 0 <= scratch <= _SCRATCH_LIMIT:
-                raise InvalidModule(f"it asks for {scratch} bytes of scratch, the limit is {_SCRATCH_LIMIT}")
-            if not 0 <= cleared <= scratch:
-                raise InvalidModule(f"it wants {cleared} of {scratch} bytes of scratch to be cleared")
+            made = link(binary, name)
         except InvalidModule as error:
             raise InvalidModule(f"host CPU: load_module: the binary of kernel '{name}': {error}") from error
+        explanation = self._explanations.pop(name, [])
         with self._lock:
             self._drop_retired()
             handle, self._next_module = self._next_module, self._next_module + 1
-            # The name of what an object calls stands in it. Other kernels need nowhere to be left to.
-            asserts = b"tpk_host_fail" in binary
-            function = self._native.add_function(code.addresses[name], scratch, cleared, asserts, name)
-            self._modules[handle] = _Module(code, name, function)
+            function = self._native.add_function(
+                made.entry,
+                made.scratch_bytes,
+                made.cleared_bytes,
+                made.may_be_left,
+                made.argument_bytes,
+                name,
+                made.code_bytes,
+                made.program_at,
+                made.pointers,
+                explanation,
+            )
+            self._modules[handle] = _Module(made.code, name, function)
         return handle
 
     def unload_module(self, module: int) -> None:
@@ -158,14 +170,6 @@ class HostDevice(NativeDevice):
             self._native.reset()
             self._modules.clear()
             self._retired.clear()
-
-
-def _imports(binary: bytes) -> dict[str, int]:
-    """The host's routines that an object may call. Those of mathematics are many, and most kernels call none."""
-    if b"tpk_math_" not in binary:
-        return _host.services
-    called = {name: address for name, address in _host.functions.items() if name.encode() in binary}
-    return {**_host.services, **called}
 
 
 _open_devices: weakref.WeakSet[HostDevice] = weakref.WeakSet()

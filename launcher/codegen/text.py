@@ -16,7 +16,7 @@ def identifier(name: str) -> str:
 def literal(value: str) -> str:
     """`value` as a C++ string literal of its UTF-8 bytes."""
     pieces = []
-    for byte in value.encode():
+    for byte in value.encode(errors="surrogatepass"):
         char = chr(byte)
         if char in '"\\':
             pieces.append("\\" + char)
@@ -26,8 +26,8 @@ def literal(value: str) -> str:
 
 
 def comment(value: str) -> str:
-    """`value` such that it cannot end a comment's line."""
-    return value.encode("unicode_escape").decode()
+    """`value` such that it can neither end a comment's line nor, by a backslash, go on in the next."""
+    return value.encode("unicode_escape").decode().replace("\\\\", "\\x5c")
 
 
 def string_constant(name: str, value: str) -> list[str]:

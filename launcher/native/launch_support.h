@@ -64,20 +64,30 @@ private:
 
 /// Attribute names that launches look up.
 struct Names {
-  PyObject *data_ptr, *base, *shape, *strides, *padding, *round_f32_to_tf32;
+  PyObject *data_ptr, *is_neg, *base, *shape, *strides, *padding, *round_f32_to_tf32;
 
   bool intern() {
     data_ptr = PyUnicode_InternFromString("data_ptr");
+    is_neg = PyUnicode_InternFromString("is_neg");
     base = PyUnicode_InternFromString("base");
     shape = PyUnicode_InternFromString("shape");
     strides = PyUnicode_InternFromString("strides");
     padding = PyUnicode_InternFromString("padding");
     round_f32_to_tf32 = PyUnicode_InternFromString("round_f32_to_tf32");
-    return data_ptr && base && shape && strides && padding && round_f32_to_tf32;
+    return data_ptr && is_neg && base && shape && strides && padding && round_f32_to_tf32;
   }
 };
 
 inline Names names;
+
+/// Asks the Python function `check`, which raises for what is to be refused. Whether it has raised nothing.
+inline bool ask(const char *check, PyObject *arguments) {
+  Ref module(arguments ? PyImport_ImportModule("triton_porting_kit.launcher.values") : nullptr);
+  if (!module)
+    return false;
+  Ref function(PyObject_GetAttrString(module.get(), check));
+  return function && Ref(PyObject_CallObject(function.get(), arguments));
+}
 
 /// Lets the Python function `check` raise the error for what was just refused. Always false.
 /// An exception that the refused object itself raised is kept.
@@ -90,16 +100,7 @@ inline bool refuse(const char *check, const char *format, ...) {
   va_start(values, format);
   Ref arguments(Py_VaBuildValue(format, values));
   va_end(values);
-  if (!arguments)
-    return false;
-  Ref module(PyImport_ImportModule("triton_porting_kit.launcher.values"));
-  if (!module)
-    return false;
-  Ref function(PyObject_GetAttrString(module.get(), check));
-  if (!function)
-    return false;
-  Ref result(PyObject_CallObject(function.get(), arguments.get()));
-  if (result)
+  if (ask(check, arguments.get()))
     PyErr_Format(PyExc_RuntimeError, "a launch argument changed while %s looked at it", check);
   return false;
 }
@@ -142,6 +143,37 @@ bool to_bool(PyObject *value, const Parameter &parameter, std::uint8_t *out) {
   return true;
 }
 
+/// Whether a value's type has the method is_neg(), as torch's tensors; borrowed, or null.
+inline PyObject *is_neg_method(PyObject *value) { return _PyType_Lookup(Py_TYPE(value), names.is_neg); }
+
+/// Whether a tensor's memory has to be looked at closely: it may hold the negatives of the elements, or be
+/// none.
+inline bool is_suspect(PyObject *value, std::uint64_t address) {
+  if (address == 0)
+    return true;
+  PyObject *method = is_neg_method(value);
+  if (!method)
+    return false;
+  Ref negative(PyObject_CallOneArg(method, value));
+  return negative.get() != Py_False;
+}
+
+/// Raises for a tensor that has no plain memory; keeps any other error.
+inline bool check_tensor(PyObject *value, const Parameter &parameter) {
+  PyObject *type, *error, *trace;
+  PyErr_Fetch(&type, &error, &trace);
+  Ref arguments(Py_BuildValue("ssO", parameter.name, parameter.type, value));
+  const bool plain = ask("check_tensor", arguments.get());
+  if (plain && type) {
+    PyErr_Restore(type, error, trace);
+    return false;
+  }
+  Py_XDECREF(type);
+  Py_XDECREF(error);
+  Py_XDECREF(trace);
+  return plain;
+}
+
 bool to_pointer(PyObject *value, const Parameter &parameter, std::uint64_t *out) {
   if (value == Py_None) {
     *out = 0;
@@ -154,12 +186,14 @@ bool to_pointer(PyObject *value, const Parameter &parameter, std::uint64_t *out)
     // An object with data_ptr() that fails has its own reason; one without is refused here.
     if (PyErr_ExceptionMatches(PyExc_AttributeError) && !PyObject_HasAttr(value, names.data_ptr))
       return refuse_value(value, parameter);
-    return false;
+    return check_tensor(value, parameter);
   }
   if (!PyLong_Check(address.get()))
     return refuse_value(value, parameter);
   *out = PyLong_AsUnsignedLongLong(address.get());
-  return !(*out == ~0ULL && PyErr_Occurred()) || refuse_value(address.get(), parameter);
+  if (*out == ~0ULL && PyErr_Occurred())
+    return refuse_value(address.get(), parameter);
+  return !is_suspect(value, *out) || check_tensor(value, parameter);
 }
 
 bool to_double(PyObject *value, const Parameter &parameter, double *out) {
@@ -171,12 +205,13 @@ bool to_double(PyObject *value, const Parameter &parameter, double *out) {
   return !(*out == -1.0 && PyErr_Occurred()) || refuse_value(value, parameter);
 }
 
-/// The bits of `value` in a 16-bit format, rounded once, to nearest even; too large becomes infinity.
-template <int ExponentBits, int MantissaBits> std::uint16_t round_to_16_bits(double value) {
+/// The bits of `value` in a format of sizeof(Bits) bytes, rounded once, to nearest even; too large becomes
+/// infinity. By integers: the caller's floating-point environment may be any.
+template <class Bits, int ExponentBits, int MantissaBits> Bits round_to(double value) {
   std::uint64_t bits;
   std::memcpy(&bits, &value, sizeof bits);
   const std::uint64_t mantissa_mask = (1ULL << 52) - 1;
-  const auto sign = static_cast<std::uint16_t>(bits >> 63 << 15);
+  const auto sign = static_cast<Bits>(bits >> 63 << (8 * sizeof(Bits) - 1));
   const int exponent = static_cast<int>(bits >> 52 & 0x7ff);
   std::uint64_t mantissa = bits & mantissa_mask;
   constexpr int bias = (1 << (ExponentBits - 1)) - 1;
@@ -184,11 +219,11 @@ template <int ExponentBits, int MantissaBits> std::uint16_t round_to_16_bits(dou
 
   if (exponent == 0x7ff) {
     if (mantissa == 0)
-      return sign | static_cast<std::uint16_t>(infinity);
+      return sign | static_cast<Bits>(infinity);
     constexpr std::uint64_t quiet = 1ULL << (MantissaBits - 1);
-    return sign | static_cast<std::uint16_t>(infinity | quiet | mantissa >> (52 - MantissaBits));
+    return sign | static_cast<Bits>(infinity | quiet | mantissa >> (52 - MantissaBits));
   }
-  if (exponent == 0) // a double's subnormals are far below half of the smallest 16-bit number
+  if (exponent == 0) // a double's subnormals are far below half of the smallest number
     return sign;
   int target = exponent - 1023 + bias; // the biased exponent in the 16-bit format
   int shift = 52 - MantissaBits;
@@ -206,14 +241,14 @@ template <int ExponentBits, int MantissaBits> std::uint16_t round_to_16_bits(dou
     ++steps;
   // A normal number's `steps` has its hidden bit, which adds one to the exponent; a carry does the same.
   const std::uint64_t result = steps + (static_cast<std::uint64_t>(target - 1) << MantissaBits);
-  return sign | static_cast<std::uint16_t>(result < infinity ? result : infinity);
+  return sign | static_cast<Bits>(result < infinity ? result : infinity);
 }
 
 bool to_fp16(PyObject *value, const Parameter &parameter, std::uint16_t *out) {
   double number;
   if (!to_double(value, parameter, &number))
     return false;
-  *out = round_to_16_bits<5, 10>(number);
+  *out = round_to<std::uint16_t, 5, 10>(number);
   return true;
 }
 
@@ -221,7 +256,7 @@ bool to_bf16(PyObject *value, const Parameter &parameter, std::uint16_t *out) {
   double number;
   if (!to_double(value, parameter, &number))
     return false;
-  *out = round_to_16_bits<8, 7>(number);
+  *out = round_to<std::uint16_t, 8, 7>(number);
   return true;
 }
 
@@ -229,7 +264,8 @@ bool to_fp32(PyObject *value, const Parameter &parameter, float *out) {
   double number;
   if (!to_double(value, parameter, &number))
     return false;
-  *out = static_cast<float>(number);
+  const auto bits = round_to<std::uint32_t, 8, 23>(number);
+  std::memcpy(out, &bits, sizeof bits);
   return true;
 }
 
@@ -358,6 +394,8 @@ inline bool call_entry(const Entry &entry, std::uint64_t stream, std::uint64_t f
   Py_END_ALLOW_THREADS;
   if (code == 0)
     return true;
+  if (PyErr_Occurred()) // raised by a handler of a signal, to which the device has listened meanwhile
+    return false;
   message[sizeof message - 1] = '\0';
   Ref text(PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(std::strlen(message)), "replace"));
   return text && refuse("refuse_launch", "(iO)", static_cast<int>(code), text.get());

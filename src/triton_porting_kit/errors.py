@@ -68,6 +68,30 @@ class CompilationError(PortingKitError):
         Exception.__init__(self, text)
 
 
+class CompilerDefect(CompilationError):
+    """A stage of the compiler made IR that its verifier refuses: the kit is wrong, and not the kernel.
+
+    `artefact` is the path of a file that holds the IR, or None where it could not be written.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        artefact: str | None,
+        *,
+        operation: str | None = None,
+        location: SourceLocation | None = None,
+    ) -> None:
+        self.artefact = artefact
+        sent = "the IR could not be written to a file" if artefact is None else f"send {artefact} with it"
+        super().__init__(
+            message,
+            operation=operation,
+            location=location,
+            remedy=f"this is a defect of the porting kit: please report the kernel; {sent}",
+        )
+
+
 class OptionError(CompilationError, AssertionError):
     """A compile option has a value that makes no sense.
 
@@ -96,6 +120,14 @@ def _source_line(location: SourceLocation) -> str:
 
 class InsecureCacheError(PortingKitError):
     """A folder whose files the kit would execute can be written by others."""
+
+
+class CacheError(PortingKitError):
+    """A folder that compiled code or dumps are to be kept in cannot be written, and no temporary one either."""
+
+
+class CacheWarning(UserWarning):
+    """Compiled code is kept for this process only: which folder cannot be used, why, and what to set."""
 
 
 class CorruptCacheError(PortingKitError):
@@ -183,6 +215,15 @@ class LaunchError(DeviceError):
 
 class AssertionFailed(LaunchError, AssertionError):
     """An assertion in a kernel did not hold: where, in which program and for which element, and its text."""
+
+
+class LaunchTimeout(LaunchError, TimeoutError):
+    """A launch took longer than it may, and was stopped between two programs: which kernel, and how far it came."""
+
+
+class MemoryAccessError(LaunchError):
+    """In checked mode, a kernel was about to access memory outside of its arguments: the line, whether to load or to
+    store, in which program and for which element, which argument, its size, and how far outside."""
 
 
 class DeviceLost(DeviceError):

@@ -5,15 +5,21 @@ Used by the compile cache and by the cache of built launch code.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import functools
 import grp
 import os
 import pwd
+import secrets
+import shutil
 import stat
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from triton_porting_kit.errors import InsecureCacheError
+from triton_porting_kit.errors import CacheError, CacheWarning, InsecureCacheError
 
 
 def check_private(path: Path, remedy: str, *, group_may_write: bool = False) -> None:
@@ -41,8 +47,8 @@ def check_private(path: Path, remedy: str, *, group_may_write: bool = False) -> 
 def check_way(folder: Path, remedy: str) -> None:
     """Raise `InsecureCacheError` if another user could put something else in the place of `folder`.
 
-    So it is where a folder above can be written by everyone (unless it is sticky, as /tmp is, and what lies
-    in it is ours), and where a symbolic link on the way is someone else's.
+    So it is where a folder above belongs to someone else, or can be written by everyone (unless it is sticky, as /tmp
+    is, and what lies in it is ours), and where a symbolic link on the way is someone else's.
     """
     for place in _places(folder):
         status = _lstat(place)
@@ -55,7 +61,14 @@ def check_way(folder: Path, remedy: str) -> None:
                     f"{folder} holds code that would be executed, but the symbolic link {place} on the way "
                     f"belongs to user {status.st_uid}; {remedy}"
                 )
-        elif place != folder and mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        elif place == folder:
+            continue
+        elif not _trusted(status) and not _is_unmapped(status.st_uid):
+            raise InsecureCacheError(
+                f"{folder} holds code that would be executed, and the folder {place} above it belongs to user "
+                f"{status.st_uid}, who can replace it; {remedy}"
+            )
+        elif mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             raise InsecureCacheError(
                 f"any user can replace {folder}, whose code would be executed, because {place} has mode "
                 f"{mode:04o}; {remedy}"
@@ -75,16 +88,58 @@ def group_can_write(path: Path) -> bool:
     return group.gr_name != user.pw_name or bool(set(group.gr_mem) - {user.pw_name})
 
 
-def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only this user can read, so that nobody ever sees half of it."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".tmp-")
+def write_private(path: Path, content: bytes, *, mode: int = 0o600, folder: int | None = None) -> None:
+    """Write a file that only this user can read, so that nobody ever sees half of it. A link in its place is replaced.
+
+    `mode`: its permissions, less what the umask takes. `folder`: a descriptor that `path` is relative to.
+    """
+    temporary = path.with_name(f".tmp-{secrets.token_hex(8)}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(temporary, flags, mode, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-        os.replace(temporary, path)
+        os.replace(temporary, path, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
-        os.unlink(temporary)
+        with contextlib.suppress(OSError):
+            os.unlink(temporary, dir_fd=folder)
         raise
+
+
+_told: set[tuple[int, str]] = set()
+
+
+def temporary_folder(folder: Path, error: OSError, variable: str) -> Path:
+    """A private folder, as long as this process lives, in the place of one that cannot be written.
+
+    Warns of that, once for each folder; `variable` is what names another. Raises `CacheError` where there is none.
+    """
+    reason = f"{folder} cannot be written: {error.strerror or error}"
+    remedy = f"set {variable} to a folder that you can write, on a disk with room"
+    try:
+        found = _temporary_folder(os.getpid())
+    except OSError as other:
+        raise CacheError(f"{reason}, nor can a temporary folder: {other}; {remedy}") from error
+    if (told := (os.getpid(), str(folder))) not in _told:
+        _told.add(told)
+        warnings.warn(
+            f"compiled code is not kept: {reason}. This process has it in a temporary folder; {remedy}",
+            CacheWarning,
+            stacklevel=3,
+        )
+    return found
+
+
+@functools.cache
+def _temporary_folder(process: int) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="triton-not-kept-"))  # mode 0700
+
+    @atexit.register
+    def remove() -> None:
+        if os.getpid() == process:  # and not a child that was forked
+            shutil.rmtree(folder, ignore_errors=True)
+
+    return folder
 
 
 def _places(folder: Path) -> Iterator[Path]:
@@ -99,7 +154,7 @@ def _places(folder: Path) -> Iterator[Path]:
         yield place
         if place.parent != place:
             waiting.append(place.parent)
-        if place.is_symlink():
+        if os.path.islink(place):
             waiting.append(Path(os.path.normpath(place.parent / os.readlink(place))))
 
 
@@ -107,8 +162,20 @@ def _trusted(status: os.stat_result) -> bool:
     return status.st_uid in (os.geteuid(), 0)
 
 
+@functools.cache
+def _is_unmapped(user: int) -> bool:
+    """Whether the user's number stands for all those that a user namespace has no number for, root outside perhaps."""
+    try:
+        unknown = int(Path("/proc/sys/kernel/overflowuid").read_text())
+        spans = [map(int, line.split()) for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    except (OSError, ValueError):
+        return False
+    return user == unknown and not any(first <= user < first + count for first, _, count in spans)
+
+
 def _lstat(path: Path) -> os.stat_result | None:
+    """None for what is not there, or cannot be reached, so that nothing in it is executed."""
     try:
         return path.lstat()
-    except FileNotFoundError:
+    except OSError:
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -89,6 +90,44 @@ def test_its_own_tests_pass(judged: Judged, fresh: Path) -> None:
     said = run(command, cwd=judged.repository.path)
     assert " passed" in said
     assert "skipped" not in said
+
+
+DIES = """
+import os
+import pytest
+
+@pytest.mark.alone
+def test_that_dies():
+    os.abort()
+"""
+
+
+def test_on_a_chip_that_stands_less_tests_are_left_out_and_named(
+    judged: Judged, fresh: Path, tmp_path: Path
+) -> None:
+    """And a test that takes its process down is one that fails."""
+    names, made = judged.repository.names, judged.repository.path
+    tests = shutil.copytree(made / "tests", tmp_path / "tests")
+    shutil.copy(made / "pyproject.toml", tmp_path)
+    with (tests / "conftest.py").open("a") as conftest:
+        conftest.write(f"\n\n{names.class_prefix}Device.abilities = frozenset()\n")
+    (tests / "test_dying.py").write_text(DIES)
+    done = subprocess.run(
+        [fresh / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "dies or counted or chip"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "its process ended with status -6" in done.stdout
+    assert "1 failed, 1 passed" in done.stdout
+    said = done.stdout.partition("not tried on this chip")[2]
+    assert (
+        "tests/test_virtual_npu.py::test_a_lost_chip_comes_back_by_a_reset[die:1]: needs virtual-npu" in said
+    )
+    assert "[wild_store]: needs outlives-kernels" in said
+    assert "test_a_forked_process_has_no_chip_before_a_reset: needs refuses-forks" in said
 
 
 def test_status_says_that_all_is_the_virtual_npu_s(judged: Judged, fresh: Path) -> None:

@@ -110,6 +110,7 @@ def test_emit(tpk: Tpk) -> None:
         "CMakePresets.json",
         "README.md",
         "data",
+        "host",
         "host_cpu.h",
         "main.cpp",
         "replay.h",

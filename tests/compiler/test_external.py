@@ -14,7 +14,7 @@ import triton.language as tl
 from ttir_source import ttir_module
 
 from triton_porting_kit.compiler import Stage, run_tool, tool_version
-from triton_porting_kit.compiler.artefacts import MlirArtefact
+from triton_porting_kit.compiler.artefacts import Parsed, mlir_artefact
 from triton_porting_kit.compiler.structured import import_ttir
 from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import compat, mlir
@@ -40,8 +40,8 @@ def ttir() -> str:
 
 
 @pytest.fixture(scope="module")
-def structured(ttir: str) -> MlirArtefact:
-    return MlirArtefact(import_ttir(ttir))
+def structured(ttir: str) -> Parsed:
+    return mlir_artefact(import_ttir(ttir))
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_files_are_named_as_asked_for_and_private(tool: Any, ttir: str) -> None:
     assert not path.parent.exists()
 
 
-def test_triton_modules_and_artefacts_are_given_with_locations(tool: Any, structured: MlirArtefact) -> None:
+def test_triton_modules_and_artefacts_are_given_with_locations(tool: Any, structured: Parsed) -> None:
     module, _context = ttir_module(row_sums, {"X": "*fp32", "O": "*fp32", "n": "i32"}, {"B": 64})
     assert b'"tt.load"' in (given := run_tool(tool("sys.stdout.write(text)"), module))
     assert Path(__file__).name.encode() in given
@@ -144,7 +144,7 @@ def test_a_line_of_the_text_is_brought_back(
     ].strip() in str(error)
 
 
-def test_lines_of_the_structured_form(tool: Any, structured: MlirArtefact) -> None:
+def test_lines_of_the_structured_form(tool: Any, structured: Parsed) -> None:
     error = refused(tool("fail(line_with('math.exp'), 'no such unit')"), structured)
     assert error.location is not None
     assert (error.operation, error.location.line) == ("math.exp", line_of("exp(x)"))

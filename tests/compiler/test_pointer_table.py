@@ -83,4 +83,5 @@ def test_the_object_defines_what_the_abi_says() -> None:
     compiled = takes_pointers[(1,)](False, x(), 5, 2.5, x(), 3)
     name = compiled.metadata.name
     exported = {symbol.name for symbol in read_object(compiled.asm["obj"]).symbols if symbol.is_exported}
-    assert exported == {name, f"{name}__scratch_bytes", f"{name}__pointers", "tpk_host_abi_version"}
+    tables = {f"{name}__{what}" for what in ("scratch_bytes", "pointers", "program")}
+    assert exported == {name, *tables, "tpk_host_abi_version"}

@@ -33,7 +33,7 @@ IDS = [f"{op}-{kind}" for op, kind in CASES]
 
 TILE = """def atomics(X, V, O, n, B: tl.constexpr):
     i = tl.arange(0, B)
-    old = tl.atomic_{op}(X + i, tl.load(V + i), mask=(i < n) & (i % 3 != 1))
+    old = tl.atomic_{op}(X + i, tl.load(V + i, mask=i < n), mask=(i < n) & (i % 3 != 1))
     tl.store(O + i, old, mask=(i < n) & (i % 3 != 1))
 """
 SCALAR = """def atomic_scalars(X, V, O, n):

@@ -28,6 +28,22 @@ exit:
 }}
 """
 
+# args[1] additions, counted in an element of the scratch, with out = args[0]
+_BUSY = """  %out = load ptr, ptr %args
+  %limit.slot = getelementptr i64, ptr %args, i64 1
+  %limit = load i64, ptr %limit.slot
+  %i.slot = getelementptr i64, ptr %scratch, i64 {slot}
+  store volatile i64 0, ptr %i.slot
+  br label %again
+again:
+  %i = load volatile i64, ptr %i.slot
+  %i.next = add i64 %i, 1
+  store volatile i64 %i.next, ptr %i.slot
+  %more = icmp slt i64 %i.next, %limit
+  br i1 %more, label %again, label %finished
+finished:
+"""
+
 BODIES = {
     "empty": ("", ""),
     # out[p] += p + 1, with out = args[0]
@@ -50,20 +66,7 @@ ok:""",
     ),
     # busy for args[1] additions, then *args[0] += 1
     "spin": (
-        """  %out = load ptr, ptr %args
-  %limit.slot = getelementptr i64, ptr %args, i64 1
-  %limit = load i64, ptr %limit.slot
-  %i.slot = getelementptr i64, ptr %scratch, i64 0
-  store volatile i64 0, ptr %i.slot
-  br label %again
-again:
-  %i = load volatile i64, ptr %i.slot
-  %i.next = add i64 %i, 1
-  store volatile i64 %i.next, ptr %i.slot
-  %more = icmp slt i64 %i.next, %limit
-  br i1 %more, label %again, label %finished
-finished:
-  %old = atomicrmw add ptr %out, i64 1 seq_cst""",
+        _BUSY.format(slot=0) + """  %old = atomicrmw add ptr %out, i64 1 seq_cst""",
         "",
     ),
     # the assertion "said" fails in program args[0], at element args[1] of 3 x 4
@@ -79,6 +82,24 @@ failed:
   store ptr null, ptr null
   br label %ok
 ok:""",
+        "",
+    ),
+    # an instruction that no CPU has, in program args[0]
+    "trap": (
+        """  %first = load i64, ptr %args
+  %bad = icmp eq i64 %p, %first
+  br i1 %bad, label %failed, label %ok
+failed:
+  call void @llvm.trap()
+  br label %ok
+ok:""",
+        "",
+    ),
+    # divides 7 by args[0]
+    "divide_integers": (
+        """  %divisor = load i64, ptr %args
+  %quotient = sdiv i64 7, %divisor
+  store volatile i64 %quotient, ptr %scratch""",
         "",
     ),
     # prints what lies at args[0], of the type args[1] and the shape args[2:]
@@ -131,10 +152,32 @@ open:
   store atomic i64 1, ptr %slot release, align 8""",
         "",
     ),
+    # out[p] = a / b, of doubles: out, a, b = args
+    "divide": (
+        """  %out = load ptr, ptr %args
+  %a.slot = getelementptr i64, ptr %args, i64 1
+  %a = load double, ptr %a.slot
+  %b.slot = getelementptr i64, ptr %args, i64 2
+  %b = load double, ptr %b.slot
+  %quotient = fdiv double %a, %b
+  %slot = getelementptr double, ptr %out, i64 %p
+  store double %quotient, ptr %slot""",
+        "",
+    ),
     # adds 1 to the first 8 bytes of the scratch, and puts the sum into out[p], with out = args[0]
     "tally": (
         """  %out = load ptr, ptr %args
   %slot = getelementptr i64, ptr %out, i64 %p
+  %before = load i64, ptr %scratch
+  %now = add i64 %before, 1
+  store i64 %now, ptr %scratch
+  store i64 %now, ptr %slot""",
+        "",
+    ),
+    # the same, after args[1] additions
+    "drag": (
+        _BUSY.format(slot=1)
+        + """  %slot = getelementptr i64, ptr %out, i64 %p
   %before = load i64, ptr %scratch
   %now = add i64 %before, 1
   store i64 %now, ptr %scratch
@@ -154,6 +197,7 @@ open:
 }
 
 _GLOBALS = {
+    "trap": "declare void @llvm.trap()\n",
     "assert": """
 @said = private constant [5 x i8] c"said\\00"
 @shape = private constant [3 x i64] [i64 2, i64 3, i64 4]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import os
 import subprocess
@@ -120,6 +121,30 @@ def test_properties(driver: Driver) -> None:
         assert properties[name] >= 0
     with pytest.raises(InvalidArgument):
         driver.utils.get_device_properties(3)
+
+
+@pytest.mark.parametrize(
+    ("on_chip", "in_memory", "limit"), [(4096, 0, 4096), (0, 1 << 20, 1 << 20), (4096, 9, 9)]
+)
+def test_triton_is_told_of_scratch_wherever_it_lies(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, on_chip: int, in_memory: int, limit: int
+) -> None:
+    say(monkeypatch, max_scratch_bytes=on_chip, max_dram_scratch_bytes=in_memory)
+    assert driver.utils.get_device_properties(0)["max_shared_mem"] == limit
+
+
+def test_what_is_overwritten_between_runs_is_an_allocation_that_there_can_be(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert driver.get_empty_cache_for_benchmark().nbytes == Driver.benchmark_cache_bytes
+    say(monkeypatch, max_allocation_bytes=4096)
+    assert driver.get_empty_cache_for_benchmark().nbytes == 4096
+
+
+def say(patch: pytest.MonkeyPatch, **more: Any) -> None:
+    """Let the device say something else of itself."""
+    real = HostDevice.properties
+    patch.setattr(HostDevice, "properties", lambda self: dataclasses.replace(real(self), **more))
 
 
 @pytest.mark.parametrize(

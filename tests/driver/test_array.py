@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 
 import numpy as np
@@ -170,6 +171,22 @@ def test_reset_takes_the_memory(device: HostDevice) -> None:
         array.numpy()
     del array
     assert all(item.numpy().sum() == 0 for item in other)
+
+
+def test_an_array_larger_than_any_allocation_is_told_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = HostDevice(memory_limit=1 << 20)
+    found = dataclasses.replace(device.properties(), max_allocation_bytes=4096)
+    monkeypatch.setattr(HostDevice, "properties", lambda self: found)
+    assert DeviceArray.zeros(8192, "uint8", device).nbytes == 8192  # what the device can do is not refused
+    with pytest.raises(
+        OutOfMemory, match=r"memalloc.* 4194304 bytes, and one allocation of .* at most 4096$"
+    ):
+        DeviceArray.zeros(1 << 20, "float32", device)
+    kept = DeviceArray.zeros(1 << 20, "uint8", device)
+    with pytest.raises(OutOfMemory) as caught:
+        DeviceArray.zeros(4096, "uint8", device)
+    assert kept.nbytes
+    assert "at most" not in str(caught.value)
 
 
 def test_out_of_memory_leaves_nothing_behind() -> None:

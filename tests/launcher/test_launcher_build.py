@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
+from installing import can_mount
 
-from triton_porting_kit.errors import InsecureCacheError, LauncherBuildError
+from triton_porting_kit.errors import CacheWarning, InsecureCacheError, LauncherBuildError
 from triton_porting_kit.launcher.build import BuildOptions, Shared, _loaded, build_module, find_compiler
 from triton_porting_kit.launcher.cache import cache_folder
 
@@ -203,6 +207,97 @@ def test_a_module_that_others_write_is_refused(folder: Path) -> None:
         build_module(SOURCE, "tiny")
 
 
+def test_a_folder_above_that_is_someone_elses_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.mkdir(parents=True, mode=0o700)
+    user = os.geteuid() or 4711
+    if os.geteuid() == 0:
+        os.chown(folder.parent, user, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    with pytest.raises(InsecureCacheError, match=f"belongs to user {user}"):
+        build_module(SOURCE, "tiny")
+
+
+def test_too_long_a_path_is_gone_on_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TPK_CACHE_DIR", str(tmp_path / ("x" * 300)))
+    with pytest.warns(CacheWarning, match="cannot be written: File name too long.*set TPK_CACHE_DIR"):
+        module = build_module(SOURCE, "tiny")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert build_module(SOURCE, "tiny") is module
+
+
+def test_a_full_disk_is_gone_on_without(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiler fails there, and what it says is no fault of the source."""
+    real = subprocess.run
+
+    def run(command: list[str], **options: Any) -> Any:
+        if "-o" in command and str(folder) in command[command.index("-o") + 1]:
+            return subprocess.CompletedProcess(command, 1, "", "No space left on device")
+        return real(command, **options)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(LauncherBuildError, match="No space left"):
+        build_module(SOURCE, "tiny")  # there is room: it is the compiler's own trouble
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    with pytest.warns(CacheWarning, match=f"{folder} cannot be written: No space left on device"):
+        build_module(SOURCE, "tiny")
+
+
+IN_A_MOUNT = """
+import subprocess, sys, warnings
+sys.path[:0] = sys.argv[3:]
+import test_launcher_build as tests
+from triton_porting_kit.errors import CacheWarning
+mount = lambda options: subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", sys.argv[1]], check=True)
+mount(sys.argv[2].removeprefix("filled,"))
+if "filled" in sys.argv[2]:
+    warnings.simplefilter("error")
+    tests.build_module(tests.SOURCE, "tiny")
+    mount("remount,ro")
+    tests._loaded.clear()
+warnings.simplefilter("always")
+with warnings.catch_warnings(record=True) as told:
+    tests.build_module(tests.SOURCE, "tiny")
+print(*[warning.category.__name__ for warning in told])
+"""
+
+
+@pytest.mark.skipif(not can_mount(), reason="file systems cannot be mounted here")
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("ro", "CacheWarning"),
+        ("size=4k", "CacheWarning"),
+        ("nr_inodes=4", "CacheWarning"),
+        ("filled,size=9m", ""),
+    ],
+)
+def test_real_file_systems(tmp_path: Path, options: str, told: str) -> None:
+    """A read-only one that holds the module is good enough."""
+    done = subprocess.run(
+        [
+            "unshare",
+            "-m",
+            sys.executable,
+            "-c",
+            IN_A_MOUNT,
+            str(tmp_path),
+            options,
+            *sys.path,
+        ],
+        env={**os.environ, "TPK_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, told), done.stderr
+
+
 def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TPK_CACHE_DIR", "TRITON_CACHE_DIR", "TRITON_HOME"):
         monkeypatch.delenv(name, raising=False)
@@ -214,5 +309,5 @@ def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert cache_folder() == tmp_path / "cache/tpk-launchers"
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TPK_CACHE_DIR", str(tmp_path / "file"))
-    with pytest.raises(LauncherBuildError, match="cannot be made"):
+    with pytest.raises(FileExistsError):
         cache_folder()

@@ -66,6 +66,47 @@ def test_refused_values_name_the_parameter(
     assert not device.launches
 
 
+def _tensors(torch: Any) -> dict[str, tuple[Any, str]]:
+    """Tensors whose elements are not what lies at their address, and how the refusal begins."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    plain = torch.arange(16.0)
+    freed = torch.zeros(16)
+    freed.untyped_storage().resize_(0)
+    with FakeTensorMode():
+        fake = torch.empty(16)
+    return {
+        "negated": (torch._neg_view(plain), "the negation of the elements is pending; pass .resolve_neg()"),
+        "imaginary": (torch.complex(plain, plain).conj().imag, "the negation of the elements is pending"),
+        "meta": (torch.empty(16, device="meta"), "a meta tensor has no data"),
+        "fake": (fake, "a FakeTensor has no data"),
+        "sparse": (plain.to_sparse(), "a tensor of layout torch.sparse_coo has no single array"),
+        "freed": (freed, "the Tensor of 16 elements has no memory"),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor")
+def test_tensors_without_plain_memory_are_refused(strategy: Strategy, device: RecordingDevice) -> None:
+    torch = pytest.importorskip("torch")
+    launcher = strategy.make(device, {"a": "*fp32"})
+    for tensor, reason in _tensors(torch).values():
+        with pytest.raises(SignatureError) as caught:
+            call(launcher, tensor)
+        assert str(caught.value).startswith(f"argument 'a' (*fp32): {reason}")
+
+    def inside(x: Any) -> Any:
+        with pytest.raises(SignatureError, match=r"'a' \(\*fp32\): a tensor inside of torch.func"):
+            call(launcher, x)
+        return x
+
+    torch.func.vmap(inside)(torch.zeros(2, 3))
+    assert not device.launches
+    negated = torch._neg_view(torch.arange(16.0))
+    for fine in (torch.empty(0), negated.resolve_neg(), torch._neg_view(negated)):
+        call(launcher, fine)
+    assert len(device.launches) == 3
+
+
 def test_refused_values_inside_tuples_and_descriptors(
     strategy: Strategy, device: RecordingDevice, descriptor_flags: tuple[str, ...]
 ) -> None:

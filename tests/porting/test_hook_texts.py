@@ -16,8 +16,9 @@ from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.driver import HOOKS, Hook
 from triton_porting_kit.porting.names import names_of
 from triton_porting_kit.porting.new import make
+from triton_porting_kit.porting.parts import parts_of
 from triton_porting_kit.porting.sources import Repository
-from triton_porting_kit.porting.status import REPORTS, parts_of
+from triton_porting_kit.porting.status import REPORTS
 
 PUBLIC_MODULES = (
     "triton_porting_kit.backends.cpu.libdevice",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from triton_porting_kit.errors import NamingError
 from triton_porting_kit.porting import names as rule
-from triton_porting_kit.porting.names import installed, names_of, refusal, suggestions, title
+from triton_porting_kit.porting.names import following, installed, names_of, refusal, suggestions, title
 from triton_porting_kit.porting.template import Template
 
 GOOD = {
@@ -28,8 +28,7 @@ GOOD = {
     "my_chip": ("my-chip", "my_chip", "triton_my_chip", "MyChip"),
     "a-1-b": ("a-1-b", "a_1_b", "triton_a_1_b", "A1B"),
     "npu2": ("npu2", "npu2", "triton_npu2", "Npu2"),
-    # The package is triton_json: nothing is called like it.
-    "json": ("json", "json", "triton_json", "Json"),
+    "json-chip": ("json-chip", "json_chip", "triton_json_chip", "JsonChip"),
     "match": ("match", "match", "triton_match", "Match"),  # a word of Python in some places only
     "a23456789012345678901234": (
         "a23456789012345678901234",
@@ -79,6 +78,18 @@ REFUSED = {
     "porting-kit": ("the kit itself", "porting-kit-npu"),
     "porting_kit": ("the kit itself", "porting-kit-npu"),
     "kernels": ("collection of kernels", "kernels-npu"),
+    "os": ("module of Python's standard library", "os-npu"),
+    "OS": ("module of Python's standard library", "OS-npu"),
+    "json": ("module of Python's standard library", "json-npu"),
+    "test": ("taken for tests", "test-npu"),
+    "Tests": ("taken for tests", "Tests-npu"),
+    "con": ("Windows keeps that name for a device", "con-npu"),
+    "AUX": ("Windows keeps that name for a device", "AUX-npu"),
+    "com1": ("Windows keeps that name for a device", "com1-npu"),
+    "lpt9": ("Windows keeps that name for a device", "lpt9-npu"),
+    "src": ("folders of a repository", "src-npu"),
+    "driver": ("parts of a backend", "driver-npu"),
+    "default": ("reads as a setting", "default-npu"),
     "host": ("classes", "host-npu"),
     "Packed": ("classes", "Packed-npu"),
     "taken": ("a backend of somebody", "taken-npu"),
@@ -111,10 +122,17 @@ def test_words_of_python_are_refused(word: str) -> None:
     assert "word of Python" in refusal(word, {})
 
 
-@pytest.mark.parametrize("module", sorted({name.split(".")[0] for name in sys.stdlib_module_names}))
-def test_what_follows_never_hides_the_standard_library(module: str) -> None:
-    if not refusal(module, {}):
-        assert names_of(module, {}).package not in sys.stdlib_module_names
+@pytest.mark.parametrize("module", sorted(sys.stdlib_module_names))
+def test_modules_of_the_standard_library_are_refused(module: str) -> None:
+    assert refusal(module, {})
+
+
+@pytest.mark.parametrize("name", ["os", "con", "cpu", "acme"])
+def test_what_follows_from_a_name_that_was_taken_before(name: str) -> None:
+    """Repositories may have names that are refused today."""
+    assert following(name).package == f"triton_{name}"
+    with pytest.raises(NamingError, match="cannot be the name"):
+        following(f"{name}/..")
 
 
 @given(st.text(max_size=40))

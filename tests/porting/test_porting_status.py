@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,18 +16,24 @@ from triton_porting_kit.driver import HOOKS
 from triton_porting_kit.errors import PortingKitError
 from triton_porting_kit.porting.names import names_of
 from triton_porting_kit.porting.new import make
+from triton_porting_kit.porting.parts import Part, State, parts_of
 from triton_porting_kit.porting.sources import Repository
-from triton_porting_kit.porting.status import REPORTS, Part, State, parts_of, run_status
+from triton_porting_kit.porting.status import REPORTS, run_status
 
 Edit = Callable[[str, str, str], None]
 """Replaces a text, which has to be there, in a file."""
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    into = tmp_path_factory.mktemp("made")
+    return make(names_of("chip-7", {}), vendor="Chips", chip="Seven", into=into, own_repository=False).path
+
+
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return make(
-        names_of("chip-7", {}), vendor="Chips", chip="Seven", into=tmp_path, own_repository=False
-    ).path
+def root(made: Path, tmp_path: Path) -> Path:
+    """A repository as `tpk new` made it, to be edited."""
+    return shutil.copytree(made, tmp_path / made.name)
 
 
 @pytest.fixture
@@ -54,15 +61,19 @@ def text_at(root: Path, part: Part) -> str:
 
 def test_a_new_repository_is_the_virtual_npus_in_all_parts(root: Path) -> None:
     found = parts(root)
-    assert [*found] == ["runtime library", *HOOKS, "launcher", "target", "binary"]
+    steps = "launcher", "target", "binary", "emitted programs", "tests"
+    assert [*found] == ["runtime library", "devices", *HOOKS, *steps]
     assert {part.state for part in found.values()} == {State.VIRTUAL}
     for name in HOOKS:
         # The native launch routine ends in the device's function.
         assert f"Device::{name if name != 'launch_entry' else 'launch'}(" in text_at(root, found[name])
     assert "find_package(vnpu" in text_at(root, found["runtime library"])
-    assert "CpuTarget" in text_at(root, found["target"])
+    assert "device_count()" in text_at(root, found["devices"])
+    assert "CpuTarget.host()" in text_at(root, found["target"])
     assert "link_shared_object" in text_at(root, found["binary"])
     assert "Launcher" in text_at(root, found["launcher"])
+    assert 'replay_runtime = "vnpu"' in text_at(root, found["emitted programs"])
+    assert found["tests"].place.file == "tests/test_virtual_npu.py"  # type: ignore[union-attr]
 
 
 def test_a_hook_that_calls_another_runtime_is_the_vendors(root: Path, edit: Edit) -> None:
@@ -77,14 +88,53 @@ def test_a_hook_that_calls_another_runtime_is_the_vendors(root: Path, edit: Edit
     assert {part.state for name, part in found.items() if name != "memset"} == {State.VIRTUAL}
 
 
-def test_launching_is_one_function_for_two_hooks(root: Path, edit: Edit) -> None:
+def test_launching_is_one_function_for_two_hooks_and_the_launcher_stays_the_kits(
+    root: Path, edit: Edit
+) -> None:
     edit("native/device.cpp", "vnpu_launch(", "seven_launch(")
     found = states(root)
-    assert {name for name, state in found.items() if state is State.OWN} == {
-        "launch",
-        "launch_entry",
-        "launcher",
-    }
+    assert {name for name, state in found.items() if state is State.OWN} == {"launch", "launch_entry"}
+    assert found["launcher"] is State.KIT
+
+
+def test_a_launcher_is_the_vendors_once_it_is_more_than_the_kits(root: Path, edit: Edit) -> None:
+    launcher = "src/triton_chip_7/launcher.py"
+    edit(launcher, "Chip7Launcher(GeneratedLauncher)", "Chip7Launcher")
+    assert states(root)["launcher"] is State.OWN
+    edit(launcher, "class Chip7Launcher:", "class Chip7Launcher(PythonLauncher):")
+    assert states(root)["launcher"] is State.VIRTUAL
+    edit("native/device.cpp", "vnpu_launch(", "seven_launch(")
+    assert states(root)["launcher"] is State.KIT
+
+
+def test_a_launcher_of_the_kits_may_be_used_as_it_is(root: Path, edit: Edit) -> None:
+    (root / "src" / "triton_chip_7" / "launcher.py").unlink()
+    edit("src/triton_chip_7/driver.py", "Chip7Launcher(source, metadata, self.device)",
+         "PackedLauncher(source, metadata, self.device.launch_entry())")  # fmt: skip
+    assert parts(root)["launcher"].state is State.VIRTUAL
+    edit("native/device.cpp", "vnpu_launch(", "seven_launch(")
+    found = parts(root)["launcher"]
+    assert found.state is State.KIT
+    assert "PackedLauncher(" in text_at(root, found)
+
+
+def test_what_a_hook_calls_counts_too(root: Path, edit: Edit) -> None:
+    """A helper that has the call is not a runtime of the vendor's."""
+    edit("native/device.cpp", "vnpu_fill(chip().get()", "fill(chip().get()")
+    helper = "vnpu_status fill(auto... all) { return vnpu_fill(all...); }"
+    edit("native/device.cpp", "// --- memory", f"{helper}\n// --- memory")
+    found = parts(root)["memset"]
+    assert found.state is State.VIRTUAL
+    assert "fill(auto..." in text_at(root, found)
+
+
+def test_functions_of_the_standard_library_are_no_hooks(root: Path, edit: Edit) -> None:
+    edit(
+        "native/device.cpp",
+        'check("memcpy_htod", vnpu_copy_to_device(chip().get(), stream, dst, src, size));',
+        "std::memset(at(dst), 0, 8); memcpy_dtod(0, 0, 0); chip_.reset(); ::memset(at(dst), 0, 8);",
+    )
+    assert states(root)["memcpy_htod"] is State.OWN
 
 
 def test_a_hook_in_python_alone_is_the_vendors(root: Path, edit: Edit) -> None:
@@ -93,6 +143,69 @@ def test_a_hook_in_python_alone_is_the_vendors(root: Path, edit: Edit) -> None:
     found = parts(root)["memset"]
     assert found.state is State.OWN
     assert "def memset(" in text_at(root, found)
+
+
+def test_a_hook_that_raises_for_some_arguments_is_there(root: Path, edit: Edit) -> None:
+    edit("src/triton_chip_7/device.py", "        self._native.memset(dst, value, size, stream)",
+         "        if size < 9:\n            return runtime.fill(dst, value, size)\n        raise InvalidArgument('size')")  # fmt: skip
+    assert states(root)["memset"] is State.OWN
+
+
+def test_a_device_that_says_it_is_the_virtual_npu_is(root: Path, edit: Edit) -> None:
+    edit("native/device.cpp", "vnpu_get_config(", "seven_config(")
+    assert states(root)["properties"] is State.VIRTUAL
+    edit("src/triton_chip_7/device.py", " (virtual NPU)", "")
+    assert states(root)["properties"] is State.OWN
+
+
+def test_a_runtime_that_ctypes_calls_is_looked_at(root: Path, edit: Edit) -> None:
+    device = "src/triton_chip_7/device.py"
+    edit(device, "self._native.memset(dst, value, size, stream)", "library.vnpu_fill(dst, value, size)")
+    edit(device, "self._native.memfree(addr)", "library.seven_free(addr)")
+    found = states(root)
+    assert (found["memset"], found["memfree"]) == (State.VIRTUAL, State.OWN)
+
+
+def test_a_device_in_process_needs_no_extension(root: Path, edit: Edit) -> None:
+    """All hooks by ctypes, no C++: nothing is missing, and what was left behind is still told."""
+    shutil.rmtree(root / "native")
+    (root / "CMakeLists.txt").unlink()
+    device = "src/triton_chip_7/device.py"
+    edit(device, "from triton_chip_7 import _native", "from triton_chip_7 import runtime as _native")
+    edit(device, " (virtual NPU)", "")
+    found = states(root)
+    left = {"target", "binary", "emitted programs", "tests"}
+    assert {name for name, state in found.items() if state is State.VIRTUAL} == left
+    assert State.MISSING not in found.values()
+
+
+def test_the_extension_may_have_another_name_in_the_device(root: Path, edit: Edit) -> None:
+    device = "src/triton_chip_7/device.py"
+    edit(device, "self._native", "self._chip")
+    assert states(root)["memalloc"] is State.VIRTUAL
+    edit("native/device.cpp", "vnpu_alloc(", "seven_alloc(")
+    assert states(root)["memalloc"] is State.OWN
+
+
+def test_hooks_may_be_inherited(root: Path, edit: Edit) -> None:
+    """From a class of the repository's own, and from the kit's, which hands them on to the extension."""
+    device = root / "src" / "triton_chip_7" / "device.py"
+    edit("src/triton_chip_7/device.py", "class Chip7Device(Device):", "class Base(Device):")
+    device.write_text(device.read_text() + "\n\nclass Chip7Device(Base):\n    pass\n")
+    assert states(root)["memalloc"] is State.VIRTUAL
+    edit("src/triton_chip_7/device.py", "class Base(Device):", "class Base(NativeDevice):")
+    edit("src/triton_chip_7/device.py", "def memalloc(", "def other(")
+    assert states(root)["memalloc"] is State.VIRTUAL
+    edit("native/device.cpp", "vnpu_alloc(", "seven_alloc(")
+    found = parts(root)["memalloc"]
+    assert found.state is State.OWN
+    assert "Device::memalloc(" in text_at(root, found)
+
+
+def test_a_device_of_the_kits_is_the_kits(root: Path, edit: Edit) -> None:
+    edit("src/triton_chip_7/device.py", "class Chip7Device(Device):", "class Chip7Device(HostDevice):")
+    edit("src/triton_chip_7/device.py", "def memalloc(", "def other(")
+    assert states(root)["memalloc"] is State.KIT
 
 
 def test_a_hook_that_was_removed_is_missing(root: Path, edit: Edit) -> None:
@@ -124,20 +237,113 @@ def test_a_device_needs_no_native_launch_routine(root: Path, edit: Edit) -> None
     assert states(root)["launch_entry"] is State.OWN
 
 
+COMPILER = "src/triton_chip_7/compiler.py"
+
+
 def test_steps_beside_the_hooks(root: Path, edit: Edit) -> None:
-    edit("CMakeLists.txt", "find_package(vnpu", "find_package(seven")
-    edit("src/triton_chip_7/compiler.py", "CpuTarget", "SevenTarget")
-    edit("src/triton_chip_7/compiler.py", "link_shared_object(", "seven_link(")
+    edit("CMakeLists.txt", "find_package(vnpu CONFIG REQUIRED)", "find_package(seven)  # not vnpu::vnpu")
+    edit("CMakeLists.txt", "vnpu::vnpu", "seven")
+    edit("native/device.cpp", "vnpu_count(", "seven_count(")
     edit("src/triton_chip_7/launcher.py", "super().__init__(source, metadata, entry)",
          "super().__init__(source, metadata, entry, runtime=RuntimeSymbol('seven', '<seven.h>'))")  # fmt: skip
+    edit("src/triton_chip_7/driver.py", '"vnpu"', '"triton_chip_7.replay:Seven"')
+    (root / "tests" / "test_virtual_npu.py").unlink()
     found = parts(root)
     assert {name for name, part in found.items() if part.state is State.OWN} == {
         "runtime library",
-        "target",
-        "binary",
+        "devices",
         "launcher",
+        "emitted programs",
+        "tests",
     }
     assert "RuntimeSymbol" in text_at(root, found["launcher"])
+
+
+def test_a_driver_that_never_looks_has_the_kits_answer(root: Path, edit: Edit) -> None:
+    edit("src/triton_chip_7/driver.py", "def is_available(", "def other(")
+    assert states(root)["devices"] is State.KIT
+
+
+def both(root: Path) -> tuple[State, State]:
+    found = states(root)
+    return found["target"], found["binary"]
+
+
+def test_a_target_with_a_name_and_the_kits_linker(root: Path, edit: Edit) -> None:
+    edit(COMPILER, "CpuTarget.host()", "CpuTarget.of('riscv64', 'seven')")
+    assert both(root) == (State.OWN, State.VIRTUAL)  # the way of C++ has the system's compiler
+    edit(COMPILER, "tuple(shlex.split(options.cxx_command)) or CPP_COMMAND", "('seven-cc', '{input}')")
+    assert both(root) == (State.OWN, State.KIT)
+    edit(COMPILER, "link_shared_object(", "seven_link(")
+    assert both(root) == (State.OWN, State.OWN)
+
+
+def test_a_portable_target_is_the_kits(root: Path) -> None:
+    """The chip's toolchain is a C++ compiler: what is emitted is for any."""
+    text = """
+from triton_porting_kit.compiler import CPP_COMMAND, CpuTarget, Pipeline, PipelineBackend, cpp_pipeline
+
+class Chip7Backend(PipelineBackend):
+    def pipeline(self, options):
+        return cpp_pipeline(CpuTarget.portable(64), command=("seven-cc", "{input}", "-o", "{output}"))
+"""
+    (root / COMPILER).write_text(text)
+    assert both(root) == (State.KIT, State.OWN)
+    assert "portable(64)" in text_at(root, parts(root)["target"])
+    assert "class Chip7Backend" in text_at(root, parts(root)["binary"])
+    (root / COMPILER).write_text(
+        text.replace('command=("seven-cc", "{input}", "-o", "{output}")', "binary='so'")
+    )
+    assert both(root) == (State.KIT, State.VIRTUAL)
+    (root / COMPILER).write_text(text.replace("CpuTarget.portable(64), ", ""))
+    assert both(root) == (State.KIT, State.OWN)
+    (root / COMPILER).write_text(text.replace("CpuTarget.portable(64)", "CpuTarget.host()"))
+    assert both(root) == (State.VIRTUAL, State.OWN)
+
+
+def test_a_pipeline_without_the_kits_loops_is_the_vendors(root: Path) -> None:
+    (root / COMPILER).write_text("class Chip7Backend(PipelineBackend):\n    name = 'chip_7'\n")
+    assert both(root) == (State.OWN, State.OWN)
+
+
+# --- tests -----------------------------------------------------------------------------------------------
+
+
+def about_virtual(root: Path) -> list[str]:
+    return [test.name for test in Repository(root).tests if test.about_virtual]
+
+
+def test_tests_about_the_virtual_npu_are_told_from_others(root: Path) -> None:
+    assert set(about_virtual(root)) == {
+        "test_the_memory_of_the_host_is_not_the_chips",
+        "test_a_failure_is_raised_once",
+        "test_a_module_that_the_chip_refuses",
+        "test_a_lost_chip_comes_back_by_a_reset",
+    }
+    (root / "tests" / "test_virtual_npu.py").unlink()
+    assert about_virtual(root) == []
+    (root / "tests" / "test_mine.py").write_text(
+        '''"""Unlike the virtual NPU, ours."""
+import pytest
+
+@pytest.fixture
+def faulty(monkeypatch):
+    monkeypatch.setenv("VNPU_FAULTS", "die:1")
+
+def test_by_a_fixture(faulty):
+    pass
+
+def test_of_ours():
+    "Not about VNPU_FAULTS."
+
+@pytest.mark.needs("virtual-npu")
+class TestAll:
+    @pytest.mark.needs("virtual-npu")
+    def test_marked(self):
+        pass
+'''
+    )
+    assert about_virtual(root) == ["test_by_a_fixture", "test_marked"]
 
 
 # --- results ---------------------------------------------------------------------------------------------
@@ -157,7 +363,7 @@ def failed(name: str) -> Record:
 def write_run(folder: Path, start: str, *records: Record) -> None:
     folder.mkdir(parents=True)
     run: dict[str, Any] = {
-        "backend": "chip_7",
+        **{"backend": "chip_7", "suite_version": "1", "triton_version": "3.9.0", "seed": 0, "complete": True},
         "start": start,
         "planned": [record.name for record in records],
     }
@@ -202,7 +408,14 @@ def test_the_table(root: Path, edit: Edit, capsys: pytest.CaptureFixture[str]) -
     assert "1 fail, 1 pass" in row["memalloc"]
     assert " own " in row["memset"]
     assert "not run" in row["memset"]
-    assert lines[-1] == f"chip_7: 1 of {len(HOOKS) + 4} parts are the vendor's own"
+    assert lines[-1] == f"chip_7: 1 of {len(HOOKS) + 7} parts are the vendor's own"
+    told = "tests/test_virtual_npu.py is about the virtual NPU: test_the_memory_of_the_host_is_not_the_chips,"
+    assert any(line.startswith(told) for line in lines)
+    edit("native/device.cpp", "vnpu_launch(", "seven_launch(")
+    run_status(root, None)
+    assert capsys.readouterr().out.endswith(
+        f"3 of {len(HOOKS) + 7} parts are the vendor's own, 1 the kit's\n"
+    )
 
 
 def test_the_exit_status_says_that_a_hook_is_missing(
@@ -216,12 +429,13 @@ def test_the_exit_status_says_that_a_hook_is_missing(
 def test_json(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_status(root, None, as_json=True) == 0
     data = json.loads(capsys.readouterr().out)
-    assert (data["backend"], data["own"]) == ("chip_7", 0)
-    assert data["parts"][2] == {
+    assert (data["backend"], data["own"], data["kit"]) == ("chip_7", 0, 0)
+    assert "tests/test_virtual_npu.py::test_a_failure_is_raised_once" in data["virtual_tests"]
+    assert data["parts"][3] == {
         "name": "memalloc",
         "state": "virtual NPU",
         "file": "native/device.cpp",
-        "line": data["parts"][2]["line"],
+        "line": data["parts"][3]["line"],
         "checks": [*HOOKS["memalloc"].checks],
         "results": {},
     }

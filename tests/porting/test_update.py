@@ -210,7 +210,7 @@ def test_an_archive_that_is_damaged(repository: Path, new: Template) -> None:
 
 
 EDITS = {
-    "no YAML": (r".*", "{ [", "no YAML"),
+    "no YAML": (r".*", "{ [", "is not YAML"),
     "another shape": (r".*", "- 1\n", "does not hold"),
     "a number": (r'chip: "NPU"', "chip: 7", "does not hold"),
     "empty": (r".*", "", "does not hold"),

@@ -71,7 +71,11 @@ def positive(x_ptr, out_ptr, BLOCK: tl.constexpr):
 def special(x_ptr, out_ptr, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     tl.device_print("x", offsets)
-    tl.store(out_ptr + offsets, tl.extra.libdevice.lgamma(tl.load(x_ptr + offsets)))
+    x = tl.load(x_ptr + offsets)
+    # Routines of one operand, and of four.
+    tl.store(
+        out_ptr + offsets, tl.extra.libdevice.lgamma(x) + tl.extra.libdevice.norm4d(x, x + 1, x + 2, x + 3)
+    )
 
 
 def device() -> Any:

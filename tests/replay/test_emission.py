@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import clang_format
+import numpy as np
 import pytest
 from emitted_programs import build, for_virtual_npu, run
 from replay_helpers import Recorder
@@ -48,6 +49,28 @@ def test_the_host_replays(plain_program: Program, tmp_path: Path) -> None:
 
 def test_one_thread_is_enough(plain_program: Program) -> None:
     assert run(plain_program.path, TPK_NUM_THREADS="1").returncode == 0
+
+
+def test_denormals_by_the_variable(plain_program: Program, tmp_path: Path) -> None:
+    """By the rule of the device, whose kernel it is."""
+    data = tmp_path / "data"
+    shutil.copytree(plain_program.folder / "data", data)
+    # Buffers are numbered by their addresses; what the kernel writes has contents of its own afterwards.
+    (result,) = (number for number in range(3) if (data / f"buffer-{number}.after.bin").is_file())
+    one, other = (data / f"buffer-{number}.before.bin" for number in range(3) if number != result)
+    count = one.stat().st_size // 4
+    one.write_bytes(np.full(count, 1e-40, np.float32).tobytes())
+    other.write_bytes(np.zeros(count, np.float32).tobytes())
+    found = {}
+    for word in ("keep", "flush"):
+        (tmp_path / word).mkdir()
+        run(plain_program.path, "--data", str(data), "--dump", str(tmp_path / word), TPK_DENORMALS=word)
+        found[word] = np.fromfile(tmp_path / word / f"buffer-{result}.bin", np.float32)
+    assert not found["flush"].any()
+    assert 0 < found["keep"].max() < np.finfo(np.float32).tiny
+    done = run(plain_program.path, TPK_DENORMALS="maybe")
+    assert done.returncode == 1
+    assert "TPK_DENORMALS is 'maybe'; set it to keep" in done.stderr
 
 
 def test_no_python_is_in_it(plain_program: Program) -> None:

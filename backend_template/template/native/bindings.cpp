@@ -155,6 +155,7 @@ PYBIND11_MODULE(_native, module, py::mod_gil_not_used()) {
       .def_readonly("max_scratch_bytes", &Properties::max_scratch_bytes)
       .def_readonly("core_count", &Properties::core_count);
 
+  module.def("device_count", device_count, py::call_guard<py::gil_scoped_release>());
   py::class_<Device> device(module, "Device", py::module_local());
   device.def(py::init<>(), py::call_guard<py::gil_scoped_release>());
   bind(device, "properties", &Device::properties);

@@ -4,6 +4,11 @@
 
 // --- life ----------------------------------------------------------------------------------------
 
+uint32_t device_count() noexcept {
+  uint32_t count = 0;
+  return vnpu_count(&count) == VNPU_OK ? count : 0;
+}
+
 Device::Device() {
   vnpu_device *opened;
   check("open", vnpu_open(nullptr, &opened));

@@ -16,6 +16,9 @@ struct Properties {
   uint32_t core_count;
 };
 
+/// How many chips are in this machine. Opens none; 0 where the runtime cannot say.
+uint32_t device_count() noexcept;
+
 class Device {
 public:
   Device();

@@ -1,5 +1,5 @@
 """``report.html``: one page that needs nothing but itself."""
 
-from triton_porting_kit.conformance.report.page.render import NAME, write
+from triton_porting_kit.conformance.report.page.render import NAME, text
 
-__all__ = ["NAME", "write"]
+__all__ = ["NAME", "text"]

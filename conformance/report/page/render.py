@@ -14,17 +14,13 @@ import jinja2
 from triton_porting_kit.conformance.report.model import Report
 from triton_porting_kit.conformance.report.page.rows import rows
 from triton_porting_kit.conformance.report.page.view import view
+from triton_porting_kit.untrusted import shown
 
 NAME = "report.html"
 _FOLDER = Path(__file__).parent
 
 
-def write(report: Report, path: Path) -> None:
-    """Write the page."""
-    path.write_bytes(page(report).encode("utf-8", "replace"))
-
-
-def page(report: Report) -> str:
+def text(report: Report) -> str:
     """The page. Whatever a check, a device or a profile says in it is text, never markup."""
     style, script = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -48,6 +44,7 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_FOLDER),
         autoescape=True,
+        finalize=_visible,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -56,6 +53,11 @@ def _template() -> jinja2.Template:
     environment.filters["words"] = lambda word: str(word).replace("_", " ").replace("-", " ")
     environment.tests["web"] = _is_web
     return environment.get_template("report.html.j2")
+
+
+def _visible(value: Any) -> Any:
+    """Nothing that is shown hides or reorders what stands beside it."""
+    return shown(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def _is_web(link: Any) -> bool:

@@ -9,6 +9,7 @@ from triton_porting_kit.conformance.report.evidence import rerun
 from triton_porting_kit.conformance.report.failures import first_line
 from triton_porting_kit.conformance.report.model import Report
 from triton_porting_kit.conformance.status import BAD, Status, Verdict
+from triton_porting_kit.untrusted import shown
 
 _LENGTH = 110
 """Characters of a message, which has all of them where its failure is shown."""
@@ -20,7 +21,7 @@ def rows(report: Report) -> dict[str, Any]:
     numbers: dict[str, int] = {"": 0}
 
     def number(text: str) -> int:
-        return numbers.setdefault(text, len(numbers))
+        return numbers.setdefault(shown(text), len(numbers))
 
     statuses = [*map(str, Status), str(Verdict.NOT_RUN)]
     made: list[list[Any]] = []
@@ -47,5 +48,5 @@ def rows(report: Report) -> dict[str, Any]:
         "bad": [str(status) for status in Status if status in BAD],
         "strings": list(numbers),
         "rows": made,
-        "rerun": rerun(report.run, "").removesuffix("''"),
+        "rerun": shown(rerun(report.run, "").removesuffix("''")),
     }

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from triton_porting_kit.conformance.stress.operations import elementwise, memory, reducing, shaping
+from triton_porting_kit.conformance.stress.operations import (
+    addressing,
+    elementwise,
+    memory,
+    reducing,
+    shaping,
+)
 from triton_porting_kit.conformance.stress.operations.base import Operation
 
 OPERATIONS: dict[str, Operation] = {
@@ -12,6 +18,7 @@ OPERATIONS: dict[str, Operation] = {
         *elementwise.OPERATIONS,
         *shaping.OPERATIONS,
         *reducing.OPERATIONS,
+        *addressing.OPERATIONS,
     )
 }
 """By name."""

@@ -183,11 +183,17 @@ def operands(count: int, kinds: Sequence[str], same_shape: bool = False, exact: 
     return propose
 
 
-def partner(scope: Scope, types: Sequence[Type], kind: str, same_shape: bool = False) -> int | None:
-    """A value of a kind that broadcasts with `types`."""
+def partner(
+    scope: Scope,
+    types: Sequence[Type],
+    kind: str,
+    same_shape: bool = False,
+    also: Callable[[Type], bool] = lambda t: True,
+) -> int | None:
+    """A value of a kind that broadcasts with `types`, and of which `also` holds."""
 
     def fits(t: Type) -> bool:
-        if t.kind_name != kind or (same_shape and t.shape != types[0].shape):
+        if t.kind_name != kind or (same_shape and t.shape != types[0].shape) or not also(t):
             return False
         try:
             joint((*types, t))

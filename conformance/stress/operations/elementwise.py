@@ -231,6 +231,11 @@ _LITERAL: dict[str, tuple[Callable[..., Any], Callable[..., Datum] | None]] = {
     "*": (np.multiply, lambda a, b: numbers.multiply(a, b)),
     "//": (truncated, None),
     "%": (lambda a, b: a - truncated(a, b) * b, None),
+    "&": (np.bitwise_and, None),
+    "|": (np.bitwise_or, None),
+    "^": (np.bitwise_xor, None),
+    "<<": (np.left_shift, None),
+    ">>": (np.right_shift, None),
 }
 
 
@@ -239,7 +244,7 @@ def _propose_literal(scope: Scope) -> Proposal | None:
     if value is None:
         return None
     draws, floating = scope.draws, scope.type_of(value).kind.is_float
-    symbol = draws.choose(["+", "-", "*"] if floating else [*_LITERAL])
+    symbol = draws.choose(["+", "-", "*"] if floating else ["+", "-", "*", "//", "%"])
     number = draws.between(-8, 8) / 4 if floating and symbol != "*" else draws.between(1, 7)
     return (value,), {"symbol": symbol, "literal": number}
 

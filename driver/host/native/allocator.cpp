@@ -164,6 +164,14 @@ void Allocator::check(const char *call, const char *argument, uint64_t address, 
   }
 }
 
+std::optional<Allocator::Extent> Allocator::find(uint64_t address) {
+  std::lock_guard lock(mutex);
+  auto block = owner(live_, address);
+  if (block == live_.end())
+    return {};
+  return Extent{block->first, block->second.size};
+}
+
 Allocator::Usage Allocator::usage() {
   std::lock_guard lock(mutex);
   return {inUse_, peak_, live_.size(), limit_};

@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 
 namespace tpk {
 
@@ -31,6 +32,11 @@ public:
   // Refuses NULL, freed memory, and ranges that leave or run into an allocation.
   void check(const char *call, const char *argument, uint64_t address, uint64_t size);
   Usage usage();
+  struct Extent {
+    uint64_t begin, size;
+  };
+  // The live allocation that an address lies in, or right behind.
+  std::optional<Extent> find(uint64_t address);
 
   std::mutex mutex; // public for fork()
 

@@ -1,10 +1,14 @@
 // The Python face: converts and checks arguments, lets go of the interpreter's lock, and raises typed errors.
+#include "access.h"
 #include "buffers.h"
 #include "functions.h"
 #include "host.h"
+#include "interrupts.h"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace py = pybind11;
 using tpk::Code;
@@ -121,22 +125,38 @@ struct RemovedFunction {
   bool busy() const { return function.use_count() > 1; }
 };
 
+// Runs Python's handlers of the signals that have arrived. Whether one has raised an exception, which then is
+// set.
+bool askInterpreter() {
+  if (syscall(SYS_gettid) != getpid()) // the interpreter's main thread runs them, and no other
+    return false;
+  PyGILState_STATE state = PyGILState_Ensure();
+  const bool raised = PyErr_CheckSignals() != 0;
+  PyGILState_Release(state);
+  return raised;
+}
+
 py::object raisedType(const char *name) {
   return py::module_::import("triton_porting_kit.errors").attr(name);
 }
 
-void translate(std::exception_ptr pointer) {
+py::object errorType(Code code) {
   // Indexed by code; leaked on purpose, the interpreter may be gone when statics are destroyed.
   static auto *types = new std::vector<py::object>{
-      raisedType("DeviceError"),     raisedType("OutOfMemory"),    raisedType("InvalidPointer"),
-      raisedType("InvalidModule"),   raisedType("LaunchError"),    raisedType("DeviceLost"),
-      raisedType("AssertionFailed"), raisedType("InvalidArgument")};
+      raisedType("DeviceError"),     raisedType("OutOfMemory"),   raisedType("InvalidPointer"),
+      raisedType("InvalidModule"),   raisedType("LaunchError"),   raisedType("DeviceLost"),
+      raisedType("AssertionFailed"), raisedType("LaunchTimeout"), raisedType("MemoryAccessError"),
+      raisedType("InvalidArgument")};
+  return (*types)[size_t(code)];
+}
+
+void translate(std::exception_ptr pointer) {
   try {
     if (pointer)
       std::rethrow_exception(pointer);
   } catch (const Error &error) {
-    PyErr_SetString((*types)[size_t(error.code)].ptr(),
-                    tpk::text(tpk::DeviceName, ": ", error.what()).c_str());
+    PyErr_SetString(errorType(error.code).ptr(), tpk::text(tpk::DeviceName, ": ", error.what()).c_str());
+  } catch (const tpk::Interrupted &) { // the exception is set
   }
 }
 
@@ -156,6 +176,7 @@ auto waiting(const char *call, Result (Host::*member)(Handles...)) {
 PYBIND11_MODULE(_host, module, py::mod_gil_not_used()) {
   module.doc() = "Native parts of the host CPU device; use triton_porting_kit.driver.host.HostDevice.";
   tpk::installForkHandlers();
+  tpk::interruptPoll = askInterpreter;
   py::register_local_exception_translator(translate);
 
   py::class_<RemovedFunction>(module, "RemovedFunction")
@@ -190,7 +211,19 @@ PYBIND11_MODULE(_host, module, py::mod_gil_not_used()) {
       .def("wait_event", waiting("wait_event", &Host::waitEvent))
       .def("synchronize_event", waiting("synchronize_event", &Host::synchronizeEvent))
       .def("elapsed_time", waiting("elapsed_time", &Host::elapsedMilliseconds))
-      .def("add_function", &Host::addFunction)
+      .def("allocation_of",
+           [](Host &host, py::handle target) -> py::object {
+             auto found = host.allocationOf(address("allocation_of", "addr", target));
+             return found ? py::object(py::make_tuple(found->begin, found->size)) : py::none();
+           })
+      .def("add_function",
+           [](Host &host, uint64_t entry, uint64_t scratchBytes, uint64_t clearedBytes, bool asserts,
+              uint64_t argumentBytes, std::string name, uint64_t codeBytes, int64_t programAt,
+              std::vector<int32_t> pointers, std::vector<std::string> explanation) {
+             return host.addFunction({reinterpret_cast<tpk::KernelEntry>(entry), scratchBytes, clearedBytes,
+                                      asserts, argumentBytes, std::move(name), codeBytes, programAt,
+                                      std::move(pointers), std::move(explanation)});
+           })
       .def("remove_function",
            [](Host &host, uint64_t function) { return RemovedFunction{host.removeFunction(function)}; })
       .def("launch", &launch)
@@ -200,6 +233,8 @@ PYBIND11_MODULE(_host, module, py::mod_gil_not_used()) {
 
   module.def("pool_width", [] { return tpk::Pool::instance().width(); });
   py::dict services;
+  services["tpk_host_access"] = reinterpret_cast<uint64_t>(&tpk_host_access);
+  services["tpk_host_reaches"] = reinterpret_cast<uint64_t>(&tpk_host_reaches);
   services["tpk_host_fail"] = reinterpret_cast<uint64_t>(&tpk_host_fail);
   services["tpk_host_nanoseconds"] = reinterpret_cast<uint64_t>(&tpk_host_nanoseconds);
   services["tpk_host_print"] = reinterpret_cast<uint64_t>(&tpk_host_print);
@@ -208,9 +243,12 @@ PYBIND11_MODULE(_host, module, py::mod_gil_not_used()) {
   tpk::addElementaryFunctions(routines);
   tpk::addSpecialFunctions(routines);
   tpk::addDirectedArithmetic(routines);
-  py::dict functions;
-  for (const auto &[name, address] : routines)
-    functions[py::str(name)] = address;
+  py::dict functions, signatures;
+  for (const tpk::Routine &routine : routines) {
+    functions[py::str(routine.name)] = routine.address;
+    signatures[py::str(routine.name)] = routine.signature;
+  }
   module.attr("functions") = functions;
+  module.attr("signatures") = signatures;
   module.attr("launch_entry") = reinterpret_cast<uint64_t>(&tpk_host_launch);
 }

@@ -1,5 +1,6 @@
 #include "events.h"
 #include "futex.h"
+#include "interrupts.h"
 
 #include <chrono>
 
@@ -14,8 +15,11 @@ void Record::finish() {
 }
 
 void Record::wait() {
-  while (!finished())
-    futexWait(done_, 0);
+  while (!finished()) {
+    futexWait(done_, 0, InterruptMilliseconds);
+    if (!finished() && interrupted())
+      throw Interrupted();
+  }
 }
 
 } // namespace tpk

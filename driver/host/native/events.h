@@ -13,7 +13,7 @@ class Record {
 public:
   void finish();
   bool finished() const { return done_.load(std::memory_order_acquire) != 0; }
-  void wait();
+  void wait();                                         // throws Interrupted
   int64_t nanoseconds() const { return nanoseconds_; } // of the monotonic clock; valid when finished
 
 private:

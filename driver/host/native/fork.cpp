@@ -1,5 +1,7 @@
 // Devices survive fork(): every lock is held across it, so that the child finds whole tables, and what
 // belongs to the parent's threads (pool, pending work of streams) is left to the parent.
+#include "access.h"
+#include "crashes.h"
 #include "host.h"
 
 #include <algorithm>
@@ -27,15 +29,30 @@ Host::~Host() {
   std::erase(hosts(), this);
 }
 
+std::string Host::refusal(uint64_t address, uint64_t size) {
+  std::lock_guard lock(hostsMutex);
+  try {
+    for (Host *host : hosts())
+      host->memory_.check("device memory", "the address", address, size);
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return {};
+}
+
 void Host::lockForFork() {
   hostsMutex.lock();
   for (Host *host : hosts())
     host->lockAll();
   Pool::lockForFork();
+  mappingsMutex().lock();
 }
 
 void Host::unlockAfterFork(bool child) {
+  mappingsMutex().unlock();
   Pool::unlockAfterFork(child);
+  if (child)
+    forgetOtherThreads();
   for (Host *host : hosts())
     host->unlockAll(child);
   hostsMutex.unlock();

@@ -7,13 +7,16 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace tpk {
 
-// Name and address.
-using Routine = std::pair<std::string, uint64_t>;
+struct Routine {
+  std::string name;
+  uint64_t address;
+  // "float(float, int32_t)": R, and then A, B, ...
+  std::string signature = {};
+};
 
 // Functions of C's <math.h>, and those that are a line of them.
 void addElementaryFunctions(std::vector<Routine> &routines);
@@ -28,9 +31,26 @@ template <auto function, class R, class... A> void onLanes(int64_t count, R *res
     result[i] = function(operands[i]...);
 }
 
+template <class T> std::string typeName() {
+  if constexpr (std::is_floating_point_v<T>)
+    return sizeof(T) == 4 ? "float" : "double";
+  else
+    return (std::is_signed_v<T> ? "int" : "uint") + std::to_string(8 * sizeof(T)) + "_t";
+}
+
+// Adds one whose C++ is an instance for R and A... of `onLanes` or the like.
+template <class R, class... A>
+void addInstance(std::vector<Routine> &routines, const std::string &name,
+                 void (*instance)(int64_t, R *, const A *...)) {
+  std::string operands;
+  ((operands += (operands.empty() ? "" : ", ") + typeName<A>()), ...);
+  routines.push_back(
+      {"tpk_math_" + name, reinterpret_cast<uint64_t>(instance), typeName<R>() + "(" + operands + ")"});
+}
+
 template <auto function, class R, class... A>
 void addRoutine(std::vector<Routine> &routines, const std::string &name) {
-  routines.emplace_back("tpk_math_" + name, reinterpret_cast<uint64_t>(&onLanes<function, R, A...>));
+  addInstance(routines, name, &onLanes<function, R, A...>);
 }
 
 // `function` of operands whose floats are taken to the type W, rounded to R: where W is wider, the error is

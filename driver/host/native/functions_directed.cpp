@@ -30,8 +30,7 @@ void onLanesRounding(int64_t count, R *result, const A *...operands) {
 template <auto function, class R, class... A>
 void addModes(std::vector<Routine> &routines, const std::string &name, const std::string &suffix) {
   auto add = [&]<int mode>(const char *letters, std::integral_constant<int, mode>) {
-    routines.emplace_back("tpk_math_" + name + letters + suffix,
-                          reinterpret_cast<uint64_t>(&onLanesRounding<mode, function, R, A...>));
+    addInstance(routines, name + letters + suffix, &onLanesRounding<mode, function, R, A...>);
   };
   add("_rz", std::integral_constant<int, FE_TOWARDZERO>());
   add("_rd", std::integral_constant<int, FE_DOWNWARD>());

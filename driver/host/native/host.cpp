@@ -1,4 +1,5 @@
 #include "host.h"
+#include "interrupts.h"
 
 #include <cstring>
 
@@ -19,9 +20,25 @@ void move(void *target, const void *source, uint64_t size) {
 
 } // namespace
 
+// What the caller owned may be gone soon, so its own work on all streams ends with the wait.
+template <typename Wait> void Host::interruptibly(Wait wait) {
+  try {
+    wait();
+  } catch (const Interrupted &) {
+    auto all = streams();
+    for (auto &stream : all)
+      stream->abandon();
+    for (auto &stream : all)
+      stream->awaitAbandoned();
+    throw;
+  }
+}
+
 void Host::release(uint64_t address) {
-  for (auto &stream : streams())
-    stream->drain();
+  interruptibly([this] {
+    for (auto &stream : streams())
+      stream->drain();
+  });
   memory_.release(address);
 }
 
@@ -60,7 +77,7 @@ void Host::destroyStream(uint64_t handle) {
     throw Error(Code::InvalidArgument,
                 "destroy_stream: stream 0 is the default stream and cannot be destroyed");
   StreamPointer gone = stream("destroy_stream", handle);
-  gone->drain();
+  interruptibly([&] { gone->drain(); });
   {
     std::lock_guard lock(tables_);
     if (!streams_.erase(handle))
@@ -74,15 +91,17 @@ void Host::synchronize(uint64_t handle) {
   if (handle == 0)
     return;
   StreamPointer waited = stream("synchronize", handle);
-  waited->drain();
+  interruptibly([&] { waited->drain(); });
   if (auto error = waited->takeError())
     throw *error;
 }
 
 void Host::synchronizeAll() {
   auto all = streams();
-  for (auto &stream : all)
-    stream->drain();
+  interruptibly([&] {
+    for (auto &stream : all)
+      stream->drain();
+  });
   for (auto &stream : all)
     if (auto error = stream->takeError()) // those of other streams wait for the next call
       throw *error;
@@ -111,18 +130,18 @@ void Host::recordEvent(uint64_t event, uint64_t stream) {
 
 void Host::waitEvent(uint64_t stream, uint64_t event) {
   RecordPointer record = latest("wait_event", event);
-  submit(
-      "wait_event", stream,
-      [record] {
-        if (record)
-          record->wait();
-      },
-      Stream::Kind::Event);
+  auto wait = [record] {
+    if (record)
+      record->wait();
+  };
+  if (stream == 0)
+    return interruptibly(wait);
+  submit("wait_event", stream, wait, Stream::Kind::Event);
 }
 
 void Host::synchronizeEvent(uint64_t event) {
   if (RecordPointer record = latest("synchronize_event", event))
-    record->wait();
+    interruptibly([&] { record->wait(); });
 }
 
 double Host::elapsedMilliseconds(uint64_t start, uint64_t end) {
@@ -171,18 +190,20 @@ std::vector<StreamPointer> Host::streams() {
 
 void Host::close() {
   auto all = streams();
-  cancel_.store(true);
+  closed_.store(true);
   // First every stream is told, then waited for: one may wait for an event of another.
   for (auto &stream : all)
     stream->stop();
   for (auto &stream : all)
     stream->join();
-  cancel_.store(false);
+  closed_.store(false);
 }
 
 void Host::reset() {
-  for (auto &stream : streams())
-    stream->drain();
+  interruptibly([this] {
+    for (auto &stream : streams())
+      stream->drain();
+  });
   {
     std::lock_guard lock(tables_);
     streams_.clear();

@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -31,6 +32,9 @@ public:
   // Waits for all asynchronous work first: it may use the memory.
   void release(uint64_t address);
   Allocator::Usage usage() { return memory_.usage(); }
+  std::optional<Allocator::Extent> allocationOf(uint64_t address) { return memory_.find(address); }
+  // Why a kernel may not touch this memory, as far as the devices of this process know; empty: they do not.
+  static std::string refusal(uint64_t address, uint64_t size);
 
   // `source` or `target` outside of this device's memory stays alive through `keep`.
   void copyIn(uint64_t target, const void *source, uint64_t size, uint64_t stream, Keep keep);
@@ -41,6 +45,10 @@ public:
   uint64_t createStream();
   void destroyStream(uint64_t stream);
   // Both wait, and throw the first failure of asynchronous work that nobody has been told yet.
+  //
+  // An interrupted thread leaves its waits: these, those for an event, for memory to be given back and for a
+  // stream to be destroyed. Nothing of what it has put on streams writes memory any more when `Interrupted`
+  // is thrown.
   void synchronize(uint64_t stream);
   void synchronizeAll();
 
@@ -51,9 +59,7 @@ public:
   void synchronizeEvent(uint64_t event);
   double elapsedMilliseconds(uint64_t start, uint64_t end);
 
-  // See `Function`.
-  uint64_t addFunction(uint64_t entry, uint64_t scratchBytes, uint64_t clearedBytes, bool asserts,
-                       std::string name);
+  uint64_t addFunction(Function function);
   // The caller keeps the code in memory until it holds the only reference.
   FunctionPointer removeFunction(uint64_t function);
   // `args` is copied where the launch does not finish within the call.
@@ -74,6 +80,7 @@ private:
 
   void submit(const char *call, uint64_t stream, Stream::Work work,
               Stream::Kind kind = Stream::Kind::Ordinary);
+  template <typename Wait> void interruptibly(Wait wait);
   StreamPointer stream(const char *call, uint64_t handle);
   RecordPointer latest(const char *call, uint64_t event);
   std::vector<StreamPointer> streams();
@@ -86,7 +93,7 @@ private:
   std::unordered_map<uint64_t, Event> events_;
   std::unordered_map<uint64_t, FunctionPointer> functions_;
   uint64_t nextHandle_ = 1;
-  std::atomic<bool> cancel_{false};
+  std::atomic<bool> closed_{false};
 };
 
 // Installs the handlers that let a forked child go on with its copy of every device.

@@ -1,8 +1,11 @@
 #include "job.h"
+#include "crashes.h"
+#include "interrupts.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <memory>
 
 namespace tpk {
@@ -12,8 +15,21 @@ constexpr int64_t Shares = 8;
 // Calls of a kernel for a handful of programs cost more than they balance.
 constexpr int64_t Handful = 8;
 
+// Programs taken at a time are this many times as many, or fewer, next time, where they have taken at most so
+// many milliseconds, or more than that. So they take a tenth of a second, unless one program takes longer.
+constexpr int64_t Growth = 8, Quick = 8, Slow = 40;
+
 // How many of the programs that are left in a range are taken at a time.
-int64_t share(int64_t left) { return std::max<int64_t>({1, left / Shares, std::min(left / 2, Handful)}); }
+int64_t share(int64_t left, int64_t most) {
+  return std::min(most, std::max<int64_t>({1, left / Shares, std::min(left / 2, Handful)}));
+}
+
+// Of a clock that is read in a few nanoseconds, and moves on every 1 to 10 milliseconds.
+int64_t milliseconds() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+  return int64_t(time.tv_sec) * 1000 + time.tv_nsec / 1000000;
+}
 
 // Memory that a kernel may use while it runs, one piece per thread, kept between launches.
 class Scratch {
@@ -50,30 +66,33 @@ int64_t Range::left() const {
   return end_.load(std::memory_order_relaxed) - begin_.load(std::memory_order_relaxed);
 }
 
-bool Range::takeFirst(int64_t limit, Span &taken) {
+bool Range::takeFirst(int64_t limit, int64_t most, Span &taken) {
   std::lock_guard lock(mutex_);
   int64_t begin = begin_.load(std::memory_order_relaxed);
   int64_t end = std::min(end_.load(std::memory_order_relaxed), limit);
   if (begin >= end)
     return false;
-  taken = {begin, begin + share(end - begin)};
+  taken = {begin, begin + share(end - begin, most)};
   begin_.store(taken.end, std::memory_order_relaxed);
   return true;
 }
 
-bool Range::takeLast(int64_t limit, Span &taken) {
+bool Range::takeLast(int64_t limit, int64_t most, Span &taken) {
   std::lock_guard lock(mutex_);
   int64_t begin = begin_.load(std::memory_order_relaxed);
   int64_t end = std::max(begin, std::min(end_.load(std::memory_order_relaxed), limit));
-  taken = {end - (begin < end ? share(end - begin) : 0), end};
+  taken = {end - (begin < end ? share(end - begin, most) : 0), end};
   end_.store(taken.begin, std::memory_order_relaxed);
   return begin < end;
 }
 
+Job::Worker::Worker(const Job &job, bool asks)
+    : asks(asks), now(milliseconds()), asked(now), environment(job.limits_.denormals) {}
+
 Job::Job(const Function &function, const void *args, const int32_t (&grid)[3], int64_t total,
-         const std::atomic<bool> &cancel, unsigned width)
-    : function_(function), args_(args), grid_{grid[0], grid[1], grid[2]}, total_(total), cancel_(cancel),
-      count_(unsigned(std::min<int64_t>({total, width, MostRanges}))) {
+         const Limits &limits, unsigned width)
+    : function_(function), args_(args), grid_{grid[0], grid[1], grid[2]}, total_(total), limits_(limits),
+      start_(milliseconds()), count_(unsigned(std::min<int64_t>({total, width, MostRanges}))) {
   // The quotient and the rest apart: their product with an index could be too large a number.
   int64_t each = total / count_, rest = total % count_;
   auto start = [=](int64_t index) { return index * each + std::min(index, rest); };
@@ -93,33 +112,29 @@ int64_t Job::left() const {
 
 bool Job::take(Worker &worker, Span &span) {
   int64_t limit = limit_.load(std::memory_order_relaxed);
-  while (worker.range >= count_ || !ranges_[worker.range].takeFirst(limit, span)) {
+  while (worker.range >= count_ || !ranges_[worker.range].takeFirst(limit, worker.most, span)) {
     if (begun_.load(std::memory_order_relaxed) >= count_)
-      return takeFromOthers(span);
+      return takeFromOthers(worker, span);
     worker.range = begun_.fetch_add(1, std::memory_order_relaxed);
   }
   return true;
 }
 
-bool Job::takeFromOthers(Span &span) {
+bool Job::takeFromOthers(Worker &worker, Span &span) {
   auto less = [](const Range &a, const Range &b) { return a.left() < b.left(); };
   for (;;) {
     Range &fullest = *std::max_element(ranges_, ranges_ + count_, less);
     if (fullest.left() <= 0)
       return false;
-    if (fullest.takeLast(limit_.load(std::memory_order_relaxed), span))
+    if (fullest.takeLast(limit_.load(std::memory_order_relaxed), worker.most, span))
       return true;
   }
 }
 
 bool Job::step(Worker &worker) {
   Span span;
-  if (!take(worker, span))
+  if (stops() || !take(worker, span))
     return false;
-  if (cancel_.load(std::memory_order_relaxed)) {
-    fail({Failure::Cancelled, 0, span.begin, span.end});
-    return false;
-  }
   void *memory = function_.scratchBytes ? scratch.get(function_.scratchBytes) : nullptr;
   if (function_.scratchBytes && !memory) {
     fail({Failure::Scratch, 0, span.begin, span.end});
@@ -129,11 +144,46 @@ bool Job::step(Worker &worker) {
     std::memset(memory, 0, function_.clearedBytes);
   worker.begun = true;
   run(span, memory);
+  pace(worker);
   return true;
+}
+
+bool Job::stops() {
+  if (limits_.closed.load(std::memory_order_relaxed))
+    stop(Stop::Closed);
+  else if (limits_.abandoned && limits_.abandoned->load(std::memory_order_relaxed))
+    stop(Stop::Abandoned);
+  return stopped() != Stop::None;
+}
+
+void Job::stop(Stop reason) {
+  Stop none = Stop::None;
+  stop_.compare_exchange_strong(none, reason, std::memory_order_relaxed);
+}
+
+// Looks at the clock after some programs.
+void Job::pace(Worker &worker) {
+  const int64_t before = worker.now;
+  worker.now = milliseconds();
+  const int64_t taken = worker.now - before;
+  if (taken <= Quick)
+    worker.most = worker.most < total_ / Growth ? worker.most * Growth : total_;
+  else if (taken > Slow)
+    worker.most = std::max<int64_t>(1, worker.most / Growth);
+  if (limits_.milliseconds && worker.now - start_ > limits_.milliseconds)
+    stop(Stop::TimedOut);
+  if (worker.asks && worker.now - worker.asked > InterruptMilliseconds) {
+    if (interrupted())
+      stop(Stop::Interrupted);
+    // Whoever was asked may have launched kernels on this thread, with its scratch.
+    worker.begun = false;
+    worker.now = worker.asked = milliseconds();
+  }
 }
 
 void Job::run(const Span &span, void *memory) {
   auto [begin, end] = span;
+  const Running running(function_, args_, memory, begin, end, grid_);
   int32_t code = 0;
   const Assertion *failed = nullptr;
   if (function_.asserts)

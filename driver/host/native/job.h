@@ -1,6 +1,7 @@
 // One grid on its way through the threads that run its programs.
 #pragma once
 
+#include "float_environment.h"
 #include "services.h"
 
 #include <atomic>
@@ -8,6 +9,7 @@
 #include <limits>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace tpk {
 
@@ -17,8 +19,14 @@ struct Function {
   KernelEntry entry;
   uint64_t scratchBytes;
   uint64_t clearedBytes;
-  bool asserts; // it may call tpk_host_fail
+  bool asserts;           // it may be left by tpk_host_fail or tpk_host_access
+  uint64_t argumentBytes; // that a launch must give at least
   std::string name;
+  // What is told of a crash:
+  uint64_t codeBytes = 0;               // from `entry` on
+  int64_t programAt = -1;               // where in its scratch the number of the program stands that it runs
+  std::vector<int32_t> pointers;        // where in the arguments those are that are addresses
+  std::vector<std::string> explanation; // the command that finds the line in the kernel's source
 };
 
 // Programs [begin, end).
@@ -31,9 +39,9 @@ struct Span {
 class alignas(64) Range {
 public:
   void fill(Span span);
-  // Some of the programs below `limit`; false when there are none.
-  bool takeFirst(int64_t limit, Span &taken);
-  bool takeLast(int64_t limit, Span &taken);
+  // Some of the programs below `limit`, at most `most`; false when there are none.
+  bool takeFirst(int64_t limit, int64_t most, Span &taken);
+  bool takeLast(int64_t limit, int64_t most, Span &taken);
   // How many programs are left, of which others may take some at any time.
   int64_t left() const;
 
@@ -47,23 +55,44 @@ private:
 // same part of the data there in the next launch. It takes a share of what is left at a time: a large grid
 // costs few locks, and those who are done early find something to take. Ranges that nobody has begun are
 // begun by who is done first: programs that wait for earlier ones of the grid always get what they wait for.
+//
+// Between the programs that a thread takes at a time, the job may be stopped. So they are one at first, and
+// more while they are quick: how long a program takes is not known before.
 class Job {
 public:
-  // A thread's part in a job.
+  // A thread's part in a job, of the thread that makes it.
   struct Worker {
+    // `asks` says whether the thread is that of the caller, who may be interrupted.
+    explicit Worker(const Job &job, bool asks = false);
+
     unsigned range = std::numeric_limits<unsigned>::max(); // its own; none yet
     bool begun = false;                                    // its scratch is that of the launch
+    const bool asks;
+    int64_t most = 1; // programs that it takes at a time
+    int64_t now;      // in milliseconds, when it last ended some
+    int64_t asked;    // and when it last asked
+    FloatEnvironment environment;
+  };
+
+  // What ends a job before its programs have run, but for failures: that the device closes, that the caller
+  // is interrupted, or has left the work that it put on a stream, and that time is up.
+  enum class Stop : int { None, Closed, Interrupted, Abandoned, TimedOut };
+  struct Limits {
+    const std::atomic<bool> &closed;
+    const std::atomic<bool> *abandoned; // nullptr: the caller waits
+    int64_t milliseconds;               // 0: no limit
+    Denormals denormals;
   };
 
   // `width` threads are expected to share the job.
   Job(const Function &function, const void *args, const int32_t (&grid)[3], int64_t total,
-      const std::atomic<bool> &cancel, unsigned width);
+      const Limits &limits, unsigned width);
   ~Job();
   Job(const Job &) = delete;
   Job &operator=(const Job &) = delete;
 
   struct Failure {
-    enum Kind { None, Kernel, Assertion, Scratch, Cancelled } kind = None;
+    enum Kind { None, Kernel, Assertion, Scratch } kind = None;
     int32_t code = 0;
     int64_t begin = 0, end = 0;
     tpk::Assertion assertion = {};
@@ -75,12 +104,16 @@ public:
   int64_t total() const { return total_; }
   // The failure of the lowest programs; to be read when no thread works on the job any more.
   const Failure &failure() const { return failure_; }
+  Stop stopped() const { return stop_.load(std::memory_order_relaxed); }
 
 private:
   static constexpr unsigned MostRanges = 64; // more threads do not get one of their own
 
   bool take(Worker &worker, Span &span);
-  bool takeFromOthers(Span &span);
+  bool takeFromOthers(Worker &worker, Span &span);
+  bool stops();
+  void stop(Stop reason);
+  void pace(Worker &worker);
   void run(const Span &span, void *memory);
   void fail(Failure failure);
 
@@ -88,13 +121,15 @@ private:
   const void *args_;
   int32_t grid_[3];
   int64_t total_;
-  const std::atomic<bool> &cancel_;
-  unsigned count_; // of ranges
-  union {          // so that only the first `count_` are made: a short launch does not pay for more
+  const Limits limits_;
+  const int64_t start_; // in milliseconds
+  unsigned count_;      // of ranges
+  union {               // so that only the first `count_` are made: a short launch does not pay for more
     Range ranges_[MostRanges];
   };
   alignas(64) std::atomic<unsigned> begun_{0};                      // ranges that have a thread
   std::atomic<int64_t> limit_{std::numeric_limits<int64_t>::max()}; // no programs from here on are taken
+  std::atomic<Stop> stop_{Stop::None};
   std::mutex failureMutex_;
   Failure failure_;
 };

@@ -1,45 +1,87 @@
+#include "access.h"
+#include "crashes.h"
 #include "grid.h"
 #include "host.h"
+#include "interrupts.h"
 
+#include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 namespace tpk {
 namespace {
 
-// Runs a checked grid to its end, with `borrow` on torch's threads where it can. `args` is aligned to 8.
+// Milliseconds that a launch may take, by TPK_WATCHDOG_MS; 0: any time.
+int64_t requestedMilliseconds() {
+  static const int64_t limit = [] {
+    constexpr int64_t Most = 86'400'000;
+    const char *value = std::getenv("TPK_WATCHDOG_MS");
+    const std::string_view digits = value ? value : "";
+    int64_t number = 0;
+    const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (!digits.empty() &&
+        (error != std::errc() || rest != digits.data() + digits.size() || number < 0 || number > Most))
+      throw Error(Code::LaunchError,
+                  text("launch: TPK_WATCHDOG_MS is '", value, "'; set it to milliseconds from 1 to ", Most,
+                       ", or to 0 or unset it for no limit"));
+    return number;
+  }();
+  return limit;
+}
+
+Denormals denormalsOfLaunch() {
+  try {
+    return requestedDenormals();
+  } catch (const std::invalid_argument &mistake) {
+    throw Error(Code::LaunchError, text("launch: ", mistake.what()));
+  }
+}
+
+// Runs a checked grid to its end, for a caller who waits on torch's threads where it can. `args` is aligned
+// to 8.
 void runGrid(const Function &function, const int32_t (&grid)[3], int64_t total, const void *args,
-             const std::atomic<bool> &cancel, bool borrow) {
+             const Job::Limits &limits) {
   Pool &pool = Pool::instance();
-  Job job(function, args, grid, total, cancel, pool.width());
-  pool.run(job, borrow);
+  Job job(function, args, grid, total, limits, pool.width());
+  const bool waits = !limits.abandoned;
+  pool.run(job, waits);
+  const Job::Stop stop = job.stopped();
+  if (stop == Job::Stop::Interrupted)
+    throw Interrupted();
   const Job::Failure &failure = job.failure();
   switch (failure.kind) {
   case Job::Failure::None:
-    return;
+    break;
   case Job::Failure::Kernel:
     throw Error(Code::LaunchError,
                 text("launch: kernel '", function.name, "' failed with code ", failure.code, " in programs ",
                      failure.begin, " to ", failure.end - 1, " of ", total));
   case Job::Failure::Assertion:
-    throw Error(Code::AssertionFailed,
+    throw Error(failure.assertion.access.empty() ? Code::AssertionFailed : Code::MemoryAccessError,
                 text("launch: kernel '", function.name, "': ", failure.assertion.describe()));
   case Job::Failure::Scratch:
     throw Error(Code::OutOfMemory,
                 text("launch: no memory for the ", function.scratchBytes,
                      " bytes of scratch that each thread of kernel '", function.name, "' needs"));
-  case Job::Failure::Cancelled:
+  }
+  if (!job.left())
+    return;
+  if (stop == Job::Stop::Closed)
     throw Error(Code::LaunchError,
                 text("launch: kernel '", function.name, "' was cancelled: the device closes"));
-  }
+  if (stop == Job::Stop::TimedOut)
+    throw Error(Code::LaunchTimeout, text("launch: kernel '", function.name, "' was stopped after ",
+                                          limits.milliseconds, " ms, when ", total - job.left(), " of ",
+                                          total, " programs had run; TPK_WATCHDOG_MS sets the limit"));
 }
 
 } // namespace
 
-uint64_t Host::addFunction(uint64_t entry, uint64_t scratchBytes, uint64_t clearedBytes, bool asserts,
-                           std::string name) {
-  auto function = std::make_shared<Function>(
-      Function{reinterpret_cast<KernelEntry>(entry), scratchBytes, clearedBytes, asserts, std::move(name)});
+uint64_t Host::addFunction(Function made) {
+  catchCrashes();
+  auto function = std::make_shared<Function>(std::move(made));
   std::lock_guard lock(tables_);
   functions_.emplace(nextHandle_, std::move(function));
   return nextHandle_++;
@@ -81,17 +123,25 @@ void Host::launch(uint64_t streamHandle, uint64_t functionHandle, const uint32_t
     return;
   if (!args && size)
     throw Error(Code::LaunchError, text("launch: args of kernel '", function->name, "' is NULL"));
+  if (size < function->argumentBytes)
+    throw Error(Code::LaunchError,
+                text("launch: kernel '", function->name, "' checks its accesses, and takes ",
+                     function->argumentBytes, " bytes of arguments and their bounds; args has ", size));
+  if (function->argumentBytes)
+    forgetMappings();
   const int32_t grid[3] = {int32_t(counts[0]), int32_t(counts[1]), int32_t(counts[2])};
+  const Job::Limits limits = {closed_, target ? &target->abandoned() : nullptr, requestedMilliseconds(),
+                              denormalsOfLaunch()};
   bool aligned = reinterpret_cast<uint64_t>(args) % alignof(uint64_t) == 0;
   if (!target && aligned)
-    return runGrid(*function, grid, total, args, cancel_, true);
+    return runGrid(*function, grid, total, args, limits);
   std::vector<uint64_t> block((size + 7) / 8);
   if (size)
     std::memcpy(block.data(), args, size);
   if (!target)
-    return runGrid(*function, grid, total, block.data(), cancel_, true);
-  target->submit([this, function, grid, total, block = std::move(block)] {
-    runGrid(*function, grid, total, block.data(), cancel_, false);
+    return runGrid(*function, grid, total, block.data(), limits);
+  target->submit([limits, function, grid, total, block = std::move(block)] {
+    runGrid(*function, grid, total, block.data(), limits);
   });
 }
 
@@ -111,6 +161,8 @@ int32_t tpk_host_launch(void *context, uint64_t stream, uint64_t function, uint3
   } catch (const tpk::Error &error) {
     return report(error.code == tpk::Code::InvalidArgument ? tpk::Code::LaunchError : error.code,
                   error.what());
+  } catch (const tpk::Interrupted &) {
+    return report(tpk::Code::LaunchError, "launch: interrupted");
   } catch (const std::bad_alloc &) {
     return report(tpk::Code::OutOfMemory, "launch: the process is out of memory");
   } catch (const std::exception &error) {

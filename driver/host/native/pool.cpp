@@ -1,4 +1,5 @@
 #include "pool.h"
+#include "crashes.h"
 #include "futex.h"
 #include "openmp.h"
 
@@ -96,9 +97,9 @@ void Pool::unlockAfterFork(bool child) {
 
 void Pool::startWorkers() {
   // Signals are for the interpreter's threads.
-  sigset_t all, previous;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &previous);
+  sigset_t previous;
+  const sigset_t blocked = signalsOfInterpreter();
+  pthread_sigmask(SIG_SETMASK, &blocked, &previous);
   try {
     for (; workers_ + 1 < width_; ++workers_) {
       std::thread worker([this] { serve(); });
@@ -112,7 +113,7 @@ void Pool::startWorkers() {
 }
 
 void Pool::run(Job &job, bool borrow) {
-  Job::Worker caller;
+  Job::Worker caller(job, borrow);
   if (job.total() == 1 || width_ == 1)
     return work(job, caller);
   do {
@@ -134,8 +135,10 @@ void Pool::share(Job &job, Job::Worker &caller, const OpenMP *lender) {
     lender->run(
         [](void *data) {
           auto &[job, caller, thread] = *static_cast<Shared *>(data);
-          Job::Worker other;
-          work(job, std::this_thread::get_id() == thread ? caller : other);
+          if (std::this_thread::get_id() == thread)
+            return work(job, caller);
+          Job::Worker other(job);
+          work(job, other);
         },
         &shared, width_);
     return;
@@ -188,7 +191,7 @@ void Pool::serve() {
     if (Job *job = current_.load()) {
       if (sleepers_.load() && job->left() > 1)
         futexWake(epoch_, WakeFanOut);
-      Job::Worker worker;
+      Job::Worker worker(*job);
       work(*job, worker);
     }
     if (active_.fetch_sub(1) == 1 && ownerSleeps_.load())

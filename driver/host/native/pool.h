@@ -22,6 +22,7 @@ public:
   // Runs the job to its end on the calling thread and, unless they are busy with another job, the workers.
   // A job that finds them busy starts on its own and takes them over once they are free. With `borrow`,
   // torch's threads are the workers where it has as many: for callers that may have called torch just before.
+  // They are asked now and then whether they want their thread back.
   void run(Job &job, bool borrow);
 
   static void lockForFork();

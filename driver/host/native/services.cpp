@@ -19,7 +19,7 @@ thread_local Trap trap;
 
 } // namespace
 
-std::string Assertion::describe() const {
+std::string place(const int32_t (&program)[3], int64_t element, const int64_t *shape) {
   std::string where = tpk::text("program (", program[0], ", ", program[1], ", ", program[2], ")");
   std::string index;
   int64_t rest = element;
@@ -29,7 +29,23 @@ std::string Assertion::describe() const {
   }
   if (!index.empty())
     where += tpk::text(", element (", index, ")");
-  return tpk::text("a device-side assertion failed in ", where, ": ", text);
+  return where;
+}
+
+std::string Assertion::describe() const {
+  if (!access.empty())
+    return access;
+  return tpk::text("a device-side assertion failed in ", place(program, element, shape), ": ", text);
+}
+
+void endUnless(std::string (*find)(const void *), const void *what) {
+  trap.assertion = {};
+  trap.assertion.access = find(what);
+  if (trap.assertion.access.empty())
+    return;
+  if (!trap.armed) // not called by a kernel
+    std::abort();
+  std::longjmp(trap.exit, 1);
 }
 
 const Assertion *callAsserting(KernelEntry entry, const void *args, void *scratch, int64_t begin, int64_t end,

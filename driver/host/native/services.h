@@ -16,12 +16,20 @@ struct Assertion {
   int32_t program[3] = {};
   int64_t element = 0; // row-major
   const int64_t *shape = nullptr;
+  std::string access = {}; // a forbidden access in words; empty: an assertion failed
 
   std::string describe() const;
 };
 
-// Calls a kernel that may call tpk_host_fail. Returns the assertion that ended it, valid until the next call
-// of this thread, or nullptr and the kernel's `code`.
+// "program (x, y, z), element (i, j)" of a row-major `element` of a `shape`, as above.
+std::string place(const int32_t (&program)[3], int64_t element, const int64_t *shape);
+
+// Ends the kernel that this thread runs, as an access that is forbidden was found by `find`, which says what
+// it is, or nothing if it is allowed: then this returns.
+void endUnless(std::string (*find)(const void *), const void *what);
+
+// Calls a kernel that may call tpk_host_fail or tpk_host_access. Returns the assertion that ended it, valid
+// until the next call of this thread, or nullptr and the kernel's `code`.
 const Assertion *callAsserting(KernelEntry entry, const void *args, void *scratch, int64_t begin, int64_t end,
                                const int32_t (&grid)[3], int32_t &code);
 

@@ -7,7 +7,7 @@
 
 namespace tpk {
 
-// 1 to 6 are the codes of the native launch entry; 7 never leaves through it.
+// 1 to 8 are the codes of the native launch entry; 9 never leaves through it.
 enum class Code : int32_t {
   Ok = 0,
   OutOfMemory = 1,
@@ -16,7 +16,9 @@ enum class Code : int32_t {
   LaunchError = 4,
   DeviceLost = 5,
   AssertionFailed = 6,
-  InvalidArgument = 7,
+  LaunchTimeout = 7,
+  MemoryAccessError = 8,
+  InvalidArgument = 9,
 };
 
 // What every message starts with once it leaves the native parts.

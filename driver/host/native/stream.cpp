@@ -1,8 +1,13 @@
 #include "stream.h"
+#include "crashes.h"
+#include "interrupts.h"
 
+#include <chrono>
 #include <pthread.h>
 #include <signal.h>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 namespace tpk {
 
@@ -19,9 +24,9 @@ void Stream::submit(Work work, Kind kind) {
     return work();
   }
   if (!queue.thread.joinable()) {
-    sigset_t all, previous; // signals are for the interpreter's threads
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &previous);
+    sigset_t previous; // signals are for the interpreter's threads
+    const sigset_t blocked = signalsOfInterpreter();
+    pthread_sigmask(SIG_SETMASK, &blocked, &previous);
     try {
       queue.thread = std::thread([&queue] { serve(queue); });
       pthread_setname_np(queue.thread.native_handle(), "tpk-stream");
@@ -31,7 +36,7 @@ void Stream::submit(Work work, Kind kind) {
     }
     pthread_sigmask(SIG_SETMASK, &previous, nullptr);
   }
-  queue.tasks.push_back({std::move(work), kind});
+  queue.tasks.push_back({std::move(work), kind, std::this_thread::get_id()});
   ++queue.submitted;
   queue.arrived.notify_one();
 }
@@ -39,7 +44,31 @@ void Stream::submit(Work work, Kind kind) {
 void Stream::drain() {
   Queue &queue = *queue_;
   std::unique_lock lock(queue.mutex);
-  queue.progressed.wait(lock, [&queue, target = queue.submitted] { return queue.finished >= target; });
+  const auto patience = std::chrono::milliseconds(InterruptMilliseconds);
+  const auto done = [&queue, target = queue.submitted] { return queue.finished >= target; };
+  while (!queue.progressed.wait_for(lock, patience, done)) {
+    lock.unlock();
+    if (interrupted())
+      throw Interrupted();
+    lock.lock();
+  }
+}
+
+void Stream::abandon() {
+  Queue &queue = *queue_;
+  std::vector<Work> dropped; // is destroyed without the lock
+  std::lock_guard lock(queue.mutex);
+  for (Task &task : queue.tasks)
+    if (task.kind == Kind::Ordinary && task.owner == std::this_thread::get_id())
+      dropped.push_back(std::exchange(task.work, nullptr));
+  if (queue.running == std::this_thread::get_id())
+    queue.abandoned.store(true, std::memory_order_relaxed);
+}
+
+void Stream::awaitAbandoned() {
+  Queue &queue = *queue_;
+  std::unique_lock lock(queue.mutex);
+  queue.progressed.wait(lock, [&queue] { return !queue.abandoned.load(std::memory_order_relaxed); });
 }
 
 std::optional<Error> Stream::takeError() {
@@ -87,15 +116,19 @@ void Stream::serve(Queue &queue) {
       return;
     Task task = std::move(queue.tasks.front());
     queue.tasks.pop_front();
-    bool drop = task.kind == Kind::Ordinary && (queue.stopping || queue.error);
+    bool drop = task.kind == Kind::Ordinary && task.work && (queue.stopping || queue.error);
     if (drop)
       ++queue.dropped;
+    if (task.kind == Kind::Ordinary)
+      queue.running = task.owner;
     lock.unlock();
     if (drop)
       task.work = nullptr;
     else
       execute(queue, std::move(task));
     lock.lock();
+    queue.running = {};
+    queue.abandoned.store(false, std::memory_order_relaxed);
     ++queue.finished;
     queue.progressed.notify_all();
   }
@@ -104,7 +137,8 @@ void Stream::serve(Queue &queue) {
 void Stream::execute(Queue &queue, Task task) {
   std::optional<Error> error;
   try {
-    task.work();
+    if (task.work)
+      task.work();
   } catch (const Error &failure) {
     error = failure;
   } catch (const std::exception &failure) {

@@ -3,6 +3,7 @@
 
 #include "status.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -26,8 +27,14 @@ public:
 
   // Starts the thread at the first call. Throws DeviceLost when the system gives no thread.
   void submit(Work work, Kind kind = Kind::Ordinary);
-  // Returns when everything submitted before the call has run.
+  // Returns when everything submitted before the call has run. Throws Interrupted.
   void drain();
+  // Drops what the calling thread has submitted, but for records and waits of events, and tells of it what
+  // runs
+  // (`abandoned`); waits until that has ended.
+  void abandon();
+  void awaitAbandoned();
+  const std::atomic<bool> &abandoned() const { return queue_->abandoned; }
   // The failure since the last call, if any.
   std::optional<Error> takeError();
   // Drops what has not started (`stop`), and waits for the thread to end (`join`). Then work runs on the
@@ -40,8 +47,9 @@ public:
 
 private:
   struct Task {
-    Work work;
+    Work work; // none: dropped
     Kind kind;
+    std::thread::id owner;
   };
   struct Queue {
     std::mutex mutex;
@@ -51,6 +59,8 @@ private:
     bool stopping = false;
     std::optional<Error> error;
     uint64_t dropped = 0;
+    std::thread::id running; // who submitted what runs and may be abandoned
+    std::atomic<bool> abandoned{false};
     std::thread thread;
   };
 

@@ -70,6 +70,9 @@ typedef struct vnpu_config {
 /* The defaults, changed by the environment variables named above. VNPU_INVALID_ARGUMENT names one that is no
  * number or out of range. */
 vnpu_status vnpu_default_config(vnpu_config *config);
+/* How many chips are in this machine, without starting one: 1 where the program that is the chip can be run,
+ * else 0. */
+vnpu_status vnpu_count(uint32_t *count);
 /* Starts a chip. `config` may be NULL: the defaults. */
 vnpu_status vnpu_open(const vnpu_config *config, vnpu_device **device);
 /* Ends the chip, whatever it is doing, and frees everything. */

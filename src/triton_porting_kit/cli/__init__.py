@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from triton_porting_kit.cli.errors import UserError
 from triton_porting_kit.errors import PortingKitError
+from triton_porting_kit.untrusted import shown
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -19,10 +20,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(args=None if arguments is None else list(arguments), prog_name="tpk")
     except UserError as error:
-        print(f"tpk: {error}", file=sys.stderr)
+        print(f"tpk: {shown(error)}", file=sys.stderr)
         sys.exit(2)
     except PortingKitError as error:
-        print(f"tpk: {error}", file=sys.stderr)
+        print(f"tpk: {shown(error)}", file=sys.stderr)
         sys.exit(1)
 
 

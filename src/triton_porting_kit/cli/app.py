@@ -353,6 +353,13 @@ def fuzz(
     profile: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A conformance.toml, for how memory is reached.")
     ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Programs at a time.")] = 1,
+    isa: Annotated[
+        str, typer.Option(metavar="LEVELS", help="Instruction-set levels as in avx,avx2, or each.")
+    ] = "",
+    threads: Annotated[
+        str, typer.Option(metavar="COUNTS", help="Counts of threads as in 1,2; every program runs with each.")
+    ] = "",
 ) -> None:
     """Run random programs on a backend, and make small scripts of those that fail.
 
@@ -376,6 +383,9 @@ def fuzz(
                 out=out,
                 seconds=seconds,
                 profile=str(profile or ""),
+                jobs=jobs,
+                isa=isa,
+                threads=threads,
             )
         )
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triton_porting_kit.cli.errors import UserError
+from triton_porting_kit.untrusted import shown
 
 if TYPE_CHECKING:
     from triton_porting_kit.replay import Capture, Manifest, Result
@@ -56,7 +57,7 @@ def capture(
     ).returncode
     recorded = [read(folder) for folder in launches_in(dest) if folder not in before]
     for found in recorded:
-        typer.echo(f"{found.folder}: {described(found.manifest)}", err=True)
+        _say(f"{found.folder}: {described(found.manifest)}", err=True)
     if not recorded:
         typer.echo(
             f"tpk: no launch of a kernel {kernel!r} was recorded; only drivers made with the kit record launches",
@@ -65,6 +66,11 @@ def capture(
     if status < 0:
         typer.echo(f"tpk: {script} died of {signal.Signals(-status).name}", err=True)
     raise typer.Exit(status if status >= 0 else 128 - status)
+
+
+def _say(text: str, *, err: bool = False) -> None:
+    """Print what may hold text of the recorded launch."""
+    typer.echo(shown(text), err=err)
 
 
 def described(manifest: Manifest) -> str:
@@ -125,11 +131,11 @@ def replay(
         recorded = read(folder)
     except InsecureCacheError as error:
         raise UserError(str(error)) from error
-    typer.echo(described(recorded.manifest))
+    _say(described(recorded.manifest))
     for note in recorded.manifest.notes:
-        typer.echo(f"note: {note}", err=True)
+        _say(f"note: {note}", err=True)
     if emit_cpp:
-        raise typer.Exit(_emit(recorded, dest or folder / "cpp", runtime))
+        raise typer.Exit(_emit(recorded, dest, runtime))
     raise typer.Exit(_replay(recorded, backend or recorded.manifest.backend, repeat, dump))
 
 
@@ -140,10 +146,10 @@ def _replay(recorded: Capture, backend: str, repeat: int, dump: Path | None) -> 
     os.environ.pop(FOLDER, None)  # a replay is not recorded
     manifest = recorded.manifest
     device = replaying.open_device(backend, manifest.device_number)
-    typer.echo(f"device: {device.properties().name}")
+    _say(f"device: {device.properties().name}")
     result = replaying.replay(recorded, device, repeat=repeat, dump=dump)
     for line in _told(manifest, result):
-        typer.echo(line)
+        _say(line)
     return 0 if result.agrees(manifest) else 1
 
 
@@ -175,9 +181,9 @@ def _recorded_end(manifest: Manifest) -> str:
     )
 
 
-def _emit(recorded: Capture, dest: Path, runtime: str) -> int:
-    from triton_porting_kit.replay.emission import emit_cpp
+def _emit(recorded: Capture, dest: Path | None, runtime: str) -> int:
+    from triton_porting_kit.replay.emission import BESIDE, emit_cpp
 
     emit_cpp(recorded, dest, runtime)
-    typer.echo(f"{dest}/README.md says how the program is built and run")
+    _say(f"{dest or recorded.folder / BESIDE}/README.md says how the program is built and run")
     return 0

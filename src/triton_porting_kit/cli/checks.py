@@ -208,12 +208,12 @@ def cache() -> Iterator[Finding]:
     except InsecureCacheError as error:
         yield Finding("compile cache", Status.PROBLEM, str(error).removesuffix(f"; {remedy}"), remedy)
         return
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    existing = next(path for path in (folder, *folder.parents) if os.path.exists(path))
     if not os.access(existing, os.W_OK | os.X_OK):
         yield Finding(
             "compile cache",
-            Status.PROBLEM,
-            f"{folder} cannot be written",
+            Status.NOTE,
+            f"{folder} cannot be written: each process compiles anew what is not there",
             f"give yourself write permission on {existing}, or set TRITON_CACHE_DIR to a folder of your own",
         )
     elif existing == folder and trust.group_can_write(folder.resolve()):

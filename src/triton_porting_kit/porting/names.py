@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib.util
 import keyword
 import re
+import sys
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -40,8 +41,58 @@ PACKAGES = {
     "windows": "a build of Triton itself, triton-windows",
 }
 """Names X such that triton-X is known to be something else, though it may not be installed."""
+RESERVED = {
+    **{
+        name.lower(): f"{name} is a module of Python's standard library, which people and tools would take it for"
+        for name in sorted(sys.stdlib_module_names)
+    },
+    **dict.fromkeys(
+        ("test", "tests", "testing", "example", "examples", "demo", "sample"),
+        "what is called so is taken for tests or an example, by people and by tools",
+    ),
+    **dict.fromkeys(
+        ("build", "dist", "src", "lib", "include", "native", "docs"),
+        "it is what folders of a repository are called",
+    ),
+    **dict.fromkeys(
+        (
+            "backend",
+            "backends",
+            "compiler",
+            "driver",
+            "launcher",
+            "runtime",
+            "language",
+            "tools",
+            "plugins",
+            "core",
+        ),
+        "parts of a backend, or of Triton, are called so",
+    ),
+    **dict.fromkeys(
+        ("con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))),
+        "Windows keeps that name for a device, and has no file or folder called so",
+    ),
+    **dict.fromkeys(
+        ("default", "auto", "any", "all", "unknown", "null", "self", "super", "object"),
+        "it reads as a setting or a word of a language, not as a name",
+    ),
+}
+"""Names that would make a repository that confuses people or tools, or that cannot be built everywhere; and why."""
 CLASSES = frozenset(
-    {"base", "build", "device", "generated", "gpu", "host", "kernel", "packed", "pipeline", "python"}
+    {
+        "base",
+        "build",
+        "checked",
+        "device",
+        "generated",
+        "gpu",
+        "host",
+        "kernel",
+        "packed",
+        "pipeline",
+        "python",
+    }
 )
 """Beginnings of classes that the kit or Triton has, where those of a backend would be called alike: HostDevice."""
 
@@ -84,6 +135,13 @@ def names_of(given: str, registered: Mapping[str, str] | None = None) -> Names:
     if reason:
         better = next((name for name in suggestions(given) if not refusal(name, registered)), "")
         raise NamingError(f"{given!r} cannot be the name of a backend: {reason}", better)
+    return following(given)
+
+
+def following(given: str) -> Names:
+    """The names that follow from one that was taken before. Raises `NamingError` where it has another form."""
+    if reason := _wrong_form(given):
+        raise NamingError(f"{given!r:.80} cannot be the name of a backend: {reason}")
     name = given.replace("_", "-")
     prefix = "".join(part[0].upper() + part[1:] for part in name.split("-"))
     return Names(name.lower(), name.lower().replace("-", "_"), prefix)
@@ -162,6 +220,8 @@ def _taken(name: str, registered: Mapping[str, str]) -> str:
     backend = name.replace("-", "_")
     if name.startswith("triton"):
         return "what is made from it begins with triton already: triton-NAME"
+    if reason := RESERVED.get(name) or RESERVED.get(backend):
+        return reason
     if keyword.iskeyword(backend) or backend in ("true", "false", "none"):
         return f"{backend} is a word of Python, which no module of a language extension can be called"
     if name in registered:

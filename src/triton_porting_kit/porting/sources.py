@@ -1,42 +1,29 @@
 """Reading the sources of a generated repository, without importing or building them.
 
-A hook is a method of the one class in the package that derives from `Device`. It calls functions of the extension,
-whose C++ has functions of the same names.
+A hook is a method of the class in the package that derives from `Device`, or of one that this derives from. It calls
+functions of the extension, whose C++ has functions of the same names.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from triton_porting_kit import untrusted
+from triton_porting_kit.driver.native_device import NativeDevice
 from triton_porting_kit.errors import PortingKitError
+from triton_porting_kit.porting.native_sources import NativeSources, Place
 
 NATIVE = "_native"
 """Name of the extension module, and of what a device calls it by."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """A line of a file, which is named from the top of the repository."""
-
-    file: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
-
-
-@dataclass(frozen=True)
-class Function:
-    """A definition: where it is, and its body with comments and texts left out."""
-
-    place: Place
-    body: str
+VIRTUAL_ABILITY = "virtual-npu"
+"""What tests of generated repositories need of a device that is the virtual NPU."""
+_KIT_DEVICES = ("Device", "NativeDevice", "HostDevice", "HipDevice")
 
 
 @dataclass(frozen=True)
@@ -47,6 +34,19 @@ class Method:
     natives: tuple[str, ...]
     raises: bool
     """Whether it does nothing but raise."""
+    names_virtual: bool
+    """Whether it names the virtual NPU: calls its runtime, or has a text that speaks of it."""
+    kit: str = ""
+    """The kit's class that it is inherited from, where it is not of this repository."""
+
+
+@dataclass(frozen=True)
+class Test:
+    """A test function, and whether the virtual NPU is what it is about."""
+
+    place: Place
+    name: str
+    about_virtual: bool
 
 
 @dataclass(frozen=True)
@@ -68,22 +68,21 @@ class Repository:
     @cached_property
     def _entry(self) -> tuple[str, str]:
         file = self.root / "pyproject.toml"
-        try:
-            project = tomllib.loads(file.read_text(encoding="utf-8")).get("project", {})
-        except OSError as error:
-            raise PortingKitError(
-                f"{file} cannot be read ({error.strerror}): run this in the repository of a backend, or name one "
-                "with --repo"
-            ) from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise PortingKitError(f"{file} is not TOML: {error}") from error
-        entries = project.get("entry-points", {}).get("triton.backends", {})
+        remedy = "run this in the repository of a backend, or name one with --repo"
+        found: Any = untrusted.read_toml(file, untrusted.PROFILE, PortingKitError, remedy=remedy)
+        for key in ("project", "entry-points", "triton.backends"):
+            found = found.get(key, {}) if isinstance(found, dict) else {}
+        entries = found if isinstance(found, dict) else {}
         if len(entries) != 1:
             raise PortingKitError(
                 f"{file} registers {len(entries)} backends under triton.backends, and one is looked at: name the "
                 "repository of one with --repo"
             )
         ((name, package),) = entries.items()
+        if not re.fullmatch(r"\w+(\.\w+)*", str(package)):
+            raise PortingKitError(
+                f"{file} registers {package!r:.80} under triton.backends, which is no package"
+            )
         return name, package
 
     # --- Python ------------------------------------------------------------------------------------------
@@ -94,101 +93,200 @@ class Repository:
         found = {}
         for path in sorted(self.package.rglob("*.py")):
             try:
-                found[path] = ast.parse(path.read_text(encoding="utf-8"))
-            except (OSError, SyntaxError, ValueError) as error:
-                raise PortingKitError(f"{self._name(path)} cannot be read: {error}") from error
+                found[path] = ast.parse(untrusted.read_text(path, untrusted.SOURCE, PortingKitError))
+            except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+                reason = str(error) or type(error).__name__
+                raise PortingKitError(f"{self._name(path)} cannot be read: {reason}") from error
         if not found:
             raise PortingKitError(f"there are no modules in {self.package}")
         return found
 
     @cached_property
-    def device(self) -> tuple[Path, ast.ClassDef]:
-        """The class with the hooks, and its file."""
-        for path, module in self.modules.items():
-            for node in module.body:
-                if isinstance(node, ast.ClassDef) and any(
-                    _last_name(base) == "Device" for base in node.bases
-                ):
-                    return path, node
+    def classes(self) -> dict[str, tuple[Path, ast.ClassDef]]:
+        """The classes of the package's modules."""
+        return {
+            node.name: (path, node)
+            for path, module in self.modules.items()
+            for node in module.body
+            if isinstance(node, ast.ClassDef)
+        }
+
+    @cached_property
+    def device(self) -> str:
+        """The name of the class with the hooks."""
+        devices = [name for name in self.classes if self._foreign_bases(name) & {*_KIT_DEVICES}]
+        bases = {_last_name(base) for name in devices for base in self.classes[name][1].bases}
+        for name in devices:
+            if name not in bases:
+                return name
         raise PortingKitError(f"no class in {self.package} derives from the kit's Device")
 
-    def method(self, name: str) -> Method | None:
-        """A method of the device."""
-        path, cls = self.device
-        methods = {node.name: node for node in cls.body if isinstance(node, ast.FunctionDef)}
+    @cached_property
+    def driver(self) -> str | None:
+        """The name of the class that Triton's driver is."""
+        return next((name for name in self.classes if "TritonDriver" in self._foreign_bases(name)), None)
+
+    def place_of_class(self, name: str) -> Place:
+        """Where a class begins."""
+        path, node = self.classes[name]
+        return Place(self._name(path), node.lineno)
+
+    def method(self, name: str, cls: str | None = None) -> Method | None:
+        """A method of a class, the device's unless another is named."""
+        cls = cls or self.device
+        chain = self._own_bases(cls)
+        methods: dict[str, tuple[Path, ast.FunctionDef]] = {}
+        for path, body in ((self.classes[each][0], self.classes[each][1].body) for each in reversed(chain)):
+            methods |= {each.name: (path, each) for each in body if isinstance(each, ast.FunctionDef)}
         if name not in methods:
-            return None
+            return self._inherited(name, cls)
+        extension = {NATIVE} | {
+            target.attr
+            for _, method in methods.values()
+            for node in ast.walk(method)
+            if isinstance(node, ast.Assign) and _root(node.value) == NATIVE
+            for target in node.targets
+            if isinstance(target, ast.Attribute)
+        }
         natives: dict[str, None] = {}
+        names_virtual = False
         waiting, seen = [name], set[str]()
         while waiting:
             current = waiting.pop()
             if current in seen or current not in methods:
                 continue
             seen.add(current)
-            for node in ast.walk(methods[current]):
+            for node in _without_docstring(methods[current][1]):
+                names_virtual |= _names_virtual(node)
                 if isinstance(node, ast.Attribute):
-                    if _last_name(node.value) == NATIVE:
+                    if _last_name(node.value) in extension:
                         natives[node.attr] = None
                     elif isinstance(node.value, ast.Name) and node.value.id == "self":
                         waiting.append(node.attr)
-        body = methods[name].body
-        return Method(
-            Place(self._name(path), methods[name].lineno), tuple(natives), isinstance(body[-1], ast.Raise)
-        )
+        path, found = methods[name]
+        statements = [each for each in found.body if not _is_text(each)]
+        raises = len(statements) == 1 and isinstance(statements[0], ast.Raise)
+        return Method(Place(self._name(path), found.lineno), tuple(natives), raises, names_virtual)
+
+    def _inherited(self, name: str, cls: str) -> Method | None:
+        """A hook that a class of the kit's has."""
+        for kit in sorted(self._foreign_bases(cls)):
+            if kit == "NativeDevice" and name in vars(NativeDevice):
+                natives = (name, "synchronize_all") if name == "synchronize" else (name,)
+                return Method(self.place_of_class(cls), natives, False, False)
+            if kit in _KIT_DEVICES and kit not in ("Device", "NativeDevice"):
+                return Method(self.place_of_class(cls), (), False, False, kit)
+        return None
+
+    def _own_bases(self, cls: str) -> list[str]:
+        """A class and those of the package that it derives from, itself first."""
+        found: list[str] = []
+        waiting = [cls]
+        while waiting:
+            name = waiting.pop(0)
+            if name in self.classes and name not in found:
+                found.append(name)
+                waiting += [_last_name(base) for base in self.classes[name][1].bases]
+        return found
+
+    def _foreign_bases(self, cls: str) -> set[str]:
+        """The classes of others that a class derives from."""
+        own = self._own_bases(cls)
+        return {_last_name(base) for name in own for base in self.classes[name][1].bases} - {*self.classes}
 
     def use(self, name: str) -> Place | None:
         """The first use of a name in the package, imports aside."""
+        return self._first(lambda node: isinstance(node, ast.Name) and node.id == name)
+
+    def attribute(self, owner: str, name: str) -> Place | None:
+        """The first place where a name of something is used, as in ``owner.name``."""
+        return self._first(
+            lambda node: (
+                isinstance(node, ast.Attribute) and node.attr == name and _last_name(node.value) == owner
+            )
+        )
+
+    def call(self, function: str, lacking: str = "", position: int = 99) -> Place | None:
+        """The first call of a function; if `lacking` is given, that does not pass this argument, by place or name."""
+
+        def is_it(node: ast.AST) -> bool:
+            return (
+                isinstance(node, ast.Call)
+                and _last_name(node.func) == function
+                and not (
+                    lacking
+                    and (len(node.args) > position or lacking in {keyword.arg for keyword in node.keywords})
+                )
+            )
+
+        return self._first(is_it)
+
+    def subclass(self, suffix: str) -> tuple[Place, str] | None:
+        """The first class whose base's name ends so, and that name."""
+        for name, (_, node) in self.classes.items():
+            for base in map(_last_name, node.bases):
+                if base.endswith(suffix):
+                    return self.place_of_class(name), base
+        return None
+
+    def constant(self, name: str) -> tuple[Place, str] | None:
+        """The first text that a variable of this name is set to."""
         for path, module in self.modules.items():
-            lines = [
-                node.lineno for node in ast.walk(module) if isinstance(node, ast.Name) and node.id == name
-            ]
+            for node in ast.walk(module):
+                if (
+                    isinstance(node, ast.Assign)
+                    and any(_last_name(target) == name for target in node.targets)
+                    and isinstance(node.value, ast.Constant)
+                    and isinstance(node.value.value, str)
+                ):
+                    return Place(self._name(path), node.lineno), node.value.value
+        return None
+
+    def _first(self, is_it: Callable[[ast.AST], bool]) -> Place | None:
+        for path, module in self.modules.items():
+            lines = [getattr(node, "lineno", 0) for node in ast.walk(module) if is_it(node)]
             if lines:
                 return Place(self._name(path), min(lines))
         return None
 
-    def subclass(self, suffix: str) -> Place | None:
-        """The first class whose base's name ends so."""
-        for path, module in self.modules.items():
-            for node in module.body:
-                if isinstance(node, ast.ClassDef) and any(
-                    _last_name(base).endswith(suffix) for base in node.bases
-                ):
-                    return Place(self._name(path), node.lineno)
-        return None
-
-    # --- C++ ---------------------------------------------------------------------------------------------
+    # --- tests -------------------------------------------------------------------------------------------
 
     @cached_property
-    def functions(self) -> dict[str, list[Function]]:
-        """Every function that is defined in ``native/``, by its name without the class."""
-        found: dict[str, list[Function]] = {}
-        for path in self._native_files:
-            text = _without(path.read_text(encoding="utf-8", errors="replace"), texts=True)
-            for name, start, body in definitions(text):
-                place = Place(self._name(path), text.count("\n", 0, start) + 1)
-                found.setdefault(name, []).append(Function(place, body))
+    def tests(self) -> list[Test]:
+        """The test functions in ``tests/``. A file that Python cannot read has none."""
+        found = []
+        for path in sorted((self.root / "tests").rglob("*.py")):
+            try:
+                module = ast.parse(untrusted.read_text(path, untrusted.SOURCE, PortingKitError))
+            except (PortingKitError, SyntaxError, ValueError, RecursionError, MemoryError):
+                continue
+            functions = [node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)]
+            marked = {node.name for node in functions if any(map(_asks_for_virtual, ast.walk(node)))}
+            whole = any(
+                _asks_for_virtual(node)
+                for statement in module.body
+                if isinstance(statement, ast.Assign) and _last_name(statement.targets[0]) == "pytestmark"
+                for node in ast.walk(statement)
+            )
+            for node in functions:
+                if node.name.startswith("test"):
+                    uses = {node.name, *(argument.arg for argument in node.args.args)}
+                    place = Place(self._name(path), node.lineno)
+                    found.append(Test(place, node.name, whole or bool(uses & marked)))
         return found
 
-    def bound(self, name: str) -> Place | None:
-        """Where C++ binds something under a name of Python's."""
-        for path in self._native_files:
-            text = _without(path.read_text(encoding="utf-8", errors="replace"), texts=False)
-            if match := re.search(rf'\b(?:def\w*|bind)\s*\([^"()]*"{re.escape(name)}"', text):
-                return Place(self._name(path), text.count("\n", 0, match.end()) + 1)
-        return None
-
-    @property
-    def _native_files(self) -> list[Path]:
-        kinds = (".c", ".cc", ".cpp", ".cxx", ".h", ".hpp")
-        return sorted(path for path in (self.root / "native").rglob("*") if path.suffix in kinds)
+    @cached_property
+    def native(self) -> NativeSources:
+        """The C++ of the extension."""
+        return NativeSources(self.root)
 
     # --- anything ----------------------------------------------------------------------------------------
 
     def line(self, file: str, pattern: str) -> Place | None:
         """The first line of a file in which a regular expression is found."""
         try:
-            lines = (self.root / file).read_text(encoding="utf-8").splitlines()
-        except OSError:
+            lines = untrusted.read_text(self.root / file, untrusted.SOURCE, PortingKitError).splitlines()
+        except PortingKitError:
             return None
         numbers = (number for number, line in enumerate(lines, 1) if re.search(pattern, line))
         return next((Place(file, number) for number in numbers), None)
@@ -197,45 +295,37 @@ class Repository:
         return path.relative_to(self.root).as_posix()
 
 
-_WORDS = frozenset(
-    {"if", "for", "while", "switch", "catch", "return", "sizeof", "alignof", "decltype", "static_assert"}
-)
+def _without_docstring(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """All nodes of a function's statements, but for texts that stand alone."""
+    for statement in function.body:
+        if not _is_text(statement):
+            yield from ast.walk(statement)
 
 
-def definitions(text: str) -> Iterator[tuple[str, int, str]]:
-    """Functions that are defined in C++ without comments and texts: (name, where it begins, body)."""
-    for match in re.finditer(r"\b([A-Za-z_]\w*)\s*\(", text):
-        if match[1] in _WORDS:
-            continue
-        after = _closed(text, match.end() - 1, "()")
-        follows = re.compile(r"\s*(const|noexcept|override|final|->\s*[\w:<>*& ]+|\s)*\{").match(text, after)
-        if follows:
-            end = _closed(text, follows.end() - 1, "{}")
-            yield match[1], match.start(1), text[follows.end() : end - 1]
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-def _closed(text: str, start: int, pair: str) -> int:
-    """Behind what closes the parenthesis or brace at `start`."""
-    depth = 0
-    for match in re.compile(rf"[{re.escape(pair)}]").finditer(text, start):
-        depth += 1 if match[0] == pair[0] else -1
-        if depth == 0:
-            return match.end()
-    return len(text)
+def _names_virtual(node: ast.AST) -> bool:
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and "virtual npu" in node.value.lower()
+    return isinstance(node, ast.Attribute | ast.Name) and _last_name(node).startswith("vnpu_")
 
 
-_COMMENT_OR_TEXT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'", re.DOTALL)
+def _asks_for_virtual(node: ast.AST) -> bool:
+    """Whether a test says that it is about the virtual NPU: it needs it, or sets one of its variables."""
+    return (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and (node.value == VIRTUAL_ABILITY or node.value.startswith("VNPU_"))
+    )
 
 
-def _without(text: str, *, texts: bool) -> str:
-    """C++ with comments, and texts if asked, as blanks: places stay what they are."""
-
-    def blank(match: re.Match[str]) -> str:
-        if match[0][0] != "/" and not texts:
-            return match[0]
-        return re.sub(r"[^\n]", " ", match[0])
-
-    return _COMMENT_OR_TEXT.sub(blank, text)
+def _root(node: ast.expr) -> str:
+    """The name that an expression of attributes and calls begins with."""
+    while isinstance(node, ast.Attribute | ast.Call):
+        node = node.value if isinstance(node, ast.Attribute) else node.func
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _last_name(node: ast.expr) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 import triton_porting_kit
 from triton_porting_kit.errors import TemplateError
@@ -117,7 +117,7 @@ def version_of(text: str) -> Version | None:
     """A version, or None where the text is none."""
     try:
         return Version(text)
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or a number of thousands of digits
         return None
 
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from triton_porting_kit import untrusted
 from triton_porting_kit.errors import AnswersError, DirtyTreeError, NamingError, TemplateError
 from triton_porting_kit.porting import engine, git
-from triton_porting_kit.porting.names import names_of, title
+from triton_porting_kit.porting.names import following, title
 from triton_porting_kit.porting.new import answers
 from triton_porting_kit.porting.template import ANSWERS, Template, version_of
 
@@ -72,17 +71,15 @@ def read_answers(folder: Path) -> dict[str, str]:
     """What a repository was made from, by the names of the template's variables. Raises `AnswersError`."""
     path = folder / ANSWERS
     mend = f"`git log -- {ANSWERS}` shows whether it was there, `git checkout COMMIT -- {ANSWERS}` brings it back"
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise AnswersError(
-            f"{path} cannot be read ({error}), and without it nobody knows what this repository was made from. Run "
-            f"this in a repository that `tpk new` made; {mend}"
-        ) from error
-    try:
-        held: Any = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise AnswersError(f"{path} is no YAML ({error}): it was edited; {mend}") from error
+
+    def error(message: str) -> AnswersError:
+        return AnswersError(
+            f"{message}: without that file nobody knows what this repository was made from. Run this in a repository "
+            f"that `tpk new` made; {mend}"
+        )
+
+    content = untrusted.read_bytes(path, untrusted.ANSWERS, error)
+    held: Any = untrusted.parse_yaml(content, path, error)
     if not isinstance(held, dict) or not all(isinstance(value, str) for value in held.values()):
         raise AnswersError(f"{path} does not hold what `tpk new` wrote: it was edited; {mend}")
     if wrong := _edited(held):
@@ -106,7 +103,7 @@ def _edited(held: dict[str, str]) -> str:
     if missing := [key for key in expected if key not in held]:
         return f"{', '.join(missing)} is missing"
     try:
-        names = names_of(held["name"], {})
+        names = following(held["name"])
         vendor, chip = title(held["vendor"], "vendor"), title(held["chip"], "chip")
     except NamingError as error:
         return str(error)

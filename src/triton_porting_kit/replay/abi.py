@@ -43,7 +43,7 @@ def _after_symbol(binary: bytes, name: str) -> bytes | None:
         if kind == _RELOCATABLE:
             return _in_relocatable(binary, name)
         return _in_shared(binary, name.encode()) if kind == _SHARED else None
-    except (InvalidModule, struct.error, ValueError, IndexError, KeyError, StopIteration):
+    except (InvalidModule, struct.error, ValueError, OverflowError, LookupError, StopIteration):
         return None
 
 
@@ -72,7 +72,6 @@ def _in_shared(binary: bytes, name: bytes) -> bytes | None:
     count = struct.unpack_from("<II", binary, place(table[_HASH]))[1]
     for i in range(count):
         at, _, _, section, value, _ = _SYMBOL.unpack_from(binary, symbols + i * _SYMBOL.size)
-        end = binary.index(b"\0", names + at)
-        if section and binary[names + at : end] == name:
+        if section and binary.startswith(name + b"\0", names + at):
             return binary[place(value) :]
     return None

@@ -11,47 +11,42 @@ from typing import Any
 
 import jinja2
 
-from triton_porting_kit import trust
 from triton_porting_kit.errors import CaptureError
 from triton_porting_kit.launcher.codegen import text
 from triton_porting_kit.replay.comparison import element_type
+from triton_porting_kit.replay.consistency import FIELD_TYPES
 from triton_porting_kit.replay.manifest import Buffer, Capture, Manifest, Slot
 from triton_porting_kit.replay.replaying import check_replayable
-from triton_porting_kit.replay.runtimes import ReplayRuntime, find_runtime
+from triton_porting_kit.replay.runtimes import ReplayRuntime, find_runtime, runtime_of
+from triton_porting_kit.untrusted import Folder
 
 TEMPLATES = Path(__file__).parent / "templates"
-
-_FIELD_TYPES = {
-    **{"i1": "std::uint8_t", "u1": "std::uint8_t", "fp16": "std::uint16_t", "bf16": "std::uint16_t"},
-    **{f"i{bits}": f"std::int{bits}_t" for bits in (8, 16, 32, 64)},
-    **{f"u{bits}": f"std::uint{bits}_t" for bits in (8, 16, 32, 64)},
-    **{"fp32": "float", "f32": "float", "fp64": "double"},
-}
+BESIDE = "cpp"
+"""The folder beside a manifest that its program goes into."""
 
 _HEADERS = ("<cstddef>", "<cstdint>", "<cstdio>", "<cstdlib>", "<cstring>")
 """Of the standard library, what ``main.cpp`` needs whatever the runtime."""
 
 
-def emit_cpp(capture: Capture, dest: Path, runtime: str | ReplayRuntime = "") -> None:
+def emit_cpp(capture: Capture, dest: Path | None = None, runtime: str | ReplayRuntime = "") -> None:
     """Write the program for `capture` into the folder `dest`, over what is there of an earlier one.
 
-    `runtime`: a `ReplayRuntime`, or its name as in `find_runtime`; by default the recorded driver's. Raises
-    `CaptureError` where a pointer's memory is not recorded, or the runtime cannot run the launch.
+    `dest`: ``cpp`` beside the manifest by default. `runtime`: a `ReplayRuntime`, or its name as in `find_runtime`; by
+    default the recorded driver's. Raises `CaptureError` where a pointer's memory is not recorded, the runtime cannot
+    run the launch, or a link leads out of the folder.
     """
     check_replayable(capture.manifest)
-    found = (
-        runtime if isinstance(runtime, ReplayRuntime) else find_runtime(runtime or capture.manifest.runtime)
-    )
+    if isinstance(runtime, ReplayRuntime):
+        found = runtime
+    else:
+        found = find_runtime(runtime) if runtime else runtime_of(capture.manifest)
     found.check(capture)
     program = _Program(capture, found)
-    files = {**program.files(), **program.data()}
-    try:
-        for folder in sorted({dest, *((dest / name).parent for name in files)}):
-            folder.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            trust.write_private(dest / name, content)
-    except OSError as error:
-        raise CaptureError(f"the program cannot be written to {dest}: {error}") from error
+    # What lies in the folder of the launch is whoever's that is: a link there is not followed.
+    place, prefix = (capture.folder, f"{BESIDE}/") if dest is None else (dest, "")
+    with Folder(place, CaptureError, make=dest is not None) as folder:
+        for name, content in {**program.files(), **program.data()}.items():
+            folder.write(prefix + name, content)
 
 
 @dataclass(frozen=True)
@@ -79,6 +74,7 @@ class _Program:
             keep_trailing_newline=True,
             autoescape=False,
         )
+        self._environment.filters["markdown"] = _in_markdown
 
     def files(self) -> dict[str, bytes]:
         """The program and its build, by path."""
@@ -128,6 +124,7 @@ class _Program:
             "kernel": kernel.name,
             "project": re.sub(r"[^A-Za-z0-9_]", "_", kernel.name),
             "binary": self._binary,
+            "block": manifest.block.file,
             "ttir": kernel.ttir is not None,
             "source": text.comment(f"{kernel.source_file}:{kernel.source_line}")
             if kernel.source_file
@@ -187,7 +184,7 @@ class _Program:
             pointer = f"buffer_{slot.buffer}" + (f" + {slot.buffer_offset}" if slot.buffer_offset else "")
         return _Field(
             name=name,
-            declaration=f"  {'std::uint64_t' if slot.is_pointer else _FIELD_TYPES[slot.type]} {name};",
+            declaration=f"  {'std::uint64_t' if slot.is_pointer else FIELD_TYPES[slot.type]} {name};",
             offset=slot.offset,
             comment=text.comment(f"{slot.name}: {slot.type}, was {slot.value}"),
             pointer=pointer,
@@ -197,6 +194,11 @@ class _Program:
         """Statements of C++ in a body `depth` blocks deep."""
         rendered = self._environment.from_string(template).render(values)
         return "\n".join("  " * depth + line if line else line for line in rendered.splitlines())
+
+
+def _in_markdown(line: str) -> str:
+    """Text that makes no link and no element of HTML."""
+    return re.sub(r"([\\`<>\[\]])", r"\\\1", line)
 
 
 def _about(manifest: Manifest) -> list[str]:

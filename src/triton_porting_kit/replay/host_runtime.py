@@ -16,6 +16,7 @@ from triton_porting_kit.toolchain.elf import Object, read_object
 from triton_porting_kit.toolchain.shared_object import link_shared_object
 
 TEMPLATES = Path(__file__).parent / "templates"
+_ALWAYS = ("float_environment.h",)
 _SERVICES = ("services.cpp", "print.cpp")
 _MATHEMATICS = ("functions_directed.cpp", "functions_elementary.cpp", "functions_special.cpp")
 
@@ -73,7 +74,7 @@ set_source_files_properties(host/functions_directed.cpp PROPERTIES COMPILE_OPTIO
         found = {"host_cpu.h": render("host_cpu.h.j2")}
         if mathematics:
             found["host/mathematics.cpp"] = render("mathematics.cpp.j2")
-        kit = [*(_SERVICES if services else ()), *(_MATHEMATICS if mathematics else ())]
+        kit = [*_ALWAYS, *(_SERVICES if services else ()), *(_MATHEMATICS if mathematics else ())]
         return found | {f"host/{name}": content for name, content in _native_sources(kit).items()}
 
 

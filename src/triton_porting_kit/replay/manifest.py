@@ -5,14 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from triton_porting_kit import trust
+from triton_porting_kit import trust, untrusted
 from triton_porting_kit.errors import CaptureError
+from triton_porting_kit.replay.consistency import contradictions
+from triton_porting_kit.replay.settings import LIMIT, parse_size
+from triton_porting_kit.untrusted import Folder
 
 FORMAT = 1
 """Version of the schema."""
@@ -156,11 +160,15 @@ class Manifest:
             **{name: data[name] for name in _PLAIN},
         )
 
-    def files(self) -> dict[str, StoredFile]:
-        """Every file that it names, by name."""
+    def stored(self) -> list[StoredFile]:
+        """Every file that it names; one may be named several times."""
         listed = [self.kernel.binary, self.kernel.ttir, self.block]
         listed += [file for buffer in self.buffers for file in (buffer.before, buffer.after)]
-        return {file.file: file for file in listed if file is not None}
+        return [file for file in listed if file is not None]
+
+    def files(self) -> dict[str, StoredFile]:
+        """The same by name."""
+        return {file.file: file for file in self.stored()}
 
 
 _PLAIN = ("unresolved", "notes", "backend", "runtime", "target", "device", "metadata", "versions")
@@ -168,7 +176,7 @@ _PLAIN = ("unresolved", "notes", "backend", "runtime", "target", "device", "meta
 
 @dataclass(frozen=True)
 class Capture:
-    """A recorded launch on disk. Its files are what was written, and nobody else can write them."""
+    """A recorded launch on disk. Its files are what was written, fit together, and nobody else can write them."""
 
     folder: Path
     manifest: Manifest
@@ -193,19 +201,32 @@ def read(folder: Path) -> Capture:
     """The recorded launch in `folder`.
 
     Its binary is code that will be executed: raises `InsecureCacheError` where others can write the folder or a file in
-    it, and `CaptureError` where a file is not what was written, or the manifest does not keep to its schema.
+    it. The rest is data, whoever wrote it: raises `CaptureError` where the manifest does not keep to its schema or
+    contradicts itself, and where a file is not what was written, is no regular one, or all are more than
+    ``TPK_CAPTURE_LIMIT``.
     """
-    path = folder / NAME
-    if not path.is_file():
-        raise CaptureError(f"{folder} holds no recorded launch: there is no {NAME}{_inside(folder)}")
-    trust.check_way(folder, REMEDY)
-    for place in (folder.resolve(), path):
-        trust.check_private(place, REMEDY)
-    manifest = Manifest.from_json(_document(path))
-    contents = {}
-    for stored in manifest.files().values():
-        trust.check_private(folder / stored.file, REMEDY)
-        contents[stored.file] = _content(folder / stored.file, stored)
+    with Folder(folder, CaptureError) as held:
+        if not held.has(NAME):
+            raise CaptureError(f"{folder} holds no recorded launch: there is no {NAME}{_inside(folder)}")
+        trust.check_way(folder, REMEDY)
+        for place in (folder.resolve(), folder / NAME):
+            trust.check_private(place, REMEDY)
+        manifest = Manifest.from_json(_document(held.read(NAME, untrusted.MANIFEST), folder / NAME))
+        limit = parse_size(os.environ.get(LIMIT, ""))
+        contents: dict[str, bytes] = {}
+        for stored in manifest.stored():
+            if stored.file not in contents:
+                trust.check_private(folder / stored.file, REMEDY)
+                left = limit - sum(map(len, contents.values()))
+                remedy = f"record the launch again, or set {LIMIT} to more if it is yours"
+                contents[stored.file] = held.read(stored.file, left, remedy)
+            if hashlib.sha256(contents[stored.file]).hexdigest() != stored.sha256:
+                raise CaptureError(
+                    f"{folder / stored.file} is not what was written: its SHA-256 differs; record the launch again"
+                )
+    sizes = {name: len(content) for name, content in contents.items()}
+    if wrong := next(contradictions(manifest, sizes), ""):
+        raise CaptureError(f"{folder / NAME} contradicts itself: {wrong}; record the launch again")
     return Capture(folder, manifest, contents)
 
 
@@ -219,30 +240,17 @@ def _inside(folder: Path) -> str:
     return f"; name one of those in it, such as {found[-1]}" if found else ""
 
 
-def _document(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CaptureError(f"{path} cannot be read: {error}") from error
+def _document(content: bytes, path: Path) -> dict[str, Any]:
+    data = untrusted.parse_json(content, path, CaptureError)
     if isinstance(data, dict) and data.get("format") != FORMAT:
         raise CaptureError(
-            f"{path} has format {data.get('format')!r}, and this kit reads {FORMAT}; use the release that wrote it"
+            f"{path} has format {data.get('format')!r:.80}, and this kit reads {FORMAT}; use the release that wrote it"
         )
     validate(data, str(path))
     assert isinstance(data, dict)
     if data["digest"] != digest(data):
         raise CaptureError(f"{path} is not what was written: its digest differs; record the launch again")
     return data
-
-
-def _content(path: Path, stored: StoredFile) -> bytes:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise CaptureError(f"{path} cannot be read: {error.strerror}; record the launch again") from error
-    if hashlib.sha256(content).hexdigest() != stored.sha256:
-        raise CaptureError(f"{path} is not what was written: its SHA-256 differs; record the launch again")
-    return content
 
 
 def digest(data: Mapping[str, Any]) -> str:

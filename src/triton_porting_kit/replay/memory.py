@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from triton_porting_kit.driver import Device
+from triton_porting_kit.launcher import own_memory
 
 
 class TrackedMemory:
@@ -95,15 +96,7 @@ def region_of(value: Any, address: int, memory: TrackedMemory) -> tuple[int, int
     The whole allocation of what knows it (device arrays, torch tensors), or that the device has made; else the
     elements of an object that has a shape.
     """
-    while hasattr(value, "base") and hasattr(value.base, "data_ptr"):  # triton.reinterpret wraps arrays
-        value = value.base
-    if hasattr(value, "allocation"):
-        start, size = value.allocation
-        return int(start), int(size)
-    if hasattr(value, "untyped_storage"):
-        storage = value.untyped_storage()
-        return int(storage.data_ptr()), int(storage.nbytes())
-    if found := memory.find(address):
+    if found := own_memory(value) or memory.find(address):
         return found
     return _elements_of(value, address)
 

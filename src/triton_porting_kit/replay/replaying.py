@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit import trust
 from triton_porting_kit.driver import DEFAULT_STREAM, Device
 from triton_porting_kit.driver.adapter import TritonDriver
 from triton_porting_kit.errors import CaptureError, DeviceError, InvalidModule
 from triton_porting_kit.replay.comparison import Difference, difference
 from triton_porting_kit.replay.manifest import Capture, Manifest
+from triton_porting_kit.untrusted import Folder
 
 
 @dataclass(frozen=True)
@@ -199,6 +199,6 @@ def _fetch(device: Device, address: int, size: int) -> bytes:
 
 
 def _dump(folder: Path, contents: list[bytes]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for number, content in enumerate(contents):
-        trust.write_private(folder / f"buffer-{number}.bin", content)
+    with Folder(folder, CaptureError, make=True) as place:
+        for number, content in enumerate(contents):
+            place.write(f"buffer-{number}.bin", content)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from triton_porting_kit.errors import CaptureError
-from triton_porting_kit.replay.manifest import Capture
+from triton_porting_kit.replay.manifest import Capture, Manifest
 
 
 class ReplayRuntime:
@@ -79,8 +79,28 @@ BUILT_IN = {
 """The kit's own, by the names that drivers give."""
 
 
+def runtime_of(manifest: Manifest) -> ReplayRuntime:
+    """The runtime of a launch: one of the kit's, or that of the installed backend it was recorded on.
+
+    A manifest names nothing that is imported. Raises `CaptureError` where there is none.
+    """
+    if not manifest.runtime or manifest.runtime in BUILT_IN:
+        return find_runtime(manifest.runtime)
+    from triton.backends import backends
+
+    installed = backends.get(manifest.backend)
+    name = str(getattr(installed.driver, "replay_runtime", "")) if installed else ""
+    if name != manifest.runtime:
+        raise CaptureError(
+            f"the launch was recorded with the runtime {manifest.runtime!r}, which is not that of an installed backend "
+            f"{manifest.backend!r}, and a recorded launch alone says nothing about what is imported; name the runtime "
+            "with --runtime if you trust it"
+        )
+    return find_runtime(name)
+
+
 def find_runtime(name: str) -> ReplayRuntime:
-    """The runtime that a driver's `replay_runtime` names. Raises `CaptureError` where there is none."""
+    """The runtime that a user or an installed driver names. Raises `CaptureError` where there is none."""
     if not name:
         raise CaptureError(
             "the driver of this launch does not say how C++ programs use its runtime (`replay_runtime`); name one "

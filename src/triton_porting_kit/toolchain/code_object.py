@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgpack
-
+from triton_porting_kit import untrusted
 from triton_porting_kit.errors import CodeObjectError, InvalidModule
 
 from . import elf, kernel_descriptor
@@ -136,7 +135,13 @@ def _read(data: bytes) -> CodeObject:
     # The triple's parts may be empty, and the processor's name may have hyphens.
     if target and target.split("-", 4)[-1].partition(":")[0] != arch:
         raise CodeObjectError(f"the ELF file's flags say {target_id}, its metadata {target}")
-    kernels = [_kernel(entry, image, arch) for entry in metadata.maps("amdhsa.kernels")]
+    kernels: list[Kernel] = []
+    code = 0
+    for entry in metadata.maps("amdhsa.kernels"):
+        kernels.append(_kernel(entry, image, arch))
+        code += len(kernels[-1].code)
+        if code > len(data):
+            raise CodeObjectError(f"kernels have {code:,} bytes of code together, the file has {len(data):,}")
     by_name = {kernel.name: kernel for kernel in kernels}
     if len(by_name) != len(kernels):
         raise CodeObjectError(f"several kernels of one name: {', '.join(kernel.name for kernel in kernels)}")
@@ -174,7 +179,7 @@ class _Image:
     def content(self, symbol: elf.Symbol) -> bytes:
         section = self.sections[symbol.section]
         start = symbol.value - section.address
-        return section.content[start : start + symbol.size]
+        return section.part(start, symbol.size)
 
     def dynamic_lds(self, kernel: str) -> int | None:
         symbol = self.symbols.get(kernel + DYNAMIC_LDS_SUFFIX)
@@ -222,12 +227,7 @@ def _round_up(size: int) -> int:
 
 
 def _unpack(note: bytes) -> Any:
-    try:
-        return msgpack.unpackb(note)
-    except (ValueError, RecursionError) as error:
-        raise CodeObjectError(
-            f"the kernels' metadata are no MessagePack: {error or type(error).__name__}"
-        ) from None
+    return untrusted.parse_message_pack(note, "the note of the kernels' metadata", CodeObjectError)
 
 
 class _Metadata:

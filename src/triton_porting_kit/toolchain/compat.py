@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import gc
-import json
 import re
 import threading
 import warnings
@@ -18,7 +17,7 @@ import triton
 from triton._C.libtriton import ir as triton_ir
 from triton._C.libtriton import passes as triton_passes
 
-from triton_porting_kit.errors import CompilationError, CorruptCacheWarning, ResourceError, ToolchainError
+from triton_porting_kit.errors import CompilationError, ResourceError, ToolchainError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -354,61 +353,9 @@ def artefact_folder(metadata: Mapping[str, Any], name: str) -> Path | None:
     return kernel_cache_folder(metadata["hash"]) if known else None
 
 
-@functools.cache
-def mend_cache() -> None:
-    """Mend Triton's handling of its cache where it needs it; before a kernel is looked up there."""
-    _let_unfinished_kernels_go()
-    _refuse_damaged_groups()
-
-
-def _let_unfinished_kernels_go() -> None:
-    """A kernel whose constructor raised, as a refused cache makes it, has no `module`; its destructor asks for it."""
-    from triton.compiler.compiler import CompiledKernel
-
-    if not hasattr(CompiledKernel, "module"):
-        CompiledKernel.module = None
-
-
-def _refuse_damaged_groups() -> None:
-    """A kernel is compiled again if its metadata is damaged, its list of files is, or a file on it is missing.
-
-    Triton's constructor of a cached kernel reads the metadata and calls nothing of a backend before; releases
-    before 3.8 do not check the list of files either.
-    """
-    from triton.runtime.cache import FileCacheManager
-
-    by_triton = FileCacheManager.get_group
-
-    def get_group(self: Any, filename: str) -> Any:
-        try:
-            group = by_triton(self, filename)
-            if group is None:
-                return None
-            listed = json.loads(Path(self._make_path(f"__grp__{filename}")).read_text())["child_paths"]
-        except ValueError:
-            return None
-        if len(group) != len(listed):
-            return None
-        metadata = group.get(filename) if filename.endswith(".json") else None
-        if metadata is None or _is_metadata(Path(metadata)):
-            return group
-        warnings.warn(
-            f"{metadata} is not the file that was written (damaged or replaced); the kernel is compiled again",
-            CorruptCacheWarning,
-            stacklevel=2,
-        )
-        return None
-
-    FileCacheManager.get_group = get_group
-
-
-def _is_metadata(path: Path) -> bool:
-    """Whether a file holds the metadata of a compiled kernel, as far as Triton needs it to make one of them."""
-    try:
-        found = json.loads(path.read_bytes())
-        return isinstance(found["hash"], str) and {"backend", "arch", "warp_size"} <= found["target"].keys()
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return False
+def forget_cache_folders() -> None:
+    """Ask anew where kernels are cached."""
+    _kernel_cache_folder.cache_clear()
 
 
 # --- the caches of a function ------------------------------------------------------------------------

@@ -23,7 +23,9 @@ _SYMTAB, _STRTAB, _RELA, _NOBITS = 2, 3, 4, 8
 _FIRST_RESERVED_SECTION = 0xFF00
 _UNDEFINED = 0
 _ALLOC = 2
-_SIZE_LIMIT, _ALIGNMENT_LIMIT = 1 << 31, 1 << 16
+_ZEROS_LIMIT, _ALIGNMENT_LIMIT = 1 << 27, 1 << 16
+_NAMES_LIMIT = 1 << 26
+"""Bytes of all names of a symbol table; many symbols may have the end of one long name."""
 
 
 class Section:
@@ -31,7 +33,7 @@ class Section:
 
     def __init__(self, index: int, fields: tuple[int, ...], data: bytes) -> None:
         (
-            _,
+            self.name,
             self.type,
             self.flags,
             self.address,
@@ -49,7 +51,7 @@ class Section:
             raise InvalidModule(
                 f"section {index} ends at byte {self.offset + occupied}, the file at {len(data)}: truncated?"
             )
-        if self.size > _SIZE_LIMIT or align > _ALIGNMENT_LIMIT or align & (align - 1):
+        if self.size - occupied > _ZEROS_LIMIT or align > _ALIGNMENT_LIMIT or align & (align - 1):
             raise InvalidModule(f"section {index} has {self.size} bytes at alignment {align}")
         self.data = data[self.offset : self.offset + occupied]
 
@@ -57,6 +59,12 @@ class Section:
     def content(self) -> bytes:
         """What it is in memory: its data, or zeros."""
         return bytes(self.size) if self.type == _NOBITS else self.data
+
+    def part(self, start: int, size: int) -> bytes:
+        """`size` bytes of `content` from `start` on, as far as there are."""
+        if self.type == _NOBITS:
+            return bytes(max(0, min(size, self.size - start)))
+        return self.data[start : start + size]
 
     def entries(self, layout: struct.Struct) -> list[tuple[int, ...]]:
         if self.entry_size != layout.size or len(self.data) % layout.size:
@@ -135,6 +143,8 @@ def read_object(data: bytes, machine: str | None = None) -> Object:
     symbols: list[Symbol] = []
     for section in sections:
         if section.type == _SYMTAB:
+            if symbols:
+                raise InvalidModule("there are several symbol tables")
             symbols = _symbols(section, sections)
         elif section.type == _RELA:
             _check_relocations(section, sections)
@@ -148,6 +158,21 @@ def defined_symbols(data: bytes) -> set[str]:
     relocations point outside of the file.
     """
     return {s.name for s in read_object(data, platform.machine()).symbols if s.section != _UNDEFINED}
+
+
+def section_named(data: bytes, name: str) -> bytes | None:
+    """The contents of a section of an ELF file; None where there is none of that name.
+
+    Raises `InvalidModule` as `read_header` and `read_sections` do.
+    """
+    header = read_header(data)
+    sections = read_sections(data, header)
+    names = _strings(sections, header.section_names)
+    wanted = name.encode() + b"\0"
+    return next(
+        (section.data for section in sections if names[section.name : section.name + len(wanted)] == wanted),
+        None,
+    )
 
 
 def read_header(data: bytes) -> Header:
@@ -179,12 +204,27 @@ def read_sections(data: bytes, header: Header) -> list[Section]:
 
     Raises `InvalidModule` where they do not.
     """
+    _check_overlaps(data, header)
     sections = [
         Section(index, _SECTION.unpack_from(data, header.sections_at + index * _SECTION.size), data)
         for index in range(header.section_count)
     ]
     _strings(sections, header.section_names)
+    if sum(section.size for section in sections if section.type == _NOBITS) > _ZEROS_LIMIT:
+        raise InvalidModule(f"there are more than {_ZEROS_LIMIT:,} bytes of zeros")
     return sections
+
+
+def _check_overlaps(data: bytes, header: Header) -> None:
+    """Sections share no bytes: otherwise a small file would have many large ones."""
+    total = 0
+    for index in range(header.section_count):
+        _, kind, _, _, _, size, *_ = _SECTION.unpack_from(data, header.sections_at + index * _SECTION.size)
+        total += 0 if kind == _NOBITS else size
+    if total > len(data):
+        raise InvalidModule(
+            f"the sections have {total:,} bytes together, the file has {len(data):,}: truncated, or they overlap"
+        )
 
 
 def read_symbols(section: Section, sections: list[Section]) -> list[Symbol]:
@@ -222,6 +262,7 @@ def _strings(sections: list[Section], index: int) -> bytes:
 def _symbols(section: Section, sections: list[Section], linked: bool = False) -> list[Symbol]:
     strings = _strings(sections, section.link)
     found = []
+    names = 0
     for name, info, other, place, value, size in section.entries(_SYMBOL):
         if name >= len(strings):
             raise InvalidModule(f"a symbol's name lies outside of its string table (offset {name})")
@@ -231,6 +272,9 @@ def _symbols(section: Section, sections: list[Section], linked: bool = False) ->
             if start < 0 or start + size > home.size:
                 raise InvalidModule(f"a symbol lies outside of its section {place}")
         text = strings[name : strings.index(b"\0", name)].decode(errors="replace")
+        names += len(text)
+        if names > _NAMES_LIMIT:
+            raise InvalidModule(f"the names of symbols have more than {_NAMES_LIMIT:,} bytes together")
         found.append(Symbol(text, info, other, place, value, size))
     return found
 

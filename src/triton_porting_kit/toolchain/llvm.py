@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import threading
 from collections.abc import Iterable, Mapping
 
 import llvmlite.binding as llvm
+from llvmlite.binding import ffi
 
 from triton_porting_kit.errors import InvalidModule, ToolchainError
 
@@ -152,8 +154,37 @@ class _AddressesAsWritten:
             if self._inside == 0:
                 llvm.set_option("", "-disable-lsr=false")
 
+    def before_fork(self) -> None:
+        self._lock.acquire()
+
+    def after_fork(self, *, child: bool) -> None:
+        if child and self._inside:  # those who were inside are the parent's threads
+            self._inside = 0
+            llvm.set_option("", "-disable-lsr=false")
+        self._lock.release()
+
 
 _addresses_as_written = _AddressesAsWritten()
+
+
+def _before_fork() -> None:
+    _addresses_as_written.before_fork()
+    ffi.lib._lock.__enter__()
+
+
+def _after_fork(*, child: bool) -> None:
+    ffi.lib._lock.__exit__()
+    _addresses_as_written.after_fork(child=child)
+
+
+# A child has the locks that its parent's other threads held, and nobody to release them. So none is in LLVM when the
+# process forks: llvmlite holds a lock during each of its calls. Those of MLIR keep the interpreter's lock, which a fork
+# has, or work on a context of their thread.
+os.register_at_fork(
+    before=_before_fork,
+    after_in_parent=functools.partial(_after_fork, child=False),
+    after_in_child=functools.partial(_after_fork, child=True),
+)
 
 
 def host_cpu() -> str:

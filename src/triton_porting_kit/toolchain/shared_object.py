@@ -28,6 +28,7 @@ _HASH, _STRTAB, _SYMTAB, _RELA, _RELASZ, _RELAENT, _STRSZ, _SYMENT = 4, 5, 6, 7,
 _SONAME, _BIND_NOW = 14, 24
 _GLOBAL_UNTYPED = 0x10
 _DYNAMIC_ENTRIES = 11
+_LIMIT = 1 << 28
 
 
 @dataclass
@@ -41,6 +42,8 @@ class _Part:
     def add(self, data: bytes, alignment: int) -> int:
         """Append, and return the offset."""
         self.content.extend(bytes(-len(self.content) % max(alignment, 1)))
+        if len(self.content) + len(data) > _LIMIT:
+            raise InvalidModule(f"the shared object would have more than {_LIMIT:,} bytes")
         offset = len(self.content)
         self.content.extend(data)
         return offset
@@ -52,7 +55,12 @@ def link_shared_object(data: bytes, name: str = "kernel.so") -> bytes:
     `name` becomes its DT_SONAME. Raises `InvalidModule` for what is no relocatable object, and for relocations that
     position-independent code does not have.
     """
-    return _Linker(read_object(data), name).link()
+    try:
+        return _Linker(read_object(data), name).link()
+    except (LookupError, ValueError, OverflowError, struct.error) as error:
+        if isinstance(error, InvalidModule):
+            raise
+        raise InvalidModule(f"the parts of the object contradict each other: {error!r:.100}") from error
 
 
 class _Linker:

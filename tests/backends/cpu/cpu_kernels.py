@@ -122,3 +122,9 @@ def copy_strided(x, out, rows, columns, row_stride, column_stride, BLOCK: tl.con
     at = tl.arange(0, BLOCK)
     value = tl.load(x + row * row_stride + at * column_stride, mask=at < columns)
     tl.store(out + row * columns + at, value, mask=at < columns)
+
+
+@triton.jit
+def scale_elements(x, out, n, factor, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, at < n) * factor, at < n)

@@ -267,7 +267,18 @@ def test_links(array: Array, cache: Path, tmp_path: Path, monkeypatch: pytest.Mo
         launch(array)
     cache.chmod(0o700)
     give_away(link, monkeypatch)
-    with pytest.raises(InsecureCacheError, match="symbolic link"):
+    with pytest.raises(InsecureCacheError, match="belongs to user"):
+        launch(array)
+
+
+def test_a_folder_above_that_is_someone_elses(
+    array: Array, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch(array)
+    give_away(cache.parent, monkeypatch)
+    if os.stat(cache).st_uid:
+        monkeypatch.setattr(os, "geteuid", lambda: os.stat(cache).st_uid + 1)
+    with pytest.raises(InsecureCacheError, match="belongs to user"):
         launch(array)
 
 
@@ -317,10 +328,14 @@ def bound_by_modes(script: Script, source: str) -> subprocess.CompletedProcess[s
 
 def test_a_read_only_cache(script: Script, cache: Path) -> None:
     cache.chmod(0o555)
-    result = bound_by_modes(script, RUN)
-    assert result.returncode == 1
-    assert "PermissionError" in result.stderr.splitlines()[-1]
-    assert str(cache) in result.stderr.splitlines()[-1]
+    result = bound_by_modes(script, RUN + RUN)
+    assert result.returncode == 0, result.stderr
+    assert (
+        f"CacheWarning: compiled code is not kept: {cache} cannot be written: Permission denied"
+        in result.stderr
+    )
+    assert result.stderr.count("CacheWarning") == 1
+    assert not list(cache.iterdir())
     # One that holds the kernel is good enough.
     cache.chmod(0o755)
     script(RUN)
@@ -337,6 +352,31 @@ def test_a_read_only_cache(script: Script, cache: Path) -> None:
     assert result.returncode == 1
     assert "CorruptCacheError" in result.stderr
     assert "cannot be replaced" in result.stderr
+
+
+def test_too_long_a_path(script: Script, tmp_path: Path) -> None:
+    result = script.run(RUN, TRITON_CACHE_DIR=str(tmp_path / ("x" * 300)))
+    assert result.returncode == 0, result.stderr
+    assert "cannot be written: File name too long" in result.stderr
+    assert "set TRITON_CACHE_DIR to a folder that you can write" in result.stderr
+
+
+def test_what_went_to_a_temporary_folder_is_checked_there(script: Script, tmp_path: Path) -> None:
+    damage = """
+import glob, tempfile, warnings
+from triton_porting_kit.errors import CorruptCacheWarning
+(path,) = glob.glob(tempfile.gettempdir() + "/triton-not-kept-*/*/add_constant.obj")
+open(path, "wb").write(b"x")
+add_constant.device_caches.clear()
+warnings.simplefilter("error", CorruptCacheWarning)
+try:
+    add_constant[(2,)](x, 37, AMOUNT=1, BLOCK=32)
+except CorruptCacheWarning as told:
+    print("noticed")
+"""
+    (tmp_path / "tmp").mkdir()
+    blocked = str(tmp_path / ("x" * 300))
+    assert script(RUN + damage, TRITON_CACHE_DIR=blocked, TMPDIR=str(tmp_path / "tmp")).strip() == "noticed"
 
 
 # --- at once -----------------------------------------------------------------------------------------
@@ -396,3 +436,19 @@ def test_a_remote_cache(array: Array, cache: Path, monkeypatch: pytest.MonkeyPat
     stored[name] = b""
     with pytest.warns(CorruptCacheWarning):
         launch(array)
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+def test_what_is_no_file_is_not_read(kind: str, array: Array, cache: Path) -> None:
+    launch(array)
+    path = file(cache, "obj")
+    path.unlink()
+    if kind == "folder":
+        path.mkdir(0o700)
+        with pytest.raises(CorruptCacheError, match="cannot be replaced"):
+            launch(array)
+    else:
+        os.mkfifo(path, 0o600)
+        with pytest.warns(CorruptCacheWarning, match="it was made again"):
+            launch(array)
+        assert path.is_file()

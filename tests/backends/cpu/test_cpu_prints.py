@@ -148,4 +148,4 @@ def test_kernels_without_prints_do_not_name_the_routine(array: Array) -> None:
     x = array(np.zeros(16, np.int32))
     kernel = kernels.plain_copy[(1,)](x, x, 0, BLOCK=16)
     assert b"tpk_host_print" not in kernel.asm["obj"]
-    assert kernel.metadata.scratch_bytes == 0
+    assert kernel.metadata.scratch_bytes == 64  # what says which program runs, for reports of crashes

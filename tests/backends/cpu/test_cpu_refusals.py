@@ -248,7 +248,7 @@ def test_a_scratch_that_is_too_large(array: Array, device: Any) -> None:
     before, found, after = text.partition("@add_constant__scratch_bytes = ")
     assert found
     sizes = after.partition("\n")[0]
-    assert sizes == "constant [2 x i64] zeroinitializer"
+    assert sizes.startswith("constant [2 x i64] ")
     text = before + found + f"constant [2 x i64] [i64 {1 << 40}, i64 0]" + after[len(sizes) :]
     binary = llvm.emit_object(llvm.parse(text, llvm.host_triple()), llvm.target_machine())
     with pytest.raises(InvalidModule, match=f"{1 << 40} bytes of scratch"):

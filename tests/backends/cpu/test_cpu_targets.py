@@ -9,10 +9,7 @@ import sys
 
 import pytest
 
-WITHOUT = {
-    "avx2": "avx512,avx10,amx",
-    "sse2": "avx,amx,fma,f16c,sse3,ssse3,sse4,vaes,vpcl,gfni,xop,sha",
-}
+from triton_porting_kit.compiler import ISA_LEVELS
 
 REGISTERS = {"avx2": ("ymm", "zmm"), "sse2": ("xmm", "ymm")}
 
@@ -57,8 +54,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def _run(script: str, without: str) -> str:
-    environment = {**os.environ, "TPK_CPU_WITHOUT": without}
+def _run(script: str, level: str) -> str:
+    environment = {**os.environ, **ISA_LEVELS[level].environment()}
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
     )
@@ -66,14 +63,14 @@ def _run(script: str, without: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("without", WITHOUT.values(), ids=WITHOUT)
-def test_kernels_are_right_on_lesser_cpus(without: str) -> None:
-    assert len(_run(SCRIPT, without).split()) == 12
+@pytest.mark.parametrize("level", REGISTERS)
+def test_kernels_are_right_on_lesser_cpus(level: str) -> None:
+    assert len(_run(SCRIPT, level).split()) == 12
 
 
-@pytest.mark.parametrize("cpu", WITHOUT)
-def test_only_registers_that_are_there_are_used(cpu: str) -> None:
-    assembly = _run(ASSEMBLY, WITHOUT[cpu])
-    used, unused = REGISTERS[cpu]
+@pytest.mark.parametrize("level", REGISTERS)
+def test_only_registers_that_are_there_are_used(level: str) -> None:
+    assembly = _run(ASSEMBLY, level)
+    used, unused = REGISTERS[level]
     assert used in assembly
     assert unused not in assembly

@@ -137,13 +137,65 @@ def test_products_are_fused_only_where_that_was_asked_for(tmp_path: Path, fuse: 
     assert exact.all()
 
 
-@pytest.mark.parametrize("name", ["double", "ptr", "main", "select", "_hidden", "v1", "k1", "tanh"])
-def test_names_that_mean_something_in_cpp(tmp_path: Path, name: str) -> None:
-    kernel = make_kernel(f"def {name}(O, n):\n    tl.store(O, n)\n")
-    library = compiled(tmp_path, kernel, {"O": "*i32", "n": "i32"})
-    out = np.zeros(1, np.int32)
-    library(out, np.int32(41))
-    assert (library.name, out[0]) == (name, 41)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "double", "ptr", "main", "select", "_hidden", "v1", "k1", "tanh", "args", "mask4", "u32x4", "load_masked", "lanes",
+        "tpk_support", "tpk_mask4", "uint8_t", "INT64_MAX", "arg_n",
+    ],
+)  # fmt: skip
+def test_names_of_kernels_that_mean_something_in_cpp(tmp_path: Path, name: str) -> None:
+    body = "i = tl.arange(0, B)\n    tl.store(O + i, tl.load(X + i, mask=i < n, other=7))"
+    kernel = make_kernel(f"def {name}(X, O, n, B: tl.constexpr):\n    {body}\n")
+    library = compiled(tmp_path, kernel, {"X": "*i32", "O": "*i32", "n": "i32"}, B=8)
+    x, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
+    library(x, out, np.int32(5))
+    assert (library.name, out.tolist()) == (name, [0, 1, 2, 3, 4, 7, 7, 7])
+
+
+PARAMETERS = (
+    "double", "args", "s", "arg_s", "v1", "k1", "u32", "mask4", "lanes", "é", "è", "_é", "__x", "_x", "x_2", "X", "ptr",
+    "INT64_MAX",
+)  # fmt: skip
+
+
+def test_names_of_parameters_that_mean_something_in_cpp(tmp_path: Path) -> None:
+    """Words of C++ and of the text, names that spell alike, and letters that C++ has not: each is its own value."""
+    stores = "".join(f"    tl.store(O + {k}, {name})\n" for k, name in enumerate(PARAMETERS))
+    kernel = make_kernel(f"def numbers(O, {', '.join(PARAMETERS)}):\n{stores}")
+    library = compiled(tmp_path, kernel, {"O": "*i32", **dict.fromkeys(PARAMETERS, "i32")})
+    out = np.zeros(len(PARAMETERS), np.int32)
+    library(out, *np.arange(100, 100 + len(PARAMETERS), dtype=np.int32))
+    assert out.tolist() == [*range(100, 100 + len(PARAMETERS))]
+
+
+@triton.jit
+def read_tile(D, O, D_shape_0, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tile = D.load([1, 2])
+    tl.store(O + i[:, None] * N + i[None, :], tile + D_shape_0)
+
+
+def test_a_host_tensor_descriptor(tmp_path: Path) -> None:
+    """Triton gives its shape and strides as parameters twice, under the same names."""
+    kernel = compiled(
+        tmp_path, read_tile, {"D": "tensordesc<i32[4,4]>", "O": "*i32", "D_shape_0": "i32"}, N=4
+    )
+    x, out = np.arange(5 * 8, dtype=np.int32).reshape(5, 8)[:, :5], np.full((4, 4), -1, np.int32)
+    shape, strides = [5, 5], [8, 1]
+    flags = [np.uint8(0), np.uint8(0)]
+    kernel(
+        x,
+        *map(np.int64, shape + strides),
+        *flags,
+        *map(np.int32, shape),
+        *map(np.int64, strides),
+        out,
+        np.int32(100),
+    )
+    expected = np.zeros((4, 4), np.int32)
+    expected[:, :3] = x[1:5, 2:5]
+    np.testing.assert_array_equal(out, expected + 100)
 
 
 def test_the_text_can_be_built_with_warnings_as_errors(tmp_path: Path) -> None:

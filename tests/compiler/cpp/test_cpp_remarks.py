@@ -7,7 +7,7 @@ import triton.language as tl
 from ttir_source import ttir_text
 
 from triton_porting_kit.compiler import CpuTarget, cpp_pipeline
-from triton_porting_kit.compiler.cpp.remarks import Remarks
+from triton_porting_kit.compiler.remarks import Remarks
 
 TEXT = """module {
   // kernel.py: /a/kernel.py

@@ -28,7 +28,7 @@ def sums(
 ):
     m, n, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
     c_at, d_at = C + m * pitch + n * (2 if FORM == "every other" else 1), D + m * N + n
-    inside = m < rows
+    inside, places = m < rows, (m * 64 + n).to(tl.float64)
     if FORM == "loaded before":
         old = tl.load(c_at, mask=inside, other=0.0)
     total = tl.zeros((M, N), tl.float64)
@@ -44,6 +44,12 @@ def sums(
         b_at += K * N
     if FORM == "computed":
         total = tl.maximum(total * 2 + 1, 0.0)
+    if FORM == "long":
+        for _ in tl.static_range(120):
+            total += 1
+    if FORM == "read again":
+        dear = tl.sqrt(places)
+        total += dear
     if FORM == "loaded between":
         total += tl.load(d_at)
     if FORM == "summed":
@@ -61,17 +67,19 @@ def sums(
         tl.store(c_at, total, mask=inside)
     if FORM == "twice":
         tl.store(d_at, total)
+    if FORM == "read again":
+        tl.store(d_at, dear)
     if FORM == "loaded before":
         tl.store(d_at, old)
     if FORM == "read in the loop":
         tl.store(d_at, seen)
 
 
-EARLY = {"plain": 1, "from one": 1, "computed": 1, "every other": 1, "loaded before": 1}
+EARLY = {"plain": 1, "from one": 1, "computed": 1, "every other": 1, "loaded before": 1, "read again": 1}
 """By form: how many stores are lowered in the loop."""
 
 FORMS = [
-    *EARLY, "loaded between", "summed", "turned", "stored between", "condition", "some", "twice", "read in the loop",
+    *EARLY, "long", "loaded between", "summed", "turned", "stored between", "condition", "some", "twice", "read in the loop",
 ]  # fmt: skip
 
 
@@ -94,7 +102,7 @@ class Compiled:
         self.code = link(self.loops.text, [name, name + SCRATCH_SYMBOL_SUFFIX])
         types = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 2 + [ctypes.c_int32] * 3
         self.run = ctypes.CFUNCTYPE(ctypes.c_int32, *types)(self.code.addresses[name])
-        self.scratch = np.full(self.loops.scratch_bytes + 64, 0x5A, np.uint8)
+        self.scratch = np.zeros(self.loops.scratch_bytes + 64, np.uint8)
 
     def __call__(self, memory: Array, starts: list[int], count: int, rows: int, pitch: int) -> Array:
         """`memory` after one program on arrays that begin at these elements of it."""
@@ -102,6 +110,7 @@ class Compiled:
         block = np.zeros(48, np.uint8)
         block[:32].view(np.uint64)[:] = [memory.ctypes.data + 8 * start for start in starts]
         block[32:44].view(np.int32)[:] = [count, rows, pitch]
+        self.scratch[:] = 0x5A
         scratch = self.scratch.ctypes.data + -self.scratch.ctypes.data % 64
         ctypes.memset(scratch, 0, self.loops.cleared_bytes)
         assert self.run(block.ctypes.data, scratch, 0, 1, 1, 1, 1) == 0
@@ -123,6 +132,10 @@ def expected(memory: Array, form: str, starts: list[int], count: int, rows: int,
     total += form == "from one"
     if form == "computed":
         total = np.maximum(total * 2 + 1, 0)
+    total += 120 * (form == "long")
+    dear = np.sqrt(np.arange(M)[:, None] * 64.0 + np.arange(N))
+    if form == "read again":
+        total += dear
     if form == "loaded between":
         total += second
     if form == "summed":
@@ -135,6 +148,8 @@ def expected(memory: Array, form: str, starts: list[int], count: int, rows: int,
     out[kept] = total[:rows][kept]
     if form == "twice":
         second[:] = total
+    if form == "read again":
+        second[:] = dear
     if form == "loaded before":
         second[:] = old
     if form == "read in the loop":

@@ -16,6 +16,7 @@ import pytest
 import triton
 import triton.language as tl
 from native_functions import link, loops_of, scratch_of_a_program
+from poisoned import Poisoned, targets
 
 from triton_porting_kit.compiler.loops import keeping
 from triton_porting_kit.compiler.loops.kernel import SCRATCH_SYMBOL_SUFFIX
@@ -263,3 +264,55 @@ def test_what_is_kept_is_bounded() -> None:
     np.testing.assert_array_equal(memory, wanted)
     assert 8 * TILE * TILE * len(kept) <= keeping.KEPT_BYTES
     assert len(set(kept)) > 10
+
+
+# --- what it does not understand ---------------------------------------------------------------------
+
+
+@triton.jit
+def with_factors_of(
+    A, B, C, trips, limit, period, FORM: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr
+):
+    m, n, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
+    total = tl.zeros((M, N), tl.float32)
+    rows, columns = (m % period, n % period) if FORM == "wrapped" else (m, n)
+    a_at, b_at = A + rows * (K * trips) + k[None, :], B + k[:, None] * N + columns
+    for _ in range(trips):
+        if FORM == "masked":
+            a = tl.load(a_at, mask=(m + k[None, :]) % 3 != 0, other=1.0)
+            b = tl.load(b_at, mask=(k[:, None] + n) % 3 != 0, other=1.0)
+        elif FORM == "filled":
+            a = tl.load(a_at, mask=m < limit, other=m * 1.0 + k[None, :])
+            b = tl.load(b_at, mask=n < limit, other=k[:, None] * 1.0 + n)
+        else:
+            a, b = tl.load(a_at), tl.load(b_at)
+        total = tl.dot(a, b, total, input_precision="ieee")
+        a_at += K
+        b_at += K * N
+    tl.store(C + tl.program_id(0) * (M * N) + m * N + n, total)
+
+
+@pytest.mark.parametrize("name", targets())
+@pytest.mark.parametrize("form", ["masked", "filled", "wrapped"])
+def test_factors_that_are_packed_every_time(form: str, name: str) -> None:
+    """Data masks and fill values are no bounds, and what wraps around is not where it seems to be."""
+    size, trips, limit, period, programs = 16, 3, 11, 12, 2
+    random = np.random.default_rng(6)
+    a, b = (random.integers(-4, 5, size * size * trips).astype(np.float32) for _ in range(2))
+    signature = {"A": "*fp32", "B": "*fp32", "C": "*fp32", "trips": "i32", "limit": "i32", "period": "i32"}
+    kernel = Poisoned(with_factors_of, signature, targets()[name], FORM=form, M=size, N=size, K=size)
+    assert (kernel.loops.cleared_bytes == 0) == (form != "wrapped")
+    c = np.zeros(programs * size * size, np.float32)
+    found = kernel(programs, A=a, B=b, C=c, trips=trips, limit=limit, period=period)["C"]
+    left, right = a.reshape(size, size * trips), b.reshape(size * trips, size)
+    index = np.arange(size)
+    along = np.arange(size * trips) % size
+    if form == "masked":
+        left = np.where((index[:, None] + along) % 3 != 0, left, 1)
+        right = np.where((along[:, None] + index) % 3 != 0, right, 1)
+    elif form == "filled":
+        left = np.where(index[:, None] < limit, left, index[:, None] + along)
+        right = np.where(index < limit, right, along[:, None] + index)
+    else:
+        left, right = left[index % period], right[:, index % period]
+    np.testing.assert_array_equal(found.reshape(programs, size, size), np.stack([left @ right] * programs))

@@ -50,6 +50,15 @@ def at_a_polynomial(X, O, n, B: tl.constexpr):
 
 
 @triton.jit
+def repeated(X, O, n, B: tl.constexpr):
+    """A row that is read again for each row of a tile."""
+    i = tl.arange(0, B)
+    x = tl.load(X + tl.program_id(0) * 300 + i)
+    rows = tl.program_id(0) * 4 + tl.arange(0, 4)
+    tl.store(O + rows[:, None] * B + i[None, :], x[None, :] - tl.sum(x, 0))
+
+
+@triton.jit
 def weighted(X, O, n, B: tl.constexpr):
     """Every program reads the same weights twice."""
     i = tl.arange(0, B)
@@ -85,6 +94,22 @@ def every_other(X, O, n, B: tl.constexpr):
 
 
 @triton.jit
+def a_number_for_each_row(X, O, n, B: tl.constexpr):
+    i, row = tl.arange(0, B), tl.program_id(0) * 4 + tl.arange(0, 4)
+    scale = tl.load(X + row)
+    at = row[:, None] * B + i[None, :]
+    x = tl.load(X + at) * scale[:, None]
+    tl.store(O + at, scale[:, None] * (x - tl.sum(x, 1)[:, None]))
+
+
+@triton.jit
+def a_row_beside_others(X, O, n, B: tl.constexpr):
+    i, row = tl.arange(0, B), tl.arange(0, 4)
+    x = tl.load(X + tl.program_id(0) * B + i)
+    tl.store(O + row[:, None] * B + i[None, :], (x - tl.sum(x, 0))[None, :] + row[:, None])
+
+
+@triton.jit
 def in_a_loop(X, O, n, B: tl.constexpr):
     i = tl.arange(0, B)
     for row in range(n):
@@ -116,8 +141,11 @@ def test_the_row_of_the_next_program() -> None:
         at_a_square,
         at_a_place_that_is_read,
         every_other,
+        a_number_for_each_row,
+        a_row_beside_others,
         in_a_loop,
         far_from_the_program_id,
+        repeated,
     ],
     ids=lambda kernel: kernel.__name__,
 )

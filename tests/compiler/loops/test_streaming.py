@@ -31,9 +31,43 @@ def test_one_of_the_loops_of_a_chain_streams() -> None:
     assert "alignment = 64 : i64, nontemporal" in text
 
 
+@triton.jit
+def under_a_mask(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + i)
+    tl.store(O + i, x, mask=x > 0)
+
+
+@triton.jit
+def around_the_end(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(O + i % n, tl.load(X + i))
+
+
+@triton.jit
+def dear(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(O + i, tl.exp(tl.load(X + i)))
+
+
+@triton.jit
+def wide(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(O.to(tl.pointer_type(tl.float64)) + i, tl.load(X + i).to(tl.float64))
+
+
 @pytest.mark.parametrize(
     "kernel",
-    [sample_loops.in_place, sample_loops.in_a_loop, sample_loops.beside_an_atomic, sample_loops.strided],
+    [
+        sample_loops.in_place,
+        sample_loops.in_a_loop,
+        sample_loops.beside_an_atomic,
+        sample_loops.strided,
+        under_a_mask,
+        around_the_end,
+        dear,
+        wide,
+    ],
     ids=lambda kernel: kernel.__name__,
 )
 def test_what_does_not_stream(kernel: Any) -> None:

@@ -25,9 +25,8 @@ _BINARY = {
     "maxsi": np.maximum,
     "addf": np.add,
     "mulf": np.multiply,
-    "divsi": lambda a, b: np.where(b == 0, 0, np.trunc(a / np.where(b == 0, 1, b))).astype(np.int64),
+    "divsi": lambda a, b: (a - np.fmod(a, np.where(b == 0, 1, b))) // np.where(b == 0, 1, b),
     "remsi": lambda a, b: np.fmod(a, np.where(b == 0, 1, b)),
-    "remui": lambda a, b: np.fmod(_unsigned(a), np.where(b == 0, 1, _unsigned(b))),
     "ceildivsi": lambda a, b: -(-a // b),
     "floordivsi": lambda a, b: a // b,
 }
@@ -37,9 +36,28 @@ _COMPARE = [
 ]  # fmt: skip
 
 
-def _unsigned(value: Any) -> Any:
-    """An i32 (kept as a wider number) read as unsigned."""
-    return np.where(np.asarray(value) < 0, np.asarray(value) + 2**32, value)
+def _unsigned(value: Any, kind: Any) -> Any:
+    """An integer of an MLIR type read as unsigned: in int64, those of 64 bits in uint64."""
+    bits = _bits(kind)
+    value = np.asarray(value, dtype=np.int64)
+    return value.view(np.uint64) if bits == 64 else value & ((1 << bits) - 1)
+
+
+def _bits(kind: Any) -> int | None:
+    """The bits of an integer type or of the integers of a tensor type; None for other types."""
+    element = kind.element_type if isinstance(kind, ir.RankedTensorType) else kind
+    return element.width if isinstance(element, ir.IntegerType) else None
+
+
+def wrapped(value: Any, bits: int) -> Any:
+    """The lowest `bits`, with their sign, as int64."""
+    value = np.asarray(value)
+    if value.dtype != np.int64:
+        value = value.astype(np.int64)
+    if bits == 64:
+        return value
+    half = 1 << (bits - 1)
+    return ((value + half) & ((1 << bits) - 1)) - half
 
 
 def memory_at(addresses: Any) -> Any:
@@ -49,18 +67,23 @@ def memory_at(addresses: Any) -> Any:
 
 @dataclass
 class Interpreter:
-    """Runs the first function of a module; integers are unbounded enough (int64) not to wrap around."""
+    """Runs the first function of a module."""
 
     arguments: list[Any]
     program: tuple[int, int, int] = (0, 0, 0)
+    wraps: bool = True
+    """Whether integers wrap around; else all are computed in 64 bits."""
     trace: list[tuple[str, Any, Any]] = field(default_factory=list)
+    masks: bool = True
+    """Whether masks keep elements from being touched."""
     values: dict[Any, Any] = field(default_factory=dict)
 
     def run(self, module: Any) -> list[tuple[str, Any, Any]]:
         """(kind, touched addresses in order, values) of each access, in program order."""
         block = module.body.operations[0].regions[0].blocks[0]
-        self.values.update(zip(block.arguments, self.arguments, strict=True))
-        self.block(block)
+        self.values.update(zip(block.arguments, map(np.int64, self.arguments), strict=True))
+        with np.errstate(over="ignore"):
+            self.block(block)
         return self.trace
 
     def block(self, block: Any) -> list[Any]:
@@ -77,7 +100,11 @@ class Interpreter:
             results = [_BINARY[short](*operands)]
         else:
             results = getattr(self, op.name.replace(".", "_"))(op, *operands)
-        results = [] if results is None else results
+        kinds = [_bits(result.type) for result in op.results]
+        results = [
+            wrapped(value, bits) if self.wraps and value is not None and bits not in (None, 1) else value
+            for value, bits in zip([] if results is None else results, kinds, strict=True)
+        ]
         self.values.update(zip(op.results, results, strict=True))
 
     # --- scalars and tensors ---------------------------------------------------------------------
@@ -91,7 +118,9 @@ class Interpreter:
     def arith_cmpi(self, op: Any, a: Any, b: Any) -> list[Any]:
         predicate = ir.IntegerAttr(op.attributes["predicate"]).value
         if predicate > 5:
-            a, b = _unsigned(a), _unsigned(b)
+            a, b = (
+                _unsigned(value, operand.type) for value, operand in zip((a, b), op.operands, strict=True)
+            )
         return [_COMPARE[predicate](a, b)]
 
     def arith_select(self, op: Any, condition: Any, a: Any, b: Any) -> list[Any]:
@@ -103,7 +132,11 @@ class Interpreter:
     arith_extsi = arith_trunci = _same
 
     def arith_extui(self, op: Any, value: Any) -> list[Any]:
-        return [_unsigned(np.asarray(value, dtype=np.int64))]
+        return [_unsigned(value, op.operands[0].type)]
+
+    def arith_remui(self, op: Any, a: Any, b: Any) -> list[Any]:
+        a, b = (_unsigned(value, operand.type) for value, operand in zip((a, b), op.operands, strict=True))
+        return [np.fmod(a, np.where(b == 0, 1, b).astype(b.dtype))]
 
     builtin_unrealized_conversion_cast = _same
     tt_int_to_ptr = tt_ptr_to_int = llvm_inttoptr = llvm_ptrtoint = tt_bitcast = _same
@@ -150,7 +183,7 @@ class Interpreter:
         block = op.regions[0].blocks[0]
         current = list(carried)
         for i in range(int(low), int(high), int(step)):
-            self.values.update(zip(block.arguments, [i, *current], strict=True))
+            self.values.update(zip(block.arguments, [np.int64(i), *current], strict=True))
             current = self.block(block)
         return current
 
@@ -232,11 +265,13 @@ class Interpreter:
     def _load(self, addresses: Any, mask: Any, other: Any) -> Any:
         addresses, mask, other = np.broadcast_arrays(np.asarray(addresses), mask, other)
         result = np.where(mask, memory_at(addresses), other)
+        mask = mask if self.masks else np.full_like(mask, True)
         self.trace.append(("load", addresses[mask], result))
         return result
 
     def _store(self, addresses: Any, mask: Any, value: Any) -> None:
         addresses, mask, value = np.broadcast_arrays(np.asarray(addresses), mask, value)
+        mask = mask if self.masks else np.full_like(mask, True)
         self.trace.append(("store", addresses[mask], value[mask]))
 
 
@@ -262,3 +297,12 @@ def assert_same_trace(first: list[Any], second: list[Any]) -> None:
     for (_, addresses, values), (_, other_addresses, other_values) in zip(first, second, strict=True):
         np.testing.assert_array_equal(addresses, other_addresses)
         np.testing.assert_array_equal(values, other_values)
+
+
+def is_same_trace(first: list[Any], second: list[Any]) -> bool:
+    """Whether `assert_same_trace` would agree."""
+    try:
+        assert_same_trace(first, second)
+    except AssertionError:
+        return False
+    return True

@@ -19,7 +19,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page with every status, long names and messages with markup."""
     folder = tmp_path_factory.mktemp("small")
     names = [r.name for r in every_status()]
-    long = record("language/arithmetic/add-bf16-" + "tile_1x" * 30, error("x" * 3000))
+    long = record("language/arithmetic/add-bf16-" + "tile_1x" * 20, error("x" * 3000))
     write_run(
         folder, [*every_status(), long], planned=[*names, long.name, "language/arithmetic/div-i8-tile_1"]
     )

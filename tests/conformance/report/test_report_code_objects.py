@@ -10,7 +10,7 @@ from report_runs import record, report
 
 from triton_porting_kit.conformance.report import code_objects, document, junit
 from triton_porting_kit.conformance.report.evidence import exhibit, in_text
-from triton_porting_kit.conformance.report.page.render import page
+from triton_porting_kit.conformance.report.page import text as page
 from triton_porting_kit.conformance.report.page.rows import rows
 
 DOT = {"arch": "gfx942", "vgprs": 48, "agprs": 16, "lds": 8192, "matrix": {"v_mfma_f32_16x16x16_bf16": 6}}
@@ -52,7 +52,7 @@ def test_every_form_of_the_report_has_them(tmp_path: Path) -> None:
     assert data["checks"][0]["evidence"][0]["code_object"] == DOT
     assert 'id="code-objects"' in page(found)
     assert any("v_mfma" in text for text in rows(found)["strings"])
-    junit.write(found, tmp_path / "junit.xml")
+    (tmp_path / "junit.xml").write_text(junit.text(found))
     outputs = [case.system_out for suite in JUnitXml.fromfile(str(tmp_path / "junit.xml")) for case in suite]
     assert sum("v_mfma_f32_16x16x16_bf16" in (output or "") for output in outputs) == 2
 

@@ -22,8 +22,8 @@ from report_runs import (
 from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.conformance.record import Listing, Record
 from triton_porting_kit.conformance.report.model import Report
+from triton_porting_kit.conformance.report.page import text as page
 from triton_porting_kit.conformance.report.page.figures import parts, seconds
-from triton_porting_kit.conformance.report.page.render import page
 from triton_porting_kit.conformance.report.page.view import lead, warnings
 
 

@@ -12,21 +12,35 @@ import numpy as np
 
 from triton_porting_kit.conformance.language.interpreter import HostMemory
 from triton_porting_kit.conformance.language.source import make_kernel
-from triton_porting_kit.conformance.stress.generator import generate
+from triton_porting_kit.conformance.stress.generator import ADDRESSES, generate
 from triton_porting_kit.conformance.stress.launching import Launch, arguments, judge
-from triton_porting_kit.conformance.stress.program import Loop, Program, walk
+from triton_porting_kit.conformance.stress.program import Fetch, Let, Loop, Program, Put, uses, walk
 from triton_porting_kit.conformance.stress.typing import types_of
 
 
 def takes(program: Program) -> bool:
     """Whether the interpreter can be trusted with a program."""
-    types = {t.kind_name for t in types_of(program).values()}
-    return "bf16" not in types and not any(isinstance(s, Loop) for s in walk(program.body))
+    types = types_of(program)
+    read = {value for statement in walk(program.body) for value in uses(statement)}
+    for statement in walk(program.body):
+        match statement:
+            case Loop():  # makes Python's integers of counters
+                if statement.index in read or statement.style not in (
+                    "range",
+                    "stepped",
+                ):  # 3.6 takes no arguments as bounds
+                    return False
+            case Let(op="~") if types[statement.outs[0]].kind_name.startswith("u"):  # fails before Triton 3.9
+                return False
+            case Fetch() | Put():  # masks of tiles are tiles
+                if statement.mask is not None and types[statement.mask].rank < types[statement.pointer].rank:
+                    return False
+    return not any(t.kind_name.endswith("bf16") for t in types.values())
 
 
 def main(count: int) -> int:
     agree = differ = 0
-    for program in filter(takes, map(generate, range(count))):
+    for program in filter(takes, map(generate, (*range(count), *range(ADDRESSES, ADDRESSES + count)))):
         launch = Launch.of(program)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from triton_porting_kit.conformance.stress.features import features
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
-from triton_porting_kit.conformance.stress.program import Atomic, Branch, Let, Loop, Program, Store, walk
+from triton_porting_kit.conformance.stress.program import (
+    Atomic,
+    Branch,
+    Fetch,
+    Let,
+    Loop,
+    Program,
+    Put,
+    Store,
+    walk,
+)
 from triton_porting_kit.conformance.stress.typing import types_of
 
 
@@ -13,6 +24,9 @@ def constructs(program: Program) -> Iterator[str]:
     """What a program is made of, by name."""
     types = types_of(program)
     yield f"grid of {len(program.grid)} dimensions"
+    yield f"arrays in {program.place}"
+    yield from (f"region that starts by {region.origin}" for region in program.regions)
+    yield from features(program)
     for statement in walk(program.body):
         match statement:
             case Let():
@@ -39,6 +53,13 @@ def constructs(program: Program) -> Iterator[str]:
                     else "store"
                 )
                 yield "store with a mask of values" if statement.mask is not None else "store"
+            case Fetch():
+                yield f"fetch of {types[statement.out].kind_name}"
+                yield "fetch with a mask" if statement.mask is not None else "fetch"
+                yield "fetch of nothing elsewhere" if statement.other is None else "fetch"
+            case Put():
+                yield f"put {statement.kind}"
+                yield "put with a mask" if statement.mask is not None else "put"
             case Atomic():
                 yield f"atomic {statement.kind}"
                 yield "atomic with a mask" if statement.mask is not None else "atomic"

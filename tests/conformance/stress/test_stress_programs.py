@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,22 +16,39 @@ from triton_porting_kit.conformance.context import Session
 from triton_porting_kit.conformance.status import Status
 from triton_porting_kit.conformance.stress import programs
 from triton_porting_kit.conformance.stress.checks import DEFAULT_COUNT
-from triton_porting_kit.conformance.stress.generator import generate
-from triton_porting_kit.conformance.stress.launching import Launch, mistake
+from triton_porting_kit.conformance.stress.configuration import DEFAULT, Configuration, configurations
+from triton_porting_kit.conformance.stress.generator import ADDRESSES
+from triton_porting_kit.conformance.stress.isolation import Isolated
 from triton_porting_kit.conformance.trial import try_check
 
 
-@pytest.mark.parametrize("first", range(0, 100, 10))
-def test_programs_pass_on_the_cpu(first: int) -> None:
-    wrong = {seed: mistake(Launch.of(generate(seed)), memory()) for seed in range(first, first + 10)}
-    assert {seed: message for seed, message in wrong.items() if message} == {}
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Isolated]:
+    with Isolated("cpu") as found:
+        yield found
 
 
-@pytest.mark.slow  # six times as many
-@pytest.mark.parametrize("first", range(100, 700, 20))
-def test_many_programs_pass_on_the_cpu(first: int) -> None:
-    wrong = {seed: mistake(Launch.of(generate(seed)), memory()) for seed in range(first, first + 20)}
-    assert {seed: message for seed, message in wrong.items() if message} == {}
+def failures(worker: Isolated, seeds: range, configuration: Configuration = DEFAULT) -> dict[int, str]:
+    outcomes = {seed: worker.run(seed, configuration=configuration) for seed in seeds}
+    return {seed: str(found) for seed, found in outcomes.items() if found.failed}
+
+
+@pytest.mark.parametrize("first", [0, 30, 60, ADDRESSES, ADDRESSES + 30, ADDRESSES + 60])
+def test_programs_pass_on_the_cpu(first: int, worker: Isolated) -> None:
+    assert failures(worker, range(first, first + 30)) == {}
+
+
+@pytest.mark.parametrize("way", configurations("cpu", "each", "1"), ids=str)
+def test_programs_pass_on_every_instruction_set(way: Configuration, worker: Isolated) -> None:
+    assert failures(worker, range(ADDRESSES + 100, ADDRESSES + 120), way) == {}
+
+
+@pytest.mark.slow  # many times as many
+@pytest.mark.parametrize(
+    "first", [begin + k for begin in (100, ADDRESSES + 100) for k in range(0, 2000, 100)]
+)
+def test_many_programs_pass_on_the_cpu(first: int, worker: Isolated) -> None:
+    assert failures(worker, range(first, first + 100)) == {}
 
 
 def test_programs_are_checks() -> None:
@@ -51,7 +69,7 @@ def test_the_catalogue_has_as_many_as_it_is_asked_for() -> None:
 
 
 def test_the_interpreter_agrees() -> None:
-    """Programs without loops (whose counters it makes Python's integers) and bfloat16 (which it rounds to zero)."""
+    """Without counters that are used (it makes Python's integers of them) and bfloat16 (which it rounds to zero)."""
     script = Path(__file__).parent / "interpret_programs.py"
     done = subprocess.run(
         [sys.executable, str(script), "100"],
@@ -61,4 +79,4 @@ def test_the_interpreter_agrees() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
-    assert int(done.stdout.split()[-1]) >= 25
+    assert int(done.stdout.split()[-1]) >= 80

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -123,7 +124,7 @@ def with_body(launch: Launch, *lines: str) -> Launch:
     head = re.search(r"def kernel\(.*\):", launch.source)
     assert head is not None
     source = head[0] + "\n" + "".join(f"    {line}\n" for line in lines)
-    return Launch(source, (1,), 4, launch.parameters, launch.names, launch.outputs, launch.seed)
+    return replace(launch, source=source, grid=(1,), warps=4, place="zones")
 
 
 CRASH = ("tl.store(tl.cast(tl.full((), 16, tl.int64), tl.pointer_type(tl.int32)), 1)",)

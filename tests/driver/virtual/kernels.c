@@ -29,6 +29,14 @@ KERNEL(advance, 0, {1, 0}) {
   return 0;
 }
 
+/* out[p] = a / b, of doubles: out, a, b = args */
+KERNEL(divide, 0, {1, 0}) {
+  const double *operands = (const double *)args;
+  for (int64_t p = begin; p < end; ++p)
+    ((double *)args[0])[p] = operands[1] / operands[2];
+  return 0;
+}
+
 /* Takes its time: *args[0] += 1 after args[1] nanoseconds. */
 KERNEL(slow, 0, {1, 0}) {
   for (int64_t p = begin; p < end; ++p) {

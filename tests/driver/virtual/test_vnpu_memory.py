@@ -11,7 +11,9 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from chips import Chip, Refused, default_config, resident_bytes
+from chips import Chip, Refused, call, default_config, resident_bytes
+
+from triton_porting_kit.driver import virtual
 
 
 @pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 4096, 1 << 20, 3 << 20])
@@ -175,6 +177,26 @@ def test_impossible_configurations_are_refused(field: str, value: object) -> Non
     ) as info:
         Chip(**{field: value})
     assert info.value.status == ("DEVICE_LOST" if field == "chip_path" else "INVALID_ARGUMENT")
+
+
+def test_a_chip_is_counted_where_its_program_can_be_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = tmp_path / "plain"
+    plain.touch(mode=0o600)
+    for path, expected in (
+        ("", 1),
+        (str(virtual.chip()), 1),
+        (str(plain), 0),
+        (str(tmp_path), 0),
+        ("/none", 0),
+    ):
+        monkeypatch.setenv("VNPU_CHIP", path)
+        count = ctypes.c_uint32(7)
+        call("count", ctypes.byref(count))
+        assert count.value == expected, path
+    with pytest.raises(Refused, match="vnpu_count: count is NULL"):
+        call("count", None)
 
 
 def test_the_environment_sets_defaults(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -290,3 +290,23 @@ def test_loading_and_unloading_leaves_nothing(chip: Chip, kernels: bytes) -> Non
     for _ in range(100):
         chip.module_unload(chip.load(kernels))
     assert files() == before
+
+
+@pytest.mark.parametrize(("word", "expected"), [("", 1e-310), ("flush", 0.0), ("caller", 1e-310)])
+def test_denormals_by_the_variable(
+    kernels: bytes, monkeypatch: pytest.MonkeyPatch, word: str, expected: float
+) -> None:
+    """By the rule of the host device, whose kernels these are."""
+    monkeypatch.setenv("TPK_DENORMALS", word)
+    with Chip() as chip:
+        memory = chip.array(bytes(8 * 100))
+        chip.launch_block(
+            chip.symbol(chip.load(kernels), "divide"), (100, 1, 1), struct.pack("<Qdd", memory, 1e-300, 1e10)
+        )
+        assert set(struct.unpack("<100d", chip.read(memory, 800))) == {expected}
+
+
+def test_a_chip_says_why_it_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TPK_DENORMALS", "maybe")
+    with pytest.raises(Refused, match="TPK_DENORMALS is 'maybe'; set it to keep"):
+        Chip()

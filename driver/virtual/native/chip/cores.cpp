@@ -31,6 +31,7 @@ Cores &Cores::instance() {
 
 void Cores::start(uint32_t count, uint64_t scratchpadBytes) {
   scratchpadBytes_ = scratchpadBytes;
+  denormals_ = tpk::requestedDenormals();
   std::lock_guard lock(mutex_);
   for (uint32_t i = 0; i < count; ++i) {
     auto core = std::make_unique<Core>();
@@ -119,9 +120,12 @@ void Cores::runChunk(Launch &launch, Core &core, std::unique_lock<std::mutex> &l
   int32_t code = 0;
   if (kernel.clearedBytes)
     std::memset(core.scratchpad, 0, kernel.clearedBytes);
-  const tpk::Assertion *assertion =
-      tpk::callAsserting(kernel.entry, launch.args, kernel.scratchBytes ? core.scratchpad : nullptr, begin,
-                         end, launch.grid, code);
+  const tpk::Assertion *assertion;
+  {
+    tpk::FloatEnvironment environment(denormals_);
+    assertion = tpk::callAsserting(kernel.entry, launch.args, kernel.scratchBytes ? core.scratchpad : nullptr,
+                                   begin, end, launch.grid, code);
+  }
   auto taken = Clock::now() - start;
   activity = {};
   stayIfHung();

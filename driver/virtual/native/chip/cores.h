@@ -3,6 +3,7 @@
 
 #include "chip.h"
 
+#include "../../../host/native/float_environment.h"
 #include "../../../host/native/services.h"
 
 #include <chrono>
@@ -23,7 +24,7 @@ struct Kernel {
 class Cores {
 public:
   static Cores &instance();
-  // Throws std::system_error.
+  // Throws std::system_error, and std::invalid_argument for settings that make no sense.
   void start(uint32_t count, uint64_t scratchpadBytes);
   // Runs a grid to its end. Throws Failure.
   void run(const Kernel &kernel, const void *args, const int32_t (&grid)[3]);
@@ -64,6 +65,7 @@ private:
   void drop(Launch &launch);
 
   uint64_t scratchpadBytes_ = 0;
+  tpk::Denormals denormals_ = tpk::Denormals::Keep;
   std::vector<std::unique_ptr<Core>> cores_;
   std::mutex mutex_;
   std::condition_variable arrived_;

@@ -58,7 +58,7 @@ std::string makeObject(const std::vector<tpk::Routine> &all) {
   std::vector<uint32_t> hash(2 + buckets + count);
   hash[0] = buckets;
   hash[1] = count;
-  for (auto &[name, address] : all) {
+  for (const auto &[name, address, signature] : all) {
     Elf64_Sym symbol{};
     symbol.st_name = uint32_t(names.size());
     symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);

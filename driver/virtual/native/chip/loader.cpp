@@ -1,5 +1,5 @@
 #include "loader.h"
-#include "signals.h"
+#include "signal_names.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -74,7 +74,7 @@ void tryOut(const char *path) {
     refuse(
         text("the binary is damaged: loading it does not end within ", TrialSeconds, " seconds of CPU time"));
   if (signal)
-    refuse(text("the binary is damaged: loading it ends in ", signalName(signal)));
+    refuse(text("the binary is damaged: loading it ends in ", tpk::signalName(signal)));
   if (!*tried)
     refuse("the binary ends the process that loads it");
 }

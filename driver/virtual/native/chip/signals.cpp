@@ -1,6 +1,7 @@
 // A crash of the chip, put into words before it ends.
-#include "signals.h"
 #include "chip.h"
+#include "sentence.h"
+#include "signal_names.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -18,40 +19,7 @@ constexpr int ExitStatus = 70;
 constexpr uint64_t FirstPage = 65536;
 constexpr size_t AlternateStackBytes = 256 << 10; // the registers of a matrix unit are saved there too
 
-// A text of bounded length that is put together without taking memory.
-class Sentence {
-public:
-  Sentence &operator<<(const char *part) {
-    while (*part && length_ + 1 < sizeof text_)
-      text_[length_++] = *part++;
-    text_[length_] = 0;
-    return *this;
-  }
-  Sentence &operator<<(int64_t number) {
-    return digits(number < 0 ? -uint64_t(number) : uint64_t(number), number < 0, 10);
-  }
-  Sentence &hex(uint64_t number) { return *this << "0x", digits(number, false, 16); }
-  const char *text() const { return text_; }
-
-private:
-  Sentence &digits(uint64_t number, bool negative, unsigned base) {
-    char reversed[24];
-    int count = 0;
-    do
-      reversed[count++] = "0123456789abcdef"[number % base];
-    while (number /= base);
-    if (negative)
-      *this << "-";
-    while (count) {
-      const char digit[2] = {reversed[--count], 0};
-      *this << digit;
-    }
-    return *this;
-  }
-
-  char text_[TextBytes] = {};
-  size_t length_ = 0;
-};
+using Sentence = tpk::Sentence<TextBytes>;
 
 void describeAddress(Sentence &sentence, const siginfo_t &info) {
   auto address = reinterpret_cast<uint64_t>(info.si_addr);
@@ -77,7 +45,7 @@ void onSignal(int number, siginfo_t *info, void *) {
              << activity.end - 1 << " of " << activity.total << ": ";
   else
     sentence << "the chip crashed: ";
-  sentence << signalName(number);
+  sentence << tpk::signalName(number);
   if (number == SIGSEGV || number == SIGBUS)
     describeAddress(sentence, *info);
   lose(sentence.text());

@@ -132,6 +132,13 @@ vnpu_status vnpu_default_config(vnpu_config *config) {
   });
 }
 
+vnpu_status vnpu_count(uint32_t *count) {
+  return guarded("vnpu_count", [&] {
+    required(count, "count");
+    *count = isThere();
+  });
+}
+
 vnpu_status vnpu_open(const vnpu_config *config, vnpu_device **device) {
   return guarded("vnpu_open", [&] {
     required(device, "device");

@@ -9,6 +9,8 @@
 #include <dlfcn.h>
 #include <iterator>
 #include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace vnpu {
 namespace {
@@ -88,7 +90,15 @@ std::string variable(const char *name, const std::string &otherwise) {
   return value && *value ? value : otherwise;
 }
 
+std::string chipPath() { return variable("VNPU_CHIP", installedChip()); }
+
 } // namespace
+
+bool isThere() {
+  struct stat found;
+  std::string path = chipPath();
+  return stat(path.c_str(), &found) == 0 && S_ISREG(found.st_mode) && access(path.c_str(), X_OK) == 0;
+}
 
 vnpu_config defaultConfig() {
   vnpu_config config{};
@@ -98,7 +108,7 @@ vnpu_config defaultConfig() {
   config.cores = uint32_t(number(Cores, std::clamp<uint64_t>(usableCpus(), 2, Cores.most)));
   config.queue_depth = uint32_t(number(QueueDepth, 64));
   config.watchdog_ms = uint32_t(number(Watchdog, 3000));
-  put(config.chip_path, variable("VNPU_CHIP", installedChip()), "the path of vnpu-chip");
+  put(config.chip_path, chipPath(), "the path of vnpu-chip");
   put(config.faults, variable("VNPU_FAULTS", ""), "VNPU_FAULTS");
   return config;
 }

@@ -1,6 +1,6 @@
 #include "process.h"
 #include "error.h"
-#include "signals.h"
+#include "signal_names.h"
 
 #include <cerrno>
 #include <csignal>
@@ -29,8 +29,8 @@ int openHandle(pid_t id) {
 
 std::string ending(int status) {
   if (WIFSIGNALED(status))
-    return text("its process was killed by signal ", WTERMSIG(status), " (", signalName(WTERMSIG(status)),
-                ")");
+    return text("its process was killed by signal ", WTERMSIG(status), " (",
+                tpk::signalName(WTERMSIG(status)), ")");
   return text("its process ended with status ", WEXITSTATUS(status));
 }
 

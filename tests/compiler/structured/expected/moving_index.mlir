@@ -18,10 +18,12 @@ module attributes {tpk.structured = 1 : i32} {
       scf.condition(%5) %arg3, %arg4 : i64, tensor<64xf32>
     } do {
     ^bb0(%arg3: i64, %arg4: tensor<64xf32>):
-      %2 = "tpk.load"(%arg0, %arg3, %c1_i64) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0>} : (!llvm.ptr, i64, i64) -> tensor<64xf32>
-      %3 = arith.addf %arg4, %2 : tensor<64xf32>
-      %4 = arith.addi %arg3, %c64_i64 : i64
-      scf.yield %4, %3 : i64, tensor<64xf32>
+      %2 = arith.trunci %arg3 : i64 to i32
+      %3 = arith.extsi %2 : i32 to i64
+      %4 = "tpk.load"(%arg0, %3, %c1_i64) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0>} : (!llvm.ptr, i64, i64) -> tensor<64xf32>
+      %5 = arith.addf %arg4, %4 : tensor<64xf32>
+      %6 = arith.addi %arg3, %c64_i64 : i64
+      scf.yield %6, %5 : i64, tensor<64xf32>
     }
     "tpk.store"(%arg1, %c0_i64, %c1_i64, %1#1) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 1>} : (!llvm.ptr, i64, i64, tensor<64xf32>) -> ()
     return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triton_porting_kit.porting.sources import definitions
+from triton_porting_kit.porting.native_sources import definitions
 
 
 @pytest.mark.parametrize(

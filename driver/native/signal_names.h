@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-namespace vnpu {
+namespace tpk {
 
 inline const char *signalName(int number) {
   switch (number) {
@@ -40,4 +40,4 @@ inline const char *signalName(int number) {
   }
 }
 
-} // namespace vnpu
+} // namespace tpk

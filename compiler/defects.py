@@ -1,0 +1,88 @@
+"""IR that is not valid: whose mistake that is, and what a report of it needs.
+
+What a stage makes is verified where it is made. Where a verifier refuses it, the kit is wrong and not the kernel,
+unless a file of the user's overrides a stage: then that file is to be looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from triton_porting_kit.compiler.locations import source_location
+from triton_porting_kit.compiler.record import OVERRIDDEN
+from triton_porting_kit.compiler.remarks import Remarks
+from triton_porting_kit.errors import CompilationError, CompilerDefect, SourceLocation
+
+_LINE = re.compile(r'"-":(\d+):\d+|<string>:(\d+):\d+')
+_OPERATION = re.compile(r"'([A-Za-z_]\w*(?:\.\w+)+)'")
+
+
+class InvalidIR(CompilationError):
+    """MLIR or LLVM refuses a `text`, and says why."""
+
+    def __init__(self, message: str, text: str, *, place: str = "", remedy: str | None = None) -> None:
+        self.text = text
+        number = _LINE.search(f"{place} {message}")
+        named = _OPERATION.search(message)
+        location: SourceLocation | None = None
+        operation = named[1] if named else None
+        if number is None:
+            location = source_location(place)
+        else:
+            remarks, line = Remarks(text), int(number[1] or number[2])
+            location = remarks.location_of_line(line)
+            operation = remarks.operation_of_line(line) or operation
+        super().__init__(message, operation=operation, location=location, remedy=remedy)
+
+    @classmethod
+    def of_mlir(cls, what: str, error: Exception, text: str, *, remedy: str | None = None) -> InvalidIR:
+        """From an error of MLIR's bindings, with what it was that MLIR refused."""
+        said = next(iter(getattr(error, "error_diagnostics", ())), None)
+        place = "" if said is None else str(said.location)
+        number = _LINE.search(place)
+        line = f", line {number[1]}" if number else ""
+        return cls(
+            f"{what}{line}: {error if said is None else said.message}", text, place=place, remedy=remedy
+        )
+
+
+@contextmanager
+def blamed(stage: str, metadata: Mapping[str, Any]) -> Iterator[None]:
+    """Say what it means where a stage of the kit raises `InvalidIR` of its own work.
+
+    Raises `CompilerDefect`, with a file that holds the text; or, where a file overrides a stage before, a
+    `CompilationError` that names that stage.
+    """
+    try:
+        yield
+    except InvalidIR as error:
+        what, overridden = (
+            f"the stage {stage} made IR that is not valid: {error.message}",
+            metadata.get(OVERRIDDEN),
+        )
+        if overridden:
+            raise CompilationError(
+                f"{what}; it was made from a file, which overrides the stage {overridden[-1]}",
+                operation=error.operation,
+                location=error.location,
+                remedy="mend that file, or remove it",
+            ) from error
+        raise CompilerDefect(
+            what, _written(stage, error.text), operation=error.operation, location=error.location
+        ) from error
+
+
+def _written(stage: str, text: str) -> str | None:
+    """The path of a new file with the text, which only this user can read; None where there is no room for it."""
+    try:
+        descriptor, path = tempfile.mkstemp(prefix="tpk-defect-", suffix=f".{stage}")
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+    except OSError:
+        return None
+    return path

@@ -1,0 +1,55 @@
+"""Masks of loads in which LLVM would know that some lanes are off, hidden from its x86 code generator where it errs.
+
+VMASKMOV of AVX and AVX2 tests the sign of a mask's lane. LLVM 22's ``combineMaskedLoad`` (X86ISelLowering.cpp)
+therefore simplifies a mask for its sign bits only: where it knows that all lanes of a register are off, but sees no
+constant there yet, lanes whose truth value still has to be extended from its lowest bit become the constant 1, whose
+sign says "off". ``combineMaskedLoadConstantMask``, of the next visit, takes any constant but 0 for "on", and makes a
+plain load of the whole register: values from behind the mask, read from memory that may not be there; or, where LLVM
+compares the load with others, an assertion of its own that ends the process. What it takes is a mask that is split over
+several registers, and a constant in it: ``splat(c) & <1,1,1,1,0,0,0,0>`` on lanes of 64 bits. Stores, gathers and
+scatters are right; so are AVX-512, whose masks are registers of their own, and targets without masks, which branch.
+
+Here the constants of such masks become values that LLVM does not know, read once in each call of a kernel.
+"""
+
+from __future__ import annotations
+
+import re
+
+_FUNCTION = re.compile(r"^define [^\n]*\{\n(?:[^\s:]+:[^\n]*\n)?(?P<body>.*?)^\}", re.MULTILINE | re.DOTALL)
+_LOGICAL = re.compile(
+    r"^ *%\S+ = (?:(?:and|or(?: disjoint)?|xor) <\d+ x i1> |select [^\n]*, <\d+ x i1> )[^\n]*<i1 [^\n]*$",
+    re.MULTILINE,
+)
+_CONSTANT = re.compile(r"<(i1 (?:true|false|poison|undef)(?:, i1 (?:true|false|poison|undef))*)>")
+
+
+def with_unknown_masks(llvm_ir: str) -> str:
+    """LLVM IR text in which no mask is computed from a constant whose lanes differ."""
+    if "<i1 " not in llvm_ir or "@llvm.masked.load." not in llvm_ir:
+        return llvm_ir
+    masks: dict[str, str] = {}
+    result = _FUNCTION.sub(lambda found: _without_constants(found, masks), llvm_ir)
+    lines = []
+    for lanes, name in masks.items():
+        bits = ["i8 1" if lane == "i1 true" else "i8 0" for lane in lanes.split(", ")]
+        lines.append(f"@{name} = private constant <{len(bits)} x i8> <{', '.join(bits)}>\n")
+    return result + "\n" * bool(lines) + "".join(lines)
+
+
+def _without_constants(function: re.Match[str], masks: dict[str, str]) -> str:
+    used: dict[str, int] = {}
+
+    def name(constant: re.Match[str]) -> str:
+        lanes = constant[1]
+        used[masks.setdefault(lanes, f"tpk.mask.{len(masks)}")] = lanes.count("i1")
+        return "%" + masks[lanes]
+
+    body = _LOGICAL.sub(lambda line: _CONSTANT.sub(name, line[0]), function["body"])
+    loads = "".join(
+        f"  %{mask}.bytes = load volatile <{lanes} x i8>, ptr @{mask}, align 1\n"
+        f"  %{mask} = icmp ne <{lanes} x i8> %{mask}.bytes, zeroinitializer\n"
+        for mask, lanes in used.items()
+    )
+    start = function.start("body") - function.start()
+    return function[0][:start] + loads + body + "}"

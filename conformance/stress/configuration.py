@@ -1,0 +1,88 @@
+"""What programs are compiled for, and how many threads run them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from triton_porting_kit.conformance.stress.launching import Launch
+from triton_porting_kit.errors import PortingKitError
+
+EACH = "each"
+
+
+class NoSuchConfiguration(PortingKitError):
+    """A backend knows no such instruction set, or its programs cannot be run so."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One way to run a program; by default the backend's own."""
+
+    isa: str = ""
+    threads: int = 0
+    """0: as many as the backend takes."""
+    options: tuple[tuple[str, str], ...] = ()
+    """Of the compiler, which make it compile for `isa`."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of the process that runs a program."""
+        return {"TPK_NUM_THREADS": str(self.threads)} if self.threads else {}
+
+    def __str__(self) -> str:
+        threads = f"{self.threads} thread{'s' * (self.threads > 1)}" if self.threads else ""
+        return ", ".join(filter(None, (self.isa, threads)))
+
+
+DEFAULT = Configuration()
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to run: the program of a seed, or a launch; and how, and for how long."""
+
+    work: int | Launch
+    configuration: Configuration
+    seconds: float
+
+
+def levels_of(backend: str) -> Mapping[str, Mapping[str, str]]:
+    """The instruction sets that a backend compiles for and this machine runs, and the compiler's options for each."""
+    from triton.backends import backends
+
+    found = getattr(backends[backend].compiler, "isa_levels", None) if backend in backends else None
+    return found() if found is not None else {}
+
+
+def configurations(backend: str, isa: str = "", threads: str = "") -> tuple[Configuration, ...]:
+    """Every combination of instruction sets (`EACH`, or names and commas) and counts of threads (numbers and commas).
+
+    Raises `NoSuchConfiguration`.
+    """
+    levels = levels_of(backend) if isa else {}
+    if isa and not levels:
+        raise NoSuchConfiguration(
+            f"backend {backend!r} names no instruction-set levels (its compiler has no `isa_levels`), so that --isa "
+            f"{isa} means nothing to it: leave --isa out"
+        )
+    names = [*levels] if isa == EACH else [name.strip() for name in isa.split(",")]
+    for name in names:
+        if isa and name not in levels:
+            raise NoSuchConfiguration(
+                f"backend {backend!r} has no instruction-set level {name!r} that this machine runs; there are "
+                f"{', '.join(levels)}, or {EACH!r}"
+            )
+    return tuple(
+        Configuration(name, count, tuple(sorted(levels[name].items())) if isa else ())
+        for name in names
+        for count in _counts(threads)
+    )
+
+
+def _counts(threads: str) -> list[int]:
+    counts = [text.strip() for text in threads.split(",")] if threads else []
+    wrong = [text for text in counts if not text.isdecimal() or not 1 <= int(text) <= 1024]
+    if wrong:
+        raise NoSuchConfiguration(f"--threads has {wrong[0]!r}: give counts from 1 to 1024, as in 1,2")
+    return [int(text) for text in counts] or [0]

@@ -1,0 +1,205 @@
+"""What a program about addresses has of what compilers get wrong, by name; few programs that have all pairs of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+
+from triton_porting_kit.conformance.stress.operations.base import UNSIGNED
+from triton_porting_kit.conformance.stress.program import (
+    Branch,
+    Fetch,
+    Let,
+    Loop,
+    Program,
+    Put,
+    Statement,
+    Store,
+    given_twice,
+    uses,
+    walk,
+)
+from triton_porting_kit.conformance.stress.typing import types_of
+
+Marks = frozenset[str]
+"""What a value was computed by, directly or not."""
+_OWN = {
+    "plain %": "a remainder by a number of run time",
+    "plain //": "a quotient by a number of run time",
+    "^": "an exclusive or",
+    "|": "an or",
+    "~": "a complement",
+    "tl.where": "a choice",
+    "advance": "a pointer moved by a number of run time",
+}
+"""Marks by operation."""
+_BY_LITERAL = {
+    "%": "a remainder by a literal",
+    "//": "a quotient by a literal",
+    "^": "an exclusive or",
+    "|": "an or",
+}
+_LONG = 1 << 32
+
+
+def features(program: Program) -> frozenset[str]:
+    """What a program has; empty for one that is not about addresses."""
+    return frozenset(_Features(program).found) if program.regions else frozenset()
+
+
+class _Features:
+    """Walks over a program, and remembers where values come from and what they are for."""
+
+    def __init__(self, program: Program) -> None:
+        self.types = types_of(program)
+        self.marks: dict[int, Marks] = {}
+        self.loads: dict[int, int] = {}
+        """How many loads in a row led to a value."""
+        self.roles: dict[int, set[str]] = {}
+        self.found: set[str] = set()
+        self.sources: dict[int, frozenset[int]] = {}
+        self._body(program.body, "")
+        self.found |= {"an array given twice"} if given_twice(program) else set()
+        self.found |= {f"arrays at the {program.place} of pages"} if program.place != "zones" else set()
+        self.found |= {"several programs"} if program.programs > 1 else set()
+        uses_of = {region.use for region in program.regions}
+        self.found |= {"an atomic operation"} if uses_of - {"load", "store"} else set()
+        self.found |= {f"a tile of {name}" for name in self._shapes()}
+        self.found |= {"one value in an address, in a mask and stored"} if any(
+            len(roles) == 3 for roles in self.roles.values()
+        ) else set()  # fmt: skip
+
+    def _shapes(self) -> Iterator[str]:
+        for statement in self.pointers:
+            shape = self.types[statement].shape
+            if shape and set(shape) == {1}:
+                yield "one element"
+            elif len(shape) == 2 and 1 in shape:
+                yield "one row" if shape[0] == 1 else "one column"
+
+    @property
+    def pointers(self) -> list[int]:
+        return [v for v, t in self.types.items() if t.is_pointer]
+
+    def _body(self, body: tuple[Statement, ...], where: str) -> None:
+        for statement in body:
+            match statement:
+                case Let():
+                    self._let(statement)
+                case Fetch():
+                    self._access(statement, where)
+                    marks = self._of(*uses(statement)) | {"loaded data"}
+                    self.marks[statement.out] = marks
+                    self.loads[statement.out] = 1 + max(self.loads.get(v, 0) for v in uses(statement))
+                    if self.loads[statement.out] > 2:
+                        self.found.add("three loads of which each depends on the one before")
+                    self.sources[statement.out] = frozenset({statement.out})
+                case Put():
+                    self._access(statement, where)
+                    self._role(statement.value, "stored")
+                case Store():
+                    self._role(statement.value, "stored")
+                case Loop():
+                    self._loop(statement)
+                case Branch():
+                    self.found.add("an if")
+                    self._body(statement.then, "an if")
+                    self._body(statement.other, "an if")
+                    for r in statement.results:
+                        self._take(r.out, r.then, r.other)
+
+    def _let(self, let: Let) -> None:
+        own = {_OWN[let.op]} if let.op in _OWN else set()
+        if let.op == "literal" and let.attrs["symbol"] in _BY_LITERAL:
+            own.add(_BY_LITERAL[let.attrs["symbol"]])
+        if let.op == "argument":
+            own.update(self._argument(let.attrs["value"]))
+        if any(self.types[v].kind_name in UNSIGNED[:2] for v in let.outs):
+            own.add("narrow unsigned arithmetic")
+        for out in let.outs:
+            self.marks[out] = self._of(*let.args) | own
+            self.loads[out] = max((self.loads.get(v, 0) for v in let.args), default=0)
+            found = (
+                frozenset().union(*(self.sources.get(v, {v}) for v in let.args))
+                if let.args
+                else frozenset({out})
+            )
+            self.sources[out] = frozenset({out}) if self.types[out].kind_name != "i1" else found | {out}
+            if let.op == "address":
+                self._role(let.args[0], "address")
+
+    def _argument(self, value: int | float) -> Iterator[str]:
+        names = {-(2**31): "-2**31", 2**31 - 1: "2**31 - 1", 0: "0", -1: "-1"}
+        if value in names:
+            yield f"the number {names[int(value)]} of run time"
+        if abs(value) >= _LONG:
+            yield "a number beyond 32 bits of run time"
+
+    def _loop(self, loop: Loop) -> None:
+        name = "a while" if loop.style in ("while", "halving") else "a for"
+        self.found.add(name)
+        self.marks[loop.index] = frozenset({"a counter"})
+        for c in loop.carried:
+            self._take(c.param, c.initial)
+        self._body(loop.body, name)
+        for c in loop.carried:
+            if self.types[c.param].is_pointer and c.next != c.param:
+                self.found.add("a pointer carried by a loop")
+                step = [
+                    s.attrs["step"]
+                    for s in walk(loop.body)
+                    if isinstance(s, Let) and c.next in s.outs and s.op == "step"
+                ]
+                self.found |= {f"a pointer carried {'back' if n < 0 else 'forward'}" for n in step}
+            elif self.types[c.param].rank and c.next != c.param:
+                self.found.add("a tile carried by a loop")
+            self._take(c.param, c.param, c.next)
+
+    def _access(self, access: Fetch | Put, where: str) -> None:
+        what = "load" if isinstance(access, Fetch) else "store"
+        if isinstance(access, Put):
+            self.found.add("a store to computed places")
+        if where:
+            self.found.add(f"a {what} in {where}")
+        for mark in self._of(access.pointer):
+            self.found.add(f"an address by {mark}" if not mark.startswith("the number") else mark)
+        if access.mask is None:
+            return
+        for mark in self._of(access.mask):
+            self.found.add(f"a mask by {mark}" if not mark.startswith("the number") else mark)
+        for source in self.sources.get(access.mask, ()):
+            self._role(source, "mask")
+
+    def _take(self, out: int, *values: int) -> None:
+        self.marks[out] = self._of(*values)
+        self.loads[out] = max(self.loads.get(v, 0) for v in values)
+        self.sources[out] = frozenset({out})
+
+    def _role(self, value: int, role: str) -> None:
+        self.roles.setdefault(value, set()).add(role)
+
+    def _of(self, *values: int) -> Marks:
+        return frozenset().union(*(self.marks.get(v, frozenset()) for v in values))
+
+
+def pairs_of(programs: Iterable[Program]) -> Counter[tuple[str, str]]:
+    """In how many programs two features occur together."""
+    return Counter(pair for program in programs for pair in combinations(sorted(features(program)), 2))
+
+
+def covering(programs: Iterable[Program], least: int = 5, times: int = 1) -> list[Program]:
+    """Few programs that have, `times` over, every pair of features that at least `least` programs have."""
+    given = list(programs)
+    missing = {pair: times for pair, count in pairs_of(given).items() if count >= max(least, times)}
+    own = [(p, {pair for pair in combinations(sorted(features(p)), 2) if pair in missing}) for p in given]
+    chosen = []
+    while missing:
+        program, pairs = max(own, key=lambda item: sum(pair in missing for pair in item[1]))
+        chosen.append(program)
+        own.remove((program, pairs))
+        for pair in pairs & missing.keys():
+            missing[pair] -= 1
+            if not missing[pair]:
+                del missing[pair]
+    return sorted(chosen, key=lambda p: p.seed)

@@ -1,0 +1,160 @@
+"""What is in regions while programs run on the host, and whether two programs of the grid get in each other's way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from triton_porting_kit.conformance.rounding import wrap
+from triton_porting_kit.conformance.stress.draws import content_at
+from triton_porting_kit.conformance.stress.numbers import Datum, as_number
+from triton_porting_kit.conformance.stress.program import IllConditioned, Region
+from triton_porting_kit.conformance.types import KINDS, Array, Kind
+
+MOST_SPAN = 4096
+"""Elements from the first to the last that is touched."""
+COMBINATIONS: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "min": min,
+    "max": max,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+}
+"""What atomic operations do to what is there and what is given."""
+MANY = -1
+"""In place of the number of a program: several load the element."""
+
+
+def combined(kind: Kind, how: str, old: int, new: int) -> int:
+    """What an atomic operation leaves of two integers."""
+    return int(wrap(COMBINATIONS[how](int(old), int(new)), kind))
+
+
+@dataclass
+class State:
+    """The content of a region: its own, and what was stored over it."""
+
+    region: Region
+    values: dict[int, int | float | bool] = field(default_factory=dict)
+    errors: dict[int, float] = field(default_factory=dict)
+    readers: dict[int, int] = field(default_factory=dict)
+    writers: dict[int, int] = field(default_factory=dict)
+    """The program of the grid, by element."""
+    low: int | None = None
+    high: int | None = None
+    """The first and last element touched."""
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.region.kind]
+
+    def copy(self) -> State:
+        return replace(
+            self,
+            values={**self.values},
+            errors={**self.errors},
+            readers={**self.readers},
+            writers={**self.writers},
+        )
+
+    def content(self, at: Array) -> Array:
+        """What elements are at first, in the host type."""
+        return content_at(self.kind, at, self.region.flavour, self.region.seed)
+
+    def load(self, at: Array, mask: Array, other: int, program: int) -> Datum:
+        """The elements `at` some places where a mask is set. Raises `IllConditioned`."""
+        if self.region.use not in ("load", "store"):
+            raise IllConditioned("a load from where programs combine")
+        self._touch(at[mask])
+        start = self.content(np.where(mask, at, 0))
+        value = as_number(self.kind.name, np.where(mask, start, np.asarray(other).astype(self.kind.host)))
+        if self.region.use == "load":
+            return value
+        values, errors = value.value.copy(), np.zeros(at.shape)
+        for index in zip(*np.nonzero(mask), strict=True) if at.ndim else [()] * bool(mask):
+            place = int(at[index])
+            self._read(place, program)
+            if place in self.values:
+                values[index], errors[index] = self.values[place], self.errors[place]
+        return Datum(self.kind, values, errors if errors.any() else None)
+
+    def store(self, at: Array, mask: Array, datum: Datum, program: int) -> None:
+        """Store where a mask is set. Raises `IllConditioned` where one element is given two values."""
+        if self.region.use != "store":
+            raise IllConditioned("a store where programs do not store")
+        self._touch(at[mask])
+        found: dict[int, int | float | bool] = {}
+        values = np.broadcast_to(datum.value, at.shape)[mask]
+        errors = np.broadcast_to(datum.errors, at.shape)[mask]
+        for place, value, error in zip(at[mask].tolist(), values.tolist(), errors.tolist(), strict=True):
+            if place in found and (error or found[place] != value):
+                raise IllConditioned("two lanes store into one element")
+            self._write(place, program)
+            found[place] = self.values[place] = value
+            self.errors[place] = error
+
+    def combine(self, at: Array, mask: Array, datum: Datum, how: str) -> None:
+        """An atomic operation where a mask is set. Raises `IllConditioned`."""
+        if self.region.use != how:
+            raise IllConditioned("two kinds of operations on one element")
+        self._touch(at[mask])
+        values = np.broadcast_to(datum.value, at.shape)[mask]
+        for place, new in zip(at[mask].tolist(), values.tolist(), strict=True):
+            old = self.values.get(place)
+            old = self.content(np.asarray(place)).item() if old is None else old
+            self.values[place] = combined(self.kind, how, int(old), new)
+
+    def final(self) -> tuple[Array, Array, Array]:
+        """The elements of the region at first, and in the end with their errors (float64 or of the host type).
+
+        Raises `IllConditioned` where others were touched.
+        """
+        region = self.region
+        end = region.low + region.size
+        if self.low is not None and self.high is not None and not region.low <= self.low <= self.high < end:
+            raise IllConditioned("an element that the region does not have")
+        initial = self.content(np.arange(region.low, end))
+        values, errors = as_number(region.kind, initial).value.copy(), np.zeros(region.size)
+        for place, value in self.values.items():
+            values[place - region.low] = value
+            errors[place - region.low] = self.errors.get(place, 0.0)
+        return initial, values, errors
+
+    def fitted(self) -> Region:
+        """The region with the elements that were touched, and no more."""
+        if self.low is None or self.high is None:
+            return replace(self.region, low=0, size=1)
+        return replace(self.region, low=self.low, size=self.high - self.low + 1)
+
+    def _touch(self, places: Array) -> None:
+        if not places.size:
+            return
+        low, high = int(places.min()), int(places.max())
+        self.low = low if self.low is None else min(low, self.low)
+        self.high = high if self.high is None else max(high, self.high)
+        if self.high - self.low >= MOST_SPAN:
+            raise IllConditioned("elements that are too far apart")
+
+    def _read(self, place: int, program: int) -> None:
+        if self.writers.get(place, program) != program:
+            raise IllConditioned("a program loads what another stores")
+        if self.readers.setdefault(place, program) != program:
+            self.readers[place] = MANY
+
+    def _write(self, place: int, program: int) -> None:
+        if self.writers.setdefault(place, program) != program:
+            raise IllConditioned("two programs store into one element")
+        if self.readers.get(place, program) != program:
+            raise IllConditioned("a program stores what another loads")
+
+
+States = dict[int, State]
+"""By the number of the region."""
+
+
+def states_of(regions: tuple[Region, ...]) -> States:
+    """Regions before a launch."""
+    return {region.number: State(region) for region in regions}

@@ -1,0 +1,97 @@
+"""Kernels for the host CPU: what an object file says of its kernel, and linking it into the process."""
+
+from __future__ import annotations
+
+import platform
+import struct
+from dataclasses import dataclass
+
+from triton_porting_kit.driver.host import _host
+from triton_porting_kit.errors import InvalidModule
+from triton_porting_kit.toolchain.elf import read_object
+from triton_porting_kit.toolchain.llvm import LinkedObject
+
+ABI_VERSION = 3
+"""Version of the kernel ABI that this device runs: the data symbol ``tpk_host_abi_version``."""
+
+SCRATCH_LIMIT = 1 << 30
+
+_VERSION_SYMBOL = "tpk_host_abi_version"
+_TABLE = "a table of 32-bit integers"
+
+
+@dataclass(frozen=True)
+class Binary:
+    """A linked object and its only kernel; sizes are in bytes. See the kernel ABI in docs/architecture.md."""
+
+    code: LinkedObject
+    entry: int
+    code_bytes: int
+    scratch_bytes: int
+    cleared_bytes: int
+    argument_bytes: int
+    """That a launch has to give: those of a kernel that checks its accesses; else 0, as it does not say."""
+    program_at: int
+    """Where in its scratch the kernel keeps the number of the program that it runs; -1: nowhere."""
+    pointers: list[int]
+    """Where in the argument block its pointers lie."""
+    may_be_left: bool
+    """Whether it calls a routine that may end it."""
+
+
+def link(binary: bytes, name: str) -> Binary:
+    """Link the object of kernel `name`. Raises `InvalidModule` for what is none, or made for another kernel ABI."""
+    made = read_object(binary, platform.machine())
+    symbols = {symbol.name: symbol for symbol in made.symbols if symbol.section}
+    required = (name, f"{name}__scratch_bytes", _VERSION_SYMBOL)
+    if missing := set(required) - symbols.keys():
+        raise InvalidModule(f"it does not define {', '.join(sorted(missing))}")
+
+    def numbers(symbol: str, form: str, otherwise: tuple[int, ...] = ()) -> tuple[int, ...]:
+        """What the object holds there: reading its file is quicker than asking the linker for addresses."""
+        if symbol not in symbols:
+            return otherwise
+        found = symbols[symbol]
+        if not 0 < found.section < len(made.sections):
+            raise InvalidModule(f"its symbol {symbol} is no data")
+        content = made.sections[found.section].content
+        size = struct.calcsize(form) if form != _TABLE else found.size
+        data = content[found.value : found.value + size]
+        if len(data) < size or size % 4:
+            raise InvalidModule(f"its symbol {symbol} has {len(data)} bytes")
+        return struct.unpack(form if form != _TABLE else f"<{size // 4}i", data)
+
+    (version,) = numbers(_VERSION_SYMBOL, "<i")
+    if version != ABI_VERSION:
+        raise InvalidModule(f"it was made for kernel ABI {version}, this device runs {ABI_VERSION}")
+    scratch, cleared = numbers(required[1], "<qq")
+    if not 0 <= scratch <= SCRATCH_LIMIT:
+        raise InvalidModule(f"it asks for {scratch} bytes of scratch, the limit is {SCRATCH_LIMIT}")
+    if not 0 <= cleared <= scratch:
+        raise InvalidModule(f"it wants {cleared} of {scratch} bytes of scratch to be cleared")
+    (program_at,) = numbers(f"{name}__program", "<q", (-1,))
+    if not (program_at == -1 or 0 <= program_at <= scratch - 8):
+        raise InvalidModule(f"it keeps a number at byte {program_at} of {scratch} bytes of scratch")
+    (argument_bytes,) = numbers(f"{name}__argument_bytes", "<q", (0,))
+    count, *pointers = numbers(f"{name}__pointers", _TABLE, (0,))
+    code = LinkedObject(binary, [name], _imports(binary))
+    return Binary(
+        code,
+        code.addresses[name],
+        symbols[name].size,
+        scratch,
+        cleared,
+        argument_bytes,
+        program_at,
+        pointers[:count],
+        # The name of what an object calls stands in it. Other kernels need nowhere to be left to.
+        may_be_left=b"tpk_host_fail" in binary or b"tpk_host_access" in binary,
+    )
+
+
+def _imports(binary: bytes) -> dict[str, int]:
+    """The host's routines that an object may call. Those of mathematics are many, and most kernels call none."""
+    if b"tpk_math_" not in binary:
+        return _host.services
+    called = {name: address for name, address in _host.functions.items() if name.encode() in binary}
+    return {**_host.services, **called}

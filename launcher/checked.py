@@ -1,0 +1,71 @@
+"""Launching kernels that check what they access: the bounds of their pointer arguments go along with these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from triton_porting_kit.launcher.entry import LaunchEntry
+from triton_porting_kit.launcher.extents import own_memory
+from triton_porting_kit.launcher.layout import ArgLayout
+from triton_porting_kit.launcher.packed import PackedLauncher
+from triton_porting_kit.launcher.types import Kind
+from triton_porting_kit.launcher.values import check_leading
+
+UNKNOWN = (2**64 - 1, 0)
+"""The bounds of memory of which nobody knows where it ends: the device judges each access."""
+
+NOTHING = (0, 0)
+
+Bounds = tuple[int, int]
+"""Address and bytes."""
+
+
+class CheckedLauncher:
+    """A `PackedLauncher` for a kernel that was compiled to check its accesses; called, and failing, as that is.
+
+    Behind the kernel's parameters the block has, for each that is a pointer, where its memory begins and how many bytes
+    it has. `allocation_of` says what memory of the device an address lies in, None if in none.
+    """
+
+    def __init__(
+        self, src: Any, metadata: Any, entry: LaunchEntry, allocation_of: Callable[[int], Bounds | None]
+    ) -> None:
+        plain = ArgLayout.from_source(src)
+        self._signature = plain.signature
+        self._pointers = [
+            (index, slot.name) for index, slot in enumerate(plain.slots) if slot.kind == Kind.POINTER
+        ]
+        hidden = {f"{name}{part}": "u64" for _, name in self._pointers for part in _PARTS}
+        self._launch = PackedLauncher(src, metadata, entry, hidden=hidden)
+        self._allocation_of = allocation_of
+        self.layout = self._launch.layout
+        self.metadata = metadata
+
+    def __call__(self, *call: Any) -> None:
+        check_leading(len(call))
+        values = self._signature.flatten(call[9:])
+        bounds: dict[str, int] = {}
+        for index, name in self._pointers:
+            bounds.update(zip((f"{name}{part}" for part in _PARTS), self._bounds(values[index]), strict=True))
+        self._launch(*call, **bounds)
+
+    def _bounds(self, value: Any) -> Bounds:
+        """Of what a pointer argument leads to. What cannot be an argument is left to the launcher to refuse."""
+        if (known := own_memory(value)) is not None:
+            return known
+        address = 0 if value is None else value if isinstance(value, int) else _address(value)
+        if address is None or not 0 <= address < 2**64:
+            return UNKNOWN
+        if address == 0:
+            return NOTHING
+        return self._allocation_of(address) or UNKNOWN
+
+
+_PARTS = (".begin", ".bytes")
+
+
+def _address(value: Any) -> int | None:
+    data_ptr = getattr(value, "data_ptr", None)
+    address = None if data_ptr is None else data_ptr()
+    return address if isinstance(address, int) else None

@@ -1,0 +1,211 @@
+"""Whose each part of a port is: the virtual NPU's, the kit's, or the vendor's own."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from triton_porting_kit.conformance.report.commands import load
+from triton_porting_kit.conformance.report.errors import ReportError
+from triton_porting_kit.conformance.status import Status
+from triton_porting_kit.driver import HOOKS
+from triton_porting_kit.porting.native_sources import Place
+from triton_porting_kit.porting.sources import Repository
+
+_VIRTUAL = re.compile(r"\bvnpu_(?!last_error\b|status_name\b)\w+\s*\(")
+"""A call of the virtual NPU's runtime, but for the words of its errors."""
+
+
+class State(StrEnum):
+    """Whose a part is."""
+
+    VIRTUAL = "virtual NPU"
+    KIT = "the kit's"
+    """It serves any chip, and need not be replaced."""
+    OWN = "own"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A hook of the device, or another step of a port."""
+
+    name: str
+    state: State
+    place: Place | None
+    checks: tuple[str, ...] = ()
+    """Patterns for names of checks."""
+    results: Mapping[Status, int] | None = None
+    """How many of those checks ended how, when they were last tried."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "state": str(self.state),
+            "file": self.place.file if self.place else None,
+            "line": self.place.line if self.place else None,
+            "checks": list(self.checks),
+            "results": {str(status): count for status, count in (self.results or {}).items()},
+        }
+
+
+_LAUNCHER_CHECKS = ("runtime/arguments/*", "runtime/structures/*", "runtime/grids/*", "runtime/refusals/*")
+_ACTIVE_CHECKS = ("registration/discovery/driver-active",)
+
+
+def parts_of(repository: Repository, reports: Path) -> list[Part]:
+    """Every part of a port in the order in which it is replaced. Raises `PortingKitError`."""
+    last = _last_results(reports)
+
+    def part(name: str, judged: tuple[State, Place | None], checks: tuple[str, ...]) -> Part:
+        found = (
+            status for check, status in last.items() if any(fnmatch.fnmatchcase(check, p) for p in checks)
+        )
+        counts = Counter(found)
+        return Part(name, *judged, checks, {s: counts[s] for s in Status if s in counts})
+
+    hooks = {name: part(name, _hook(repository, name), hook.checks) for name, hook in HOOKS.items()}
+    target, binary = _target(repository), _binary(repository)
+    found = [
+        part("runtime library", _library(repository), _ACTIVE_CHECKS),
+        part("devices", _devices(repository), _ACTIVE_CHECKS),
+        *hooks.values(),
+        part("launcher", _launcher(repository, hooks), _LAUNCHER_CHECKS),
+        part("target", target, ("registration/stages/*", "language/*")),
+        part("binary", binary, ("registration/stages/binary", "runtime/modules/*")),
+    ]
+    if replay := repository.constant("replay_runtime"):
+        states = {"vnpu": State.VIRTUAL, "host": State.KIT}
+        found.append(part("emitted programs", (states.get(replay[1], State.OWN), replay[0]), ()))
+    return [*found, part("tests", _tests(repository), ())]
+
+
+# --- the steps -------------------------------------------------------------------------------------------
+
+
+def _library(repository: Repository) -> tuple[State, Place | None]:
+    """What the extension is linked with."""
+    sign = repository.line("CMakeLists.txt", r"^[^#]*(find_package\(\s*vnpu\b|\bvnpu::)")
+    return (State.VIRTUAL, sign) if sign else (State.OWN, repository.line("CMakeLists.txt", "."))
+
+
+def _devices(repository: Repository) -> tuple[State, Place | None]:
+    """What says whether there is a chip: the kit's answer is always yes."""
+    if repository.driver is None:
+        return State.OWN, None
+    if repository.method("is_available", repository.driver) is None:
+        return State.KIT, repository.place_of_class(repository.driver)
+    return _behind(repository, "is_available", repository.driver)
+
+
+def _hook(repository: Repository, name: str) -> tuple[State, Place | None]:
+    method = repository.method(name)
+    if method is None or method.raises:
+        # A device need not have a native launch routine.
+        optional = method is None and HOOKS[name].optional
+        place = method.place if method else repository.place_of_class(repository.device)
+        return State.OWN if optional else State.MISSING, place
+    return _behind(repository, name)
+
+
+def _behind(repository: Repository, name: str, cls: str | None = None) -> tuple[State, Place | None]:
+    """Whose a method is: the virtual NPU's if it, or a C++ function behind it, calls the virtual NPU's runtime."""
+    method = repository.method(name, cls)
+    assert method is not None
+    if method.kit:
+        return State.KIT, method.place
+    sources = repository.native
+    natives = [native for native in method.natives if native not in ("context", "Device")]
+    natives.sort(key=lambda native: native != name)
+    for native in natives:
+        known = native in sources.functions or sources.bound(native) is not None
+        if sources and not known:
+            return State.MISSING, method.place
+    behind = sources.behind(natives, keep_out=HOOKS)
+    if name == "launch_entry" and any(re.search(r"(->|\.)\s*launch\s*\(", f.body) for f in behind):
+        behind += sources.behind(["launch"], keep_out=HOOKS)
+    for function in behind:
+        if _VIRTUAL.search(function.body):
+            return State.VIRTUAL, function.place
+    if method.names_virtual:
+        return State.VIRTUAL, method.place
+    if behind:
+        return State.OWN, behind[0].place
+    return State.OWN, (sources.bound(natives[0]) if natives else None) or method.place
+
+
+def _launcher(repository: Repository, hooks: Mapping[str, Part]) -> tuple[State, Place | None]:
+    """A launcher of the kit's ends in a hook, or in a routine of the runtime that it is given the name of."""
+    if symbol := repository.use("RuntimeSymbol"):
+        return State.OWN, symbol
+    names = ("GeneratedLauncher", "PackedLauncher", "PythonLauncher")
+    derived = repository.subclass("Launcher")
+    used = [(place, name) for name in names if (place := repository.call(name))]
+    place, base = derived or (used[0] if used else (None, ""))
+    if base not in names:
+        return State.OWN, place
+    ends_in = hooks["launch" if base == "PythonLauncher" else "launch_entry"]
+    return (State.VIRTUAL if ends_in.state is State.VIRTUAL else State.KIT), place
+
+
+def _target(repository: Repository) -> tuple[State, Place | None]:
+    """What loops and machine code are made for: the virtual NPU's cores are those of this machine."""
+    if host := repository.attribute("CpuTarget", "host"):
+        return State.VIRTUAL, host
+    if named := repository.attribute("CpuTarget", "of") or repository.call("cpu_pipeline"):
+        return State.OWN, named
+    portable = repository.attribute("CpuTarget", "portable") or repository.call("cpp_pipeline", "target", 0)
+    return (State.KIT, portable) if portable else (State.OWN, _compiler(repository))
+
+
+def _binary(repository: Repository) -> tuple[State, Place | None]:
+    """What makes the modules: shared objects of this machine's code are the virtual NPU's."""
+    is_virtual = _target(repository)[0] is State.VIRTUAL
+    linked = repository.use("link_shared_object")
+    if linked and is_virtual:
+        return State.VIRTUAL, linked
+    system = (
+        repository.use("CPP_COMMAND")
+        or repository.call("cpp_pipeline", "command", 1)
+        or repository.call("cpp_stages", "command", 0)
+    )
+    if system:
+        return State.VIRTUAL, system
+    return (State.KIT, linked) if linked else (State.OWN, _compiler(repository))
+
+
+def _compiler(repository: Repository) -> Place | None:
+    found = repository.subclass("Backend")
+    return found[0] if found else None
+
+
+def _tests(repository: Repository) -> tuple[State, Place | None]:
+    about = [test for test in repository.tests if test.about_virtual]
+    if about:
+        return State.VIRTUAL, about[0].place
+    return State.OWN, repository.tests[0].place if repository.tests else None
+
+
+# --- reports ---------------------------------------------------------------------------------------------
+
+
+def _last_results(reports: Path) -> dict[str, Status]:
+    """The last status of each check, of a run of everything and of one of a selection."""
+    found = []
+    for folder in (reports, reports / "selected"):
+        try:
+            report = load(folder)
+        except ReportError:
+            continue  # there is none, or it is another kit's
+        found.append((str(report.run.get("start", "")), report.statuses))
+    return {
+        name: status
+        for _, statuses in sorted(found, key=lambda run: run[0])
+        for name, status in statuses.items()
+    }

@@ -1,0 +1,71 @@
+"""What the parts of a manifest say of each other, and of the files beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from triton_porting_kit.replay.manifest import Buffer, Manifest, Slot
+
+FIELD_TYPES = {
+    **{"i1": "std::uint8_t", "u1": "std::uint8_t", "fp16": "std::uint16_t", "bf16": "std::uint16_t"},
+    **{f"i{bits}": f"std::int{bits}_t" for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": f"std::uint{bits}_t" for bits in (8, 16, 32, 64)},
+    **{"fp32": "float", "f32": "float", "fp64": "double"},
+}
+"""Types of parameters that are no pointers, and what C++ has a field of the argument block as."""
+_BYTES = {
+    "float": 4,
+    "double": 8,
+    **{f"std::{u}int{bits}_t": bits // 8 for u in ("", "u") for bits in (8, 16, 32, 64)},
+}
+_POINTER_BYTES = 8
+
+
+def contradictions(manifest: Manifest, sizes: Mapping[str, int]) -> Iterator[str]:
+    """What cannot be so, a sentence each. `sizes`: bytes of the files, by name."""
+    for stored in manifest.stored():
+        if stored.size != sizes[stored.file]:
+            yield f"{stored.file} has {sizes[stored.file]:,} bytes, and is said to have {stored.size:,}"
+    if (manifest.state == "failed") != (manifest.error is not None):
+        yield f"the launch is {manifest.state}, with{'' if manifest.error else 'out'} an error"
+    end = 0
+    for slot in sorted(manifest.slots, key=lambda slot: slot.offset):
+        yield from (f"parameter {slot.name!r:.80} {what}" for what in _of_slot(slot, manifest, end))
+        end = slot.offset + slot.size
+    for number, buffer in enumerate(manifest.buffers):
+        yield from (f"buffer {number} {what}" for what in _of_buffer(number, buffer, manifest))
+
+
+def _of_slot(slot: Slot, manifest: Manifest, end: int) -> Iterator[str]:
+    block = manifest.block.size
+    if slot.offset < end or slot.offset % slot.size or slot.offset + slot.size > block:
+        yield (
+            f"has {slot.size} bytes at {slot.offset:,} of an argument block of {block:,}, behind one that ends at "
+            f"{end:,}"
+        )
+    if slot.is_pointer:
+        expected: int | None = _POINTER_BYTES
+    else:
+        expected = _BYTES.get(FIELD_TYPES.get(slot.type, ""))
+    if slot.size != expected:
+        yield f"is of the type {slot.type}, and has {slot.size} bytes"
+    if slot.buffer is None:
+        return
+    if not slot.is_pointer:
+        yield f"is of the type {slot.type}, and leads to a buffer"
+    if slot.buffer >= len(manifest.buffers):
+        yield f"leads to buffer {slot.buffer:,}, and there are {len(manifest.buffers)}"
+    elif (slot.buffer_offset or 0) > manifest.buffers[slot.buffer].size:
+        yield f"leads to byte {slot.buffer_offset:,} of a buffer of {manifest.buffers[slot.buffer].size:,}"
+
+
+def _of_buffer(number: int, buffer: Buffer, manifest: Manifest) -> Iterator[str]:
+    if all(slot.buffer != number for slot in manifest.slots):
+        yield "is none that a parameter leads to"
+    for stored in (buffer.before, buffer.after):
+        if stored is not None and stored.size != buffer.size:
+            yield f"has {buffer.size:,} bytes, and {stored.file} has {stored.size:,}"
+    if buffer.after is None and manifest.state == "complete":
+        yield "is not recorded after a launch that came back"

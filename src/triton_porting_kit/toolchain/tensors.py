@@ -1,0 +1,40 @@
+"""torch's tensors, as far as a kernel's arguments are concerned. torch is never imported from here."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def refusal(value: Any) -> str | None:
+    """Why a torch tensor cannot be a kernel's argument, and what to pass instead; None for one that can, or no tensor.
+
+    A kernel gets an address: what the elements are beside what lies there is lost, as with a view that is negated
+    when it is read.
+    """
+    torch: Any = sys.modules.get("torch")
+    tensor: Any = getattr(torch, "Tensor", ())  # torch may be half imported
+    if not isinstance(value, tensor):
+        return None
+    kind = type(value).__name__
+    if value.device.type == "meta":
+        return "a meta tensor has no data; make it on a device"
+    if kind in ("FakeTensor", "FunctionalTensor"):
+        return f"a {kind} has no data, as torch.compile traces with it; call the kernel from a custom op"
+    if torch._C._functorch.is_functorch_wrapped_tensor(value) or torch._is_functional_tensor(value):
+        return "a tensor inside of torch.func (vmap, grad, ...) has no data; call the kernel from a custom op"
+    if value.layout is not torch.strided:
+        return (
+            f"a tensor of layout {value.layout} has no single array; pass what it is made of, or .to_dense()"
+        )
+    if value.is_quantized:
+        return f"{value.dtype} is a quantized type; pass .int_repr()"
+    if value.is_conj():
+        return "the conjugation of the elements is pending; pass .resolve_conj()"
+    if value.is_neg():
+        return "the negation of the elements is pending; pass .resolve_neg()"
+    if value.is_complex():
+        return f"kernels have no type like {value.dtype}; pass torch.view_as_real() of it"
+    if value.numel() and not value.data_ptr():
+        return f"the {kind} of {value.numel()} elements has no memory, as its storage was freed or resized"
+    return None

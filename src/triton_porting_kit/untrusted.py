@@ -1,0 +1,343 @@
+"""Files that somebody else may have made: read as data, within limits, and shown as text.
+
+Every reader of the kit for such files goes through here, whatever the format. A file is opened without following a
+link, has to be a regular one, and is no longer than its kind may be; what is in it is data of bounded depth, and names
+nothing that is imported. Writers go through `Folder`, which no link leads out of. `triton_porting_kit.trust` is about
+the other kind of file: what is executed.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from triton_porting_kit import trust
+
+Error = Callable[[str], Exception]
+"""What makes the exception of a reader out of a message."""
+
+KIB, MIB = 1 << 10, 1 << 20
+MANIFEST = 16 * MIB
+"""Bytes of the manifest of a recorded launch."""
+REPORT = 256 * MIB
+"""Bytes of a report, of a run's records, and of each of the other files of a run."""
+PROFILE = MIB
+"""Bytes of a profile, and of a project's ``pyproject.toml``."""
+ANSWERS = 64 * KIB
+"""Bytes of the file that says what a repository was made from."""
+SOURCE = 4 * MIB
+"""Bytes of a source file that is read and not run."""
+METADATA = 16 * MIB
+"""Bytes of the metadata of a cached kernel, and of those in a code object."""
+ARTEFACT = 1 << 30
+"""Bytes of a file of compiled code, or of what it is made from."""
+RESULTS = 64 * MIB
+"""Bytes of the results of a benchmark."""
+DEPTH = 64
+"""Lists and tables in one another."""
+_ENTRIES = 1 << 14
+"""Entries of a list or a map of MessagePack, which sets memory aside for as many as it is told of."""
+_TYPES = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a symbolic link, which is not followed",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+# --- reading -----------------------------------------------------------------------------------------
+
+
+def read_bytes(
+    path: Path, limit: int, error: Error, *, follow: bool = False, remedy: str = "", folder: int | None = None
+) -> bytes:
+    """What is in a regular file of at most `limit` bytes.
+
+    `follow`: the user named the file, so that it may be a link. `folder`: a descriptor that `path` is relative to.
+    Raises what `error` makes of the file, what is wrong with it and the `remedy`.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    behind = f"; {remedy}" if remedy else ""
+    try:
+        descriptor = os.open(path, flags, dir_fd=folder)
+    except (OSError, ValueError) as problem:  # ValueError: a null byte
+        raise error(f"{path} cannot be read: {_reason(problem)}{behind}") from problem
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise error(f"{path} is {_kind(status)}, and no file{behind}")
+        with open(descriptor, "rb", closefd=False) as file:
+            found = file.read(min(status.st_size, limit) + 1)
+    except (OSError, MemoryError) as problem:
+        raise error(f"{path} cannot be read: {_reason(problem)}{behind}") from problem
+    finally:
+        os.close(descriptor)
+    if max(status.st_size, len(found)) > limit:
+        raise error(f"{path} has more than the {limit:,} bytes that such a file may have{behind}")
+    return found
+
+
+def read_text(path: Path, limit: int, error: Error, *, follow: bool = False, remedy: str = "") -> str:
+    """As `read_bytes`, of UTF-8."""
+    found = read_bytes(path, limit, error, follow=follow, remedy=remedy)
+    try:
+        return found.decode()
+    except UnicodeDecodeError as problem:
+        raise error(f"{path} is not UTF-8: {problem.reason} at byte {problem.start:,}") from problem
+
+
+def parse_json(content: bytes | str, what: object, error: Error, *, finite: bool = True) -> Any:
+    """JSON of at most `DEPTH` lists and objects in one another, and whole numbers of at most 64 bits.
+
+    `what` is named in messages. `finite`: infinities and NaN are refused.
+    """
+    return _parsed(
+        lambda data: json.loads(data if isinstance(data, str) else data.decode()),
+        *(content, what, "JSON", error),
+        finite=finite,
+    )
+
+
+def parse_toml(content: bytes, what: object, error: Error) -> dict[str, Any]:
+    """TOML, as `parse_json`."""
+    import tomllib  # not before: whoever imports Triton imports this module
+
+    found: dict[str, Any] = _parsed(lambda data: tomllib.loads(data.decode()), content, what, "TOML", error)
+    return found
+
+
+def parse_yaml(content: bytes, what: object, error: Error) -> Any:
+    """YAML of plain data, without aliases, as `parse_json`."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]
+        """A few aliases are exponentially many values."""
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                raise ValueError("it has an alias (*NAME), and nothing here needs one")
+            return super().compose_node(parent, index)
+
+    return _parsed(lambda text: yaml.load(text, Loader), content, what, "YAML", error)
+
+
+def parse_message_pack(content: bytes, what: object, error: Error) -> Any:
+    """MessagePack, as `parse_json`."""
+    import msgpack
+
+    if len(content) > METADATA:
+        raise error(f"{what} have more than the {METADATA:,} bytes that they may have")
+    limits = {"max_array_len": _ENTRIES, "max_map_len": _ENTRIES}
+    return _parsed(lambda data: msgpack.unpackb(data, **limits), content, what, "MessagePack", error)
+
+
+def read_json(path: Path, limit: int, error: Error, *, follow: bool = False, remedy: str = "") -> Any:
+    """`parse_json` of a file."""
+    return parse_json(read_bytes(path, limit, error, follow=follow, remedy=remedy), path, error)
+
+
+def read_toml(
+    path: Path, limit: int, error: Error, *, follow: bool = False, remedy: str = ""
+) -> dict[str, Any]:
+    """`parse_toml` of a file."""
+    return parse_toml(read_bytes(path, limit, error, follow=follow, remedy=remedy), path, error)
+
+
+def _parsed(
+    parse: Callable[[Any], Any], content: Any, what: object, kind: str, error: Error, *, finite: bool = True
+) -> Any:
+    try:
+        found = parse(content)
+    except RecursionError as problem:
+        raise error(f"{what} is not read: {_TOO_DEEP}") from problem
+    except Exception as problem:  # parsers have errors of their own, and raise those of Python besides
+        text = " ".join(str(problem).split()) or type(problem).__name__
+        raise error(f"{what} is not {kind}: {text:.300}") from problem
+    if reason := _out_of_bounds(found, finite):
+        raise error(f"{what} is not read: {reason}")
+    return found
+
+
+_TOO_DEEP = f"there are more than {DEPTH} lists and tables in one another"
+
+
+def _out_of_bounds(value: Any, finite: bool) -> str:
+    """What is too much in data; empty if nothing is."""
+    level, depth = [value], 0
+    while level:
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                below += item.values()
+            elif isinstance(item, list):
+                below += item
+            elif isinstance(item, int) and not -(1 << 63) <= item < 1 << 64:
+                return "a whole number has more than 64 bits"
+            elif finite and isinstance(item, float) and not math.isfinite(item):
+                return "a number is not finite"
+        if depth > DEPTH:
+            return _TOO_DEEP
+        level, depth = below, depth + 1
+    return ""
+
+
+# --- writing -----------------------------------------------------------------------------------------
+
+
+class Folder:
+    """A folder that is held open: what is read and written in it lies in it, whatever links were put there.
+
+    Names in it are relative paths; no part of one may be a link. A context manager.
+    """
+
+    def __init__(self, path: Path, error: Error, *, make: bool = False) -> None:
+        """`path` is the user's, and may be a link itself; with `make` it is made if it is not there."""
+        self.path, self._error = path, error
+        try:
+            if make:
+                path.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except (OSError, ValueError) as problem:
+            raise error(f"{path} cannot be {'made' if make else 'opened'}: {_reason(problem)}") from problem
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let it go."""
+        os.close(self._descriptor)
+
+    def has(self, name: str) -> bool:
+        """Whether there is anything of this name."""
+        with self._parent(name) as (folder, last):
+            return _lstat(last, folder) is not None
+
+    def read(self, name: str, limit: int, remedy: str = "") -> bytes:
+        """What is in a file of at most `limit` bytes."""
+
+        def error(message: str) -> Exception:
+            return self._error(
+                f"{self.path}{os.sep}{os.path.dirname(name)}".rstrip(os.sep) + os.sep + message
+            )
+
+        with self._parent(name) as (folder, last):
+            return read_bytes(Path(last), limit, error, remedy=remedy, folder=folder)
+
+    def write(self, name: str, content: bytes, *, mode: int = 0o666) -> None:
+        """Write a file, all of it or nothing, over a regular file at most; folders on the way are made."""
+        with self._parent(name, make=True) as (folder, last):
+            self._check(name, folder, last)
+            trust.write_private(Path(last), content, mode=mode, folder=folder)
+
+    def open(self, name: str, *, append: bool) -> IO[str]:
+        """A file to write text to, at its end or anew."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with self._parent(name, make=True) as (folder, last):
+            self._check(name, folder, last)
+            descriptor = os.open(last, flags | (os.O_APPEND if append else os.O_TRUNC), 0o666, dir_fd=folder)
+            return os.fdopen(descriptor, "a" if append else "w", encoding="utf-8")
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or the link in its place; one that is not there is no error."""
+        with self._parent(name) as (folder, last):
+            if _lstat(last, folder) is not None:
+                os.unlink(last, dir_fd=folder)
+
+    @contextmanager
+    def _parent(self, name: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+        """The folder in which a name's last part is, and that part."""
+        *parts, last = _parts(name, self._error)
+        descriptor = os.dup(self._descriptor)
+        try:
+            for part in parts:
+                if make and _lstat(part, descriptor) is None:
+                    os.mkdir(part, dir_fd=descriptor)
+                flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+                below = os.open(part, flags, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = below
+            yield descriptor, last
+        except OSError as problem:
+            linked = problem.errno in (errno.ELOOP, errno.ENOTDIR)
+            reason = "a folder on the way is a link, or none" if linked else _reason(problem)
+            raise self._error(
+                f"{self.path / name} is not used: {reason}; remove what is in the way"
+            ) from problem
+        finally:
+            os.close(descriptor)
+
+    def _check(self, name: str, folder: int, last: str) -> None:
+        status = _lstat(last, folder)
+        if status is not None and not stat.S_ISREG(status.st_mode):
+            raise self._error(
+                f"{self.path / name} is {_kind(status)}: nothing is written there; remove it, or name another place"
+            )
+
+
+def write_file(path: Path, content: bytes, error: Error) -> None:
+    """Write one file that the user named, as `Folder.write`."""
+    with Folder(path.parent, error, make=True) as folder:
+        folder.write(path.name, content)
+
+
+def _parts(name: str, error: Error) -> Sequence[str]:
+    parts = name.split("/")
+    if any(part in ("", ".", "..") or "\0" in part for part in parts):
+        raise error(f"{name!r} is no name of a file in a folder")
+    return parts
+
+
+def _lstat(name: str, folder: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _kind(status: os.stat_result) -> str:
+    return _TYPES.get(stat.S_IFMT(status.st_mode), "something strange")
+
+
+def _reason(problem: BaseException) -> str:
+    if isinstance(problem, MemoryError):
+        return "there is not enough memory for it"
+    if isinstance(problem, OSError) and problem.errno == errno.ELOOP:
+        return "it is a symbolic link, which is not followed"
+    if isinstance(problem, OSError) and problem.errno == errno.ENXIO:
+        return "it is a socket or a device"
+    return getattr(problem, "strerror", None) or str(problem)
+
+
+# --- showing -----------------------------------------------------------------------------------------
+
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\uffff"
+    "\U000e0000-\U000e0fff]"
+)
+"""Control characters but tab and line feed; what reorders or hides text; halves of pairs, and what XML cannot hold."""
+
+
+def shown(text: object, *, lines: bool = True) -> str:
+    r"""`text` for a terminal, a log or XML: characters that are obeyed or not seen become text, as ``\x1b``.
+
+    `lines`: line feeds and tabs stay; otherwise the result is one line.
+    """
+    plain = str(text).replace("\r\n", "\n")
+    found = _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), plain)
+    return found if lines else found.replace("\n", "\\n").replace("\t", "\\t")

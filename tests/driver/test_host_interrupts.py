@@ -1,0 +1,163 @@
+"""Launches and waits that the user ends, by Ctrl-C or by the watchdog."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from host_scripts import LAUNCH, python
+
+# `interrupt()` sends Ctrl-C once some programs have run; `ends(what)` says whether KeyboardInterrupt comes out of it,
+# and nothing runs any more; `short(stream)` launches what takes a moment.
+INTERRUPT = (
+    LAUNCH
+    + """
+import os, signal, threading, time
+spin = device.get_function(device.load_module(kernel("spin"), "spin"), "spin")
+counter, block = device.memalloc(8), device.memalloc(8)
+def ran():
+    back = bytearray(8); device.memcpy_dtoh(back, counter)
+    return int.from_bytes(back, "little")
+def begin(stream=0, programs=2**31 - 1, rounds=20_000):
+    device.launch(spin, (programs,), stream, struct.pack("QQ", counter, rounds))
+def interrupt():
+    seen = ran()
+    def send():
+        while ran() <= seen:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=send).start()
+def ends(what, *arguments):
+    try:
+        what(*arguments)
+    except KeyboardInterrupt:
+        before = ran(); time.sleep(0.1)
+        return ran() == before
+    return False
+device.memset(counter, 0, 8)
+stream, other, event = device.create_stream(), device.create_stream(), device.create_event()
+def queued(wait, *arguments):
+    for _ in range(3):
+        begin(stream)
+    device.record_event(event, stream)
+    device.memset(out, 1, 8, stream)
+    wait(*arguments)
+"""
+)
+
+
+@pytest.mark.parametrize("width", ["1", "3"])
+def test_a_launch_ends(width: str) -> None:
+    script = """
+for rounds in (1, 20_000, 20_000_000):
+    interrupt(); assert ends(begin, 0, 2**31 - 1, rounds), rounds
+run(); run(stream); device.synchronize(stream); check(2)
+"""
+    result = python(INTERRUPT + script, TPK_NUM_THREADS=width)
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_launch_on_the_threads_of_torch_ends() -> None:
+    pytest.importorskip("torch")
+    script = "import torch; torch.set_num_threads(2); torch.ones(1 << 20).exp_()\n" + INTERRUPT
+    result = python(script + "interrupt(); assert ends(begin)\nrun(); check(1)", TPK_NUM_THREADS="2")
+    assert result.returncode == 0, result.stderr
+
+
+def test_waits_end_with_the_work_that_is_waited_for() -> None:
+    script = """
+for wait, *arguments in (
+    (device.synchronize, stream), (device.synchronize,), (device.synchronize_event, event),
+    (device.wait_event, 0, event), (device.memfree, block), (device.destroy_stream, stream), (device.reset,),
+):
+    interrupt(); assert ends(queued, wait, *arguments), wait
+    device.synchronize(stream)  # no failure is left, and nothing runs
+assert device.memory_usage()[2] == 3
+run(); run(stream); device.synchronize(stream); check(2)
+"""
+    # What was queued behind the launches did not run either.
+    result = python(INTERRUPT + script)
+    assert result.returncode == 0, result.stderr
+
+
+def test_the_work_of_other_threads_goes_on() -> None:
+    script = """
+def launches():
+    for _ in range(100):
+        run(); run(other); device.synchronize(other)
+    for _ in range(100):
+        run(other)
+thread = threading.Thread(target=launches); thread.start()
+interrupt(); assert ends(lambda: [begin(stream) for _ in range(3)] and device.synchronize())
+thread.join(); device.synchronize()
+check(300)
+"""
+    result = python(INTERRUPT + script)
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_handler_may_launch_and_the_launch_goes_on() -> None:
+    """The handler's kernel uses the scratch of the thread that it interrupts, which is cleared again."""
+    script = """
+drag, tally = (
+    device.get_function(device.load_module(kernel(name, cleared=8), name), name) for name in ("drag", "tally")
+)
+calls, slots, counts = [], device.memalloc(8 * 4000), device.memalloc(8 * 10)
+def numbers(address, count):
+    back = bytearray(8 * count); device.memcpy_dtoh(back, address)
+    return struct.unpack(f"{count}q", back)
+def handler(number, frame):
+    run()
+    device.launch(tally, (10,), 0, struct.pack("Q", counts))
+    calls.append(numbers(counts, 10))
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.05)
+device.launch(drag, (4000,), 0, struct.pack("QQ", slots, 500_000))
+assert calls == [tuple(range(1, 11))], calls
+found = numbers(slots, 4000)
+assert found[0] == 1 and all(new in (1, old + 1) for old, new in zip(found, found[1:])), found
+check(1)
+"""
+    result = python(INTERRUPT + script, TPK_NUM_THREADS="1")
+    assert result.returncode == 0, result.stderr
+
+
+def test_exceptions_of_other_handlers_come_through() -> None:
+    script = """
+class Enough(TypeError): pass
+def handler(number, frame): raise Enough("of this")
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+try:
+    begin()
+except Enough as error:
+    print(error)
+"""
+    result = python(INTERRUPT + script)
+    assert result.stdout == "of this\n", result.stderr
+
+
+def test_the_watchdog_stops_a_launch() -> None:
+    script = """
+from triton_porting_kit.errors import LaunchTimeout
+for queue in (0, stream):
+    try:
+        begin(queue); device.synchronize(queue)
+    except LaunchTimeout as error:
+        print(error)
+run(); run(stream); device.synchronize(stream); check(2)
+"""
+    result = python(INTERRUPT + script, TPK_WATCHDOG_MS="150")
+    lines = result.stdout.splitlines()
+    assert len(lines) == 2, result.stderr
+    for line in lines:
+        assert line.startswith("host CPU: launch: kernel 'spin' was stopped after 150 ms, when ")
+        found = re.search(r"when (\d+) of 2147483647 programs had run; TPK_WATCHDOG_MS sets the limit", line)
+        assert found is not None, line
+        assert 0 < int(found[1]) < 2147483647
+
+
+@pytest.mark.parametrize("value", ["-1", "1.5", "86400001"])
+def test_a_bad_limit_is_refused(value: str) -> None:
+    result = python(LAUNCH + "run()", TPK_WATCHDOG_MS=value)
+    assert f"LaunchError: host CPU: launch: TPK_WATCHDOG_MS is '{value}'; set it to" in result.stderr
