@@ -85,7 +85,12 @@ class PipelineBackend(BaseBackend):  # type: ignore[misc]
 
     def parse_options(self, options: dict[str, Any]) -> KernelOptions:
         """Options of one compilation out of the keyword arguments of a launch."""
-        defaults = {"backend_name": self.name, "arch": self.target.arch, "warp_size": self.target.warp_size}
+        defaults = {
+            "backend_name": self.name,
+            "arch": self.target.arch,
+            "warp_size": self.target.warp_size,
+            "offsets_may_wrap": False,
+        }
         parsed = KernelOptions(options, {**defaults, **self.default_options()})
         parsed.__dict__["enable_fp_fusion"] = compat.fp_fusion(options.get("enable_fp_fusion"))
         return parsed

@@ -41,7 +41,8 @@ def cpu_pipeline(
 
         text = source if isinstance(source, str) else compat.generic_text(source)
         with defects.blamed("structured", metadata):
-            return artefacts.mlir_artefact(structured.import_ttir(text))
+            promises = not metadata.get("offsets_may_wrap")
+            return artefacts.mlir_artefact(structured.import_ttir(text, promises=promises))
 
     def run_loops(source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects
@@ -57,6 +58,8 @@ def cpu_pipeline(
             notes_program=notes_program,
         )
         metadata.update(name=result.name, scratch_bytes=result.scratch_bytes, shared=0)
+        if result.promises:
+            metadata["promises"] = result.promises
         with defects.blamed("loops", metadata):
             return artefacts.Parsed(result.text, artefacts.parse_mlir(result.text))
 

@@ -6,6 +6,9 @@ class Launcher:
     def __init__(self, launch: Callable[..., None], /) -> None: ...
     def __call__(self, *args: Any, **hidden: Any) -> None: ...
 
+def guard(
+    steps: list[Any], other_version: Callable[[], int], function: int, context: int
+) -> tuple[object, int, int]: ...
 def bind(
     arguments: list[Any],
     hidden: list[Any],

@@ -40,6 +40,7 @@ class CheckedLauncher:
         self._launch = PackedLauncher(src, metadata, entry, hidden=hidden)
         self._allocation_of = allocation_of
         self.layout = self._launch.layout
+        self.guard = self._launch.guard
         self.metadata = metadata
 
     def __call__(self, *call: Any) -> None:

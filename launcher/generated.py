@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from triton_porting_kit.launcher import _packed
@@ -10,6 +11,7 @@ from triton_porting_kit.launcher.build import BuildOptions, Shared, build_module
 from triton_porting_kit.launcher.codegen import RuntimeSymbol, generate_source
 from triton_porting_kit.launcher.codegen.source import APART, MODULE_NAME, support_source
 from triton_porting_kit.launcher.entry import LaunchEntry
+from triton_porting_kit.launcher.guard import Guard
 from triton_porting_kit.launcher.layout import ArgLayout
 
 
@@ -32,7 +34,18 @@ class GeneratedLauncher(_packed.Launcher):
     ) -> None:
         self.layout = ArgLayout.from_source(src, hidden)
         self.metadata = metadata
-        self.entry = entry  # the device must outlive its launchers
         self.source = generate_source(self.layout, runtime)
         module = build_module(self.source, MODULE_NAME, options, shared=Shared(support_source(), APART))
-        super().__init__(module.bind(entry.function, entry.context))
+        linked = _Entry(module.routine or entry.function, entry.context)
+        self.guard = Guard(src, metadata, self.layout)
+        self.entry = self.guard.entry(linked)
+        self._device = entry  # which must outlive its launchers
+        super().__init__(module.bind(self.entry.function, self.entry.context))
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """See `LaunchEntry`."""
+
+    function: int
+    context: int

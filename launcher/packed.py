@@ -7,6 +7,7 @@ from typing import Any
 
 from triton_porting_kit.launcher import _packed
 from triton_porting_kit.launcher.entry import LaunchEntry
+from triton_porting_kit.launcher.guard import Guard
 from triton_porting_kit.launcher.layout import ArgLayout, ArgSlot
 from triton_porting_kit.launcher.signature import Argument
 
@@ -29,7 +30,8 @@ class PackedLauncher(_packed.Launcher):
     ) -> None:
         self.layout = ArgLayout.from_source(src, hidden)
         self.metadata = metadata
-        self.entry = entry  # the device must outlive its launchers
+        self.guard = Guard(src, metadata, self.layout)
+        self.entry = self.guard.entry(entry)  # the device must outlive its launchers
         signature = self.layout.signature
         slots = iter(self.layout.slots)
         super().__init__(
@@ -39,8 +41,8 @@ class PackedLauncher(_packed.Launcher):
                 self.layout.size,
                 ", ".join(argument.name for argument in signature.arguments),
                 ", ".join(slot.name for slot in self.layout.hidden),
-                entry.function,
-                entry.context,
+                self.entry.function,
+                self.entry.context,
             )
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from triton_porting_kit.launcher.guard import Guard
 from triton_porting_kit.launcher.layout import ArgLayout
 from triton_porting_kit.launcher.values import (
     check_grid,
@@ -25,6 +26,7 @@ class PythonLauncher:
     ) -> None:
         self.layout = ArgLayout.from_source(src, hidden)
         self.metadata = metadata
+        self.guard = Guard(src, metadata, self.layout)
         self._launch = launch
 
     def __call__(self, *call: Any, **hidden: Any) -> None:
@@ -39,6 +41,8 @@ class PythonLauncher:
             enter_hook(launch_metadata)
         block = self.layout.pack(args, hidden)
         if 0 not in grid:
+            if not self.guard.fits(block, grid):
+                function = self.guard.other_version()
             self._launch(function, grid, stream, block)
         if exit_hook is not None:
             exit_hook(launch_metadata)

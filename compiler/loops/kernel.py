@@ -44,6 +44,8 @@ class LoopsResult:
     cleared_bytes: int
     places: list[SourceLocation | None]
     """The line of the kernel that each line of the text comes from, where that was asked for."""
+    promises: list[int]
+    """What a launch has to show of its arguments and its grid; three numbers of each step of `toolchain.intervals`."""
 
 
 def lower_to_loops(
@@ -115,7 +117,7 @@ def lower_to_loops(
         has_loop_hints=lowering.has_loop_hints,
     )
     places = [] if lowering.places is None else lowering.places.lines(text)
-    return LoopsResult(text, program.name, scratch_bytes, cleared_bytes, places)
+    return LoopsResult(text, program.name, scratch_bytes, cleared_bytes, places, program.promises)
 
 
 def _numbers(name: str, numbers: dict[str, int]) -> list[str]:

@@ -118,6 +118,8 @@ class Program:
     name: str
     body: Block
     argument_names: list[str]
+    promises: list[int]
+    """Of its attribute `tpk.promises`: the numbers of steps, three of each."""
     module: Any
 
 
@@ -234,8 +236,12 @@ def read_program(module: Any) -> Program:
                     f"kernel {name} returns early through unstructured control flow", operation="cf.cond_br"
                 )
             names = [parameter_name(argument) or str(i) for i, argument in enumerate(blocks[0].arguments)]
-            return Program(name, reader.block(blocks[0], None), names, module)
+            return Program(name, reader.block(blocks[0], None), names, _promises(operation), module)
     raise CompilationError("the structured module holds no function marked tpk.kernel")
+
+
+def _promises(function: Any) -> list[int]:
+    return list(function.attributes["tpk.promises"]) if "tpk.promises" in function.attributes else []
 
 
 def walk(block: Block) -> Iterator[Operation]:

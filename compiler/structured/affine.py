@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from .poly import ONE, ZERO, Poly
 
 Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Promise:
+    """That an expression of 32 bits stays within them, which the launch has to show (see `ranges`)."""
+
+    step: int
+
+    scalars: ClassVar[frozenset[int]] = frozenset()
+
+    def expanded(self, axis: int) -> Promise:
+        return self
+
+    def transposed(self, order: tuple[int, ...]) -> Promise:
+        return self
+
+    def reshaped(self, source: Shape, target: Shape) -> Promise:
+        return self
 
 
 @dataclass(frozen=True)
@@ -29,8 +47,8 @@ class Affine:
     offset: Poly
     strides: tuple[Poly, ...] = ()
     wraps: tuple[Wrap | None, ...] = ()
-    assumed: tuple[Affine, ...] = ()
-    """Expressions of 32 bits that it is made of and that nobody has shown to stay within them."""
+    assumed: tuple[Affine | Promise, ...] = ()
+    """What it rests on: promises, and expressions of 32 bits that only the kernel can show to stay within them."""
 
     @staticmethod
     def uniform(offset: Poly, rank: int) -> Affine:
@@ -60,7 +78,12 @@ class Affine:
     def at_offset(self, offset: Poly) -> Affine:
         return replace(self, offset=offset)
 
-    def assuming(self, *parts: Affine) -> Affine:
+    @property
+    def is_open(self) -> bool:
+        """Whether the kernel has to look, when it runs, if this form may be used."""
+        return any(isinstance(part, Affine) for part in self.assumed)
+
+    def assuming(self, *parts: Affine | Promise) -> Affine:
         """The same, as far as `parts` stay within 32 bits, too."""
         return replace(self, assumed=tuple(dict.fromkeys((*self.assumed, *parts)))) if parts else self
 

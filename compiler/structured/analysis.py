@@ -19,8 +19,9 @@ from triton_porting_kit.toolchain.mlir import ir
 from .affine import Affine, Pointer
 from .depth import Depth, made_of
 from .exactness import Exactness
-from .facts import Facts
 from .poly import ONE, ZERO, Poly
+from .ranges import Ranges
+from .residues import Residues
 from .scalars import Leaf, Scalars
 from .types import Types
 
@@ -31,7 +32,8 @@ CARRIERS = frozenset({"scf.for", "scf.while", "scf.if", "arith.select"})
 class Analysis:
     """Affine forms of integers, and bases and affine indices of pointers, by SSA value."""
 
-    def __init__(self, types: Types) -> None:
+    def __init__(self, types: Types, *, promises: bool = False) -> None:
+        """With `promises`, what depends on arguments and the grid alone is left to the launch to show."""
         self.types = types
         self.memo: dict[Any, Any] = {}
         self.scalars = Scalars()
@@ -40,8 +42,9 @@ class Analysis:
         """Fills the memo for the results and block arguments of a carrier operation."""
         self.sources: Callable[[Any], list[Any] | None] = lambda value: None
         """Where what a carrier operation hands on comes from; None for other values."""
-        self.facts = Facts(types, self.scalars, lambda value: self.sources(value))
-        self._exactness = Exactness(self.facts, self.scalars)
+        self.ranges = Ranges(types, self.scalars, lambda value: self.sources(value), promises=promises)
+        residues = Residues(types, self.scalars, lambda value: self.sources(value))
+        self._exactness = Exactness(types, self.ranges, residues, self.scalars)
 
     def scalar(self, value: Any, unsigned: bool = False) -> Poly:
         """A scalar integer SSA value, taken as signed unless said otherwise."""

@@ -145,7 +145,8 @@ class CarriedValues:
             analysis.memo[target] = self._pointer_form(carried, pointer, target)
 
     def _weaken_to_fit(self, operation: Any, carried: Carried, pointer: Pointer) -> None:
-        affine = pointer.index is not None and self._is_outside(pointer.index, operation)
+        index = pointer.index
+        affine = index is not None and not index.is_open and self._is_outside(index, operation)
         based = pointer.base is not None and not defined_in(pointer.base, operation)
         if carried.form in ("offset", "base"):
             if not affine or pointer.base is None:

@@ -121,6 +121,12 @@ def _arguments(rewriter: Rewriter, operation: Any) -> list[Any]:
     return [rewriter.plain(value) for value in operation.operands]
 
 
+def is_kernel(function: Any) -> bool:
+    """Whether a tt.func is what a launch runs, and not only called."""
+    attributes = function.attributes
+    return "sym_visibility" in attributes and ir.StringAttr(attributes["sym_visibility"]).value == "public"
+
+
 def function(rewriter: Rewriter, operation: Any) -> None:
     """tt.func -> func.func, with pointers as !llvm.ptr and what is known of them as argument attributes."""
     types = rewriter.types
@@ -141,7 +147,8 @@ def function(rewriter: Rewriter, operation: Any) -> None:
             known["tpk.divisibility"] = facts[number]["tt.divisibility"]
         inputs.append(kind)
         arg_attrs.append(ir.DictAttr.get(known))
-    public = "sym_visibility" in attributes and ir.StringAttr(attributes["sym_visibility"]).value == "public"
+    public = is_kernel(operation)
+    steps = [number for step in rewriter.launch_steps() for number in step]
     results = [
         rewriter.types.plain(t)
         for t in ir.FunctionType(ir.TypeAttr(attributes["function_type"]).value).results
@@ -154,6 +161,7 @@ def function(rewriter: Rewriter, operation: Any) -> None:
             "function_type": ir.TypeAttr.get(ir.FunctionType.get(inputs, results)),
             "arg_attrs": ir.ArrayAttr.get(arg_attrs),
             **({"tpk.kernel": ir.UnitAttr.get()} if public else {}),
+            **({"tpk.promises": ir.DenseI64ArrayAttr.get(steps)} if steps else {}),
         },
         regions=1,
         loc=operation.location,

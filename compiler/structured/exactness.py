@@ -1,25 +1,32 @@
 """Which forms of integers are numbers, and not only right modulo two to the width of their type.
 
 A form is shown to be one by its bounds, or because it wraps around nowhere within the tile: then its offset is the
-wrapped one. Where neither can be shown of 32 bits, the form is assumed to be one, and who uses it has to ask.
+wrapped one. Where neither can be shown of 32 bits, the form is assumed to be one: the launch has to show it, or else the
+kernel.
 """
 
 from __future__ import annotations
 
+from triton_porting_kit.toolchain.intervals import Interval, index, limits, plus, times, within
+
 from .affine import Affine, Shape
-from .facts import Facts, Interval, limits, plus, times, within
 from .poly import ZERO, Poly
+from .ranges import Ranges
+from .residues import Residues
 from .scalars import Leaf, Scalars, Wrapped
+from .types import Types
 
 _TOLD: Interval = (-(1 << 64) + (1 << 32), (1 << 64) - (1 << 32))
 """Within these bounds, a sum in 64 bits tells whether it lies within 32: it is off by 2**64 or not at all."""
 
 
 class Exactness:
-    """Shows what can be shown of forms with the facts of one kernel."""
+    """Shows what can be shown of forms with what is known of one function's integers."""
 
-    def __init__(self, facts: Facts, scalars: Scalars) -> None:
-        self._facts = facts
+    def __init__(self, types: Types, ranges: Ranges, residues: Residues, scalars: Scalars) -> None:
+        self._types = types
+        self._ranges = ranges
+        self._residues = residues
         self._scalars = scalars
 
     def signed(self, form: Affine, shape: Shape, bits: int) -> Affine | None:
@@ -28,14 +35,19 @@ class Exactness:
         if within(bounds, limits(bits)):
             return form
         if self._wraps_nowhere(form, shape, bits - 1):
-            fits = within(self._facts.interval(form.offset), limits(bits))
+            fits = within(self._ranges.interval(form.offset), limits(bits))
             return form if fits else self._at_wrapped_offset(form, bits)
-        if self._facts.is_carried(form.offset):
+        if self._is_carried(form.offset):
             form = self._at_wrapped_offset(form, bits)
             bounds = self.interval(form, shape)
         if bits != 32 or not within(bounds, _TOLD) or not self._is_told(form, shape):
             return None
-        return form.assuming(Affine(form.offset, form.strides, form.wraps))
+        part = Affine(form.offset, form.strides, form.wraps)
+        return form.assuming(self._ranges.promise(part, shape) or part)
+
+    def _is_carried(self, poly: Poly) -> bool:
+        """Whether a loop carries part of it as an i64 that stands for a tensor, and is right modulo two to its bits."""
+        return any(self._types.info(value).shape is not None for value in self._scalars.values(poly.scalars))
 
     def _at_wrapped_offset(self, form: Affine, bits: int) -> Affine:
         return form.at_offset(self._scalars.poly(Wrapped(form.offset, bits)))
@@ -57,7 +69,7 @@ class Exactness:
         whole = (0, (1 << bits) - 1)
         if within(self.interval(found, shape), whole):
             return found
-        fits = within(self._facts.interval(offset), whole)
+        fits = within(self._ranges.interval(offset), whole)
         return found if fits and self._wraps_nowhere(found, shape, bits) else None
 
     def _as_unsigned(self, poly: Poly) -> Poly | None:
@@ -75,19 +87,17 @@ class Exactness:
 
     def interval(self, form: Affine, shape: Shape) -> Interval:
         """Bounds of a form over all positions of a tile."""
-        total = self._facts.interval(form.offset)
+        total = self._ranges.interval(form.offset)
         for d, size in enumerate(shape):
             total = plus(total, self._along(form, d, size))
         return total
 
     def _along(self, form: Affine, d: int, size: int) -> Interval:
         """Bounds of what a dimension adds."""
-        stride, wrap, index = form.strides[d], form.wraps[d], (0, size - 1)
+        stride, wrap, indices = form.strides[d], form.wraps[d], (0, size - 1)
         if wrap is not None:
-            low, high = self._facts.interval(wrap.size)
-            last = max(abs(low), abs(high), 1) - 1
-            index = (0 if self._facts.interval(wrap.start)[0] >= 0 else -last, last)
-        return times(self._facts.interval(stride), index) if stride.terms else (0, 0)
+            indices = index(*map(self._ranges.interval, (wrap.start, wrap.size)))
+        return times(self._ranges.interval(stride), indices) if stride.terms else (0, 0)
 
     def _is_told(self, form: Affine, shape: Shape) -> bool:
         """Whether what each dimension adds is computed in 64 bits."""
@@ -103,7 +113,7 @@ class Exactness:
             if step is None or wrap is not None:
                 return False
             low, high = low + min(0, step * (size - 1)), high + max(0, step * (size - 1))
-        known, rest = self._facts.residue(form.offset)
+        known, rest = self._residues.of(form.offset)
         known = min(known, most)
         rest %= 1 << known
         return rest + low >= 0 and rest + high < 1 << known

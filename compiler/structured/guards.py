@@ -54,7 +54,7 @@ def _ends(rewriter: Rewriter, part: Affine, shape: Shape, bounds: Bounds) -> lis
 
 
 def _is_narrow(rewriter: Rewriter, offset: Poly) -> bool:
-    low, high = rewriter.analysis.facts.interval(offset)
+    low, high = rewriter.analysis.ranges.interval(offset)
     return low >= -(1 << 31) and high < 1 << 31
 
 

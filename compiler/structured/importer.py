@@ -36,8 +36,12 @@ _HANDLERS: dict[str, Callable[[Rewriter, Any], None]] = {
 _PURE = ("tpk.range", "tpk.program_id", "tpk.num_programs")
 
 
-def import_ttir(text: str, context: Any | None = None) -> Any:
+def import_ttir(text: str, context: Any | None = None, *, promises: bool = False) -> Any:
     """The structured form of a TTIR module in generic text (`toolchain.compat.generic_text`).
+
+    With `promises`, accesses take for granted that indices stay within 32 bits where that depends on arguments and the
+    grid alone: the kernel's attribute `tpk.promises` has the steps of `toolchain.intervals` that a launch has to run
+    before. Without it, such accesses look for themselves.
 
     Returns an upstream MLIR module marked `tpk.structured`, in `context` or a new one. Operations keep
     their locations. Raises `CompilationError` for what cannot be imported, with the kernel's source line.
@@ -49,7 +53,7 @@ def import_ttir(text: str, context: Any | None = None) -> Any:
         types = Types()
         for function in list(module.body.operations):
             if function.operation.name == "tt.func":
-                _import_function(types, function)
+                _import_function(types, function, promises)
         module.operation.attributes["tpk.structured"] = ir.IntegerAttr.get(types.i32, 1)
         if '"cf.' in text or " cf." in text:  # not those of scf
             structure_branches(module)
@@ -60,8 +64,9 @@ def import_ttir(text: str, context: Any | None = None) -> Any:
     return module
 
 
-def _import_function(types: Types, function: Any) -> None:
-    rewriter = Rewriter(types, function.regions[0].blocks[0])
+def _import_function(types: Types, function: Any, promises: bool) -> None:
+    promises = promises and control.is_kernel(function)
+    rewriter = Rewriter(types, function.regions[0].blocks[0], promises=promises)
     _import_region(rewriter, function.regions[0])
     control.function(rewriter, function)
     rewriter.finish()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from triton_porting_kit.toolchain.intervals import within
 from triton_porting_kit.toolchain.mlir import ir
 
-from .affine import Affine, Shape
+from .affine import Affine, Promise, Shape
 from .analysis import Analysis
 from .depth import Depth, made_of
 from .emit import Emitter
-from .facts import within
 from .poly import ONE, ZERO, Poly
 from .scalars import Clamped
 
@@ -49,8 +49,8 @@ class Mask:
     uniform: list[Any] = field(default_factory=list)
     """Conditions on the whole tile: i1 SSA values, or polynomials that must be negative."""
     rest: list[Rest] = field(default_factory=list)
-    assumed: list[Affine] = field(default_factory=list)
-    """Expressions of 32 bits: unless all of them stay within (see `guards`), bounds and conditions mean nothing."""
+    assumed: list[Affine | Promise] = field(default_factory=list)
+    """As of `Affine`: unless it is true, bounds and conditions mean nothing."""
 
 
 class MaskAnalysis:
@@ -154,10 +154,10 @@ class MaskAnalysis:
 
     def _comparable(self, left: Affine, right: Affine) -> tuple[Affine, Affine] | None:
         """Both sides such that their difference does not overflow 64 bits: what is far away, a little nearer."""
-        facts = self._analysis.facts
-        if within(facts.interval(left.offset - right.offset), _NEAR):
+        ranges = self._analysis.ranges
+        if within(ranges.interval(left.offset - right.offset), _NEAR):
             return left, right
-        near = [within(facts.interval(side.offset), (-_FAR // 2, _FAR // 2)) for side in (left, right)]
+        near = [within(ranges.interval(side.offset), (-_FAR // 2, _FAR // 2)) for side in (left, right)]
         if near[1] and left.is_uniform:
             return left.at_offset(self._clamped(left.offset)), right
         if near[0] and right.is_uniform:

@@ -166,8 +166,9 @@ def _access(
         parts = rewriter.masks.mask(mask)
         bounds = emit_box(rewriter.emitter, parts, shape)
     unless = None
-    if parts.assumed:
-        holds = stays(rewriter, parts.assumed, tile)
+    in_mask, in_index = rewriter.to_look_at(parts.assumed), rewriter.to_look_at(index.assumed)
+    if in_mask:
+        holds = stays(rewriter, in_mask, tile)
         bounds, unless = _where_exact(rewriter, holds, tile, bounds, mask)
 
     def structured() -> Any:
@@ -179,8 +180,8 @@ def _access(
                 )
         return _structured(rewriter, what, form.base, index, [*bounds, rest, tail], results, attributes)
 
-    if index.assumed and (parts.rest or parts.assumed) and not rewriter.offsets_assume(pointer):
-        return _versions(rewriter, index, tile, bounds, results, structured, explicit)
+    if in_index:
+        return _versions(rewriter, in_index, tile, bounds, results, structured, explicit)
     return structured()
 
 
@@ -197,16 +198,16 @@ def _where_exact(
 
 def _versions(
     rewriter: Rewriter,
-    index: Affine,
+    parts: list[Affine],
     shape: tuple[int, ...],
     bounds: Bounds,
     results: list[Any],
     structured: Callable[[], Any],
     explicit: Callable[[], Any],
 ) -> Any:
-    """An access under a mask that may spare what wraps around: structured where nothing does."""
+    """An access that may wrap around: structured where none of `parts` does."""
     emitter = rewriter.emitter
-    branch = emitter.op("scf.if", [stays(rewriter, index.assumed, shape, bounds)], results, regions=2)
+    branch = emitter.op("scf.if", [stays(rewriter, parts, shape, bounds)], results, regions=2)
     outer = emitter.at
     for region, emit in zip(branch.regions, (structured, explicit), strict=True):
         emitter.at = ir.InsertionPoint(region.blocks.append())

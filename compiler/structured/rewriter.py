@@ -6,12 +6,13 @@ redirected, types changed and Triton's operations erased: until then the analysi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from triton_porting_kit.toolchain.intervals import Step, needed
 from triton_porting_kit.toolchain.mlir import ir
 
-from .affine import Affine, Pointer
+from .affine import Affine, Pointer, Promise
 from .analysis import CARRIERS, Analysis
 from .carried import CarriedValues
 from .depth import Depth, made_of
@@ -27,10 +28,11 @@ _POINTER_MOVES = ("tt.addptr", "tt.bitcast", "tt.broadcast", "tt.expand_dims", "
 class Rewriter:
     """Of one function, whose entry block is `entry`."""
 
-    def __init__(self, types: Types, entry: Any) -> None:
+    def __init__(self, types: Types, entry: Any, *, promises: bool = False) -> None:
+        """With `promises`, the launch may be asked for what its arguments and grid tell."""
         self.types = types
         self.entry = entry
-        self.analysis = Analysis(types)
+        self.analysis = Analysis(types, promises=promises)
         self.carried = CarriedValues(self.analysis)
         self.masks = MaskAnalysis(self.analysis)
         self.emitter = Emitter(types, self.analysis, entry)
@@ -39,6 +41,22 @@ class Rewriter:
         self.edits: list[Callable[[], None]] = []
         self._depth = Depth()
         self._offsets: dict[Any, tuple[Any, Poly, Any]] = {}
+        self._promised: dict[int, None] = {}
+        """Steps of `Ranges` that the launch has to show to stay within 32 bits."""
+
+    def to_look_at(self, assumed: Iterable[Affine | Promise]) -> list[Affine]:
+        """What the kernel itself has to look at of what an access rests on; the launch is asked for the rest."""
+        found = []
+        for part in assumed:
+            if isinstance(part, Promise):
+                self._promised[part.step] = None
+            else:
+                found.append(part)
+        return found
+
+    def launch_steps(self) -> list[Step]:
+        """What the launch has to show, for `toolchain.intervals`."""
+        return needed(self.analysis.ranges.steps, list(self._promised))
 
     def replace(self, operation: Any, *values: Any) -> None:
         """Let `values` stand for the results of `operation`, which goes away."""
@@ -129,6 +147,7 @@ class Rewriter:
     def _affine_offsets(self, value: Any, base: Any, index: Affine) -> tuple[Any, Poly, Any]:
         shape = self.types.info(value).shape
         assert shape is not None
+        self.to_look_at(index.assumed)
         return base, index.offset, self.emitter.affine(index.at_offset(ZERO), shape)
 
     def _result_offsets(self, value: Any, operation: Any, pointer: Pointer) -> tuple[Any, Poly, Any]:
@@ -147,16 +166,6 @@ class Rewriter:
         if name == "tt.int_to_ptr":
             return None, ZERO, operation.operands[0]
         return self._carried_offsets(value, pointer)
-
-    def offsets_assume(self, value: Any) -> bool:
-        """Whether the `offsets` of a tensor of pointers rest on assumptions: such as were carried as scalars."""
-        while value.owner is not None and not isinstance(value.owner, ir.Block):
-            name = value.owner.operation.name
-            if name not in _POINTER_MOVES or _is_known(self.analysis.pointer(value)):
-                break
-            value = value.owner.operands[0]
-        index, shape = self.analysis.pointer(value).index, self.types.info(value).shape
-        return index is not None and shape is not None and bool(index.assumed)
 
     def _keeps_size(self, operation: Any) -> bool:
         before, after = self.types.info(operation.operands[0]), self.types.info(operation.results[0])
@@ -242,4 +251,4 @@ class Rewriter:
 
 def _is_known(pointer: Pointer) -> bool:
     """Whether the index is what the program computes, whatever its scalars are."""
-    return pointer.index is not None and not pointer.index.assumed
+    return pointer.index is not None and not pointer.index.is_open

@@ -63,7 +63,7 @@ struct Signature {
   /// Converts the arguments of a launch into the block, which is all zeros; false, with an exception set, if
   /// it cannot.
   bool (*pack)(PyObject *const *args, PyObject *const *hidden, KeepAlive &keep, void *block);
-  LaunchFunction routine; // null: at the address that the module is bound to
+  LaunchFunction routine; // linked with it, or null
 };
 
 /// That of the module.

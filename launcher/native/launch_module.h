@@ -1,4 +1,4 @@
-// The extension module of one signature: bind(function, context), and what that returns.
+// The extension module of one signature: bind(function, context), what that returns, and `routine`.
 #include "launch_support.h"
 
 namespace tpk {
@@ -50,9 +50,8 @@ PyObject *bind(PyObject *, PyObject *args) {
   unsigned long long function, context;
   if (!PyArg_ParseTuple(args, "KK", &function, &context))
     return nullptr;
-  const auto routine =
-      tpk::signature.routine ? tpk::signature.routine : reinterpret_cast<tpk::LaunchFunction>(function);
-  auto *entry = new tpk::Entry{routine, reinterpret_cast<void *>(context)};
+  auto *entry =
+      new tpk::Entry{reinterpret_cast<tpk::LaunchFunction>(function), reinterpret_cast<void *>(context)};
   tpk::Ref capsule(PyCapsule_New(entry, kEntryCapsule, [](PyObject *self) {
     delete static_cast<tpk::Entry *>(PyCapsule_GetPointer(self, kEntryCapsule));
   }));
@@ -65,7 +64,13 @@ PyObject *bind(PyObject *, PyObject *args) {
 
 PyMethodDef module_methods[] = {{"bind", bind, METH_VARARGS, "bind(function, context) -> launch"}, {}};
 
-int start(PyObject *) { return tpk::names.intern() ? 0 : -1; }
+/// The attribute `routine` is the address of what was linked to launch with, 0 for nothing.
+int start(PyObject *module) {
+  if (!tpk::names.intern())
+    return -1;
+  tpk::Ref routine(PyLong_FromVoidPtr(reinterpret_cast<void *>(tpk::signature.routine)));
+  return routine ? PyModule_AddObjectRef(module, "routine", routine.get()) : -1;
+}
 
 PyModuleDef_Slot module_slots[] = {{Py_mod_exec, reinterpret_cast<void *>(start)}, {}};
 

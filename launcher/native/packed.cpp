@@ -3,6 +3,8 @@
 
 #include "launch_support.h"
 
+#include "guard.h"
+
 #include <structmember.h>
 
 #include <memory>
@@ -227,6 +229,36 @@ PyObject *bind(PyObject *, PyObject *args) {
   return PyCFunction_NewEx(&launch_method, capsule.get(), nullptr);
 }
 
+// --- a guard before a launch routine
+// --------------------------------------------------------------------------------
+
+constexpr const char *kGuardCapsule = "triton_porting_kit.launcher._packed.Guard";
+
+PyObject *guard(PyObject *, PyObject *args) {
+  PyObject *list, *other;
+  unsigned long long function, context;
+  if (!PyArg_ParseTuple(args, "O!OKK", &PyList_Type, &list, &other, &function, &context))
+    return nullptr;
+  auto made = std::make_unique<tpk::Guard>();
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+    long long op, a, b;
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "LLL", &op, &a, &b))
+      return nullptr;
+    made->steps.steps.push_back({static_cast<tpk::Op>(op), a, b});
+  }
+  made->entry = {reinterpret_cast<tpk::LaunchFunction>(function), reinterpret_cast<void *>(context)};
+  made->other = Py_NewRef(other);
+  tpk::Guard *kept = made.release();
+  tpk::Ref capsule(PyCapsule_New(kept, kGuardCapsule, [](PyObject *self) {
+    auto *guard = static_cast<tpk::Guard *>(PyCapsule_GetPointer(self, kGuardCapsule));
+    Py_DECREF(guard->other);
+    delete guard;
+  }));
+  return Py_BuildValue("(ONN)", capsule.get(),
+                       PyLong_FromVoidPtr(reinterpret_cast<void *>(tpk::Guard::launch)),
+                       PyLong_FromVoidPtr(kept));
+}
+
 // --- Launcher: a class that is called as fast as the function it holds
 // --------------------------------------
 
@@ -292,6 +324,8 @@ bool ready_launcher_type() {
 PyMethodDef module_methods[] = {
     {"bind", bind, METH_VARARGS,
      "bind(arguments, hidden, size, argument_names, hidden_names, function, context) -> launch"},
+    {"guard", guard, METH_VARARGS,
+     "guard(steps, other_version, function, context) -> (owner, function, context)"},
     {}};
 
 PyModuleDef module_definition = {PyModuleDef_HEAD_INIT,

@@ -157,3 +157,77 @@ def test_loops_end_where_the_last_step_would_overflow(step: int) -> None:
         out = empty(1, "i32")
         kernel[(1,)](out, first, end, step)
         assert get(out)[0] == len(range(first, end, step))
+
+
+#: Lines that move a pointer to X, whose offsets may leave 32 bits and come back, as do s * 16 * i for s = 2**28 + 1; and
+#: the offset of element i of program p, where f is s * 16 modulo 2**32.
+BACK: dict[str, tuple[str, Any]] = {
+    "rows": ("P = X + lin * s * 16", lambda i, p, f: f * i),
+    "under_a_bound": ("P = X + (p * 64 + lin) * s * 16; m = (p * 64 + lin) < t", lambda i, p, f: f * (i + 64 * p)),
+    "tile": (
+        "P = X + lin[:, None] * s * 16 + tl.arange(0, 2)[None, :]; m = (lin < t)[:, None]",
+        lambda i, p, f: f * i[:, None] + np.arange(2),
+    ),
+    "under_a_mask": ("P = X + lin * s * 16; m = tl.load(X + lin) > 1010", lambda i, p, f: f * i),
+    "carried": (
+        "P = X + lin * s * 16\n    for _ in range(3):\n        P += 2",
+        lambda i, p, f: f * i + 6,
+    ),
+    "carried_index": (
+        "a = lin * 0\n    for _ in range(16):\n        a += lin * s\n    P = X + a",
+        lambda i, p, f: f * i,
+    ),
+    "chosen": (
+        "P = X + lin * s * 16\n    if t > 0:\n        P = X + lin * s * 16 + p",
+        lambda i, p, f: f * i + p,
+    ),
+    "counted": (
+        "P = X + lin\n    for k in range(s, s + 1):\n        P = X + lin * k * 16",
+        lambda i, p, f: f * i,
+    ),
+    "from_memory": ("P = X + lin * tl.load(S) * 16", lambda i, p, f: f * i),
+    "from_memory_and_carried": (
+        "P = X + lin * tl.load(S) * 16\n    for _ in range(3):\n        P += 2",
+        lambda i, p, f: f * i + 6,
+    ),
+    "remainder": ("P = X + (lin * s * 16 + t) % 1000", lambda i, p, f: (f * i + 40) % 1000),
+    "extended": ("P = X + (lin * s * 16).to(tl.int64)", lambda i, p, f: f * i),
+    "unsigned": ("P = X + (lin * s * 16).to(tl.uint32)", lambda i, p, f: f * i),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["whole", "masked"])
+@pytest.mark.parametrize("name", BACK)
+def test_offsets_of_pointers_wrap_around(name: str, masked: bool) -> None:
+    """The same kernel then runs with a scalar by which nothing wraps, and the other way round."""
+    lines, oracle = BACK[name]
+    if not masked:
+        lines = lines.split("; m = ")[0]
+    elif "; m = " not in lines:
+        lines += "; m = lin < t"
+    columns, t = (2 if name == "tile" else 1), 40
+    body = lines.replace("; ", "\n    ")
+    kernel = make_kernel(
+        "def back(X, R, S, s, t):\n"
+        "    p = tl.program_id(0)\n"
+        f"    lin = tl.arange(0, {BLOCK})\n"
+        f"    {body}\n"
+        f"    at = {'lin[:, None] * 2 + tl.arange(0, 2)[None, :]' if columns == 2 else 'lin'}\n"
+        f"    v = tl.load(P{', mask=m, other=-1' if masked else ''})\n"
+        f"    tl.store(R + p * {BLOCK * columns} + at, v)\n"
+    )
+    x = np.arange(1 << 15, dtype=np.int32) + 1000
+    lanes = np.arange(BLOCK)
+    for s in (2**28 + 1, 2, 2**28 + 1):
+        out = empty(BLOCK * columns * 2, "i32")
+        kernel[(2,)](put(x, "i32"), out, put(np.array([s], np.int32), "i32"), s, t)
+        expected = []
+        for p in range(2):
+            values = x[oracle(lanes, p, s * 16 % 2**32)].reshape(BLOCK, columns)
+            if masked:
+                kept = {"under_a_bound": p * 64 + lanes < t, "under_a_mask": x[lanes] > 1010}.get(
+                    name, lanes < t
+                )
+                values = np.where(kept[:, None], values, -1)
+            expected.append(values.reshape(-1))
+        assert_same(get(out), np.concatenate(expected), f"s = {s}")

@@ -104,13 +104,20 @@ class Strategy:
 
     name: str
 
-    def make(self, device: RecordingDevice, types_: Any, constants: Any = None, **options: Any) -> Any:
+    def make(
+        self,
+        device: RecordingDevice,
+        types_: Any,
+        constants: Any = None,
+        metadata: Any = None,
+        **options: Any,
+    ) -> Any:
         src = types.SimpleNamespace(signature=types_, constants=constants or {})
         if self.name == "packed":
-            return PackedLauncher(src, None, device, **options)
+            return PackedLauncher(src, metadata, device, **options)
         if self.name == "generated":
-            return GeneratedLauncher(src, None, device, **options)
-        return PythonLauncher(src, None, device.launch, **options)
+            return GeneratedLauncher(src, metadata, device, **options)
+        return PythonLauncher(src, metadata, device.launch, **options)
 
 
 def call(launcher: Any, *args: Any, grid: tuple[Any, ...] = (1, 1, 1), **options: Any) -> None:

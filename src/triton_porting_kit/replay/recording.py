@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import warnings
 import weakref
+from dataclasses import replace
 from typing import Any
 
 from triton_porting_kit.driver import Device
@@ -79,7 +80,12 @@ class RecordingLauncher:
         settings.make_folder()
         try:
             launch = Launch.of(kernel, driver, self._layout, call[:LEADING], call[LEADING:], hidden)
-            return LaunchRecord.begin(launch, memory, settings) if launch is not None else None
+            if launch is None:
+                return None
+            guard = getattr(self._launcher, "guard", None)
+            if guard is not None and not guard.fits(launch.block, launch.grid):
+                launch = replace(launch, kernel=guard.other_kernel())
+            return LaunchRecord.begin(launch, memory, settings)
         except DeviceError:
             raise  # of earlier work on the stream: whoever launches would have met it
         except Exception as error:

@@ -439,6 +439,22 @@ def forget_loaded_kernels() -> None:
 
 
 @_internal
+def compile_again(source: Any, metadata: Any, **options: Any) -> Any:
+    """Triton's compiled kernel of a source, with the target and the options of other `metadata`, and with `options`."""
+    import triton
+
+    known = {name: getattr(metadata, name) for name in metadata._fields}
+    return triton.compile(source, target=metadata.target, options=known | options)
+
+
+@_internal
+def loaded_function(kernel: Any) -> int:
+    """The driver's function of a compiled kernel, which is loaded onto the current device where it is not yet."""
+    kernel._init_handles()
+    return int(kernel.function)
+
+
+@_internal
 def scratch_allocator(kind: str) -> Callable[[int, int, int | None], Any] | None:
     """What the user set to allocate the ``global`` or ``profile`` scratch of launches, called with bytes, alignment
     and stream; None where nothing is set.

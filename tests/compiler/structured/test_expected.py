@@ -20,7 +20,7 @@ _FOLDER = Path(__file__).parent / "expected"
 @pytest.mark.parametrize("name", SAMPLES)
 def test_structured_form_is_as_expected(name: str) -> None:
     sample = SAMPLES[name]
-    module = import_ttir(ttir_text(sample.kernel, sample.signature, **sample.constexprs))
+    module = import_ttir(ttir_text(sample.kernel, sample.signature, **sample.constexprs), promises=True)
     assert module.operation.verify()
     text = str(module)
     file = _FOLDER / f"{name}.mlir"
@@ -42,7 +42,7 @@ def test_matmul_reads_like_one() -> None:
 
 def test_operations_keep_the_location_of_the_kernel_line() -> None:
     sample = SAMPLES["vector_add"]
-    module = import_ttir(ttir_text(sample.kernel, sample.signature, **sample.constexprs))
+    module = import_ttir(ttir_text(sample.kernel, sample.signature, **sample.constexprs), promises=True)
     text = module.operation.get_asm(enable_debug_info=True)
     assert "sample_kernels.py" in text
     assert all("loc(unknown)" not in line for line in text.splitlines() if '"tpk.load"' in line)

@@ -1,5 +1,5 @@
 module attributes {tpk.structured = 1 : i32} {
-  func.func public @gather_rows(%arg0: !llvm.ptr {tpk.divisibility = 16 : i32, tpk.pointee = f32}, %arg1: !llvm.ptr {tpk.divisibility = 16 : i32, tpk.pointee = i32}, %arg2: !llvm.ptr {tpk.divisibility = 16 : i32, tpk.pointee = f32}, %arg3: i32, %arg4: i32) attributes {tpk.kernel} {
+  func.func public @gather_rows(%arg0: !llvm.ptr {tpk.divisibility = 16 : i32, tpk.pointee = f32}, %arg1: !llvm.ptr {tpk.divisibility = 16 : i32, tpk.pointee = i32}, %arg2: !llvm.ptr {tpk.divisibility = 16 : i32, tpk.pointee = f32}, %arg3: i32, %arg4: i32) attributes {tpk.kernel, tpk.promises = array<i64: 3, 0, 0, 0, 32, 0, 7, 0, 1, 13, 2, 32, 2, 4, 32, 7, 3, 4, 0, 0, 0, 0, 31, 0, 12, 6, 7, 7, 4, 8, 5, 5, 9, 17, 10, 32>} {
     %c32_i32 = arith.constant 32 : i32
     %c0_i32 = arith.constant 0 : i32
     %c0_i64 = arith.constant 0 : i64

@@ -1,5 +1,5 @@
 module attributes {tpk.structured = 1 : i32} {
-  func.func public @matmul(%arg0: !llvm.ptr {tpk.divisibility = 16 : i32, tpk.pointee = f16}, %arg1: !llvm.ptr {tpk.divisibility = 16 : i32, tpk.pointee = f16}, %arg2: !llvm.ptr {tpk.divisibility = 16 : i32, tpk.pointee = f16}, %arg3: i32, %arg4: i32, %arg5: i32, %arg6: i32, %arg7: i32, %arg8: i32) attributes {tpk.kernel} {
+  func.func public @matmul(%arg0: !llvm.ptr {tpk.divisibility = 16 : i32, tpk.pointee = f16}, %arg1: !llvm.ptr {tpk.divisibility = 16 : i32, tpk.pointee = f16}, %arg2: !llvm.ptr {tpk.divisibility = 16 : i32, tpk.pointee = f16}, %arg3: i32, %arg4: i32, %arg5: i32, %arg6: i32, %arg7: i32, %arg8: i32) attributes {tpk.kernel, tpk.promises = array<i64: 3, 0, 0, 0, 64, 0, 7, 0, 1, 13, 2, 32, 2, 3, 32, 2, 6, 32, 0, 0, 0, 16, 3, 4, 7, 5, 7, 5, 6, 8, 2, 7, 32, 0, 31, 0, 12, 6, 11, 7, 10, 12, 5, 6, 13, 2, 8, 32, 7, 3, 15, 0, 63, 0, 12, 6, 17, 7, 15, 18, 5, 16, 19, 17, 9, 32, 17, 14, 32, 17, 20, 32>} {
     %c64_i32 = arith.constant 64 : i32
     %c32_i32 = arith.constant 32 : i32
     %c0_i32 = arith.constant 0 : i32

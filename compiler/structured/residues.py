@@ -1,4 +1,4 @@
-"""What is known of integers when a kernel is compiled: bounds, and remainders by powers of two.
+"""What is known of integers when a kernel is compiled: remainders by powers of two.
 
 `tl.arange` has a power of two of elements. So `program_id * BLOCK` is a multiple of BLOCK even after it has wrapped
 around, and `program_id * BLOCK + tl.arange(0, BLOCK)` never wraps within a tile: most index expressions are exact
@@ -13,11 +13,9 @@ from typing import Any
 from triton_porting_kit.toolchain.mlir import ir
 
 from .poly import Poly
+from .ranges import DEPTH
 from .scalars import Leaf, Scalars, Wrapped
 from .types import Types
-
-Interval = tuple[int, int]
-"""The smallest and the largest value."""
 
 Residue = tuple[int, int]
 """(k, r): the value is r modulo 2**k."""
@@ -26,54 +24,20 @@ UNKNOWN: Residue = (0, 0)
 _ANYTHING = None
 """The remainder of what was not looked at yet, which agrees with every other."""
 WIDEST = 64
-DEPTH = 60
-"""So many operations are followed at most from a value to what it is made of."""
-_ANY: Interval = (-(1 << 63), (1 << 63) - 1)
 
 
-def limits(bits: int) -> Interval:
-    """What a signed integer holds."""
-    return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
-
-
-def within(inner: Interval, outer: Interval) -> bool:
-    return outer[0] <= inner[0] and inner[1] <= outer[1]
-
-
-def plus(a: Interval, b: Interval) -> Interval:
-    return a[0] + b[0], a[1] + b[1]
-
-
-def times(a: Interval, b: Interval) -> Interval:
-    products = [x * y for x in a for y in b]
-    return min(products), max(products)
-
-
-class Facts:
-    """Bounds and remainders, by SSA value and by polynomial."""
+class Residues:
+    """Of SSA values and of polynomials."""
 
     def __init__(self, types: Types, scalars: Scalars, sources: Callable[[Any], list[Any] | None]) -> None:
         self._types = types
         self._scalars = scalars
         self._sources = sources
         """Of what a loop, a branch or a select hands on: where it comes from; None for other values."""
-        self._intervals: dict[Any, Interval] = {}
         self._residues: dict[Any, Residue | None] = {}
         self._deep = 0
 
-    # --- polynomials -----------------------------------------------------------------------------
-
-    def interval(self, poly: Poly) -> Interval:
-        """Bounds of a polynomial, in exact arithmetic."""
-        total = (0, 0)
-        for monomial, coefficient in poly.terms:
-            term = (coefficient, coefficient)
-            for identifier in monomial:
-                term = times(term, self._interval_of_scalar(identifier))
-            total = plus(total, term)
-        return total
-
-    def residue(self, poly: Poly) -> Residue:
+    def of(self, poly: Poly) -> Residue:
         """What a polynomial is modulo a power of two."""
         total: Residue = (WIDEST, 0)
         for monomial, coefficient in poly.terms:
@@ -83,64 +47,15 @@ class Facts:
             total = _sum(total, term)
         return total
 
-    def is_carried(self, poly: Poly) -> bool:
-        """Whether a loop carries part of it as an i64 that stands for a tensor, and is right modulo two to its bits."""
-        return any(self._types.info(value).shape is not None for value in self._scalars.values(poly.scalars))
-
-    def _interval_of_scalar(self, identifier: int) -> Interval:
-        scalar = self._scalars[identifier]
-        if isinstance(scalar, Wrapped):
-            return limits(scalar.bits)
-        if not isinstance(scalar, Leaf):
-            return -scalar.most, scalar.most
-        info = self._types.info(scalar.value)
-        if info.shape is not None:
-            return _ANY  # see `is_carried`
-        found = self.interval_of(scalar.value)
-        return (0, (1 << info.bits) - 1) if scalar.unsigned and found[0] < 0 else found
-
     def _residue_of_scalar(self, identifier: int) -> Residue:
         scalar = self._scalars[identifier]
         if isinstance(scalar, Wrapped):
-            return _narrowed(self.residue(scalar.poly), scalar.bits)
-        return self.residue_of(scalar.value) if isinstance(scalar, Leaf) else UNKNOWN
+            return _narrowed(self.of(scalar.poly), scalar.bits)
+        return self.of_value(scalar.value) if isinstance(scalar, Leaf) else UNKNOWN
 
     # --- SSA values ------------------------------------------------------------------------------
 
-    def interval_of(self, value: Any) -> Interval:
-        """Bounds of a scalar integer, taken as signed."""
-        found = self._intervals.get(value)
-        if found is None:
-            whole = limits(self._types.info(value).bits)
-            self._intervals[value] = whole  # for what depends on itself
-            self._deep += 1
-            found = self._computed_interval(value) if self._deep < DEPTH else None
-            self._deep -= 1
-            found = self._intervals[value] = found if found and within(found, whole) else whole
-        return found
-
-    def _computed_interval(self, value: Any) -> Interval | None:
-        owner = value.owner
-        if isinstance(owner, ir.Block):
-            return self._induction_interval(value)
-        operation = owner.operation
-        if operation.name == "arith.constant":
-            number = ir.IntegerAttr(operation.attributes["value"]).value
-            return number, number
-        if operation.name in _POSITIONS:
-            return _POSITIONS[operation.name]
-        if operation.name not in _INTERVALS:
-            return None
-        return _INTERVALS[operation.name](*map(self.interval_of, operation.operands))
-
-    def _induction_interval(self, value: Any) -> Interval | None:
-        loop = _loop_counting(value)
-        if loop is None:
-            return None
-        first, last = self.interval_of(loop.operands[0])[0], self.interval_of(loop.operands[1])[1] - 1
-        return (first, last) if first <= last else None
-
-    def residue_of(self, value: Any) -> Residue:
+    def of_value(self, value: Any) -> Residue:
         """What an integer is modulo a power of two; of a tensor, its first element."""
         return self._residue_or_anything(value) or UNKNOWN
 
@@ -192,7 +107,7 @@ class Facts:
     def _argument_residue(self, value: Any) -> Residue:
         loop = _loop_counting(value)
         if loop is not None:
-            first, step = map(self.residue_of, (loop.operands[0], loop.operands[2]))
+            first, step = map(self.of_value, (loop.operands[0], loop.operands[2]))
             return _sum(first, (_zeros(step), 0))
         holder = value.owner.owner
         if holder.operation.name != "tt.func" or "arg_attrs" not in holder.attributes:
@@ -265,10 +180,6 @@ def _same(a: Residue) -> Residue:
     return a
 
 
-def _union(a: Interval, b: Interval) -> Interval:
-    return min(a[0], b[0]), max(a[1], b[1])
-
-
 _RESIDUES: dict[str, Callable[..., Residue]] = {
     "arith.addi": _sum,
     "arith.subi": _difference,
@@ -284,21 +195,3 @@ _RESIDUES: dict[str, Callable[..., Residue]] = {
         _same,
     ),
 }  # fmt: skip
-_INTERVALS: dict[str, Callable[..., Interval | None]] = {
-    "arith.extsi": lambda a: a,
-    "arith.extui": lambda a: a if a[0] >= 0 else None,
-    "arith.addi": plus,
-    "arith.subi": lambda a, b: (a[0] - b[1], a[1] - b[0]),
-    "arith.muli": times,
-    "arith.minsi": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
-    "arith.maxsi": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
-    "arith.select": lambda condition, a, b: _union(a, b),
-    "arith.remsi": lambda a, b: (
-        (min(0, max(a[0], 1 - b[1])), max(0, min(a[1], b[1] - 1))) if b[0] > 0 else None
-    ),
-    "arith.divsi": lambda a, b: (min(a[0], 0), max(a[1], 0)) if b[0] > 0 else None,
-}
-_POSITIONS: dict[str, Interval] = {
-    "tt.get_program_id": (0, (1 << 31) - 2),
-    "tt.get_num_programs": (1, (1 << 31) - 1),
-}

@@ -1,0 +1,94 @@
+"""Launches whose indices may wrap around are given to another version of their kernel.
+
+A compiler takes for granted what it cannot show of indices, and says how a launch can (the metadata's `promises`, see
+`toolchain.intervals`). Where that fails, the kernel is compiled again with the option ``offsets_may_wrap``: then it
+looks for itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from triton_porting_kit.errors import SignatureError
+from triton_porting_kit.launcher import _packed
+from triton_porting_kit.launcher.entry import LaunchEntry
+from triton_porting_kit.launcher.layout import ArgLayout
+from triton_porting_kit.toolchain import compat
+from triton_porting_kit.toolchain.intervals import Interval, Launch, Op, Step
+
+
+class Guard:
+    """Of one kernel: whether a launch keeps the kernel's promises, and the version for those that do not."""
+
+    def __init__(self, src: Any, metadata: Any, layout: ArgLayout) -> None:
+        self._src = src
+        self._metadata = metadata
+        self._slots = layout.slots
+        self._steps: list[Step] = [
+            (Op(op), a, b) for op, a, b in _threes(getattr(metadata, "promises", None) or ())
+        ]
+        for op, number, bits in self._steps:
+            if op == Op.ARGUMENT:
+                self._check(number, bits)
+        self._kernel: Any = None
+        self._lock = threading.Lock()
+
+    def __bool__(self) -> bool:
+        """Whether the kernel promises anything."""
+        return bool(self._steps)
+
+    def _check(self, number: int, bits: int) -> None:
+        if number >= len(self._slots) or self._slots[number].size * 8 != bits:
+            raise SignatureError(
+                f"the kernel's code takes its parameter {number} for an integer of {bits} bits, and its signature has "
+                f"{', '.join(f'{slot.name}: {slot.type}' for slot in self._slots)}; compile the kernel again "
+                "(clear its cache)"
+            )
+
+    def fits(self, block: bytes, grid: Sequence[int]) -> bool:
+        """Whether a launch keeps the promises, by its argument block; the reference for the native code."""
+
+        def argument(number: int, bits: int) -> Interval:
+            slot = self._slots[number]
+            value = int.from_bytes(block[slot.offset : slot.offset + slot.size], "little", signed=True)
+            return value, value
+
+        return Launch(argument, lambda axis: (grid[axis], grid[axis])).fits(self._steps)
+
+    def other_kernel(self) -> Any:
+        """Triton's compiled kernel that looks for itself; compiled when first asked for."""
+        with self._lock:
+            if self._kernel is None:
+                self._kernel = compat.compile_again(self._src, self._metadata, offsets_may_wrap=True)
+            return self._kernel
+
+    def other_version(self) -> int:
+        """Its function on the current device."""
+        return compat.loaded_function(self.other_kernel())
+
+    def entry(self, entry: LaunchEntry) -> LaunchEntry:
+        """A launch routine that asks first, and then calls `entry`'s; `entry` itself where there is nothing to ask."""
+        return _GuardedEntry(self, entry) if self else entry
+
+    def native_steps(self) -> list[Step]:
+        """With the places of arguments in the block for their numbers."""
+        return [
+            (op, self._slots[a].offset, b) if op == Op.ARGUMENT else (op, a, b) for op, a, b in self._steps
+        ]
+
+
+class _GuardedEntry:
+    """See `LaunchEntry`. Holds what its native context refers to."""
+
+    def __init__(self, guard: Guard, entry: LaunchEntry) -> None:
+        self._inner = entry
+        self._guard = guard
+        self._capsule, self.function, self.context = _packed.guard(
+            guard.native_steps(), guard.other_version, entry.function, entry.context
+        )
+
+
+def _threes(numbers: Sequence[int]) -> zip[tuple[int, int, int]]:
+    return zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
