@@ -3,7 +3,8 @@
 `Signature` flattens what Triton passes, `ArgLayout` says where each parameter lies in the packed block, and
 three launchers send the block to a device: `PackedLauncher` (native, nothing to compile), `GeneratedLauncher`
 (C++ of its own for each signature) and `PythonLauncher` (for a device with only a Python hook). `CheckedLauncher` is a
-packed one that tells kernels the bounds of their arguments.
+packed one that tells kernels the bounds of their arguments. A `Guard` gives launches whose indices may wrap around to
+another version of the kernel.
 """
 
 from triton_porting_kit.launcher.build import BuildOptions
@@ -13,6 +14,7 @@ from triton_porting_kit.launcher.codegen import RuntimeSymbol, generate_source
 from triton_porting_kit.launcher.entry import LaunchEntry
 from triton_porting_kit.launcher.extents import own_memory
 from triton_porting_kit.launcher.generated import GeneratedLauncher
+from triton_porting_kit.launcher.guard import Guard
 from triton_porting_kit.launcher.layout import ArgLayout, ArgSlot
 from triton_porting_kit.launcher.packed import PackedLauncher
 from triton_porting_kit.launcher.python import PythonLauncher
@@ -27,6 +29,7 @@ __all__ = [
     "BuildOptions",
     "CheckedLauncher",
     "GeneratedLauncher",
+    "Guard",
     "LaunchEntry",
     "PackedLauncher",
     "Parameter",

@@ -1,8 +1,7 @@
 """Which forms of integers are numbers, and not only right modulo two to the width of their type.
 
 A form is shown to be one by its bounds, or because it wraps around nowhere within the tile: then its offset is the
-wrapped one. Where neither can be shown of 32 bits, the form is assumed to be one: the launch has to show it, or else the
-kernel.
+wrapped one. Where neither can be shown of 32 bits, it is assumed: the launch has to show it, or else the kernel.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Ranges:
         return total
 
     def promise(self, form: Affine, shape: Shape) -> Promise | None:
-        """That `form` stays within 32 bits at all positions of a tile; None where a launch cannot tell, or often denies it."""
+        """That `form` stays within 32 bits in the whole tile; None where a launch cannot tell, or often denies it."""
         if not self._promises:
             return None
         number = self._of_form(form, shape)
