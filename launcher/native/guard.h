@@ -3,10 +3,9 @@
 // Python function gives.
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
+#include <iterator>
 #include <vector>
 
 namespace tpk {
@@ -48,31 +47,23 @@ public:
 
   /// Whether what the steps ask is so, for the block of a launch and its grid.
   bool fit(const unsigned char *block, const std::uint32_t grid[3]) const {
-    thread_local std::vector<Interval> found;
-    found.resize(steps.size());
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      const Step &step = steps[i];
-      if (step.op == Op::Fits) {
-        if (!within(found[step.a], limits(step.b)))
-          return false;
-        continue;
-      }
-      Wide wide = interval(step, found.data(), block, grid);
-      if (wide.low < -kTold || wide.high > kTold)
-        return false;
-      found[i] = {static_cast<std::int64_t>(wide.low), static_cast<std::int64_t>(wide.high)};
+    Interval few[96];
+    std::vector<Interval> many;
+    Interval *found = few;
+    if (steps.size() > std::size(few)) {
+      many.resize(steps.size());
+      found = many.data();
     }
+    Interval *next = found;
+    for (const Step &step : steps)
+      if (!run(step, found, block, grid, *next++))
+        return false;
     return true;
   }
 
 private:
-  __extension__ typedef __int128 Int;
-
-  struct Wide {
-    Int low, high;
-  };
-
-  static constexpr Int kTold = static_cast<Int>(1) << 62;
+  /// Bounds beyond these tell nothing. The sum of two within them fits 64 bits.
+  static constexpr std::int64_t kTold = static_cast<std::int64_t>(1) << 62;
 
   static Interval limits(std::int64_t bits) {
     const std::int64_t top = static_cast<std::int64_t>((static_cast<std::uint64_t>(1) << (bits - 1)) - 1);
@@ -88,74 +79,102 @@ private:
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(value) << unused) >> unused;
   }
 
-  static Int farthest(Interval a) { return std::max(magnitude(a.low), magnitude(a.high)); }
-  static Int magnitude(Int a) { return a < 0 ? -a : a; }
+  static std::int64_t farthest(Interval a) { return std::max(std::abs(a.low), std::abs(a.high)); }
 
-  template <class Function> static Wide corners(Interval a, Interval b, Function function) {
-    const Int found[] = {function(Int(a.low), Int(b.low)), function(Int(a.low), Int(b.high)),
-                         function(Int(a.high), Int(b.low)), function(Int(a.high), Int(b.high))};
-    return {*std::min_element(found, found + 4), *std::max_element(found, found + 4)};
+  /// Bounds of the quotients, or products, of all pairs, where these are among those of the ends.
+  template <class Function> static Interval corners(Interval a, Interval b, Function function) {
+    const std::int64_t low = function(a.low, b.low);
+    if (a.low == a.high && b.low == b.high)
+      return {low, low};
+    const std::int64_t others[] = {function(a.low, b.high), function(a.high, b.low),
+                                   function(a.high, b.high)};
+    return {std::min({low, others[0], others[1], others[2]}),
+            std::max({low, others[0], others[1], others[2]})};
   }
 
-  static Wide interval(const Step &step, const Interval *found, const unsigned char *block,
-                       const std::uint32_t grid[3]) {
+  /// One step; false if it does not fit, or is beyond what is told.
+  static bool run(const Step &step, const Interval *found, const unsigned char *block,
+                  const std::uint32_t grid[3], Interval &result) {
     Interval a{}, b{};
     if (step.op >= Op::Add) {
       a = found[step.a];
-      if (step.op != Op::Wrapped && step.op != Op::Unsigned)
+      if (step.op < Op::Wrapped || step.op == Op::Counter || step.op == Op::Index)
         b = found[step.b];
     }
     switch (step.op) {
     case Op::Constant:
-      return {step.a, step.a};
+      result = {step.a, step.a};
+      break;
     case Op::Integer:
-      a = limits(step.a);
-      return {a.low, a.high};
-    case Op::Argument: {
-      const std::int64_t value = read(block + step.a, step.b);
-      return {value, value};
-    }
+      result = limits(step.a);
+      break;
+    case Op::Argument:
+      result.low = result.high = read(block + step.a, step.b);
+      break;
     case Op::Program:
-      return {0, grid[step.a] ? static_cast<Int>(grid[step.a]) - 1 : 0};
+      result = {0, std::max<std::int64_t>(grid[step.a], 1) - 1};
+      break;
     case Op::Programs:
-      return {grid[step.a], grid[step.a]};
+      result = {grid[step.a], grid[step.a]};
+      break;
     case Op::Add:
-      return {Int(a.low) + b.low, Int(a.high) + b.high};
+      result = {a.low + b.low, a.high + b.high};
+      break;
     case Op::Subtract:
-      return {Int(a.low) - b.high, Int(a.high) - b.low};
-    case Op::Multiply:
-      return corners(a, b, [](Int x, Int y) { return x * y; });
-    case Op::Divide:
-      if (b.low <= 0)
-        return {-farthest(a), farthest(a)};
-      return corners(a, b, [](Int x, Int y) { return x / y; });
-    case Op::Remainder: {
-      const Int last = std::max<Int>(farthest(b), 1) - 1;
-      return {std::min<Int>(0, std::max<Int>(a.low, -last)), std::max<Int>(0, std::min<Int>(a.high, last))};
-    }
-    case Op::Minimum:
-      return {std::min(a.low, b.low), std::min(a.high, b.high)};
-    case Op::Maximum:
-      return {std::max(a.low, b.low), std::max(a.high, b.high)};
-    case Op::Union:
-      return {std::min(a.low, b.low), std::max(a.high, b.high)};
-    case Op::Wrapped:
-      a = within(a, limits(step.b)) ? a : limits(step.b);
-      return {a.low, a.high};
-    case Op::Unsigned:
-      if (a.low >= 0)
-        return {a.low, a.high};
-      return {0, (Int(1) << step.b) - 1};
-    case Op::Counter:
-      return {a.low, std::max<Int>(a.low, Int(b.high) - 1)};
-    case Op::Index: {
-      const Int last = std::max<Int>(farthest(b), 1) - 1;
-      return {a.low >= 0 ? 0 : -last, last};
-    }
-    case Op::Fits:
+      result = {a.low - b.high, a.high - b.low};
+      break;
+    case Op::Multiply: {
+      bool over = false;
+      result = corners(a, b, [&over](std::int64_t x, std::int64_t y) {
+        std::int64_t product;
+        over |= __builtin_mul_overflow(x, y, &product);
+        return product;
+      });
+      if (over)
+        return false;
       break;
     }
-    return {-2 * kTold, 2 * kTold};
+    case Op::Divide:
+      if (b.low > 0)
+        result = corners(a, b, [](std::int64_t x, std::int64_t y) { return x / y; });
+      else
+        result = {-farthest(a), farthest(a)};
+      break;
+    case Op::Remainder: {
+      const std::int64_t last = std::max<std::int64_t>(farthest(b), 1) - 1;
+      result = {std::min<std::int64_t>(0, std::max(a.low, -last)),
+                std::max<std::int64_t>(0, std::min(a.high, last))};
+      break;
+    }
+    case Op::Minimum:
+      result = {std::min(a.low, b.low), std::min(a.high, b.high)};
+      break;
+    case Op::Maximum:
+      result = {std::max(a.low, b.low), std::max(a.high, b.high)};
+      break;
+    case Op::Union:
+      result = {std::min(a.low, b.low), std::max(a.high, b.high)};
+      break;
+    case Op::Wrapped:
+      result = within(a, limits(step.b)) ? a : limits(step.b);
+      break;
+    case Op::Unsigned:
+      if (a.low < 0 && step.b > 62)
+        return false;
+      result = a.low >= 0 ? a : Interval{0, (static_cast<std::int64_t>(1) << step.b) - 1};
+      break;
+    case Op::Counter:
+      result = {a.low, std::max(a.low, b.high - 1)};
+      break;
+    case Op::Index: {
+      const std::int64_t last = std::max<std::int64_t>(farthest(b), 1) - 1;
+      result = {a.low >= 0 ? 0 : -last, last};
+      break;
+    }
+    case Op::Fits:
+      return within(a, limits(step.b));
+    }
+    return result.low >= -kTold && result.high <= kTold;
   }
 };
 
