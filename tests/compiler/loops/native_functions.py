@@ -88,5 +88,5 @@ def loops_of(
     """The `LoopsResult` of a `@triton.jit` function."""
     from ttir_source import ttir_text
 
-    module = import_ttir(ttir_text(kernel, signature, **constexprs))
+    module = import_ttir(ttir_text(kernel, signature, **constexprs), promises=True)
     return lower_to_loops(module, target or host())
