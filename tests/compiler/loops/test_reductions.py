@@ -6,15 +6,18 @@ small, so that sums are exact in any order.
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
 import pytest
 import triton
 import triton.language as tl
+from native_functions import host, link
 from poisoned import Poisoned, targets
 
-from triton_porting_kit.compiler.loops import reductions
+from triton_porting_kit.compiler.loops import lower_to_loops, reductions
+from triton_porting_kit.toolchain import mlir
 
 Array = np.ndarray[Any, Any]
 B = 128
@@ -249,6 +252,34 @@ def test_combinations_without_a_neutral_element(name: str, target: str) -> None:
                 assert all(value in row for value, row in zip(found, x, strict=True))
             else:
                 np.testing.assert_array_equal(found, x.sum(1) + B - 1 if name == "constant" else x.max(1))
+
+
+def test_a_neutral_element_is_that_of_what_is_yielded() -> None:
+    """Of an operation whose result nobody uses, none is taken."""
+    text = """module attributes {tpk.structured = 1 : i32} {
+      func.func public @k(%x: !llvm.ptr {tpk.pointee = i32}, %o: !llvm.ptr {tpk.pointee = i32}) attributes {tpk.kernel} {
+        %zero = arith.constant 0 : i64
+        %one = arith.constant 1 : i64
+        %tile = "tpk.load"(%x, %zero, %one)
+          {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0>} : (!llvm.ptr, i64, i64) -> tensor<512xi32>
+        %any = "tpk.reduce"(%tile) ({
+        ^bb0(%a: i32, %b: i32):
+          %sum = arith.addi %a, %b : i32
+          "tpk.yield"(%a) : (i32) -> ()
+        }) {axis = 0 : i32} : (tensor<512xi32>) -> i32
+        "tpk.store"(%o, %zero, %any)
+          {operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 1>} : (!llvm.ptr, i64, i32) -> ()
+        return
+      } }"""
+    loops = lower_to_loops(mlir.parse_module(text), host())
+    types = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 2 + [ctypes.c_int32] * 3
+    code = link(loops.text, ["k"])
+    x, out, scratch = np.full(512, 5, np.int32), np.zeros(1, np.int32), np.zeros(1024, np.uint8)
+    block = np.array([x.ctypes.data, out.ctypes.data], np.uint64)
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, *types)(code.addresses["k"])
+    assert loops.scratch_bytes <= scratch.nbytes
+    assert function(block.ctypes.data, scratch.ctypes.data, 0, 1, 1, 1, 1) == 0
+    assert out[0] == 5
 
 
 # --- rows that end in padding --------------------------------------------------------------------------
