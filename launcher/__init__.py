@@ -7,11 +7,10 @@ packed one that tells kernels the bounds of their arguments.
 """
 
 from triton_porting_kit.launcher.build import BuildOptions
-from triton_porting_kit.launcher.checked import CheckedLauncher
+from triton_porting_kit.launcher.checked import CheckedLauncher, own_memory
 from triton_porting_kit.launcher.code_objects import check_kernel_arguments
 from triton_porting_kit.launcher.codegen import RuntimeSymbol, generate_source
 from triton_porting_kit.launcher.entry import LaunchEntry
-from triton_porting_kit.launcher.extents import own_memory
 from triton_porting_kit.launcher.generated import GeneratedLauncher
 from triton_porting_kit.launcher.layout import ArgLayout, ArgSlot
 from triton_porting_kit.launcher.packed import PackedLauncher
