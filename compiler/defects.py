@@ -25,7 +25,7 @@ _OPERATION = re.compile(r"'([A-Za-z_]\w*(?:\.\w+)+)'")
 class InvalidIR(CompilationError):
     """MLIR or LLVM refuses a `text`, and says why."""
 
-    def __init__(self, message: str, text: str, *, place: str = "", remedy: str | None = None) -> None:
+    def __init__(self, message: str, text: str, *, place: str = "") -> None:
         self.text = text
         number = _LINE.search(f"{place} {message}")
         named = _OPERATION.search(message)
@@ -37,18 +37,16 @@ class InvalidIR(CompilationError):
             remarks, line = Remarks(text), int(number[1] or number[2])
             location = remarks.location_of_line(line)
             operation = remarks.operation_of_line(line) or operation
-        super().__init__(message, operation=operation, location=location, remedy=remedy)
+        super().__init__(message, operation=operation, location=location)
 
     @classmethod
-    def of_mlir(cls, what: str, error: Exception, text: str, *, remedy: str | None = None) -> InvalidIR:
+    def of_mlir(cls, what: str, error: Exception, text: str) -> InvalidIR:
         """From an error of MLIR's bindings, with what it was that MLIR refused."""
         said = next(iter(getattr(error, "error_diagnostics", ())), None)
         place = "" if said is None else str(said.location)
         number = _LINE.search(place)
         line = f", line {number[1]}" if number else ""
-        return cls(
-            f"{what}{line}: {error if said is None else said.message}", text, place=place, remedy=remedy
-        )
+        return cls(f"{what}{line}: {error if said is None else said.message}", text, place=place)
 
 
 @contextmanager
@@ -61,10 +59,8 @@ def blamed(stage: str, metadata: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except InvalidIR as error:
-        what, overridden = (
-            f"the stage {stage} made IR that is not valid: {error.message}",
-            metadata.get(OVERRIDDEN),
-        )
+        what = f"the stage {stage} made IR that is not valid: {error.message}"
+        overridden = metadata.get(OVERRIDDEN)
         if overridden:
             raise CompilationError(
                 f"{what}; it was made from a file, which overrides the stage {overridden[-1]}",

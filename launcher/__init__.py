@@ -8,11 +8,10 @@ another version of the kernel.
 """
 
 from triton_porting_kit.launcher.build import BuildOptions
-from triton_porting_kit.launcher.checked import CheckedLauncher
+from triton_porting_kit.launcher.checked import CheckedLauncher, own_memory
 from triton_porting_kit.launcher.code_objects import check_kernel_arguments
 from triton_porting_kit.launcher.codegen import RuntimeSymbol, generate_source
 from triton_porting_kit.launcher.entry import LaunchEntry
-from triton_porting_kit.launcher.extents import own_memory
 from triton_porting_kit.launcher.generated import GeneratedLauncher
 from triton_porting_kit.launcher.guard import Guard
 from triton_porting_kit.launcher.layout import ArgLayout, ArgSlot

@@ -28,7 +28,7 @@ from pathlib import Path
 from types import ModuleType
 
 from triton_porting_kit import trust, untrusted
-from triton_porting_kit.errors import LauncherBuildError
+from triton_porting_kit.errors import CacheError, LauncherBuildError
 from triton_porting_kit.launcher.cache import NAME, cache_folder, cache_path, check_private, locked
 
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra")
@@ -84,7 +84,7 @@ def build_module(
 
     Raises `LauncherBuildError` with the command and its output, `InsecureCacheError` for a cache folder
     that others can write. Warns and builds again if a cached module is damaged. Where the cache cannot be written, the
-    module is built into a temporary folder, with a `CacheWarning`.
+    module is built into a temporary folder, with a `CacheWarning`; `CacheError` where that cannot be written either.
     """
     options = options or BuildOptions()
     command = options.compiler or find_compiler()
@@ -92,8 +92,14 @@ def build_module(
         return _build(cache_folder(), source, name, options, command, shared)
     except OSError as error:
         folder = trust.temporary_folder(cache_path(), error, "TPK_CACHE_DIR") / NAME
-        folder.mkdir(exist_ok=True, mode=0o700)
-        return _build(folder, source, name, options, command, shared)
+        try:
+            folder.mkdir(exist_ok=True, mode=0o700)
+            return _build(folder, source, name, options, command, shared)
+        except OSError as other:
+            raise CacheError(
+                f"{folder} cannot be written either: {other.strerror or other}; set TPK_CACHE_DIR or TMPDIR to a "
+                "folder that you can write, on a disk with room"
+            ) from other
 
 
 def _build(

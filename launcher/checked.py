@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from triton_porting_kit.launcher.entry import LaunchEntry
-from triton_porting_kit.launcher.extents import own_memory
 from triton_porting_kit.launcher.layout import ArgLayout
 from triton_porting_kit.launcher.packed import PackedLauncher
 from triton_porting_kit.launcher.types import Kind
@@ -19,6 +18,9 @@ NOTHING = (0, 0)
 
 Bounds = tuple[int, int]
 """Address and bytes."""
+
+_PARTS = (".begin", ".bytes")
+"""Of the names of the two hidden arguments that go along with a pointer."""
 
 
 class CheckedLauncher:
@@ -63,10 +65,23 @@ class CheckedLauncher:
         return self._allocation_of(address) or UNKNOWN
 
 
-_PARTS = (".begin", ".bytes")
-
-
 def _address(value: Any) -> int | None:
     data_ptr = getattr(value, "data_ptr", None)
     address = None if data_ptr is None else data_ptr()
     return address if isinstance(address, int) else None
+
+
+def own_memory(value: Any) -> Bounds | None:
+    """Address and bytes of the whole allocation of a device array or a torch tensor, also of a view of one.
+
+    None for other values: they do not know what they are part of.
+    """
+    while hasattr(value, "base") and hasattr(value.base, "data_ptr"):  # triton.reinterpret wraps arrays
+        value = value.base
+    if hasattr(value, "allocation"):
+        start, size = value.allocation
+        return int(start), int(size)
+    if hasattr(value, "untyped_storage"):
+        storage = value.untyped_storage()
+        return int(storage.data_ptr()), int(storage.nbytes())
+    return None

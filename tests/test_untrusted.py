@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -197,6 +198,33 @@ def test_nothing_is_written_elsewhere(tmp_path: Path, kind: str, depth: int) -> 
                 with pytest.raises(FileError):
                     action()
     assert [(path.name, path.read_text()) for path in outside.iterdir()] == [("kept", "mine")]
+
+
+def test_a_full_disk_is_not_taken_for_something_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", full)
+    with (
+        Folder(tmp_path, FileError) as folder,
+        pytest.raises(FileError, match=r"name cannot be used: No space left on device$"),
+    ):
+        folder.write("name", b"")
+
+
+def test_two_make_a_folder_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_system = os.mkdir
+
+    def second(path: str, *, dir_fd: int) -> None:
+        by_system(path, dir_fd=dir_fd)  # another process was quicker
+        by_system(path, dir_fd=dir_fd)
+
+    with Folder(tmp_path, FileError) as folder:
+        monkeypatch.setattr(os, "mkdir", second)
+        folder.write("made/name", b"here")
+    assert (tmp_path / "made" / "name").read_bytes() == b"here"
 
 
 @pytest.mark.parametrize("name", ["", "..", "../x", "a/../b", "/etc/x", "a//b", ".", "a\0b"])

@@ -90,8 +90,9 @@ class Combination:
         """Scalars that leave every element as it is, where each combination is one operation that has such a number."""
         values = []
         for accumulation, region, _ in self._parts:
-            first = region.operations[0]
-            if len(region.operations) != 2 or set(first.operands) != set(region.arguments):
+            first, last = region.operations[0], region.operations[-1]
+            alone = len(region.operations) == 2 and last.operands == first.results
+            if not alone or set(first.operands) != set(region.arguments):
                 return None
             element = accumulation.held_element(first.operands[0].type.element)
             literal = identity(first.name, element)

@@ -132,7 +132,7 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
         excess=excess,
         kept=kept,
         epilogue=None
-        if kept is None or lowering.checks is not None  # which come before what is accessed
+        if kept is None or lowering.checks is not None  # the store is checked in its turn
         else epilogue(lowering, loop, dot, loop.results[place], block, kept.writes),
         place=place,
         from_zero=from_zero,

@@ -208,7 +208,7 @@ class Emitter:
             ).results[0]
         return found
 
-    def broadcast(self, source: Any, source_shape: Shape, target: Shape, added: Sequence[int]) -> Any:
+    def broadcast(self, source: Any, target: Shape, added: Sequence[int]) -> Any:
         """`source` repeated along the dimensions `added` of `target`, which it lacks."""
         element = source.type.element_type
         kind = self.types.tensor(target, element)
@@ -309,7 +309,7 @@ class Emitter:
                 groups[-1].append(d)
         smaller = tuple(before[d] for d in kept)
         source = self._collapse(source, groups, smaller, source.type.element_type)
-        return self.broadcast(source, smaller, after, added)
+        return self.broadcast(source, after, added)
 
     def affine(self, affine: Affine, shape: Shape, element: Any = None) -> Any:
         """An affine expression as a tensor of i64 (or of the integer type `element`)."""
@@ -329,7 +329,7 @@ class Emitter:
             if stride.value != 1:
                 factor = self.splat(self._cast(self.poly(stride), element), size)
                 index = self.value("arith.muli", [index, factor], index.type)
-            index = self.broadcast(index, size, shape, [k for k in range(len(shape)) if k != d])
+            index = self.broadcast(index, shape, [k for k in range(len(shape)) if k != d])
             total = index if total is None else self.add(total, index)
         return self.splat(self.constant(0, element), shape) if total is None else total
 

@@ -123,8 +123,7 @@ def _profile(data: Mapping[str, Any]) -> Profile:
 def _catalogue(report: Report) -> dict[str, Check]:
     """The checks of this kit, for what they need of a chip; of random programs those that the report has."""
     from triton_porting_kit.conformance import catalogue
-    from triton_porting_kit.conformance.stress.checks import DEFAULT_COUNT, check_of
-    from triton_porting_kit.conformance.stress.generator import STRIDE
+    from triton_porting_kit.conformance.stress.checks import DEFAULT_COUNT, program_of_run
 
     found = {
         check.name: check for check in catalogue.checks([level for level in LEVELS if level != "stress"])
@@ -133,7 +132,7 @@ def _catalogue(report: Report) -> dict[str, Check]:
     for name in report.statuses:
         number = re.fullmatch(r"stress/programs/([0-9]{5,7})", name)
         if number and int(number[1]) < count:
-            check = check_of(seed * STRIDE + int(number[1]), int(number[1]))
+            check = program_of_run(seed, int(number[1]))
             found[check.name] = check
     return found
 

@@ -73,10 +73,15 @@ def check_of(seed: int, name: str) -> Check:
     )
 
 
+def program_of_run(seed: int, number: int) -> Check:
+    """The `number`-th check of the seed of a run."""
+    return check_of(seed * STRIDE + number, f"stress/programs/{number:05}")
+
+
 def programs(count: int = 0, seed: int = 0) -> Iterator[Check]:
     """`count` checks (0: `DEFAULT_COUNT`) of the seed of a run."""
     for number in range(count or DEFAULT_COUNT):
-        yield check_of(seed * STRIDE + number, f"stress/programs/{number:05}")
+        yield program_of_run(seed, number)
 
 
 class _Checks:

@@ -73,7 +73,10 @@ def link(binary: bytes, name: str) -> Binary:
     if not (program_at == -1 or 0 <= program_at <= scratch - 8):
         raise InvalidModule(f"it keeps a number at byte {program_at} of {scratch} bytes of scratch")
     (argument_bytes,) = numbers(f"{name}__argument_bytes", "<q", (0,))
-    count, *pointers = numbers(f"{name}__pointers", _TABLE, (0,))
+    table = numbers(f"{name}__pointers", _TABLE, (0,))
+    pointers = [*table[1:]]
+    if not table or table[0] != len(pointers) or any(at < 0 for at in pointers):
+        raise InvalidModule(f"its table of pointers is {list(table)}, not a count and as many offsets")
     code = LinkedObject(binary, [name], _imports(binary))
     return Binary(
         code,
@@ -83,7 +86,7 @@ def link(binary: bytes, name: str) -> Binary:
         cleared,
         argument_bytes,
         program_at,
-        pointers[:count],
+        pointers,
         # The name of what an object calls stands in it. Other kernels need nowhere to be left to.
         may_be_left=b"tpk_host_fail" in binary or b"tpk_host_access" in binary,
     )

@@ -8,6 +8,7 @@ the other kind of file: what is executed.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import math
@@ -15,7 +16,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -104,7 +104,10 @@ def parse_json(content: bytes | str, what: object, error: Error, *, finite: bool
     """
     return _parsed(
         lambda data: json.loads(data if isinstance(data, str) else data.decode()),
-        *(content, what, "JSON", error),
+        content,
+        what,
+        "JSON",
+        error,
         finite=finite,
     )
 
@@ -259,15 +262,16 @@ class Folder:
             if _lstat(last, folder) is not None:
                 os.unlink(last, dir_fd=folder)
 
-    @contextmanager
+    @contextlib.contextmanager
     def _parent(self, name: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
         """The folder in which a name's last part is, and that part."""
         *parts, last = _parts(name, self._error)
         descriptor = os.dup(self._descriptor)
         try:
             for part in parts:
-                if make and _lstat(part, descriptor) is None:
-                    os.mkdir(part, dir_fd=descriptor)
+                if make:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=descriptor)
                 flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
                 below = os.open(part, flags, dir_fd=descriptor)
                 os.close(descriptor)
@@ -275,10 +279,8 @@ class Folder:
             yield descriptor, last
         except OSError as problem:
             linked = problem.errno in (errno.ELOOP, errno.ENOTDIR)
-            reason = "a folder on the way is a link, or none" if linked else _reason(problem)
-            raise self._error(
-                f"{self.path / name} is not used: {reason}; remove what is in the way"
-            ) from problem
+            reason = "a folder on the way is a link, or none; remove it" if linked else _reason(problem)
+            raise self._error(f"{self.path / name} cannot be used: {reason}") from problem
         finally:
             os.close(descriptor)
 

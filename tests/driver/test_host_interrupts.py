@@ -161,3 +161,21 @@ run(); run(stream); device.synchronize(stream); check(2)
 def test_a_bad_limit_is_refused(value: str) -> None:
     result = python(LAUNCH + "run()", TPK_WATCHDOG_MS=value)
     assert f"LaunchError: host CPU: launch: TPK_WATCHDOG_MS is '{value}'; set it to" in result.stderr
+
+
+@pytest.mark.parametrize("programs", [1, 50])
+def test_an_exception_of_a_handler_comes_before_the_watchdog(programs: int) -> None:
+    """The first program takes longer than it may, and the handler of a signal raises meanwhile."""
+    script = f"""
+class Enough(Exception): pass
+def handler(number, frame): raise Enough("of this")
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.05)
+try:
+    begin(0, {programs}, 500_000_000)
+except Enough as error:
+    print(error)
+run(); check(1)
+"""
+    result = python(INTERRUPT + script, TPK_WATCHDOG_MS="20")
+    assert (result.returncode, result.stdout) == (0, "of this\n"), result.stderr

@@ -98,6 +98,16 @@ def test_scratch_limits(device: HostDevice) -> None:
             device.load_module(kernel("empty", cleared=cleared), "empty")
 
 
+@pytest.mark.parametrize(
+    ("table", "found"), [([], ""), ([1], "1"), ([-1], "-1"), ([0, 8], "0, 8"), ([2, 8, -8], "2, 8, -8")]
+)
+def test_a_table_of_pointers_that_is_none(device: HostDevice, table: list[int], found: str) -> None:
+    values = ", ".join(f"i32 {number}" for number in table)
+    text = f"@empty__pointers = constant [{len(table)} x i32] [{values}]\n"
+    with pytest.raises(InvalidModule, match=rf"table of pointers is \[{found}\], not a count"):
+        device.load_module(assemble(ir("empty", "empty") + text), "empty")
+
+
 def test_modules(device: HostDevice) -> None:
     module = device.load_module(kernel("count", "a_kernel"), "a_kernel")
     again = device.load_module(kernel("count", "a_kernel"), "a_kernel")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from installing import can_mount
 
-from triton_porting_kit.errors import CacheWarning, InsecureCacheError, LauncherBuildError
+from triton_porting_kit.errors import CacheError, CacheWarning, InsecureCacheError, LauncherBuildError
 from triton_porting_kit.launcher.build import BuildOptions, Shared, _loaded, build_module, find_compiler
 from triton_porting_kit.launcher.cache import cache_folder
 
@@ -246,6 +246,20 @@ def test_a_full_disk_is_gone_on_without(folder: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
     with pytest.warns(CacheWarning, match=f"{folder} cannot be written: No space left on device"):
         build_module(SOURCE, "tiny")
+
+
+def test_where_a_temporary_folder_is_full_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with (
+        pytest.warns(CacheWarning),
+        pytest.raises(
+            CacheError, match=r"tpk-launchers cannot be written either: No space left .* or TMPDIR"
+        ),
+    ):
+        build_module(f"{SOURCE}// that nobody has built\n", "tiny")
 
 
 IN_A_MOUNT = """

@@ -127,3 +127,17 @@ def test_a_dump_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("TRITON_DUMP_DIR", str(tmp_path / "file"))
     with pytest.raises(CacheError, match=r"Not a directory; set the variable .*TRITON_DUMP_DIR"):
         get_dump_manager(KEY)
+
+
+def test_where_a_temporary_folder_is_full_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+
+    def full(source: Any, target: Any, **_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+
+    monkeypatch.setattr(os, "replace", full)
+    with (
+        pytest.warns(CacheWarning),
+        pytest.raises(CacheError, match=r"No space left on device; set the variable .*TMPDIR"),
+    ):
+        compiled()

@@ -173,8 +173,8 @@ void Job::pace(Worker &worker) {
   if (limits_.milliseconds && worker.now - start_ > limits_.milliseconds)
     stop(Stop::TimedOut);
   if (worker.asks && worker.now - worker.asked > InterruptMilliseconds) {
-    if (interrupted())
-      stop(Stop::Interrupted);
+    if (interrupted()) // before any other reason: an exception is set, which the caller has to raise
+      stop_.store(Stop::Interrupted, std::memory_order_relaxed);
     // Whoever was asked may have launched kernels on this thread, with its scratch.
     worker.begun = false;
     worker.now = worker.asked = milliseconds();

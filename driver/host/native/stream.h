@@ -29,9 +29,8 @@ public:
   void submit(Work work, Kind kind = Kind::Ordinary);
   // Returns when everything submitted before the call has run. Throws Interrupted.
   void drain();
-  // Drops what the calling thread has submitted, but for records and waits of events, and tells of it what
-  // runs
-  // (`abandoned`); waits until that has ended.
+  // Drops what the calling thread has submitted, but for records and waits of events; where some of it runs,
+  // `abandoned` asks it to stop. `awaitAbandoned` waits until that has ended.
   void abandon();
   void awaitAbandoned();
   const std::atomic<bool> &abandoned() const { return queue_->abandoned; }

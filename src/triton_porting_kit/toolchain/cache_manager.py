@@ -119,7 +119,7 @@ def _go_on_without() -> None:
             for half in Path(self.cache_dir).glob(f"tmp.pid_{os.getpid()}_*"):
                 shutil.rmtree(half, ignore_errors=True)
             move(self, error)
-            path = put(self, data, filename, binary)
+            path = put_anywhere(self, data, filename, binary)
         return path
 
     @functools.wraps(put_group)

@@ -55,7 +55,8 @@ def _checked(kernel: Any, grid: Any) -> Any:
 
 def _explain(kernel: Any, args: Iterable[Any], kwargs: Mapping[str, Any], error: Exception) -> None:
     """Raise `SignatureError` where an argument is a tensor that no kernel can take."""
-    for name, value in [*zip(kernel.arg_names, args, strict=False), *kwargs.items()]:
+    names = getattr(kernel, "arg_names", ())  # not every kind of kernel has them
+    for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
         for place, member in _members(name, value):
             if reason := tensors.refusal(member):
                 raise SignatureError(f"argument '{place}': {reason}") from error

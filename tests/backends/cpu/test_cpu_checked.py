@@ -81,8 +81,6 @@ def tile(kernel: Any, first: tuple[int, ...], last: tuple[int, ...], says: str =
 
 LAST = (GRID - 1, (N - 1) % BLOCK)
 STORE, ATOMIC = "a store", "an atomic operation"
-FLAT = (ROWS - 1) * TILE[1] + COLUMNS - 1
-"""The index of the last element of a tile where its dimensions were made one."""
 
 KINDS = [
     line(kernels.row_load, (0, 0), LAST),

@@ -10,6 +10,7 @@ from cpu_kernels import double_elements
 from cpu_scripts import Script
 
 from triton_porting_kit.errors import GridError, SignatureError
+from triton_porting_kit.toolchain import launches
 
 _LONG = """
 import os, signal, sys, threading
@@ -136,3 +137,17 @@ def test_tensors_without_plain_memory_are_refused_by_name() -> None:
             transform(inside)(torch.zeros(4, 4))
     double_elements[(1,)](plain, out, 4, BLOCK=4)
     assert torch.equal(out, plain * 2)
+
+
+def test_errors_of_kernels_without_names_of_arguments_are_their_own() -> None:
+    """What wraps a kernel may have a `run` and nothing else."""
+    from triton.runtime.jit import KernelInterface
+
+    launches.check_launches()
+
+    class Wrapper(KernelInterface[Any]):
+        def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+            raise TypeError("of the wrapper")
+
+    with pytest.raises(TypeError, match="of the wrapper"):
+        Wrapper()[(1,)](1)

@@ -10,10 +10,12 @@ import pytest
 from report_runs import KERNELS, error, every_status, everything, metadata, record, report, wrong
 
 from triton_porting_kit.conformance.context import Session
+from triton_porting_kit.conformance.profile import Capabilities, Profile
 from triton_porting_kit.conformance.record import Listing
 from triton_porting_kit.conformance.report import document
 from triton_porting_kit.conformance.report.errors import ReportError
 from triton_porting_kit.conformance.report.verify import disagreements, seed_of
+from triton_porting_kit.conformance.stress.checks import programs
 
 Data = dict[str, Any]
 HONEST = document.document_of(report(every_status(), complete=False))
@@ -192,6 +194,24 @@ def test_listings_by_capabilities_follow_from_them() -> None:
     ]
     assert found(None, None) == [
         f"{names[1]}: the profile lists it under unsupported, and its record does not say so"
+    ]
+
+
+def test_listings_of_random_programs_follow_from_what_these_need() -> None:
+    """As the check of the run has it that the report is of."""
+    claims = {"types": [], "atomics": None, "features": None, "maximum_tile": None}
+    profile = {**metadata()["profile"], "capabilities": claims}
+    check = next(iter(programs(1, metadata()["seed"])))
+    listing = Profile(capabilities=Capabilities(types=())).listing(check)
+    assert listing is not None
+
+    def found(own: Listing | None) -> list[str]:
+        records = [record(check.name, error(), listing=own)]
+        return disagreements(document.document_of(report(records, profile=profile, complete=False)))
+
+    assert found(listing) == []
+    assert found(None) == [
+        f"{check.name}: the profile lists it under unsupported, and its record does not say so"
     ]
 
 
