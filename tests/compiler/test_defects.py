@@ -91,8 +91,8 @@ def test_a_structured_form_that_is_not_valid(
 ) -> None:
     original = structured.import_ttir
 
-    def broken(text: str) -> Any:
-        module = original(text)
+    def broken(text: str, **options: Any) -> Any:
+        module = original(text, **options)
         kernel = module.body.operations[0]
         product = next(
             op for op in kernel.regions[0].blocks[0].operations if op.operation.name == "arith.mulf"
