@@ -124,14 +124,15 @@ class Facts:
         if isinstance(owner, ir.Block):
             return self._induction_interval(value)
         operation = owner.operation
-        if operation.name == "arith.constant":
+        name = operation.name
+        if name == "arith.constant":
             number = ir.IntegerAttr(operation.attributes["value"]).value
             return number, number
-        if operation.name in _POSITIONS:
-            return _POSITIONS[operation.name]
-        if operation.name not in _INTERVALS:
+        if name in _POSITIONS:
+            return _POSITIONS[name]
+        if name not in _INTERVALS:
             return None
-        return _INTERVALS[operation.name](*map(self.interval_of, operation.operands))
+        return _INTERVALS[name](*map(self.interval_of, operation.operands))
 
     def _induction_interval(self, value: Any) -> Interval | None:
         loop = _loop_counting(value)
@@ -161,15 +162,16 @@ class Facts:
         if isinstance(owner, ir.Block):
             return self._argument_residue(value)
         operation = owner.operation
-        if operation.name == "arith.constant":
+        name = operation.name
+        if name == "arith.constant":
             return _constant(operation)
-        if operation.name == "tt.make_range":
+        if name == "tt.make_range":
             return WIDEST, ir.IntegerAttr(operation.attributes["start"]).value
-        if operation.name not in _RESIDUES:
+        if name not in _RESIDUES:
             return UNKNOWN
         operands = [self._residue_or_anything(operand) for operand in operation.operands]
         known = [found for found in operands if found is not None]
-        return _RESIDUES[operation.name](*known) if len(known) == len(operands) else _ANYTHING
+        return _RESIDUES[name](*known) if len(known) == len(operands) else _ANYTHING
 
     def _common_residue(self, value: Any, sources: list[Any]) -> Residue | None:
         """Of what may come from several places, itself among them: assumed, and weakened until it is true."""
