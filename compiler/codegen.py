@@ -21,13 +21,13 @@ _PIPELINE = (
 _SHORT = _PIPELINE.format("")
 _LONG = _PIPELINE.format("convert-vector-to-llvm{enable-x86=1},convert-math-to-llvm,convert-math-to-libm,")
 
-_OPERATIONS = (re.compile(r"math\.\w+"), re.compile(r"vector\.\w+"))  # one for both would be much slower
+_WORD = re.compile(r"\w*")
 _DIRECT = {
     "math.absf", "math.absi", "math.ceil", "math.copysign", "math.ctlz", "math.ctpop", "math.cttz", "math.floor",
     "math.fma", "math.roundeven", "math.sqrt", "math.trunc", "vector.bitcast", "vector.broadcast", "vector.extract",
     "vector.from_elements", "vector.interleave", "vector.reduction", "vector.shuffle",
 }  # fmt: skip
-"""Operations of these dialects that ``convert-to-llvm`` knows without their own passes, which it saves."""
+"""Those of math and vector that ``convert-to-llvm`` knows without their own passes, which it saves."""
 
 
 _LINES = "builtin.module(ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly})"
@@ -41,7 +41,7 @@ def lower_to_llvm_ir(loops: object, *, with_lines: bool = False) -> str:
     text = str(loops)
     module = mlir_module(loops)
     try:
-        direct = all(_DIRECT.issuperset(pattern.findall(text)) for pattern in _OPERATIONS)
+        direct = all(_DIRECT.issuperset(_operations(text, dialect)) for dialect in ("math.", "vector."))
         mlir.run_passes(module, _SHORT if direct else _LONG)
         annotate_branches(module)
         if with_lines:
@@ -49,6 +49,11 @@ def lower_to_llvm_ir(loops: object, *, with_lines: bool = False) -> str:
         return with_scalar_stores(mlir.to_llvm_ir(module))
     except (mlir.ir.MLIRError, ToolchainError) as error:
         raise InvalidIR.of_mlir("MLIR could not lower the loops to LLVM IR", error, text) from error
+
+
+def _operations(text: str, dialect: str) -> set[str]:
+    """Names of the operations of a dialect in a text; to search for them by a pattern would be much slower."""
+    return {dialect + _WORD.match(rest)[0] for rest in text.split(dialect)[1:]}  # type: ignore[index]
 
 
 def emit_object(llvm_ir: object, target: CpuTarget) -> bytes:

@@ -41,16 +41,20 @@ class _CachedKernel:
 
     def __init__(self, folder: Path, metadata: Any, backend: PipelineBackend) -> None:
         self._folder = folder
+        self._files: dict[str, Path] = {}
+        """By the name of the stage, which is how the file's name ends."""
+        for file in os.listdir(folder):
+            self._files.setdefault(file.rpartition(".")[2], folder / file)
         self._metadata = dict(metadata._asdict())
         self._digests: dict[str, str] = self._metadata.get(DIGESTS, {})
         self._backend = backend
-        self.names = [name for name in (SOURCE, *self._digests) if self._file(name) is not None]
+        self.names = [name for name in (SOURCE, *self._digests) if name in self._files]
 
     def mend(self, name: str) -> None:
         """Make an artefact again unless its file is intact."""
-        path = self._file(name)
-        if path is None or self._intact(name):
+        if self._intact(name):
             return
+        path = self._files[name]
         artefact = self._remake(name, f"{path} is not the file that was compiled (damaged or replaced)")
         try:
             trust.write_private(path, artefact if isinstance(artefact, bytes) else str(artefact).encode())
@@ -65,11 +69,8 @@ class _CachedKernel:
             stacklevel=4,
         )
 
-    def _file(self, name: str) -> Path | None:
-        return next(self._folder.glob(f"*.{name}"), None)
-
     def _intact(self, name: str) -> bool:
-        path, expected = self._file(name), self._digests.get(name)
+        path, expected = self._files.get(name), self._digests.get(name)
         if path is None:
             return False
         try:
@@ -82,8 +83,7 @@ class _CachedKernel:
         """An artefact as the next stage takes it, out of its file or made again."""
         if not self._intact(name):
             return self._remake(name, complaint)
-        path = self._file(name)
-        assert path is not None
+        path = self._files[name]
         if name in (SOURCE, "ttir"):
             return compat.read_ttir(path)
         return untrusted.read_text(path, untrusted.ARTEFACT, CorruptCacheError)
@@ -104,9 +104,10 @@ def check_folder(root: Path, folder: Path) -> None:
     """Refuse a cache that others can write: they could put code there that we would run."""
     remedy = "take the permission away (chmod), or set TRITON_CACHE_DIR to a folder that only you can write"
     trust.check_way(root, remedy)
-    for path in (root.resolve(), folder, *folder.iterdir()):
+    resolved = root.resolve()
+    for path in (resolved, folder, *folder.iterdir()):
         trust.check_private(path, remedy, group_may_write=True)
-    if os.path.exists(root) and trust.group_can_write(root.resolve()):
+    if os.path.exists(root) and trust.group_can_write(resolved):
         warnings.warn(
             f"the compile cache {root} can be written by its group, who could replace the code in it; "
             f"run `chmod g-w {root}` if that is not meant",

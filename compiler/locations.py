@@ -34,6 +34,8 @@ def parameter_name(argument: Any) -> str | None:
     found = re.match(r'loc\("([^"]+)"\(', str(argument.location))
     if found is None:
         return None
+    if "\\" not in found[1]:
+        return found[1]
     # MLIR prints the bytes of what is no ASCII as \XX.
     data = re.sub(rb"\\([0-9A-F]{2})", lambda hex: bytes.fromhex(hex[1].decode()), found[1].encode())
     return data.decode(errors="replace")

@@ -35,9 +35,12 @@ def digest(artefact: Any) -> str:
 def _stored(metadata: Metadata, name: str) -> bytes | None:
     """What Triton has written of an artefact; None where it has not."""
     folder = compat.artefact_folder(metadata, name)
-    if folder is None or not folder.is_dir():
+    if folder is None:
         return None
-    file = next((file for file in os.listdir(folder) if file.endswith(f".{name}")), None)
+    try:
+        file = next((file for file in os.listdir(folder) if file.endswith(f".{name}")), None)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     return None if file is None else (folder / file).read_bytes()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from dataclasses import dataclass, replace
 
@@ -103,7 +104,7 @@ class CpuTarget:
         """AMX: products of 16 x 64 by 64 x 16 bytes, added to i32 in matrix registers."""
         return {"amx-tile", "amx-int8"} <= self.features
 
-    @property
+    @functools.cached_property
     def feature_string(self) -> str:
         """For LLVM: ``+a,-b,...`` in a stable order."""
         marked = [(name, "+") for name in self.features] + [(name, "-") for name in self.absent]
@@ -133,18 +134,7 @@ class CpuTarget:
         Either holds beginnings of LLVM feature names, as in ``avx512,amx``. AMX counts as absent where the
         operating system does not let this process use it (see `permissions`).
         """
-        from triton_porting_kit.toolchain import llvm  # not before a kernel is compiled
-
-        if without is None:
-            without = os.environ.get("TPK_CPU_WITHOUT", "")
-        gone = tuple(filter(None, without.split(",")))
-        known = llvm.host_features()
-        features = frozenset(name for name, there in known.items() if there and not name.startswith(gone))
-        if "amx-tile" in features and not permissions.matrix_registers():
-            features = frozenset(name for name in features if not name.startswith("amx-"))
-        triple = llvm.host_triple()
-        cpu = cpus.scheduling_cpu(triple, llvm.host_cpu(), features)
-        return CpuTarget(triple, cpu, features, frozenset(known) - features)
+        return _host(os.environ.get("TPK_CPU_WITHOUT", "") if without is None else without)
 
     @staticmethod
     def named(cpu: str) -> CpuTarget:
@@ -168,8 +158,23 @@ class CpuTarget:
         return CpuTarget(_PORTABLE, "generic", frozenset(), register_bytes=vector_bytes)
 
     @staticmethod
+    @functools.lru_cache(maxsize=16)
     def of(triple: str, cpu: str, feature_string: str) -> CpuTarget:
         """A target from LLVM's strings."""
         names = [name.strip() for name in feature_string.split(",")]
         present, absent = (frozenset(name[1:] for name in names if name.startswith(mark)) for mark in "+-")
         return CpuTarget(triple, cpu, present, absent)
+
+
+@functools.cache  # a process's CPU stays the same, and each launch of a new kernel asks for it several times
+def _host(without: str) -> CpuTarget:
+    from triton_porting_kit.toolchain import llvm  # not before a kernel is compiled
+
+    gone = tuple(filter(None, without.split(",")))
+    known = llvm.host_features()
+    features = frozenset(name for name, there in known.items() if there and not name.startswith(gone))
+    if "amx-tile" in features and not permissions.matrix_registers():
+        features = frozenset(name for name in features if not name.startswith("amx-"))
+    triple = llvm.host_triple()
+    cpu = cpus.scheduling_cpu(triple, llvm.host_cpu(), features)
+    return CpuTarget(triple, cpu, features, frozenset(known) - features)

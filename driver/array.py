@@ -60,6 +60,7 @@ class DeviceArray:
     ) -> None:
         self._storage = storage
         self._offset = offset
+        self._address = storage.address + offset * dtype.itemsize  # launches ask for it all the time
         self.dtype = dtype
         self.shape = shape
         self.strides = strides
@@ -152,7 +153,7 @@ class DeviceArray:
         storage = self._storage
         if storage.generation != storage.device.generation:
             raise DeviceError(f"the memory of this array went with a reset of {storage.device!r}")
-        return storage.address + self._offset * self.dtype.itemsize
+        return self._address
 
     @property
     def allocation(self) -> tuple[int, int]:

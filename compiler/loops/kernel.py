@@ -14,7 +14,7 @@ from triton_porting_kit.compiler.loops.checking import BOUNDS_ALIGNMENT, Checks
 from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.handlers import HANDLERS
 from triton_porting_kit.compiler.loops.host_calls import TELLING
-from triton_porting_kit.compiler.loops.lowering import LOADS, Lowering, is_fence
+from triton_porting_kit.compiler.loops.lowering import LOADS, WRITES, Lowering
 from triton_porting_kit.compiler.loops.module_data import ModuleData
 from triton_porting_kit.compiler.loops.places import Places
 from triton_porting_kit.compiler.loops.program import Program, read_program, walk
@@ -84,7 +84,7 @@ def lower_to_loops(
     lowering.threads = threads
     lowering.places = Places(builder) if with_places else None
     # A kernel that accesses no memory does not crash.
-    notes_program = notes_program and any(op.name in LOADS or is_fence(op) for op in walk(program.body))
+    notes_program = notes_program and any(op.name in LOADS or op.name in WRITES for op in walk(program.body))
     note = lowering.keep(types.byte_size("i64")) if notes_program else None
     lowering.may_stream = streaming.allowed(lowering, program.body)
     pointers = _read_arguments(builder, lowering, program, args, check_memory=check_memory)

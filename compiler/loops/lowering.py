@@ -197,8 +197,11 @@ class Lowering:
                 self.settle_before(operation)
             if operation.name not in DEFERRED and operation.name not in SILENT:
                 self.builder.comment(self.remarks.of(operation))
-            with self.place_of(operation):
+            if self.places is None:
                 handler(self, operation)
+            else:
+                with self.places.of(operation):
+                    handler(self, operation)
             self.beside = None
         except PortingKitError:
             raise

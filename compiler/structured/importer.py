@@ -33,7 +33,7 @@ _HANDLERS: dict[str, Callable[[Rewriter, Any], None]] = {
     "tt.atomic_poll": memory.atomic_poll,
     **dict.fromkeys(("cf.br", "cf.cond_br"), control.branch),
 }
-_PURE = ("tpk.range", "tpk.program_id", "tpk.num_programs")
+_PURE = frozenset({"tpk.range", "tpk.program_id", "tpk.num_programs"})
 
 
 def import_ttir(text: str, context: Any | None = None, *, promises: bool = False) -> Any:
@@ -59,8 +59,7 @@ def import_ttir(text: str, context: Any | None = None, *, promises: bool = False
             structure_branches(module)
         artefacts.verify(module)  # what was built here, which no parser has seen
         mlir.run_passes(module, _TIDY)
-        for function in module.body.operations:
-            _erase_unused(function)
+        _erase_unused(module)
     return module
 
 
@@ -107,11 +106,16 @@ def _import_operation(rewriter: Rewriter, operation: Any) -> None:
             _import_region(rewriter, region)
 
 
-def _erase_unused(function: Any) -> None:
+def _erase_unused(module: Any) -> None:
     """Drop unused reads of positions and program ids, which upstream passes do not know to be pure."""
-    for region in function.operation.regions:
-        for block in region.blocks:
-            for operation in list(block.operations):
-                _erase_unused(operation)
-                if operation.operation.name in _PURE and not any(True for _ in operation.results[0].uses):
-                    operation.operation.erase()
+    found, go_on = [], ir.WalkResult.ADVANCE
+
+    def visit(operation: Any) -> Any:
+        if operation.name in _PURE:
+            found.append(operation)
+        return go_on
+
+    module.operation.walk(visit)
+    for operation in found:
+        if not any(True for _ in operation.results[0].uses):
+            operation.operation.erase()

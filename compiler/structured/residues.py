@@ -76,15 +76,16 @@ class Residues:
         if isinstance(owner, ir.Block):
             return self._argument_residue(value)
         operation = owner.operation
-        if operation.name == "arith.constant":
+        name = operation.name
+        if name == "arith.constant":
             return _constant(operation)
-        if operation.name == "tt.make_range":
+        if name == "tt.make_range":
             return WIDEST, ir.IntegerAttr(operation.attributes["start"]).value
-        if operation.name not in _RESIDUES:
+        if name not in _RESIDUES:
             return UNKNOWN
         operands = [self._residue_or_anything(operand) for operand in operation.operands]
         known = [found for found in operands if found is not None]
-        return _RESIDUES[operation.name](*known) if len(known) == len(operands) else _ANYTHING
+        return _RESIDUES[name](*known) if len(known) == len(operands) else _ANYTHING
 
     def _common_residue(self, value: Any, sources: list[Any]) -> Residue | None:
         """Of what may come from several places, itself among them: assumed, and weakened until it is true."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -25,11 +26,11 @@ class TypeInfo:
     pointee: str | None
     """Element type behind a pointer type, e.g. ``f16``; None for other types."""
 
-    @property
+    @functools.cached_property
     def is_pointer(self) -> bool:
         return self.pointee is not None
 
-    @property
+    @functools.cached_property
     def is_index(self) -> bool:
         """An integer that addresses are computed with: no boolean, and no tensor of narrow integers.
 
@@ -37,17 +38,18 @@ class TypeInfo:
         """
         return self.element in ("i32", "i64") or (self.shape is None and self.element in ("i8", "i16"))
 
-    @property
+    @functools.cached_property
     def bits(self) -> int:
         return element_bits(self.element)
 
-    @property
+    @functools.cached_property
     def element_bytes(self) -> int:
         """Bytes in memory of the pointee; booleans take a byte, pointers eight."""
         assert self.pointee is not None
         return max(1, element_bits(self.pointee) // 8)
 
 
+@functools.lru_cache(maxsize=256)
 def element_bits(element: str) -> int:
     """Bits of an element type by its name (``i1`` 1, ``bf16`` 16, ``f8E4M3FN`` 8, a pointer 64)."""
     if element.startswith("!"):
@@ -58,6 +60,7 @@ def element_bits(element: str) -> int:
     return int(match[1])
 
 
+@functools.lru_cache(maxsize=1024)  # kernels have the same types again and again
 def _parse(text: str) -> TypeInfo:
     shape: Shape | None = None
     tensor = _TENSOR.match(text)

@@ -77,8 +77,7 @@ def read_bytes(
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise error(f"{path} is {_kind(status)}, and no file{behind}")
-        with open(descriptor, "rb", closefd=False) as file:
-            found = file.read(min(status.st_size, limit) + 1)
+        found = _read(descriptor, min(status.st_size, limit) + 1)
     except (OSError, MemoryError) as problem:
         raise error(f"{path} cannot be read: {_reason(problem)}{behind}") from problem
     finally:
@@ -86,6 +85,14 @@ def read_bytes(
     if max(status.st_size, len(found)) > limit:
         raise error(f"{path} has more than the {limit:,} bytes that such a file may have{behind}")
     return found
+
+
+def _read(descriptor: int, most: int) -> bytes:
+    parts = []
+    while most and (part := os.read(descriptor, most)):
+        parts.append(part)
+        most -= len(part)
+    return b"".join(parts)
 
 
 def read_text(path: Path, limit: int, error: Error, *, follow: bool = False, remedy: str = "") -> str:
@@ -181,12 +188,15 @@ def _out_of_bounds(value: Any, finite: bool) -> str:
     while level:
         below: list[Any] = []
         for item in level:
+            if isinstance(item, str):
+                continue
             if isinstance(item, dict):
                 below += item.values()
             elif isinstance(item, list):
                 below += item
-            elif isinstance(item, int) and not -(1 << 63) <= item < 1 << 64:
-                return "a whole number has more than 64 bits"
+            elif isinstance(item, int):
+                if not -(1 << 63) <= item < 1 << 64:
+                    return "a whole number has more than 64 bits"
             elif finite and isinstance(item, float) and not math.isfinite(item):
                 return "a number is not finite"
         if depth > DEPTH:

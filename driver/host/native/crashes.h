@@ -17,23 +17,25 @@ struct Activity {
   int64_t begin, end;
   int32_t grid[3];
   Activity *next;
+
+  // What the thread's next programs have in common.
+  void tell(const void *arguments, const void *memory, const int32_t (&counts)[3]) {
+    args = arguments;
+    scratch = memory;
+    for (int axis = 0; axis < 3; ++axis)
+      grid[axis] = counts[axis];
+  }
 };
 
 // The calling thread's. The first call gives the thread a stack for signals, unless it has one.
 Activity &ownActivity();
 
-// While this lives, the calling thread runs programs of a kernel.
+// While this lives, the thread whose activity it is runs programs of a kernel.
 class Running {
 public:
-  Running(const Function &function, const void *args, const void *scratch, int64_t begin, int64_t end,
-          const int32_t (&grid)[3])
-      : activity_(ownActivity()) {
-    activity_.args = args;
-    activity_.scratch = scratch;
+  Running(Activity &activity, const Function &function, int64_t begin, int64_t end) : activity_(activity) {
     activity_.begin = begin;
     activity_.end = end;
-    for (int axis = 0; axis < 3; ++axis)
-      activity_.grid[axis] = grid[axis];
     activity_.function.store(&function, std::memory_order_release);
   }
   ~Running() { activity_.function.store(nullptr, std::memory_order_release); }

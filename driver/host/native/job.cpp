@@ -86,8 +86,10 @@ bool Range::takeLast(int64_t limit, int64_t most, Span &taken) {
   return begin < end;
 }
 
+// The caller begins where it has made the job.
 Job::Worker::Worker(const Job &job, bool asks)
-    : asks(asks), now(milliseconds()), asked(now), environment(job.limits_.denormals) {}
+    : asks(asks), now(asks ? job.start_ : milliseconds()), asked(now), activity(ownActivity()),
+      environment(job.limits_.denormals) {}
 
 Job::Job(const Function &function, const void *args, const int32_t (&grid)[3], int64_t total,
          const Limits &limits, unsigned width)
@@ -135,16 +137,27 @@ bool Job::step(Worker &worker) {
   Span span;
   if (stops() || !take(worker, span))
     return false;
-  void *memory = function_.scratchBytes ? scratch.get(function_.scratchBytes) : nullptr;
-  if (function_.scratchBytes && !memory) {
+  if (!worker.begun && !begin(worker)) {
     fail({Failure::Scratch, 0, span.begin, span.end});
     return true;
   }
-  if (!worker.begun && function_.clearedBytes)
-    std::memset(memory, 0, function_.clearedBytes);
+  run(span, worker);
+  if (total_ > 1)
+    pace(worker);
+  return true;
+}
+
+// Gives a thread what it needs for all programs that it will run. False where there is no memory for scratch.
+bool Job::begin(Worker &worker) {
+  if (function_.scratchBytes) {
+    worker.scratch = scratch.get(function_.scratchBytes);
+    if (!worker.scratch)
+      return false;
+    if (function_.clearedBytes)
+      std::memset(worker.scratch, 0, function_.clearedBytes);
+  }
+  worker.activity.tell(args_, worker.scratch, grid_);
   worker.begun = true;
-  run(span, memory);
-  pace(worker);
   return true;
 }
 
@@ -175,15 +188,16 @@ void Job::pace(Worker &worker) {
   if (worker.asks && worker.now - worker.asked > InterruptMilliseconds) {
     if (interrupted()) // before any other reason: an exception is set, which the caller has to raise
       stop_.store(Stop::Interrupted, std::memory_order_relaxed);
-    // Whoever was asked may have launched kernels on this thread, with its scratch.
+    // Whoever was asked may have launched kernels on this thread, with its scratch and its activity.
     worker.begun = false;
     worker.now = worker.asked = milliseconds();
   }
 }
 
-void Job::run(const Span &span, void *memory) {
+void Job::run(const Span &span, Worker &worker) {
   auto [begin, end] = span;
-  const Running running(function_, args_, memory, begin, end, grid_);
+  void *memory = worker.scratch;
+  const Running running(worker.activity, function_, begin, end);
   int32_t code = 0;
   const Assertion *failed = nullptr;
   if (function_.asserts)

@@ -29,6 +29,8 @@ struct Function {
   std::vector<std::string> explanation; // the command that finds the line in the kernel's source
 };
 
+struct Activity;
+
 // Programs [begin, end).
 struct Span {
   int64_t begin, end;
@@ -66,11 +68,13 @@ public:
     explicit Worker(const Job &job, bool asks = false);
 
     unsigned range = std::numeric_limits<unsigned>::max(); // its own; none yet
-    bool begun = false;                                    // its scratch is that of the launch
+    bool begun = false;                                    // scratch and activity are those of the launch
     const bool asks;
     int64_t most = 1; // programs that it takes at a time
     int64_t now;      // in milliseconds, when it last ended some
     int64_t asked;    // and when it last asked
+    void *scratch = nullptr;
+    Activity &activity;
     FloatEnvironment environment;
   };
 
@@ -114,7 +118,8 @@ private:
   bool stops();
   void stop(Stop reason);
   void pace(Worker &worker);
-  void run(const Span &span, void *memory);
+  bool begin(Worker &worker);
+  void run(const Span &span, Worker &worker);
   void fail(Failure failure);
 
   const Function &function_;
