@@ -7,8 +7,8 @@ import re
 import pytest
 from host_scripts import LAUNCH, python
 
-# `interrupt()` sends Ctrl-C once some programs have run; `ends(what)` says whether KeyboardInterrupt comes out of it,
-# and nothing runs any more; `short(stream)` launches what takes a moment.
+# `interrupt()` sends Ctrl-C once some programs have run, and `waits` is set if it is given; `ends(what)` says whether
+# KeyboardInterrupt comes out of it, and nothing runs any more.
 INTERRUPT = (
     LAUNCH
     + """
@@ -20,9 +20,11 @@ def ran():
     return int.from_bytes(back, "little")
 def begin(stream=0, programs=2**31 - 1, rounds=20_000):
     device.launch(spin, (programs,), stream, struct.pack("QQ", counter, rounds))
-def interrupt():
+def interrupt(waits=None):
     seen = ran()
     def send():
+        if waits is not None:
+            waits.wait(); time.sleep(0.1)  # for the wait to begin
         while ran() <= seen:
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
@@ -36,11 +38,12 @@ def ends(what, *arguments):
     return False
 device.memset(counter, 0, 8)
 stream, other, event = device.create_stream(), device.create_stream(), device.create_event()
-def queued(wait, *arguments):
+def queued(waits, wait, *arguments):
     for _ in range(3):
         begin(stream)
     device.record_event(event, stream)
     device.memset(out, 1, 8, stream)
+    waits.set()
     wait(*arguments)
 """
 )
@@ -70,7 +73,8 @@ for wait, *arguments in (
     (device.synchronize, stream), (device.synchronize,), (device.synchronize_event, event),
     (device.wait_event, 0, event), (device.memfree, block), (device.destroy_stream, stream), (device.reset,),
 ):
-    interrupt(); assert ends(queued, wait, *arguments), wait
+    waits = threading.Event()
+    interrupt(waits); assert ends(queued, waits, wait, *arguments), wait
     device.synchronize(stream)  # no failure is left, and nothing runs
 assert device.memory_usage()[2] == 3
 run(); run(stream); device.synchronize(stream); check(2)
@@ -88,7 +92,8 @@ def launches():
     for _ in range(100):
         run(other)
 thread = threading.Thread(target=launches); thread.start()
-interrupt(); assert ends(lambda: [begin(stream) for _ in range(3)] and device.synchronize())
+waits = threading.Event()
+interrupt(waits); assert ends(lambda: [begin(stream) for _ in range(3)] and waits.set() or device.synchronize())
 thread.join(); device.synchronize()
 check(300)
 """
