@@ -69,8 +69,9 @@ class Emitter:
     # --- scalars ---------------------------------------------------------------------------------
 
     def constant(self, value: int, kind: Any = None) -> Any:
-        """A scalar integer constant, made once at the function's entry. i64 by default."""
-        kind = kind or self.types.i64
+        """A scalar integer constant, made once at the function's entry. i64 by default, which wraps around."""
+        if kind is None:
+            kind, value = self.types.i64, (value + (1 << 63)) % (1 << 64) - (1 << 63)
         return self.constant_attribute(ir.IntegerAttr.get(kind, value), kind)
 
     def constant_attribute(self, attribute: Any, kind: Any) -> Any:

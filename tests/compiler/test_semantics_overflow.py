@@ -144,6 +144,20 @@ def test_masked_offsets_may_leave_32_bits() -> None:
     assert_same(loaded[:BLOCK], np.where(np.arange(BLOCK) < 1, X[0], -1))
 
 
+def test_constants_of_pointers_wrap_around() -> None:
+    """The lowest number of 64 bits has no negative, which sums of constants are computed with."""
+    first = -(2**63)
+    kernel = make_kernel(
+        "def far(X, O, s):\n"
+        f"    X = X + tl.full((), {first}, tl.int64)\n"
+        f"    at = tl.full(({BLOCK},), 0, tl.int64) + tl.arange(0, {BLOCK}) + s\n"
+        f"    tl.store(O + tl.arange(0, {BLOCK}), tl.load(X + at))\n"
+    )
+    out = empty(BLOCK, "i32")
+    kernel[(1,)](put(X, "i32"), out, first)
+    assert_same(get(out), X[:BLOCK])
+
+
 @pytest.mark.parametrize("step", [7, 2**30, MAX])
 def test_loops_end_where_the_last_step_would_overflow(step: int) -> None:
     kernel = make_kernel(
