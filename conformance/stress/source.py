@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from triton_porting_kit.conformance.rounding import wrap
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
 from triton_porting_kit.conformance.stress.operations.base import Parameter, Words
 from triton_porting_kit.conformance.stress.operations.memory import index_text, modulo_text
@@ -24,6 +25,7 @@ from triton_porting_kit.conformance.stress.program import (
     walk,
 )
 from triton_porting_kit.conformance.stress.typing import Types, types_of
+from triton_porting_kit.conformance.types import KINDS
 
 
 def parameters(program: Program) -> list[Parameter]:
@@ -37,13 +39,18 @@ def parameters(program: Program) -> list[Parameter]:
         elif isinstance(statement, Loop) and statement.style == "argument":
             found.append(Parameter(f"trips{statement.index}", "i32", value=statement.trips))
     found += [
-        Parameter(f"n{_name(r)}", "i64", value=-r.low) for r in program.regions if r.origin == "argument"
+        Parameter(f"n{_name(r)}", "i64", value=_origin(r)) for r in program.regions if r.origin == "argument"
     ]
     return found
 
 
 def _name(region: Region) -> str:
     return f"A{region.number}"
+
+
+def _origin(region: Region) -> int:
+    """How far element 0 lies from the first that a region has, as an i64: addresses wrap around as that does."""
+    return int(wrap(-region.low, KINDS["i64"]))
 
 
 def output_names(program: Program) -> list[str]:
@@ -71,7 +78,7 @@ def _origins(program: Program) -> Iterator[str]:
             if region.origin == "argument":
                 yield f"    {name} = {name} + n{_name(region)}"
             elif abs(region.low) >= 1 << 31:  # a literal of 32 bits is not negated as a number of 64
-                yield f"    {name} = {name} + tl.full((), {-region.low}, tl.int64)"
+                yield f"    {name} = {name} + tl.full((), {_origin(region)}, tl.int64)"
             elif region.low:
                 yield f"    {name} = {name} {'-' if region.low > 0 else '+'} {abs(region.low)}"
 

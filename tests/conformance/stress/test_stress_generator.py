@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from stress_helpers import constructs
 
 from triton_porting_kit.conformance.stress.checks import check_of
-from triton_porting_kit.conformance.stress.draws import Draws, content
+from triton_porting_kit.conformance.stress.draws import Draws, content, content_at
 from triton_porting_kit.conformance.stress.generator import ADDRESSES, generate
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
-from triton_porting_kit.conformance.stress.operations.base import EVERY, NUMBERS
+from triton_porting_kit.conformance.stress.operations.base import EVERY, INTEGERS, NUMBERS
 from triton_porting_kit.conformance.stress.oracle import expected
-from triton_porting_kit.conformance.stress.program import PLACES, STYLES, Program, size_of
-from triton_porting_kit.conformance.stress.source import source_of
+from triton_porting_kit.conformance.stress.program import (
+    PLACES,
+    STYLES,
+    Fetch,
+    Let,
+    Program,
+    Region,
+    Store,
+    size_of,
+    walk,
+)
+from triton_porting_kit.conformance.stress.source import parameters, source_of
 from triton_porting_kit.conformance.stress.typing import ATOMICS, types_of
 from triton_porting_kit.conformance.types import KINDS
 
@@ -97,6 +110,51 @@ def test_most_results_are_exact(programs: list[Program]) -> None:
 def test_a_seed_makes_the_same_program_everywhere(begin: int) -> None:
     text = "".join(source_of(generate(begin + number)) for number in range(40))
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == DIGESTS[begin]
+
+
+def literals(program: Program) -> Iterator[tuple[int, str]]:
+    """The integers that a kernel's text or its launch gives types to, and these types."""
+    types = types_of(program)
+    for statement in walk(program.body):
+        value, literal = None, None
+        if isinstance(statement, Let) and "literal" in statement.attrs:
+            value, literal = statement.args[0], statement.attrs["literal"]
+        elif isinstance(statement, Fetch):
+            value, literal = statement.out, statement.other
+        if value is not None and literal is not None and types[value].kind_name in INTEGERS:
+            yield literal, types[value].kind_name
+    for number, bits in re.findall(r"tl\.full\(\(\), (-?\d+), tl\.int(\d+)\)", source_of(program)):
+        yield int(number), f"i{bits}"
+    yield from ((p.value, p.kind) for p in parameters(program) if isinstance(p.value, int))
+
+
+FAR = 1_500_869
+"""A program with a region that starts at -2**63, whose negative i64 does not have."""
+
+
+def test_every_literal_is_a_number_of_its_type(programs: list[Program]) -> None:
+    found = [pair for program in programs for pair in literals(program)]
+    far = [*literals(generate(FAR))]
+    assert (-(2**63), "i64") in far
+    assert {kind for _, kind in found} >= {"i32", "i64", "u8"}
+    outside = [(n, k) for n, k in (*found, *far) if not KINDS[k].lowest <= n <= KINDS[k].highest]
+    assert outside == []
+
+
+@pytest.mark.parametrize("origin", ["literal", "argument"])
+def test_where_a_region_of_the_lowest_addresses_begins(origin: str) -> None:
+    """2**63 elements on is where as many back is."""
+    region = Region(0, "i32", "small", 1, origin=origin, low=-(2**63))
+    index, pointer, loaded = 0, 1, 2
+    body = (
+        Let((index,), "argument", (), {"kind": "i64", "value": -(2**63)}),
+        Let((pointer,), "address", (index,), {"region": 0, "kind": "i32", "second": False}),
+        Fetch(loaded, pointer),
+        Store(0, loaded),
+    )
+    program = Program(body, regions=(region,))
+    assert {n for n, _ in literals(program)} == {-(2**63), 0}
+    assert expected(program)["O0"].values == content_at(KINDS["i32"], np.array(-(2**63)), "small", 1)
 
 
 def test_programs_do_not_depend_on_hashes_of_the_process() -> None:
