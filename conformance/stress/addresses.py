@@ -38,6 +38,7 @@ from triton_porting_kit.conformance.stress.program import (
     walk,
 )
 from triton_porting_kit.conformance.stress.rewriting import tidy
+from triton_porting_kit.conformance.stress.situations import SEVERAL, products, situation
 from triton_porting_kit.conformance.stress.typing import ATOMIC_TYPES, ATOMICS
 from triton_porting_kit.conformance.types import KINDS
 
@@ -465,6 +466,9 @@ def addressing(draws: Draws, seed: int, vocabulary: tuple[str, ...]) -> Program:
     """A program about addresses, of some types. Half of them have few loops, and are quick to compile."""
     nests = draws.chance(0.5)
     program = Program((), draws.weighted(GRIDS), draws.choose((1, 1, 2, 4)), seed, place=draws.choose(PLACES))
+    own_draws, besides = situation(seed)
+    if besides is products:
+        program = replace(program, grid=own_draws.choose(SEVERAL))
     tile: tuple[int, ...] = (draws.choose(SIZES),)
     if draws.chance(0.55):
         tile = (draws.choose(SIDES), draws.choose(SIDES))
@@ -474,9 +478,17 @@ def addressing(draws: Draws, seed: int, vocabulary: tuple[str, ...]) -> Program:
     )
     builder.shapes, builder.vocabulary, builder.kinds = (tile,), vocabulary, vocabulary[1:]
     builder.beginning()
-    builder.grow(draws.between(3, 10))
-    draws.choose(ACCESSES)(builder)
-    builder.ending()
+    if besides is products:  # and nothing else: with many stores compilers lose count of what is written
+        builder.draws = own_draws
+        products(builder)
+    else:
+        builder.grow(draws.between(3, 10))
+        draws.choose(ACCESSES)(builder)
+        if besides is not None:
+            builder.draws = own_draws
+            besides(builder)
+            builder.draws = draws
+        builder.ending()
     body = tuple(builder.body)
     regions = tuple(builder.shared.regions.values())
     return fitted(tidy(replace(program, body=body, regions=regions)))

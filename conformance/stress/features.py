@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 
 from triton_porting_kit.conformance.stress.operations.base import UNSIGNED
+from triton_porting_kit.conformance.stress.operations.elementwise import FUNCTIONS
 from triton_porting_kit.conformance.stress.program import (
     Branch,
     Fetch,
@@ -41,6 +42,13 @@ _BY_LITERAL = {
     "|": "an or",
 }
 _LONG = 1 << 32
+_DIVISIONS = ("plain %", "plain //")
+_DEAR = frozenset(operation.name for operation in FUNCTIONS) | frozenset(_DIVISIONS)
+"""Operations that take long."""
+MANY = 8
+"""So many of them make a value one of which much is computed."""
+UNROLLED = 50
+"""So many turns are many for a loop that is written out."""
 
 
 def features(program: Program) -> frozenset[str]:
@@ -56,9 +64,13 @@ class _Features:
         self.marks: dict[int, Marks] = {}
         self.loads: dict[int, int] = {}
         """How many loads in a row led to a value."""
+        self.cost: dict[int, int] = {}
+        """How many operations that take long led to a value."""
         self.roles: dict[int, set[str]] = {}
         self.found: set[str] = set()
         self.sources: dict[int, frozenset[int]] = {}
+        self.repeated: set[int] = set()
+        """Tiles of one number."""
         self._body(program.body, "")
         self.found |= {"an array given twice"} if given_twice(program) else set()
         self.found |= {f"arrays at the {program.place} of pages"} if program.place != "zones" else set()
@@ -87,6 +99,7 @@ class _Features:
             match statement:
                 case Let():
                     self._let(statement)
+                    self._computed(statement, where)
                 case Fetch():
                     self._access(statement, where)
                     marks = self._of(*uses(statement)) | {"loaded data"}
@@ -129,6 +142,20 @@ class _Features:
             if let.op == "address":
                 self._role(let.args[0], "address")
 
+    def _computed(self, let: Let, where: str) -> None:
+        if let.op in _DIVISIONS and where:
+            self.found.add(f"a division in {where}")
+        if let.op == "tl.dot" and where:
+            self.found.add(f"a product of matrices in {where}")
+        if let.op == "tl.full" and self.types[let.outs[0]].rank:
+            self.repeated.update(let.outs)
+        if let.op == "address" and let.args[0] in self.repeated:
+            self.found.add("one element for many lanes")
+        cost = max((self.cost.get(v, 0) for v in let.args), default=0) + (let.op in _DEAR)
+        self.cost.update(dict.fromkeys(let.outs, cost))
+        if cost >= MANY:
+            self.found.add("a value of which much is computed")
+
     def _argument(self, value: int | float) -> Iterator[str]:
         names = {-(2**31): "-2**31", 2**31 - 1: "2**31 - 1", 0: "0", -1: "-1"}
         if value in names:
@@ -139,6 +166,8 @@ class _Features:
     def _loop(self, loop: Loop) -> None:
         name = "a while" if loop.style in ("while", "halving") else "a for"
         self.found.add(name)
+        self.found |= {"a loop without turns"} if loop.trips == 0 else set()
+        self.found |= {"a loop that is unrolled often"} if loop.trips >= UNROLLED else set()
         self.marks[loop.index] = frozenset({"a counter"})
         for c in loop.carried:
             self._take(c.param, c.initial)

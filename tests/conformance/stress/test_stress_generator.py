@@ -37,7 +37,7 @@ from triton_porting_kit.conformance.types import KINDS
 
 PROGRAMS = 500
 """About operations; there are as many about addresses."""
-DIGESTS = {0: "4ea896e2b85082b2", ADDRESSES: "27db9df64ef8c42c"}
+DIGESTS = {0: "4ea896e2b85082b2", ADDRESSES: "2b8062dac111c7c0"}
 """Of the sources of the first programs: the same with every Python, NumPy and Triton. A change of the generator
 changes it; seeds in reports then stand for other programs."""
 
@@ -75,6 +75,9 @@ WANTED = {
     "a pointer carried by a loop", "a pointer carried forward", "a pointer carried back", "a tile carried by a loop",
     "an atomic operation", "a store to computed places", "an array given twice", "several programs",
     *(f"a tile of one {what}" for what in ("element", "row", "column")),
+    *(f"a {what} in {where}" for what in ("division", "product of matrices") for where in ("a for", "a while")),
+    "a division in an if", "a loop without turns", "a loop that is unrolled often", "one element for many lanes",
+    "a value of which much is computed",
 }  # fmt: skip
 
 

@@ -1,0 +1,308 @@
+"""Rarer parts of programs about addresses: what compilers move, keep or leave out when much hangs together.
+
+Bodies that do not run, whose accesses and divisions would not be defined; bounded tiles of which much is computed, for
+which code is written in other ways than for little; rows that begin again and are repeated; one element for many lanes;
+products of matrices that loops add up, whose factors may be kept from one program of the grid to the next, and whose
+sums may be stored early.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from triton_porting_kit.conformance.stress.draws import Draws
+from triton_porting_kit.conformance.stress.numbers import as_number
+from triton_porting_kit.conformance.stress.operations.base import INTEGERS
+from triton_porting_kit.conformance.stress.operations.elementwise import FUNCTIONS
+from triton_porting_kit.conformance.stress.operations.reducing import ACCUMULATORS
+from triton_porting_kit.conformance.stress.program import (
+    Branch,
+    Carried,
+    Fetch,
+    Loop,
+    Merged,
+    Put,
+    Store,
+    Type,
+)
+
+if TYPE_CHECKING:
+    from triton_porting_kit.conformance.stress.addresses import Addresses
+
+LOWEST = {"i32": -(2**31), "i64": -(2**63)}
+LONG_CHAIN = 104
+"""So many operations on one value, one after the other, are more than compilers like to hold together."""
+
+
+def untaken(builder: Addresses) -> None:
+    """An access whose address is computed by a division, where neither is reached: they would not be defined."""
+    draws, kind = builder.draws, builder.draws.choose([k for k in LOWEST if k in builder.vocabulary])
+    index = builder.let("tl.arange", start=0, size=draws.choose((4, 16, 32, 64)))
+    index = index if index is None or kind == "i32" else builder.let("cast", index, to=kind)
+    start = builder.let(
+        "argument", kind=kind, value=draws.choose((LOWEST[kind], LOWEST[kind], 1 << 30, 0, 3))
+    )
+    divisor = builder.let("argument", kind=kind, value=draws.choose((-1, -1, -1, 0, LOWEST[kind])))
+    initial = index
+    if index is None or start is None or divisor is None or initial is None:
+        return
+    condition = builder.let("limit", divisor, symbol=">", literal=0)
+    inner = builder.nested()
+    for environment in inner.environments:  # the body is made for numbers that it would be defined for
+        environment[start] = as_number(kind, np.asarray(3))
+        environment[divisor] = as_number(kind, np.asarray(draws.choose((7, 12, 16))))
+    counter = builder.shared.value()
+    inner.define(counter, Type("i32"), lambda environment: as_number("i32", np.zeros((), np.int32)))
+    moved = inner.let("+", index, start)
+    at = (
+        None
+        if moved is None
+        else inner.let(f"plain {draws.choose('%%%/').replace('/', '//')}", moved, divisor)
+    )
+    pointer = None if at is None else inner.address(at, inner.region(inner.kind(), ("load",)))
+    if condition is None or at is None or pointer is None:
+        return
+    mask = inner.limit(at, draws.choose(("<", "<", "!="))) if draws.chance(0.4) else None
+    loaded = builder.shared.value()
+    if not inner.add(Fetch(loaded, pointer, mask, 0)):
+        return
+    if draws.chance(0.5):
+        kind_name, shape = inner.types[loaded].kind_name, inner.types[loaded].shape
+        other = builder.nested()
+        rest = other.let("tl.full", kind=kind_name, shape=shape, value=1)
+        if rest is not None:
+            merged = Merged(builder.shared.value(), loaded, rest)
+            builder.add(Branch(condition, tuple(inner.body), tuple(other.body), (merged,)))
+        return
+    style = draws.choose(("range", "argument", "argument", "while"))
+    param = builder.shared.value()
+    inner.types[param] = inner.types[index]
+    found = inner.types[loaded]
+    first = builder.let("tl.full", kind=found.kind_name, shape=found.shape, value=1)
+    if first is not None:
+        carried = (Carried(param, first, loaded),)
+        builder.add(Loop(counter, style, 0, None, carried, tuple(inner.body)))
+
+
+def dear(builder: Addresses) -> None:
+    """A bounded tile of which much is computed, stored within the bounds."""
+    draws = builder.draws
+    size = draws.choose((32, 64, 64, 128, 256))
+    index = builder.let("tl.arange", start=0, size=size)
+    end = builder.let("argument", kind="i32", value=draws.between(size // 4, size - 1))
+    if index is None or end is None:
+        return
+    inside = builder.let(f"compare {draws.choose(('<', '<', '<='))}", index, end)
+    place = index
+    if builder.program.programs > 1:
+        number = builder.let("tl.program_id", axis=0)
+        start = None if number is None else builder.let("literal", number, symbol="*", literal=size)
+        place = index if start is None else builder.let("+", index, start) or index
+    kind = draws.choose([k for k in ("fp32", "fp32", "i32", "i64") if k in builder.vocabulary])
+    found = []
+    for _ in range(draws.choose((1, 1, 2))):
+        pointer = builder.address(place, builder.region(kind, ("load",)))
+        other = draws.choose((0, 0, 1))
+        if (
+            pointer is None
+            or inside is None
+            or not builder.add(Fetch(builder.shared.value(), pointer, inside, other))
+        ):
+            return
+        found.append(builder.shared.values - 1)
+    value: int | None = found[0]
+    for turn in range(draws.between(8, 12)):
+        value = None if value is None else _computed(builder, value, turn)
+    for other_value in found[1:]:
+        value = None if value is None else builder.let("+", value, other_value)
+    if value is None:
+        return
+    if draws.chance(0.6):
+        target = builder.address(
+            place, builder.shared.region(kind, "small", draws.below(1 << 30), use="store")
+        )
+        if target is not None and builder.add(Put(target, value, inside)):
+            return
+    builder.add(Store(builder.shared.output(), value, inside, (size,)))
+
+
+def _computed(builder: Addresses, value: int, turn: int) -> int | None:
+    """A function of a number, or what a division by a number of run time leaves."""
+    draws, kind = builder.draws, builder.types[value].kind_name
+    if kind not in INTEGERS:
+        return builder.let(draws.choose(FUNCTIONS).name, value)
+    divisor = builder.let("argument", kind=kind, value=draws.choose((7, 10, 37, 1000, -3)))
+    rest = None if divisor is None else builder.let("plain %", value, divisor)
+    return None if rest is None else builder.let("literal", rest, symbol=draws.choose("*+"), literal=3 + turn)
+
+
+def row(builder: Addresses) -> None:
+    """A row or a column whose indices begin again before its end, repeated to fill a tile."""
+    draws, axis = builder.draws, int(builder.draws.chance(0.3))
+    size, times = draws.choose((4, 8, 16, 16)), draws.choose((2, 8, 32))
+    along = builder.let("tl.arange", start=0, size=size)
+    across = builder.let("tl.arange", start=0, size=times)
+    period = builder.let("argument", kind="i32", value=size - draws.between(1, size // 2))
+    if along is None or across is None or period is None:
+        return
+    along = builder.let("[:, None]", along, axis=axis)
+    across = builder.let("[:, None]", across, axis=1 - axis)
+    index = None if along is None else builder.let("plain %", along, period)
+    kind = draws.choose([k for k in ("i32", "fp32", "i64") if k in builder.vocabulary])
+    pointer = None if index is None else builder.address(index, builder.region(kind, ("load",)))
+    if pointer is None or index is None or across is None:
+        return
+    mask = builder.limit(index, "<") if draws.chance(0.3) else None
+    loaded = builder.shared.value()
+    number = builder.let("cast", across, to=kind) if kind != "i32" else across
+    if number is None or not builder.add(Fetch(loaded, pointer, mask, draws.choose((0, 1)))):
+        return
+    value = builder.let(draws.choose("+-*"), loaded, number)
+    if value is not None:
+        builder.add(Store(builder.shared.output(), value, None, builder.types[value].shape))
+
+
+def pinned(builder: Addresses) -> None:
+    """One element for as many lanes as a mask lets through: perhaps for none, and then it need not be there."""
+    draws = builder.draws
+    size, kind = draws.choose((32, 64, 128, 256)), draws.choose(("i32", "fp32"))
+    index = builder.let("tl.arange", start=0, size=size)
+    end = builder.let("argument", kind="i32", value=draws.choose((0, 0, 0, -1, 5, size // 2, size)))
+    place = builder.let("tl.full", kind="i32", shape=(size,), value=draws.choose((4, 1 << 12, 1 << 22)))
+    if index is None or end is None or place is None:
+        return
+    inside = builder.let("compare <", index, end)
+    pointer = builder.address(place, builder.region(kind, ("load",)))
+    if inside is None or pointer is None:
+        return
+    loaded = builder.shared.value()
+    if not builder.add(Fetch(loaded, pointer, inside, draws.choose((0, 1, 3)))):
+        return
+    value = builder.let("tl.sum", loaded, axis=0, keep_dims=True) if draws.chance(0.4) else None
+    value = builder.let("literal", loaded, symbol="+", literal=1) if value is None else value
+    if value is not None:
+        builder.add(Store(builder.shared.output(), value, None, builder.types[value].shape))
+
+
+def products(builder: Addresses) -> None:
+    """A loop that adds up products of matrices, what else it reads of them, and what is made of the sums."""
+    draws = builder.draws
+    kind = draws.choose([k for k in ("fp32", "fp32", *ACCUMULATORS) if k in builder.vocabulary])
+    sums = ACCUMULATORS[kind]
+    if sums not in builder.vocabulary:
+        return
+    k = 32 if kind == "i8" else 16
+    # Of one turn Triton makes no loop, and adds what is added to the sums first: that rounds in other places.
+    m, n, trips = draws.choose((16, 16, 32)), draws.choose((16, 16, 32)), draws.between(2, 4)
+    apart = draws.choose((1, 2, 2)) if n * k * trips * 2 <= 4096 else 1
+    gap = draws.choose((0, 0, 4)) if n * k * trips * 2 < 3000 else 0
+    places = [_matrix(builder, m, k, k * trips, 1), _matrix(builder, k, n, (n + gap) * apart, apart)]
+    flavour = "whole" if kind in ("fp16", "bf16") else "small"
+    starts = []
+    for place in places:
+        region = builder.shared.region(kind, flavour, draws.below(1 << 30))
+        starts.append(None if place is None else builder.address(place, region))
+    total = builder.let("tl.full", kind=sums, shape=(m, n), value=0)
+    left, right = starts
+    if left is None or right is None or total is None:
+        return
+    seen = builder.let("tl.full", kind=kind, shape=(k, n), value=0) if draws.chance(0.6) else None
+    inner, counter = builder.nested(), builder.shared.value()
+    inner.define(counter, Type("i32"), lambda environment: as_number("i32", np.zeros((), np.int32)))
+    params = {}
+    for value in (left, right, total, *(() if seen is None else (seen,))):
+        params[value] = builder.shared.value()
+        inner.define(params[value], builder.types[value], lambda environment, v=value: environment[v])  # type: ignore[misc]
+    factors = []
+    for start in (left, right):
+        factors.append(builder.shared.value())
+        if not inner.add(Fetch(factors[-1], params[start])):
+            return
+    carried = {total: inner.let("tl.dot", *factors, params[total])}
+    if seen is not None:
+        carried[seen] = inner.let("+", params[seen], factors[1])
+    carried[left] = inner.let("step", params[left], step=k)
+    carried[right] = inner.let("step", params[right], step=k * (n + gap) * apart)
+    changes = tuple(Carried(params[v], v, after) for v, after in carried.items() if after is not None)
+    style = draws.choose(("argument", "argument", "range", "while"))
+    if len(changes) < len(carried) or not builder.add(
+        Loop(counter, style, trips, None, changes, tuple(inner.body))
+    ):
+        return
+    _finished(builder, params[total])
+    if seen is not None:
+        builder.add(Store(builder.shared.output(), params[seen], None, (k, n)))
+
+
+def _matrix(builder: Addresses, rows: int, columns: int, row: int, column: int) -> int | None:
+    """The indices of the elements of a matrix whose rows and columns lie so far apart."""
+    found = []
+    for axis, (size, apart) in enumerate(((rows, row), (columns, column))):
+        index = builder.let("tl.arange", start=0, size=size)
+        index = None if index is None else builder.let("[:, None]", index, axis=1 - axis)
+        if index is not None and apart > 1:
+            index = builder.let("literal", index, symbol="*", literal=apart)
+        found.append(index)
+    first, second = found
+    return None if first is None or second is None else builder.let("+", first, second)
+
+
+def _finished(builder: Addresses, value: int) -> None:
+    """What is made of the sums of a loop, stored; and perhaps what it was made with."""
+    draws, own = builder.draws, builder.types[value]
+    made: int | None = value
+    also = None
+    match draws.weighted((("plain", 1.0), ("little", 1.0), ("dear", 2.0), ("long", 1.0))):
+        case "little":
+            made = builder.let("literal", value, symbol=draws.choose("*+-"), literal=2)
+        case "dear":
+            place = _matrix(builder, *own.shape, own.shape[1], 1)
+            number = None if place is None else builder.let("cast", place, to=own.kind_name)
+            also = None if number is None else _computed(builder, number, 1)
+            made = None if also is None else builder.let("+", value, also)
+        case "long":
+            made = _long_chain(builder, value)
+    if made is None:
+        return
+    builder.add(Store(builder.shared.output(), made, None, own.shape))
+    if also is not None and draws.chance(0.8):
+        builder.add(Store(builder.shared.output(), also, None, own.shape))
+
+
+def _long_chain(builder: Addresses, value: int) -> int | None:
+    """A value changed many times, by a loop that is unrolled."""
+    inner, counter, param = builder.nested(), builder.shared.value(), builder.shared.value()
+    inner.define(counter, Type("i32"), lambda environment: as_number("i32", np.ones((), np.int32)))
+    inner.define(param, builder.types[value], lambda environment: environment[value])
+    changed: int | None = param
+    steps = [("+", 1)] if builder.types[value].kind.is_float else [("*", 3), ("^", 5)]  # nothing folds them
+    for symbol, literal in steps:
+        changed = None if changed is None else inner.let("literal", changed, symbol=symbol, literal=literal)
+    if changed is None:
+        return None
+    trips = math.ceil(builder.draws.between(LONG_CHAIN, LONG_CHAIN + 16) / len(steps))
+    carried = (Carried(param, value, changed),)
+    return param if builder.add(Loop(counter, "static", trips, None, carried, tuple(inner.body))) else None
+
+
+SITUATIONS: tuple[tuple[Callable[[Addresses], None], float], ...] = (
+    (untaken, 1.0),
+    (dear, 1.0),
+    (row, 0.7),
+    (pinned, 0.7),
+    (products, 1.5),
+)
+OFTEN = 0.18
+"""So many programs have one."""
+SEVERAL = ((3,), (4,), (2, 2))
+"""Grids of what multiplies matrices: a thread runs several of its programs."""
+
+
+def situation(seed: int) -> tuple[Draws, Callable[[Addresses], None] | None]:
+    """What the program of a seed has besides, and the draws for it, which are not those of the rest."""
+    draws = Draws((seed << 8) + 1)
+    return draws, draws.weighted(SITUATIONS) if draws.chance(OFTEN) else None
