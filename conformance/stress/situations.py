@@ -260,7 +260,8 @@ def _finished(builder: Addresses, value: int) -> None:
         case "little":
             made = builder.let("literal", value, symbol=draws.choose("*+-"), literal=2)
         case "dear":
-            place = _matrix(builder, *own.shape, own.shape[1], 1)
+            rows, columns = own.shape
+            place = _matrix(builder, rows, columns, columns, 1)
             number = None if place is None else builder.let("cast", place, to=own.kind_name)
             also = None if number is None else _computed(builder, number, 1)
             made = None if also is None else builder.let("+", value, also)

@@ -8,9 +8,11 @@ import pytest
 from stress_helpers import constructs
 
 from triton_porting_kit.conformance.language.addresses import CHECKS, NUMBERS, SEEDS
+from triton_porting_kit.conformance.stress import situations
 from triton_porting_kit.conformance.stress.features import covering, features, pairs_of
 from triton_porting_kit.conformance.stress.generator import ADDRESSES, generate
 from triton_porting_kit.conformance.stress.program import Program
+from triton_porting_kit.conformance.stress.situations import SITUATIONS, situation
 
 LEAST = 5
 
@@ -60,3 +62,12 @@ def test_features_are_of_programs_about_addresses() -> None:
     plain = generate(0)
     assert features(plain) == frozenset()
     assert Counter(constructs(plain))
+
+
+def test_situations_have_draws_of_their_own(monkeypatch: pytest.MonkeyPatch, programs: list[Program]) -> None:
+    """Programs without one do not depend on what situations there are."""
+    found = Counter(what for p in programs if (what := situation(p.seed)[1]) is not None)
+    assert found.keys() == {what for what, _ in SITUATIONS}
+    plain = [p for p in programs[:80] if situation(p.seed)[1] is None]
+    monkeypatch.setattr(situations, "OFTEN", 0.0)
+    assert [generate(p.seed) for p in plain] == plain
