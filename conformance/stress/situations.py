@@ -47,8 +47,7 @@ def untaken(builder: Addresses) -> None:
         "argument", kind=kind, value=draws.choose((LOWEST[kind], LOWEST[kind], 1 << 30, 0, 3))
     )
     divisor = builder.let("argument", kind=kind, value=draws.choose((-1, -1, -1, 0, LOWEST[kind])))
-    initial = index
-    if index is None or start is None or divisor is None or initial is None:
+    if index is None or start is None or divisor is None:
         return
     condition = builder.let("limit", divisor, symbol=">", literal=0)
     inner = builder.nested()
@@ -58,11 +57,8 @@ def untaken(builder: Addresses) -> None:
     counter = builder.shared.value()
     inner.define(counter, Type("i32"), lambda environment: as_number("i32", np.zeros((), np.int32)))
     moved = inner.let("+", index, start)
-    at = (
-        None
-        if moved is None
-        else inner.let(f"plain {draws.choose('%%%/').replace('/', '//')}", moved, divisor)
-    )
+    division = f"plain {draws.choose(('%', '%', '%', '//'))}"
+    at = None if moved is None else inner.let(division, moved, divisor)
     pointer = None if at is None else inner.address(at, inner.region(inner.kind(), ("load",)))
     if condition is None or at is None or pointer is None:
         return
