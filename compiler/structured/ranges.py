@@ -12,7 +12,6 @@ from triton_porting_kit.toolchain.intervals import (
     Op,
     Step,
     limits,
-    needed,
     plus,
     times,
     within,
@@ -55,6 +54,8 @@ class Ranges:
         self.steps: list[Step] = []
         self._bounds: list[Interval] = []
         """Of each step, in any launch."""
+        self._modest: list[Interval | None] = []
+        """Of the first steps, in a modest launch; None where nothing is told."""
         self._numbers: dict[Step, int] = {}
         self._values: dict[Any, int] = {}
         self._deep = 0
@@ -74,7 +75,9 @@ class Ranges:
         if not self._promises:
             return None
         number = self._of_form(form, shape)
-        return Promise(number) if MODEST_LAUNCH.fits(needed(self.steps, [number])) else None
+        self._modest += MODEST_LAUNCH.intervals(self.steps, self._modest)
+        found = self._modest[number]
+        return Promise(number) if found is not None and within(found, limits(32)) else None
 
     # --- steps -----------------------------------------------------------------------------------
 

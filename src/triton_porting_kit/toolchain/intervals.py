@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
+from typing import Any
 
 Interval = tuple[int, int]
 """The smallest and the largest value."""
@@ -48,6 +49,8 @@ class Op(enum.IntEnum):
     """The remainder of a division by `b` of what begins at `a` and goes up."""
     FITS = 17
     """Asks whether step `a` is a signed integer of `b` bits."""
+
+    __hash__ = int.__hash__  # an enumeration's own runs in Python
 
 
 Step = tuple[Op, int, int]
@@ -148,19 +151,24 @@ class Launch:
         low, high = self._programs(a)
         return (low, high) if op == Op.PROGRAMS else (0, max(high - 1, 0))
 
+    def intervals(
+        self, steps: Sequence[Step], before: Sequence[Interval | None] = ()
+    ) -> list[Interval | None]:
+        """Of all steps behind those that `before` is of; None where nothing is told, or a step does not fit."""
+        found: list[Any] = list(before)
+        for step in steps[len(before) :]:
+            op, a, b = step
+            told = all(found[operand] is not None for operand in (a, b)[: OPERANDS[op]])
+            if told and op == Op.FITS:
+                interval = found[a] if within(found[a], limits(b)) else None
+            else:
+                interval = self.interval(step, found) if told else None
+            found.append(interval if interval is not None and within(interval, _TOLD) else None)
+        return found[len(before) :]
+
     def fits(self, steps: Sequence[Step]) -> bool:
         """Whether what the steps ask is so."""
-        found: list[Interval] = []
-        for op, a, b in steps:
-            if op == Op.FITS:
-                if not within(found[a], limits(b)):
-                    return False
-                found.append((0, 0))
-                continue
-            found.append(self.interval((op, a, b), found))
-            if not within(found[-1], _TOLD):
-                return False
-        return True
+        return None not in self.intervals(steps)
 
 
 ANY_LAUNCH = Launch(lambda number, bits: limits(bits), lambda axis: (1, MOST_PROGRAMS))
