@@ -55,6 +55,12 @@ def increment(x_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def strided(x_ptr, out_ptr, stride, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets * stride * 16))
+
+
+@triton.jit
 def wild(out_ptr, distance, BLOCK: tl.constexpr):
     tl.store(out_ptr + distance + tl.arange(0, BLOCK), 1.0)
 
@@ -179,6 +185,15 @@ def stream() -> None:
             increment[(1,)](x, BLOCK=32)
     device().synchronize()
     assert x.numpy()[0] == 4.0
+
+
+def wrapping() -> None:
+    """A launch whose offsets stay within 32 bits, and one whose do not."""
+    x = floats(1024)
+    for stride, last in ((2, 992.0 + 1), (2**28 + 1, 496.0 + 1)):
+        out = DeviceArray.zeros(32, "float32", device())
+        strided[(1,)](x, out, stride, BLOCK=32)
+        assert out.numpy()[31] == last
 
 
 def nothing_to_run() -> None:

@@ -192,6 +192,12 @@ def test_launches_on_streams_are_waited_for(recorder: Recorder) -> None:
     assert firsts == [1, 2, 2, 3, 3, 4]
 
 
+def test_the_version_of_the_kernel_that_is_launched_is_recorded(recorder: Recorder) -> None:
+    """Its option is what the second one was compiled with, since its offsets wrap around."""
+    launches = [document(launch) for launch in recorder("wrapping").launches]
+    assert [launch["metadata"]["offsets_may_wrap"] for launch in launches] == [False, True]
+
+
 def test_empty_grids_launch_nothing(recorder: Recorder) -> None:
     recorded = recorder("nothing_to_run")
     assert (recorded.launches, recorded.status) == ([], 0)

@@ -16,7 +16,7 @@ from triton_porting_kit.replay import open_device, read, replay
 
 pytestmark = pytest.mark.xdist_group("replay")  # recorded programs are shared
 
-GOOD = ("plain", "aliases", "structures", "stream", "functions")
+GOOD = ("plain", "aliases", "structures", "stream", "functions", "wrapping")
 
 
 @pytest.fixture(scope="module")
