@@ -14,7 +14,7 @@ from triton_porting_kit.conformance.report.evidence import Exhibit, exhibit, rer
 from triton_porting_kit.conformance.report.failures import Group, groups
 from triton_porting_kit.conformance.report.matrix import Mark, matrix
 from triton_porting_kit.conformance.report.model import LevelResult, Report
-from triton_porting_kit.conformance.report.page.figures import parts, seconds
+from triton_porting_kit.conformance.report.page.figures import parts, seconds, size
 from triton_porting_kit.conformance.status import Status
 from triton_porting_kit.conformance.types import KINDS
 
@@ -166,8 +166,8 @@ def _value(name: str, value: Any) -> str:
         return ", ".join(f"{key} {item}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value))
-    if name.endswith("_bytes") and isinstance(value, int) and value >= 1 << 20:
-        return f"{value / 2**30:,.2f} GiB"
+    if name.endswith("_bytes") and isinstance(value, int):
+        return size(value)
     return str(value)
 
 

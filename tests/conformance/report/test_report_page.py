@@ -60,7 +60,7 @@ def test_the_summary_is_in_the_page_itself() -> None:
         "[1, 2]",
         "12.0 ulp",
         "NPU <One>",
-        "16.00 GiB",
+        "16 GiB",
         "own_sub is listed",
     ):
         assert part in text
