@@ -520,7 +520,8 @@ class Lowering:
 
         for tensor in inputs:
             visit(tensor, tensor.shape == shape, False)
-        return kept
+        # What is evaluated at other points as well was computed meanwhile, and the loop reads it there.
+        return {tensor: buffer for tensor, buffer in kept.items() if tensor.buffer is None}
 
     def enter_region(self, operation: Operation) -> None:
         """Keep what a region uses from outside and would otherwise compute on every trip."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from running import Array, empty, get, put
+from running import Array, assert_same, empty, get, make_kernel, put
 
 BLOCK = 128
 
@@ -185,3 +185,22 @@ def test_order_of_what_is_carried(kernel: Any) -> None:
     stored, a, b = reference(kernel.__name__, x)
     np.testing.assert_array_equal(get(out), stored)
     np.testing.assert_array_equal(get(sums), np.concatenate([a, b]))
+
+
+@pytest.mark.parametrize("size", [1, 2, 16, 32])
+@pytest.mark.parametrize("costly", [False, True], ids=["loaded", "computed"])
+def test_what_is_read_aligned_and_transposed_is_there_afterwards(size: int, costly: bool) -> None:
+    kernel = make_kernel(
+        "def both(X, O, P, N: tl.constexpr):\n"
+        "    at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]\n"
+        f"    y = {'tl.exp2(tl.load(X + at))' if costly else 'tl.load(X + at)'}\n"
+        "    s = tl.max(y - tl.trans(y), 0)\n"
+        "    tl.store(O + at, y)\n"
+        "    tl.store(P + tl.arange(0, N), s)\n"
+    )
+    x = np.arange(size * size, dtype=np.float32).reshape(size, size) % 7
+    y = np.exp2(x) if costly else x
+    out, most = empty(size * size, "fp32"), empty(size, "fp32")
+    kernel[(1,)](put(x.reshape(-1), "fp32"), out, most, size)
+    assert_same(get(out), y.reshape(-1))
+    assert_same(get(most), (y - y.T).max(0))
