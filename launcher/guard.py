@@ -16,7 +16,7 @@ from triton_porting_kit.launcher import _packed
 from triton_porting_kit.launcher.entry import LaunchEntry
 from triton_porting_kit.launcher.layout import ArgLayout
 from triton_porting_kit.toolchain import compat
-from triton_porting_kit.toolchain.intervals import Interval, Launch, Op, Step
+from triton_porting_kit.toolchain.intervals import OPERANDS, Interval, Launch, Op, Step
 
 
 class Guard:
@@ -26,9 +26,7 @@ class Guard:
         self._src = src
         self._metadata = metadata
         self._slots = layout.slots
-        self._steps: list[Step] = [
-            (Op(op), a, b) for op, a, b in _threes(getattr(metadata, "promises", None) or ())
-        ]
+        self._steps = _steps(getattr(metadata, "promises", None) or ())
         for op, number, bits in self._steps:
             if op == Op.ARGUMENT:
                 self._check(number, bits)
@@ -40,7 +38,7 @@ class Guard:
         return bool(self._steps)
 
     def _check(self, number: int, bits: int) -> None:
-        if number >= len(self._slots) or self._slots[number].size * 8 != bits:
+        if not 0 <= number < len(self._slots) or self._slots[number].size * 8 != bits:
             raise SignatureError(
                 f"the kernel's code takes its parameter {number} for an integer of {bits} bits, and its signature has "
                 f"{', '.join(f'{slot.name}: {slot.type}' for slot in self._slots)}; compile the kernel again "
@@ -90,5 +88,29 @@ class _GuardedEntry:
         )
 
 
-def _threes(numbers: Sequence[int]) -> zip[tuple[int, int, int]]:
-    return zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
+def _steps(numbers: Sequence[int]) -> list[Step]:
+    """The steps that a kernel's metadata has. Raises `SignatureError` for what are none: native code trusts them."""
+    try:
+        found = [(Op(op), a, b) for op, a, b in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)]
+        good = all(_is_good(number, step) for number, step in enumerate(found))
+    except (TypeError, ValueError):
+        good = False
+    if not good:
+        raise SignatureError(
+            "the promises in the kernel's metadata are damaged; compile it again (clear its cache)"
+        )
+    return found
+
+
+def _is_good(number: int, step: Step) -> bool:
+    """Whether step `number` refers to steps before it, and to widths and axes that there are."""
+    op, a, b = step
+    if not all(0 <= operand < number for operand in (a, b)[: OPERANDS[op]]):
+        return False
+    if op in (Op.PROGRAM, Op.PROGRAMS):
+        return a in (0, 1, 2)
+    if op == Op.INTEGER:
+        return 1 <= a <= 64
+    if op in (Op.ARGUMENT, Op.WRAPPED, Op.UNSIGNED, Op.FITS):
+        return 1 <= b <= 64
+    return -(2**63) <= a < 2**63

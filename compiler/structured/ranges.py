@@ -130,7 +130,7 @@ class Ranges:
         assert isinstance(scalar, Leaf)
         info = self._types.info(scalar.value)
         if info.shape is not None:
-            return self._step(Op.INTEGER, 64)  # see `Facts.is_carried`
+            return self._step(Op.INTEGER, 64)  # see `Exactness._is_carried`
         number = self._of(scalar.value)
         return self._step(Op.UNSIGNED, number, info.bits) if scalar.unsigned else number
 

@@ -160,6 +160,29 @@ def test_promises_of_another_signature_are_refused(
         strategy.make(device, SIGNATURE, metadata=metadata([step, (Op.FITS, 0, 32)]))
 
 
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        [0, 1],
+        [99, 0, 0],
+        [Op.ADD, 0, 0],
+        [Op.CONSTANT, 1, 0, Op.ADD, 0, 1],
+        [Op.CONSTANT, 1, 0, Op.ADD, -1, 0],
+        [Op.CONSTANT, 2**63, 0],
+        [Op.PROGRAM, 3, 0],
+        [Op.INTEGER, 65, 0],
+        [Op.CONSTANT, 1, 0, Op.FITS, 0, 0],
+        [Op.ARGUMENT, -1, 32],
+        ["a", "b", "c"],
+    ],
+)  # fmt: skip
+def test_damaged_promises_are_refused(
+    strategy: Strategy, device: RecordingDevice, numbers: list[Any]
+) -> None:
+    with pytest.raises(SignatureError, match=r"compile (it|the kernel) again"):
+        strategy.make(device, SIGNATURE, metadata=types.SimpleNamespace(promises=numbers))
+
+
 def test_native_code_and_the_reference_agree(device: RecordingDevice, compiler: Compiler) -> None:
     rng = random.Random(1)
     layout = ArgLayout.from_signature(Signature.from_types(SIGNATURE))
