@@ -198,7 +198,7 @@ def _is_elementwise_select(analysis: Analysis, operation: Any) -> bool:
 
 def _common_form(first: Pointer, other: Pointer, form: str) -> str:
     """The strongest form, `form` at most, that both pointers have."""
-    same_base = first.base is not None and first.base == other.base
+    same_base = first.base is not None and other.base is not None and first.base == other.base
     same_shape = (
         first.index is not None
         and other.index is not None

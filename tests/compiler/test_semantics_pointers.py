@@ -37,6 +37,13 @@ CASES: dict[str, tuple[str, Any]] = {
     r = tl.load(p, mask=i < 8, other=0) + tl.load(q)""",
         np.where(I < 8, I + 51, 0) + 51,
     ),
+    "exchanged": (
+        """p, q, r = A + i, B + tl.full((16,), 3, tl.int32), i * 0
+    for _ in range(n - 1):
+        r = r * 100 + tl.load(p)
+        p, q = q, p""",
+        I * 10001 + 5300,
+    ),
     "tuple": ("p = (A, B)\n    r = tl.load(p[0] + i) + tl.load(p[1] + i)", I + OTHER),
     "scalar_choice": ("p = A if n > 2 else B\n    r = tl.load(p + i)", I),
 }  # fmt: skip
