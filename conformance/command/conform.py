@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -38,7 +39,7 @@ from triton_porting_kit.conformance.execution.runfolder import (
 )
 from triton_porting_kit.conformance.execution.settings import Settings
 from triton_porting_kit.conformance.execution.shards import Shard
-from triton_porting_kit.conformance.execution.supervisor import Supervisor
+from triton_porting_kit.conformance.execution.supervisor import LOST_WORKER, OUT_OF_TIME, Supervisor
 from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.conformance.profile import ProfileError, load
 from triton_porting_kit.conformance.record import Record
@@ -74,7 +75,16 @@ def list_checks(request: Request) -> int:
 
 
 def self_test(request: Request) -> int:
-    """Judge the suite: whether it notices faults that are planted in a test backend."""
+    """Judge the suite: whether it notices faults that are planted in a test backend, or mutants of the kit."""
+    if request.mutants:
+        from triton_porting_kit.conformance.command.mutants import score_by_mutants
+
+        try:
+            with _terminable():
+                return score_by_mutants(request)
+        except KeyboardInterrupt:
+            print("tpk: interrupted; the same command goes on", file=sys.stderr)
+            return INTERRUPTED
     from triton_porting_kit.conformance.faults.selftest import run_self_test
 
     console = Console(quiet=request.quiet)
@@ -250,10 +260,17 @@ class _Conform:
         if not told:
             summary.show_failures(self._console, records, self._rerun())
         summary.show_levels(self._console, report)
-        if incidents := self._settings.incidents():
-            batches = "a batch" if len(incidents) == 1 else f"{len(incidents)} batches"
+        happened = Counter(incident["what"] for incident in self._settings.incidents())
+        if count := happened[LOST_WORKER]:
+            batches = "a batch" if count == 1 else f"{count} batches"
             self._console.print(
                 f"{batches} took the worker down, and each check was then run alone", highlight=False
+            )
+        if count := happened[OUT_OF_TIME]:
+            checks = "a check" if count == 1 else f"{count} checks"
+            self._console.print(
+                f"{checks} took longer than the limit beside others, and not when run again alone: run.json says which",
+                highlight=False,
             )
         if not complete:
             self._console.print("the run is not complete; go on with it: add --resume", highlight=False)

@@ -60,6 +60,12 @@ class Request:
     catalogue: str = CATALOGUE
     captures: str = ""
     """The folder where launches of checks that fail are recorded; empty: they are not."""
+    mutants: int = 0
+    """Of the self-test: how many mutants are tried, instead of planted faults; 0: none."""
+    minutes: float = 0.0
+    """After which no more mutant is begun; 0: never."""
+    effort: tuple[str, ...] = ()
+    """What is done for each mutant, as ``KEY=SECONDS``."""
 
 
 def check_backend(name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -12,6 +13,7 @@ from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.execution.plan import batches
 from triton_porting_kit.conformance.execution.process import LimitExceeded, WorkerDied, WorkerProcess
 from triton_porting_kit.conformance.execution.settings import Settings
+from triton_porting_kit.conformance.execution.turns import Turns
 from triton_porting_kit.conformance.profile import Profile, load
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.stages import IMPORTED
@@ -27,9 +29,15 @@ END_SECONDS = 60.0
 """For a worker to look after the device when a check is over."""
 _MEASURING = 5.0
 """How often the time that measuring should take it may take."""
+ALONE = 2.0
+"""Times its limit a check may take that is run again alone: what else the machine does is unknown."""
+CONFIRMED = 3
+"""Checks that took too long alone, too, after which a supervisor runs no more of them again: the backend hangs."""
 _PAUSES = (0.0, 1.0, 5.0)
 """Seconds before each try to start a worker where one ran before."""
-
+LOST_WORKER = "a batch took its worker down"
+OUT_OF_TIME = "a check took longer than its limit, and not when it ran alone"
+"""What `Settings.note` is told."""
 
 _NO_RECORD = {
     "kind": "harness",
@@ -58,6 +66,8 @@ class Supervisor:
         """What the worker said about its session."""
         self.profile = Profile()
         self._worker: WorkerProcess | None = None
+        self._turns = Turns(settings.scratch, self._look)
+        self._confirmed = 0
         self._ran = False
         self._failure: Evidence | None = None
         """Why no worker can be started any more."""
@@ -143,11 +153,14 @@ class Supervisor:
                 self.close()
                 if len(part) > 1:
                     names = [check.name for check in waiting]
-                    self.settings.note(
-                        {"what": "a batch took its worker down", "checks": names, **gone.evidence}
-                    )
+                    self.settings.note({"what": LOST_WORKER, "checks": names, **gone.evidence})
                 if len(part) == 1 and part[0] in waiting:
-                    yield self._record(part[0], gone.evidence, time.monotonic() - begin)
+                    seconds = time.monotonic() - begin
+                    tried = bool(self._recording) or self._confirmed >= CONFIRMED
+                    if "timeout" in gone.evidence and not tried:
+                        yield self._again(part[0], gone.evidence)
+                    else:
+                        yield self._record(part[0], gone.evidence, seconds)
                     waiting = waiting[1:]
             else:
                 if len(part) == 1 and part[0] in waiting:
@@ -155,29 +168,78 @@ class Supervisor:
                     waiting = waiting[1:]
             together = False  # what is left of a batch lost its worker to one of them: each is tried alone
 
-    def _run_part(self, part: Sequence[Check]) -> Iterator[Record]:
-        """The records that the worker sends. Raises `_Gone`; then it has been ended."""
+    def _run_part(
+        self, part: Sequence[Check], turn: AbstractContextManager[None] | None = None, times: float = 1.0
+    ) -> Iterator[Record]:
+        """The records that the worker sends. Raises `_Gone`; then it has been ended.
+
+        `turn`: of `Turns`, beside others by default. `times`: the limits of the checks that they may take.
+        """
         worker = self._worker
         assert worker is not None
-        worker.send({"run": [check.name for check in part]})
-        patience = COMPILING if self.settings.target else 1.0
-        limits = {check.name: check.seconds * patience for check in part}
-        limit = max(limits.values()) * (2 if len(part) > 1 else 1)
-        while True:
-            try:
-                message = worker.receive(limit)
-            except WorkerDied:
-                raise _Gone(worker.evidence()) from None
-            except LimitExceeded:
-                raise _Gone(worker.evidence(limit)) from None
-            if "done" in message:
-                if not message["done"]["healthy"]:
-                    self.close()
-                return
-            record = Record.from_json(message["record"])
-            limits.pop(record.name)
-            limit = max(limits.values(), default=END_SECONDS)
-            yield record
+        with ExitStack() as stack:
+            stack.enter_context(turn or self._turns.beside())
+            worker.send({"run": [check.name for check in part]})
+            patience = COMPILING if self.settings.target else 1.0
+            limits = {check.name: check.seconds * patience * times for check in part}
+            limit = max(limits.values()) * (2 if len(part) > 1 else 1)
+            while True:
+                try:
+                    message = worker.receive(limit)
+                except WorkerDied:
+                    raise _Gone(worker.evidence()) from None
+                except LimitExceeded:
+                    raise _Gone(worker.evidence(limit)) from None
+                if "done" in message:
+                    if not message["done"]["healthy"]:
+                        self.close()
+                    return
+                record = Record.from_json(message["record"])
+                limits.pop(record.name)
+                limit = max(limits.values(), default=END_SECONDS)
+                if not limits:
+                    stack.close()  # whoever takes the record may take nothing more for long
+                yield record
+
+    def _again(self, check: Check, first: Evidence) -> Record:
+        """The record of a check that took too long: it is run once more, and nothing of the run beside it.
+
+        A verdict is about the backend, not about what else the machine had to do.
+        """
+        begin = time.monotonic()
+        try:
+            with self._turns.alone():
+                self.start()
+                begin = time.monotonic()
+                found = list(self._run_part([check], nullcontext(), ALONE))
+            if found:
+                note = {
+                    "what": OUT_OF_TIME,
+                    "checks": [check.name],
+                    "seconds alone": found[0].seconds,
+                    **first,
+                }
+                self.settings.note(note)
+                return found[0]
+            evidence: Evidence = _NO_RECORD
+        except CannotStart as error:
+            evidence = error.evidence
+        except _Gone as gone:
+            self.close()
+            evidence = gone.evidence
+            if "timeout" in evidence:
+                self._confirmed += 1
+                limit = first["timeout"]
+                message = (
+                    f"no result after {limit:g} s, nor after {evidence['timeout']:g} s when it ran alone"
+                )
+                evidence = {**evidence, "message": message}
+        return self._record(check, evidence, time.monotonic() - begin)
+
+    def _look(self) -> None:
+        """Called while it waits for other processes of the run."""
+        if self.settings.stopped:
+            raise KeyboardInterrupt
 
     def measure(self, seconds: float) -> dict[str, Any]:
         """Figures of performance, taken in about so many seconds; or ``error``, what became of the worker instead."""

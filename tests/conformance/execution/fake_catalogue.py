@@ -55,6 +55,16 @@ def hangs(context: Context) -> None:
     time.sleep(1000)
 
 
+def hangs_the_first_time(context: Context) -> None:
+    """As one that is too slow beside other work."""
+    with open(os.environ.get("TPK_FAKE_TRIES", os.devnull), "a") as tries:
+        tries.write("x")
+        if tries.tell() == 1:
+            tries.close()
+            time.sleep(1000)
+    context.expect(True, "it came to an end")
+
+
 def hangs_with_the_interpreter(context: Context) -> None:
     ctypes.PyDLL(None).sleep(1000)
 

@@ -13,7 +13,7 @@ import pytest
 from conformance_helpers import install_broken_backend
 
 from triton_porting_kit.conformance.execution.settings import Settings
-from triton_porting_kit.conformance.execution.supervisor import CannotStart, Supervisor
+from triton_porting_kit.conformance.execution.supervisor import OUT_OF_TIME, CannotStart, Supervisor
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.status import Status
 
@@ -26,9 +26,10 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def records(settings: Settings) -> dict[str, Record]:
+def records(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Record]:
     """What every fake check of the level runtime ended in."""
-    with Supervisor(settings) as supervisor:
+    with pytest.MonkeyPatch.context() as patch, Supervisor(settings) as supervisor:
+        patch.setenv("TPK_FAKE_TRIES", str(tmp_path_factory.mktemp("tries") / "tries"))
         found = list(supervisor.run(fake_catalogue.CHECKS["runtime"]))
     return {record.name.rpartition("/")[2]: record for record in found}
 
@@ -61,9 +62,30 @@ def test_a_death_is_a_crash(records: dict[str, Record], name: str, key: str, val
 @pytest.mark.parametrize("name", ["hangs", "hangs_with_the_interpreter", "prints_and_hangs"])
 def test_a_hang_is_a_timeout(records: dict[str, Record], name: str) -> None:
     assert records[name].status is Status.TIMEOUT
-    assert process(records[name])["timeout"] == 2
+    assert process(records[name])["timeout"] == 4
+    assert process(records[name])["message"] == "no result after 2 s, nor after 4 s when it ran alone"
     assert name in process(records[name])["traceback"]
     assert 2 <= records[name].seconds < 8
+
+
+def test_one_that_is_too_slow_beside_others_is_judged_by_what_it_does_alone(
+    records: dict[str, Record], settings: Settings
+) -> None:
+    assert records["hangs_the_first_time"].status is Status.PASS
+    (note,) = (n for n in settings.incidents() if n["what"] == OUT_OF_TIME)
+    assert note["checks"] == ["runtime/fake/hangs_the_first_time"]
+    assert note["timeout"] == 2
+    assert "hangs_the_first_time" in note["traceback"]
+
+
+def test_where_everything_hangs_it_is_not_all_tried_again(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("triton_porting_kit.conformance.execution.supervisor.CONFIRMED", 0)
+    (hangs,) = (c for c in fake_catalogue.CHECKS["runtime"] if c.name.endswith("/hangs"))
+    with Supervisor(settings) as supervisor:
+        (record,) = supervisor.run([hangs])
+    assert process(record)["message"] == "no result after 2 s"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +124,12 @@ def test_a_device_that_does_not_answer_gets_a_new_worker(records: dict[str, Reco
 def test_no_process_is_left_behind(records: dict[str, Record], settings: Settings) -> None:
     (child,) = re.findall(r"child (\d+)", process(records["leaves_a_child"])["output"])
     assert not alive(int(child))
-    assert {path.name for path in Path(settings.scratch).iterdir()} <= {"cache", "incidents.jsonl"}
+    assert {path.name for path in Path(settings.scratch).iterdir()} <= {
+        "cache",
+        "gate",
+        "incidents.jsonl",
+        "room",
+    }
 
 
 def alive(pid: int) -> bool:

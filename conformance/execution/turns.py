@@ -1,0 +1,68 @@
+"""`Turns`: the processes of a run do their checks side by side, or one of them does one alone."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_POLL_SECONDS = 0.05
+
+
+class Turns:
+    """Two locked files in a folder that the processes share. The kernel drops the locks of a process that ends.
+
+    Who wants to be alone holds the gate while others finish, so that new ones wait; else there would always be one.
+    """
+
+    def __init__(self, folder: str, look: Callable[[], None]) -> None:
+        """`folder`: empty where there are no other processes. `look` is called while waiting, and may raise."""
+        self._gate, self._room = (Path(folder) / name for name in ("gate", "room"))
+        self._shared, self._look = bool(folder), look
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Run something that others may run beside."""
+        if not self._shared:
+            yield
+            return
+        with self._locked(self._gate, fcntl.LOCK_EX):
+            room = self._lock(self._room, fcntl.LOCK_SH)
+        try:
+            yield
+        finally:
+            os.close(room)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Run something while nothing else of the run does."""
+        if not self._shared:
+            yield
+            return
+        with self._locked(self._gate, fcntl.LOCK_EX), self._locked(self._room, fcntl.LOCK_EX):
+            yield
+
+    @contextmanager
+    def _locked(self, path: Path, how: int) -> Iterator[None]:
+        descriptor = self._lock(path, how)
+        try:
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _lock(self, path: Path, how: int) -> int:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            while True:
+                try:
+                    fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+                    return descriptor
+                except BlockingIOError:
+                    self._look()
+                    time.sleep(_POLL_SECONDS)
+        except BaseException:
+            os.close(descriptor)
+            raise

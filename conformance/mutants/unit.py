@@ -1,0 +1,51 @@
+"""`Unit`: what is run at a time in a process of its own: checks of the suite, or a random program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from triton_porting_kit.conformance.check import Check
+
+CHECKS, PROGRAM = "checks", "program"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """`to_json` and `from_json` are inverse."""
+
+    kind: str
+    """`CHECKS`, or `PROGRAM` (of a seed)."""
+    name: str
+    checks: tuple[str, ...] = ()
+    """Names of the checks, which share a kernel where there are several."""
+    seed: int = 0
+
+    @property
+    def group(self) -> str:
+        """What it has in common with units that are like it: of a check of the language the operation."""
+        if self.kind != CHECKS:
+            return self.kind
+        head, _, last = self.name.rpartition("/")
+        return f"{head}/{last.partition('-')[0]}" if head == "language" else head
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "name": self.name, "checks": list(self.checks), "seed": self.seed}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Unit:
+        return cls(**{**data, "checks": tuple(data["checks"])})
+
+
+def units_of(checks: Iterable[Check]) -> list[Unit]:
+    """Checks by what they share: those of a batch together, others alone."""
+    found: dict[str, list[str]] = {}
+    for check in checks:
+        found.setdefault(check.batch or check.name, []).append(check.name)
+    return [Unit(CHECKS, name, tuple(names)) for name, names in found.items()]
+
+
+def program(seed: int) -> Unit:
+    """The random program of a seed."""
+    return Unit(PROGRAM, f"program/{seed}", seed=seed)
