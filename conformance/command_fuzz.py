@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from triton_porting_kit.conformance.stress.campaign import Campaign, Failure, se
 from triton_porting_kit.conformance.stress.configuration import NoSuchConfiguration, configurations
 from triton_porting_kit.conformance.stress.isolation import Isolated
 from triton_porting_kit.conformance.stress.program import Program, size_of
+
+PROGRESS_SECONDS = 30.0
+"""Between lines about how far a run is, where no terminal shows a bar."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,11 @@ def run_fuzz(request: FuzzRequest) -> int:
     failures: list[Failure] = []
     ways = configurations(request.backend, request.isa, request.threads)
     with contextlib.ExitStack() as stack:
-        workers = [
-            stack.enter_context(Isolated(request.backend, profile, request.seconds))
-            for _ in range(request.jobs)
-        ]
+        workers = [Isolated(request.backend, profile, request.seconds) for _ in range(request.jobs)]
+        with ThreadPoolExecutor(len(workers)) as pool:  # Each takes seconds to import Triton.
+            for worker in workers:
+                stack.callback(worker.stop)
+            list(pool.map(Isolated.start, workers))
         if request.threads and not workers[0].forks:
             raise NoSuchConfiguration(
                 f"the programs of backend {request.backend!r} share a process, which has one number of threads: leave "
@@ -72,13 +77,16 @@ def run_fuzz(request: FuzzRequest) -> int:
         campaign = Campaign(
             request.backend, workers, request.out, request.shrink, watch=watch, configurations=ways
         )
-        begin = time.monotonic()
+        begin = said = time.monotonic()
         try:
             for _, found in campaign.run(seeds, request.minutes and request.minutes * 60):
                 failures += found
                 for failure in found:
                     _show(console, failure)
                 bar.update(task, advance=1, state=f"{len(failures)} failed")
+                if bar.disable and time.monotonic() - said >= PROGRESS_SECONDS:
+                    said = time.monotonic()
+                    console.print(f"{said - begin:.0f} s: {campaign.ran} programs, {len(failures)} failures")
         except KeyboardInterrupt:
             console.print("Interrupted.")
             return 130

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from triton_porting_kit.conformance.language.classes import BY_CLASS_NAMES, by_class
 from triton_porting_kit.conformance.language.shapes import DENORMALS, ELEMENTWISE, Shape, block_of
 from triton_porting_kit.conformance.language.table import ALL, EXACT, Op, Release, Tolerance
 from triton_porting_kit.conformance.language.values import pairs, samples, small
@@ -68,7 +69,7 @@ def expression(
 
     def build(kind: Kind, shape: Shape) -> Work:
         kinds = tuple(_kind(operand, kind, widen) for operand in operands)
-        arrays = (inputs or edge_values)(kinds, shape)
+        arrays = (by_class if shape.name in BY_CLASS_NAMES else inputs or edge_values)(kinds, shape)
         extra = dict(shape.params) | ({"kind": kind} if _takes_kind(oracle) else {})
         with np.errstate(all="ignore"):
             wide = [_wide(array, k, tolerance.of(kind)) for array, k in zip(arrays, kinds, strict=True)]
@@ -157,7 +158,7 @@ def _normal(exact: Array, kind: Kind) -> Array:
 def _permuted(result: Result, actual: Array) -> Array:
     """Whether `actual` has the expected elements, in any order."""
     found, expected = (np.sort(to_bits(v, result.kind), axis=None) for v in (actual, result.values))
-    return np.full(actual.shape, np.array_equal(found, expected))
+    return np.full(actual.shape, np.array_equal(found, expected, equal_nan=expected.dtype.kind == "f"))
 
 
 def _result(values: Array, kind: Kind, defined: Array | None, ulp: float | Array, any_zero: bool) -> Result:
@@ -258,7 +259,7 @@ def small_numbers(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
 
 
 def distinct(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
-    """Numbers that tell elements apart as far as the type can."""
+    """Numbers that tell elements apart as far as the type can, and of each class one."""
     order = np.random.default_rng(1).permutation(shape.count).reshape(shape.extents)
     return tuple(_numbered(order + 7 * k, kind) for k, kind in enumerate(kinds))
 
@@ -269,6 +270,19 @@ def _numbered(order: Array, kind: Kind) -> Array:
     if kind.is_minifloat:
         finite = every_value(kind)
         finite = finite[np.isfinite(finite)]
-        return np.asarray(finite[order % finite.size])
+        values = np.asarray(finite[order % finite.size])
+        for number, value in enumerate((kind.largest, -kind.largest, finite[1])):
+            values[order == 3 + number] = value
+        return values
     limit = {"i8": 128, "u8": 256, "bf16": 256, "fp16": 2048}.get(kind.name, 1 << 15)
-    return np.asarray((order % limit).astype(kind.host))
+    values = np.asarray((order % limit).astype(kind.host))
+    half = 1 << kind.bits // 2
+    special = (
+        [-0.0, np.inf, -np.inf, np.nan, 2.0**kind.lowest_exponent / 2, kind.largest, -kind.largest]
+        if kind.is_float
+        else [kind.highest, kind.lowest, kind.highest // 2 + 1, half, half + 1, half - 1]
+        + [-1] * kind.is_signed
+    )
+    for number, value in enumerate(special):
+        values[order == 3 + number] = value
+    return values

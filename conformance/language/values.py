@@ -15,12 +15,17 @@ def samples(kind: Kind, count: int = 16, seed: int = 0) -> Array:
         return random.integers(0, 2, count).astype(bool)
     if kind.is_integer:
         whole = [0, 1, 2, 7, kind.highest, kind.highest - 1, kind.lowest, kind.lowest + 1]
-        whole += [-1, -2, -7] if kind.is_signed else [3, 100]
+        whole += [-1, -2] if kind.is_signed else [3, 100]
+        half = 1 << kind.bits // 2
+        whole += [half, half + 1, half - 1]
         rest = random.integers(kind.lowest, kind.highest, count, dtype=kind.host, endpoint=True)
         return np.concatenate([np.array(whole, kind.host), rest])[:count]
     if kind.is_minifloat:
         special = every_value(kind)[[0, 0x80, 0x7F, 0xFF, 0x7C, 1, 0x81, 0x7E, 0xFB, 8, 4, 0x38, 0x3C, 0xBC]]
-        return np.concatenate([special, random.choice(every_value(kind), count)])[:count]
+        ends = np.array([kind.largest, -kind.largest], kind.host)
+        return np.concatenate([special[:1], ends, special[1:], random.choice(every_value(kind), count)])[
+            :count
+        ]
     tiny = 2.0 ** (2 - kind.exponent - kind.precision)
     edges = [
         0.0,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
@@ -17,13 +18,16 @@ import numpy as np
 
 from triton_porting_kit.conformance.stress.builder import Shared
 from triton_porting_kit.conformance.stress.draws import Draws
+from triton_porting_kit.conformance.stress.expressions import EXPRESSIONS
 from triton_porting_kit.conformance.stress.indices import COMPARISONS, LITERALS, Indices
+from triton_porting_kit.conformance.stress.moves import Undone
 from triton_porting_kit.conformance.stress.numbers import Pointers, as_number
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
 from triton_porting_kit.conformance.stress.operations.addressing import INDICES
 from triton_porting_kit.conformance.stress.operations.base import INTEGERS
 from triton_porting_kit.conformance.stress.operations.memory import flavour
 from triton_porting_kit.conformance.stress.oracle import fitted
+from triton_porting_kit.conformance.stress.pointing import POINTING, counting
 from triton_porting_kit.conformance.stress.program import (
     PLACES,
     Carried,
@@ -32,6 +36,7 @@ from triton_porting_kit.conformance.stress.program import (
     Program,
     Put,
     Region,
+    Statement,
     Store,
     Type,
     uses,
@@ -64,11 +69,21 @@ MOST_LEAVES = 4
 class Addresses(Indices):
     """A body that grows by moves of a few statements each."""
 
+    family: bool = False
+    """Whether it has the moves of `expressions` and `pointing`, too."""
+
     weights = ON_DATA
 
     def grow(self, count: int) -> None:
         for _ in range(count):
-            self.draws.weighted(MOVES if self.depth < 2 and self.nests else MOVES[:-2])(self)
+            moves = (*FAMILY, *MOVES) if self.family and self.depth < 2 else MOVES
+            self.draws.weighted(moves if self.depth < 2 and self.nests else moves[:-2])(self)
+
+    def counting(self) -> Callable[[int, tuple[Carried, ...], tuple[Statement, ...]], Loop]:
+        if self.family and self.draws.chance(0.3):
+            with suppress(Undone):
+                return counting(self).loop
+        return super().counting()
 
     # --- memory --------------------------------------------------------------------------------------
 
@@ -90,13 +105,17 @@ class Addresses(Indices):
     def pointer(self, fits: Callable[[Type, Region], bool]) -> int | None:
         """Pointers that there are."""
         return self.recent([
-            v for v, t in self.types.items() if t.is_pointer and fits(t, self.shared.regions[self.region_of(v)])
+            v for v, t in self.types.items() if t.is_pointer and all(fits(t, r) for r in self.regions_of(v))
         ])  # fmt: skip
 
-    def region_of(self, pointers: int) -> int:
-        datum = self.environments[0][pointers]
-        assert isinstance(datum, Pointers)
-        return datum.region
+    def regions_of(self, pointers: int) -> list[Region]:
+        """Those that some pointers point into, by number."""
+        found: set[int] = set()
+        for environment in self.environments:
+            datum = environment[pointers]
+            assert isinstance(datum, Pointers)
+            found.update(np.unique(datum.region).tolist())
+        return [self.shared.regions[number] for number in sorted(found)]
 
     def kind(self) -> str:
         """Of what is loaded."""
@@ -304,11 +323,10 @@ class Addresses(Indices):
             if pointer is None:
                 continue
             mask = self.mask_of(self.types[pointer].shape) if draws.chance(0.6) else None
-            how = self.shared.regions[self.region_of(pointer)].use
-            if self.attempt_put(Put(pointer, value, mask, how)):
-                if how == "store" and draws.chance(0.5):
-                    region = self.region_of(pointer)
-                    found = self.pointer(lambda t, r, n=region: r.number == n)  # type: ignore[misc]
+            first = self.regions_of(pointer)[0]
+            if self.attempt_put(Put(pointer, value, mask, first.use)):
+                if first.use == "store" and draws.chance(0.5):
+                    found = self.pointer(lambda t, r, n=first.number: r.number == n)  # type: ignore[misc]
                     self.fetch(pointer if found is None else found, None)
                 return
 
@@ -458,12 +476,28 @@ MOVES: tuple[tuple[Callable[[Addresses], object], float], ...] = (
     (Addresses.branch, 0.8),
 )
 """The last two are those with bodies of any kind."""
+FAMILY = (*EXPRESSIONS, *POINTING)
+"""Moves of programs that are of the family of address expressions."""
 ACCESSES = (Addresses.load, Addresses.roles, Addresses.chain, Addresses.walking)
 """Of which a program has one at least."""
 
 
+OFTEN = 0.55
+"""So many programs are of the family."""
+SALT = 19731
+"""With which the programs that docs/conformance-stress.md names for older faults stay as they were, but one."""
+
+
+def family(seed: int) -> Draws | None:
+    """The draws of a program that is of the family: not those of others, which stay as they are."""
+    draws = Draws((seed << 8) + SALT)
+    return draws if draws.chance(OFTEN) else None
+
+
 def addressing(draws: Draws, seed: int, vocabulary: tuple[str, ...]) -> Program:
     """A program about addresses, of some types. Half of them have few loops, and are quick to compile."""
+    of_family = family(seed)
+    draws = draws if of_family is None else of_family
     nests = draws.chance(0.5)
     program = Program((), draws.weighted(GRIDS), draws.choose((1, 1, 2, 4)), seed, place=draws.choose(PLACES))
     own_draws, besides = situation(seed)
@@ -478,12 +512,13 @@ def addressing(draws: Draws, seed: int, vocabulary: tuple[str, ...]) -> Program:
     )
     builder.shapes, builder.vocabulary, builder.kinds = (tile,), vocabulary, vocabulary[1:]
     builder.beginning()
+    builder.family = of_family is not None
     if besides is products:  # and nothing else: with many stores compilers lose count of what is written
         builder.draws = own_draws
         products(builder)
     else:
-        builder.grow(draws.between(3, 10))
-        draws.choose(ACCESSES)(builder)
+        builder.grow(draws.between(2, 6) if builder.family else draws.between(3, 10))
+        (draws.weighted(FAMILY) if builder.family else draws.choose(ACCESSES))(builder)
         if besides is not None:
             builder.draws = own_draws
             besides(builder)

@@ -193,15 +193,8 @@ class Builder:
 
     def loop(self) -> None:
         """A loop whose body is made for its first turn, and which then has to be sound in all."""
+        counting = self.counting()
         draws, inner, index = self.draws, self.nested(), self.shared.value()
-        style = draws.choose(STYLES)
-        bound = self.any(lambda t: t.rank == 0 and t.kind_name in INTEGERS)
-        if style in ("scalar", "halving"):
-            if bound is None:
-                style = "argument"
-            trips = draws.choose((1, 3, 7))
-        else:
-            trips = draws.between(0, 4)
         first = as_number("i32", np.ones((), np.int32))
         inner.define(index, Type("i32"), lambda environment: first)
         params = []
@@ -217,8 +210,18 @@ class Builder:
             wanted = inner.types[param]
             made = [v for v, t in inner.types.items() if t == wanted and v not in self.types and v != param]
             carried.append(Carried(param, initial, inner.follows(param, made)))
-        bound = bound if style in ("scalar", "halving") else None
-        self.add(Loop(index, style, trips, bound, tuple(carried), tuple(inner.body)))
+        self.add(counting(index, tuple(carried), tuple(inner.body)))
+
+    def counting(self) -> Callable[[int, tuple[Carried, ...], tuple[Statement, ...]], Loop]:
+        """Of a loop what is not its counter, what it carries and its body."""
+        draws = self.draws
+        style = draws.choose(STYLES)
+        bound = self.any(lambda t: t.rank == 0 and t.kind_name in INTEGERS)
+        if style not in ("scalar", "halving"):
+            trips, bound = draws.between(0, 4), None
+        else:
+            trips, style = draws.choose((1, 3, 7)), "argument" if bound is None else style
+        return lambda index, carried, body: Loop(index, style, trips, bound, carried, body)
 
     def carriable(self) -> int | None:
         """A value that a loop may change."""

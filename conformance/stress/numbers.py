@@ -7,7 +7,8 @@ is a number of the type. Else half a unit in the last place is added for each ro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -45,7 +46,23 @@ class Datum:
 class Pointers(Datum):
     """Pointers: offsets in elements from where element 0 of a region would be."""
 
-    region: int = -1
+    region: Array = field(default_factory=lambda: np.asarray(-1))
+    """Which region, of each pointer."""
+
+
+@dataclass(frozen=True)
+class Product(Datum):
+    """A matrix product of floating-point numbers. What is added to it may become what its sums begin with.
+
+    Triton itself makes ``dot(a, b) + c`` a product that is added to c (its pass `triton-combine`).
+    """
+
+    depth: int = 0
+    """How many terms a sum has."""
+    total: Array | float = 0.0
+    """The sum of the magnitudes of what is added up."""
+    grains: Array | float = np.inf
+    """Of what is added up."""
 
 
 def whole(kind: Kind, value: Array | int | bool) -> Datum:
@@ -111,9 +128,16 @@ def settle(
 
 def add(a: Datum, b: Datum, sign: float = 1.0) -> Datum:
     """a + b, or a - b with a sign of -1."""
-    grains = np.minimum(grain(a.value), grain(b.value))
-    exact = is_exact(a.kind, np.abs(a.value) + np.abs(b.value), grains)
-    return settle(a.kind, a.value + sign * b.value, _sum(a, b), exact)
+    grains, bound = np.minimum(grain(a.value), grain(b.value)), np.abs(a.value) + np.abs(b.value)
+    spread = _sum(a, b)
+    for product, other in ((a, b), (b, a)):
+        if isinstance(product, Product):
+            total = product.total + np.abs(other.value) + other.errors
+            fits = is_exact(a.kind, total, np.minimum(product.grains, grain(other.value)))
+            rounding = 2 * (product.depth + 2) * 2.0**-a.kind.precision * total
+            spread = (0.0 if spread is None else spread) + np.where(fits, 0.0, rounding)
+    exact = is_exact(a.kind, bound, grains)
+    return settle(a.kind, a.value + sign * b.value, spread, exact)
 
 
 def _sum(a: Datum, b: Datum) -> Array | None:
@@ -178,7 +202,8 @@ def product_of(a: Datum, b: Datum, c: Datum | None, kind: Kind) -> Datum:
     # Units of matrix products cut digits off where others round: twice the error.
     rounding = 2 * (x.shape[-1] + 2) * 2.0**-kind.precision * (total + spread)
     exact = is_exact(kind, total, grains)
-    return settle(kind, value, np.where(exact & (spread == 0), 0.0, spread + rounding), exact)
+    found = settle(kind, value, np.where(exact & (spread == 0), 0.0, spread + rounding), exact)
+    return Product(found.kind, found.value, found.error, x.shape[-1], total, grains)
 
 
 def convert(x: Datum, kind: Kind) -> Datum:
@@ -202,11 +227,29 @@ def convert(x: Datum, kind: Kind) -> Datum:
 
 def chosen(condition: Array, a: Datum, b: Datum) -> Datum:
     """Elements of `a` where a condition holds, else of `b`."""
+    if isinstance(a, Pointers) and isinstance(b, Pointers):
+        both = np.where(condition, a.value, b.value)
+        return Pointers(a.kind, both, region=np.where(condition, a.region, b.region))
     error = None
     if a.error is not None or b.error is not None:
         error = np.where(condition, a.errors, b.errors)
         error = error if error.any() else None
     return Datum(a.kind, np.where(condition, a.value, b.value), error)
+
+
+def moved(x: Datum, move: Callable[[Array], Array]) -> Datum:
+    """The same movement of values and errors, or of pointers."""
+    if isinstance(x, Pointers):
+        return Pointers(x.kind, move(x.value), region=move(x.region))
+    return Datum(x.kind, move(x.value), None if x.error is None else move(x.error))
+
+
+def together(a: Datum, b: Datum, join: Callable[[Array, Array], Array]) -> Datum:
+    """Two tiles as one."""
+    if isinstance(a, Pointers) and isinstance(b, Pointers):
+        return Pointers(a.kind, join(a.value, b.value), region=join(a.region, b.region))
+    error = None if a.error is None and b.error is None else join(a.errors, b.errors)
+    return Datum(a.kind, join(a.value, b.value), error)
 
 
 def extreme(a: Datum, b: Datum, largest: bool) -> Datum:

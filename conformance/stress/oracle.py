@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from triton_porting_kit.conformance.stress.numbers import Datum, Pointers, as_number, convert
+from triton_porting_kit.conformance.stress.numbers import Datum, Pointers, as_number, chosen, convert
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
 from triton_porting_kit.conformance.stress.operations.base import Place
 from triton_porting_kit.conformance.stress.operations.memory import modulo
 from triton_porting_kit.conformance.stress.program import (
+    BETWEEN,
     Atomic,
     Branch,
     Fetch,
@@ -108,8 +110,9 @@ class Run:
                 # Triton's simplification of loops, up to 3.9 at least and for every backend, takes a value that
                 # starts as another does, and follows it, for one that never changes.
                 raise IllConditioned("a carried value that follows another which starts as it does")
+        counter = "i32" if loop.start is None else values[loop.start].kind.name
         for index in counts(loop, values):
-            inner = {**values, **carried, loop.index: as_number("i32", np.asarray(index))}
+            inner = {**values, **carried, loop.index: as_number(counter, np.asarray(index))}
             self.body(loop.body, inner)
             carried = {c.param: inner[c.next] for c in loop.carried}
         values |= carried
@@ -130,38 +133,72 @@ class Run:
         for where, value in zip(at[mask].ravel(), datum.value[mask].ravel(), strict=True):
             output.values[where] = combined(datum.kind, atomic.kind, output.values[where], value)
 
-    def _pointers(self, statement: Fetch | Put, values: Environment) -> tuple[State, Array, Array]:
-        """What pointers point into, the elements, and which of them count."""
+    def _pointers(self, statement: Fetch | Put, values: Environment) -> Iterator[tuple[State, Array, Array]]:
+        """What pointers point into, the elements, and which lanes count there."""
         pointers = values[statement.pointer]
         assert isinstance(pointers, Pointers)
-        mask = True if statement.mask is None else values[statement.mask].value
-        at = np.asarray(pointers.value)
-        return self.states[pointers.region], at, np.broadcast_to(np.asarray(mask), at.shape)
+        mask, at = active(statement, values), np.asarray(pointers.value)
+        for number in np.unique(pointers.region).tolist():
+            yield self.states[number], at, mask & (pointers.region == number)
 
     def _fetch(self, fetch: Fetch, values: Environment) -> None:
-        state, at, mask = self._pointers(fetch, values)
-        values[fetch.out] = state.load(at, mask, fetch.other or 0, self.linear)
+        found: Datum | None = None
+        for state, at, here in self._pointers(fetch, values):
+            loaded = state.load(at, here, fetch.other or 0, self.linear)
+            found = loaded if found is None else chosen(here, loaded, found)
+        assert found is not None
+        if fetch.rest is not None:
+            found = chosen(active(fetch, values), found, values[fetch.rest])
+        values[fetch.out] = found
 
     def _put(self, put: Put, values: Environment) -> None:
-        state, at, mask = self._pointers(put, values)
-        if put.kind == "store":
-            state.store(at, mask, values[put.value], self.linear)
-        else:
-            state.combine(at, mask, values[put.value], put.kind)
+        for state, at, here in self._pointers(put, values):
+            if put.kind == "store":
+                state.store(at, here, values[put.value], self.linear)
+            else:
+                state.combine(at, here, values[put.value], put.kind)
+
+
+def active(statement: Fetch | Put, values: Environment) -> Array:
+    """The lanes that a mask lets through, of the shape of the pointers."""
+    mask = True if statement.mask is None else values[statement.mask].value
+    return np.broadcast_to(np.asarray(mask), values[statement.pointer].value.shape)
 
 
 def _equal(a: Datum, b: Datum) -> bool:
-    return a.kind == b.kind and np.array_equal(a.value, b.value)
+    same = a.kind == b.kind and np.array_equal(a.value, b.value)
+    if isinstance(a, Pointers) and isinstance(b, Pointers):
+        return same and np.array_equal(a.region, b.region)
+    return same
 
 
 def counts(loop: Loop, values: Environment) -> list[int]:
-    """What a loop's counter is, turn by turn."""
+    """What a loop's counter is, turn by turn. Raises `IllConditioned` where it would leave its type."""
+    if loop.style == BETWEEN:
+        return _between(loop, values)
     if loop.bound is None:
         return [3 + 2 * k if loop.style == "stepped" else k for k in range(loop.trips)]
     bound = int(convert(values[loop.bound], KINDS["i32"]).value) & loop.trips
     if loop.style == "scalar":
         return list(range(bound))
     return [bound >> k for k in range(bound.bit_length())]
+
+
+def _between(loop: Loop, values: Environment) -> list[int]:
+    assert loop.start is not None
+    assert loop.bound is not None
+    start, end = (int(values[v].value) for v in (loop.start, loop.bound))
+    step = loop.stride if loop.step is None else int(values[loop.step].value)
+    if loop.step is not None and step <= 0:
+        raise IllConditioned("steps of run time that are not above zero")
+    found = range(start, end, step)
+    if len(found) > loop.trips:
+        raise IllConditioned("a loop of too many turns")
+    # Where a loop leads down, Triton counts from the end up to the start, and takes that from their sum.
+    beyond = min(start, end) + len(found) * abs(step)
+    if found and beyond > values[loop.start].kind.highest:
+        raise IllConditioned("a counter that wraps around")
+    return list(found)
 
 
 def slot_size(store: Store, type_: Type) -> int:

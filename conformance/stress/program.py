@@ -87,20 +87,28 @@ class Carried:
 STYLES = ("range", "stepped", "argument", "static", "scalar", "while", "halving")
 """How a loop counts: to a literal, in steps of two from three on, to an argument, unrolled, to a scalar of the
 program, ``while`` to a literal, ``while`` a scalar of the program that is halved is not zero."""
+BETWEEN = "between"
+"""One more, which `conformance.stress.pointing` makes: from a scalar to another, in steps of a third or a literal."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop of a few turns. `index` is its counter, an i32 scalar that the body may use."""
+    """A loop of a few turns. `index` is its counter, which the body may use: an i32, or of the type of `start`."""
 
     index: int
     style: str
     trips: int
-    """Turns; of those that a scalar counts, the largest number (a power of two, less one)."""
+    """Turns; of those that a scalar counts, the largest number (a power of two, less one, but for ``between``)."""
     bound: int | None
-    """The integer scalar of ``scalar`` and ``halving``."""
+    """The integer scalar of ``scalar`` and ``halving``; the end of ``between``."""
     carried: tuple[Carried, ...]
     body: tuple[Statement, ...]
+    start: int | None = None
+    """The first number of ``between``, of the same type as the end."""
+    step: int | None = None
+    """The steps of ``between``, of the same type, above zero; None: `stride`."""
+    stride: int = 1
+    """A literal, also below zero: only of literals does Triton see that they are."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +168,8 @@ class Fetch:
     mask: int | None = None
     other: int | None = 0
     """What lanes get that the mask leaves out; None: nothing, and ``tl.where`` puts 0 there."""
+    rest: int | None = None
+    """A value that they get instead: a tile that broadcasts to that of the pointers."""
 
 
 @dataclass(frozen=True)
@@ -245,8 +255,8 @@ def uses(statement: Statement) -> tuple[int, ...]:
         case Let():
             return statement.args
         case Loop():
-            bound = () if statement.bound is None else (statement.bound,)
-            return (*bound, *(c.initial for c in statement.carried), *(c.next for c in statement.carried))
+            counted = (v for v in (statement.start, statement.bound, statement.step) if v is not None)
+            return (*counted, *(c.initial for c in statement.carried), *(c.next for c in statement.carried))
         case Branch():
             return (statement.condition, *(v for r in statement.results for v in (r.then, r.other)))
         case Store():
@@ -254,7 +264,7 @@ def uses(statement: Statement) -> tuple[int, ...]:
         case Atomic():
             return (statement.value, statement.at, *(() if statement.mask is None else (statement.mask,)))
         case Fetch():
-            return (statement.pointer, *(() if statement.mask is None else (statement.mask,)))
+            return (statement.pointer, *(v for v in (statement.mask, statement.rest) if v is not None))
         case Put():
             return (
                 statement.pointer,

@@ -9,6 +9,7 @@ from typing import Any
 
 from triton_porting_kit.conformance.stress.oracle import fitted
 from triton_porting_kit.conformance.stress.program import (
+    BETWEEN,
     WRITES,
     Atomic,
     Branch,
@@ -48,7 +49,7 @@ def smaller(program: Program) -> Iterator[Program]:
     types = types_of(program)
     yield from _single_results(program)
     yield from _without_chunks(program, types)
-    yield from _flattened(program)
+    yield from _flattened(program, types)
     yield from _substituted(program, types)
     yield from _grids(program)
     yield from _plainer_statements(program)
@@ -128,7 +129,7 @@ def _is_constant(statement: Statement) -> bool:
     return isinstance(statement, Let) and statement.op == "tl.full"
 
 
-def _flattened(program: Program) -> Iterator[Program]:
+def _flattened(program: Program, types: Types) -> Iterator[Program]:
     """Loops and branches give way to what they do once, or to nothing."""
     for place, statement in places(program.body):
         if isinstance(statement, Branch):
@@ -140,7 +141,7 @@ def _flattened(program: Program) -> Iterator[Program]:
             names = {c.param: c.initial for c in statement.carried}
             without = changed(program.body, place, lambda s: ())
             yield replace(program, body=with_values(without, names))
-            index = constant(statement.index, Type("i32"))
+            index = constant(statement.index, types[statement.index])
             once = with_values(statement.body, names)
             after = {c.param: names.get(c.next, c.next) for c in statement.carried}
             body = changed(program.body, place, lambda s, i=index, once=once: (i, *once))  # type: ignore[misc]
@@ -155,12 +156,39 @@ def _substituted(program: Program, types: Types) -> Iterator[Program]:
                 if len(statement.outs) == 1 and types[arg] == types[statement.outs[0]]:
                     body = changed(program.body, place, lambda s: ())
                     yield replace(program, body=with_values(body, {statement.outs[0]: arg}))
+        yield from _plain_pointers(program, types, place, statement)
         if not _is_constant(statement) and not isinstance(statement, WRITES):
             for number in (1, 0):
                 constants = _constants(statement, types, number)
                 yield replace(program, body=changed(program.body, place, lambda s, c=constants: c))  # type: ignore[misc]
         if isinstance(statement, Let):
             yield from _other_operands(program, types, statement)
+
+
+def _plain_pointers(
+    program: Program, types: Types, place: tuple[int, ...], statement: Statement
+) -> Iterator[Program]:
+    """What makes pointers of pointers gives way to pointers to the first elements of an array, one after the other."""
+    pointers = [v for v in _defined(statement) if types[v].is_pointer]
+    if not pointers or (isinstance(statement, Let) and statement.op == "address"):
+        return
+    new = max(types) + 1
+    for region in program.regions:
+        made: list[Statement] = []
+        for value in pointers:
+            own = types[value]
+            if own.pointee != region.kind:
+                break
+            attrs = {"region": region.number, "kind": region.kind, "second": False}
+            if own.rank == 1:
+                made.append(Let((new,), "tl.arange", (), {"start": 0, "size": own.count}))
+            else:
+                made.append(constant(new, Type("i32", own.shape), 0))
+            made.append(Let((value,), "address", (new,), attrs))
+            new += 1
+        else:
+            rest = _constants(statement, types)
+            yield replace(program, body=changed(program.body, place, lambda s, m=(*made, *rest): m))  # type: ignore[misc]
 
 
 def _other_operands(program: Program, types: Types, let: Let) -> Iterator[Program]:
@@ -239,11 +267,17 @@ def _plainer(statement: Statement) -> Iterator[Statement]:
             yield replace(statement, attrs={**statement.attrs, "reverse": False})
         case Loop():
             for trips in (1, 2, statement.trips - 1):
-                if 0 < trips < statement.trips and (statement.bound is None or trips in (1, 3)):
+                counted = statement.bound is None or statement.style == BETWEEN
+                if 0 < trips < statement.trips and (counted or trips in (1, 3)):
                     yield replace(statement, trips=trips)
+            if statement.step is not None:
+                yield replace(statement, step=None)
+            if statement.stride != 1:
+                yield replace(statement, stride=1)
             if statement.style != "range":
+                simple = replace(statement, style="range", start=None, bound=None, step=None, stride=1)
                 for trips in {min(statement.trips, 3), 2, 1}:
-                    yield replace(statement, style="range", bound=None, trips=trips)
+                    yield replace(simple, trips=trips)
         case Store():
             yield replace(statement, mask=None)
             yield replace(statement, form="plain")
@@ -251,9 +285,12 @@ def _plainer(statement: Statement) -> Iterator[Statement]:
             yield replace(statement, mask=None)
             yield replace(statement, size=1)
         case Fetch() | Put():
-            yield replace(statement, mask=None)
-            if isinstance(statement, Fetch) and statement.other != 0:
+            if isinstance(statement, Fetch):
+                yield replace(statement, mask=None, rest=None)
+                yield replace(statement, rest=None)
                 yield replace(statement, other=0)
+            else:
+                yield replace(statement, mask=None)
 
 
 def _contents(let: Let) -> Iterator[Let]:

@@ -116,7 +116,7 @@ class State:
         end = region.low + region.size
         if self.low is not None and self.high is not None and not region.low <= self.low <= self.high < end:
             raise IllConditioned("an element that the region does not have")
-        initial = self.content(np.arange(region.low, end))
+        initial = self.content(region.low + np.arange(region.size))  # an end of 2^63 would make them floats
         values, errors = as_number(region.kind, initial).value.copy(), np.zeros(region.size)
         for place, value in self.values.items():
             values[place - region.low] = value

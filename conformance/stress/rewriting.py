@@ -44,7 +44,8 @@ def with_values(body: Body, other: Mapping[int, int]) -> Body:
             case Loop():
                 carried = tuple(Carried(c.param, of(c.initial), of(c.next)) for c in s.carried)
                 inside = tuple(statement(inner) for inner in s.body)
-                return replace(s, bound=maybe(s.bound), carried=carried, body=inside)
+                counted = replace(s, start=maybe(s.start), bound=maybe(s.bound), step=maybe(s.step))
+                return replace(counted, carried=carried, body=inside)
             case Branch():
                 results = tuple(Merged(r.out, of(r.then), of(r.other)) for r in s.results)
                 then, rest = (tuple(statement(inner) for inner in part) for part in (s.then, s.other))
@@ -54,7 +55,7 @@ def with_values(body: Body, other: Mapping[int, int]) -> Body:
             case Atomic():
                 return replace(s, value=of(s.value), at=of(s.at), mask=maybe(s.mask))
             case Fetch():
-                return replace(s, pointer=of(s.pointer), mask=maybe(s.mask))
+                return replace(s, pointer=of(s.pointer), mask=maybe(s.mask), rest=maybe(s.rest))
             case Put():
                 return replace(s, pointer=of(s.pointer), value=of(s.value), mask=maybe(s.mask))
 

@@ -142,6 +142,8 @@ class _Writer:
         load = f"tl.load(v{fetch.pointer}"
         if fetch.mask is None:
             return f"{load})"
+        if fetch.rest is not None:
+            return f"{load}, mask=v{fetch.mask}, other=v{fetch.rest})"
         if fetch.other is not None:
             return f"{load}, mask=v{fetch.mask}, other={fetch.other})"
         zero = f"tl.full((), 0, {self._types[fetch.out].kind.language})"
@@ -186,6 +188,9 @@ class _Writer:
                 yield f"for {index} in range(3, {3 + 2 * loop.trips}, 2):"
             case "argument":
                 yield f"for {index} in range(trips{loop.index}):"
+            case "between":
+                step = loop.stride if loop.step is None else f"v{loop.step}"
+                yield f"for {index} in range(v{loop.start}, v{loop.bound}, {step}):"
             case "static":
                 yield f"for s{loop.index} in tl.static_range({loop.trips}):"
                 first = [f"    {index} = tl.full((), s{loop.index}, tl.int32)"]

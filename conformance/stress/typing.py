@@ -5,6 +5,7 @@ from __future__ import annotations
 from triton_porting_kit.conformance.stress.operations import OPERATIONS
 from triton_porting_kit.conformance.stress.operations.base import INTEGERS, joint, need
 from triton_porting_kit.conformance.stress.program import (
+    BETWEEN,
     STYLES,
     Atomic,
     Branch,
@@ -63,6 +64,10 @@ def check_statement(statement: Statement, scope: Types, every: Types) -> None:
             (pointer,) = _read(scope, statement.pointer)
             need(pointer.is_pointer)
             _fits(pointer, (statement.mask,), scope)
+            if statement.rest is not None:
+                (rest,) = _read(scope, statement.rest)
+                need(statement.mask is not None and rest.kind_name == pointer.pointee)
+                need(joint((pointer, rest)) == pointer.shape)
             _define(statement.out, pointer.with_kind(pointer.pointee), scope, every)
         case Put():
             pointer, value = _read(scope, statement.pointer, statement.value)
@@ -72,14 +77,20 @@ def check_statement(statement: Statement, scope: Types, every: Types) -> None:
 
 
 def _loop(loop: Loop, scope: Types, every: Types) -> None:
-    need(loop.style in STYLES and loop.trips >= 0)
-    if loop.bound is not None:
+    need(loop.style in (*STYLES, BETWEEN) and loop.trips >= 0)
+    counter = Type("i32")
+    if loop.style == BETWEEN:
+        counts = _read(scope, *(v for v in (loop.start, loop.bound, loop.step) if v is not None))
+        need(loop.start is not None and loop.bound is not None and loop.stride != 0)
+        need(len({*counts}) == 1 and counts[0] in (Type("i32"), Type("i64")))
+        counter = counts[0]
+    elif loop.bound is not None:
         (bound,) = _read(scope, loop.bound)
         need(bound.rank == 0 and bound.kind_name in INTEGERS)
     else:
         need(loop.style not in ("scalar", "halving"))
     inner = {**scope}
-    _define(loop.index, Type("i32"), inner, every)
+    _define(loop.index, counter, inner, every)
     for carried in loop.carried:
         (type_,) = _read(scope, carried.initial)
         _define(carried.param, type_, inner, every)

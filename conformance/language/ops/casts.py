@@ -7,26 +7,58 @@ from typing import Any
 import numpy as np
 
 from triton_porting_kit.conformance.language.expression import edge_values, expression
-from triton_porting_kit.conformance.language.shapes import ODD, SCALAR, WHOLE, Shape, tile
+from triton_porting_kit.conformance.language.shapes import ODD, PAIRS, SCALAR, WHOLE, Shape
 from triton_porting_kit.conformance.language.table import ALL, FLOAT, FP8, Op
 from triton_porting_kit.conformance.language.values import samples
 from triton_porting_kit.conformance.rounding import from_float64, on_grid, round_exact, saturated
 from triton_porting_kit.conformance.types import KINDS, Array, Kind, from_bits, to_bits
 
 SECTION = "Conversions"
-SHAPES = (SCALAR, tile(324), ODD, WHOLE)
+SHAPES = (SCALAR, PAIRS, ODD, WHOLE)
 SMALL = tuple(name for name in ALL if KINDS[name].bits <= 16)
 """Types of which every value is converted."""
+
+
+HALF_WAYS = np.array(
+    [
+        2.0**-half + sign * 2.0**-beyond
+        for half in (3, 4, 8, 11, 24)
+        for beyond in (12, 25, 40)
+        for sign in (-1, 0, 1)
+    ]
+)
+"""Half a unit of each type beyond 1, and next to it what is lost where a wider type is rounded to in between."""
+
+
+def _half_ways(kind: Kind) -> list[int]:
+    """Integers half-way between two numbers of a floating-point type, and their neighbours, in both signs: to round
+    first to a wider type loses the neighbour, and rounds the tie to even."""
+    found = [
+        sign * ((1 << top) + (1 << top - digits) * odd + beside)
+        for digits in (8, 11, 24, 53)
+        for top in (digits, digits + 1, 30, kind.bits - 2)
+        for odd in (1, 3)
+        for beside in (-1, 0, 1)
+        for sign in (-1, 1)
+        if top >= digits
+    ]
+    return [value for value in found if kind.lowest <= value <= kind.highest]
 
 
 def _values(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
     """Halves, both sides of rounding steps, and magnitudes up to the largest."""
     (kind,) = kinds
-    if shape is WHOLE or not kind.is_float or kind.is_minifloat:
+    if shape is WHOLE or kind.bits == 1 or kind.is_minifloat:
         return edge_values(kinds, shape)
+    if not kind.is_float:
+        values = samples(kind, 100, seed=3).tolist() + _half_ways(kind)
+        assert len(values) <= PAIRS.count
+        return (np.resize(np.array(values, kind.host), shape.count).reshape(shape.extents),)
     grid = np.concatenate(
         [
             samples(kind, 30, seed=3).astype(np.float64),
+            1 + HALF_WAYS,
+            -(2.0**-14) * (1 + HALF_WAYS),
             np.arange(-8, 8) / 2,
             2.0 ** np.arange(-30, 20),
             1 + 2.0 ** -np.arange(1, 26),
@@ -38,6 +70,7 @@ def _values(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
             [3.4028234e38, 3.3961775e38, 3.4e38, 1e-40, 1.4e-45, 0.7e-45, 1e-300],
         ]
     )
+    assert grid.size <= PAIRS.count  # else the last would be left out
     return (np.resize(from_float64(grid, kind), shape.count).reshape(shape.extents),)
 
 
@@ -104,7 +137,7 @@ def _toward_zero(target: Kind) -> Op:
 
     return expression(
         f"to_{target}_rtz", SECTION, f'x.to({target.language}, fp_downcast_rounding="rtz")', exact,
-        ("fp32",), results=(target.name,), shapes=SHAPES[:3], inputs=_values, refused=("i32",),
+        ("fp32", "fp64"), results=(target.name,), shapes=SHAPES[:3], inputs=_values, refused=("i32",),
     )  # fmt: skip
 
 
@@ -117,7 +150,7 @@ def _bitcast(target: Kind) -> Op:
 
     return expression(
         f"bitcast_{target}", SECTION, f"x.to({target.language}, bitcast=True)", exact, same, results=(target.name,),
-        shapes=(SCALAR, tile(324), ODD, WHOLE), only={WHOLE.name: tuple(n for n in same if n in SMALL)},
+        shapes=(SCALAR, PAIRS, ODD, WHOLE), only={WHOLE.name: tuple(n for n in same if n in SMALL)},
         inputs=_numbers, refused=tuple(n for n in ALL if KINDS[n].bits != target.bits),
     )  # fmt: skip
 

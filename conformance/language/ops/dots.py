@@ -38,7 +38,7 @@ def _shape(m: int, n: int, k: int, name: str = "", **params: object) -> Shape:
     return Shape(
         f"{m}x{n}x{k}{name}",
         (m, n, k),
-        {"acc": False, "batch": 0, "turn": "", "precision": "", "loop": 0} | params,
+        {"acc": False, "batch": 0, "turn": "", "precision": "", "loop": 0, "special": False} | params,
     )
 
 
@@ -53,6 +53,8 @@ def operand(shape: tuple[int, ...], kind: Kind, seed: int) -> Array:
 
 
 def _build(kind: Kind, shape: Shape, accumulator: Kind) -> Work:
+    if shape.params["special"]:
+        return _special(kind, shape, accumulator)
     m, n, k = shape.extents
     batch = (shape.params["batch"],) if shape.params["batch"] else ()
     turn, precision = shape.params["turn"], shape.params["precision"]
@@ -71,10 +73,50 @@ def _build(kind: Kind, shape: Shape, accumulator: Kind) -> Work:
         f"def kernel_dot({parameters}):\n    a = tl.load(A + {addresses(stored[0].shape)[0]})\n"
         f"    b = tl.load(B + {addresses(stored[1].shape)[0]})\n    tl.store(O + {addresses(c.shape)[0]}, {result})\n"
     )
+    if step := shape.params["loop"]:
+        source = _looped(m, n, k, step, f", out_dtype={accumulator.language}")
     inputs = [(stored[0], kind), (stored[1], kind)] + ([(c, accumulator)] if shape.params["acc"] else [])
     base = c if shape.params["acc"] else np.zeros_like(c)
     allowed = precision or ("tf32" if kind.name == "fp32" else "")  # what GPUs multiply in by default
     return Work(source, tuple(inputs), (_result(a, b, base, accumulator, allowed),))
+
+
+def _looped(m: int, n: int, k: int, step: int, more: str) -> str:
+    """The kernel whose sums begin with a tile that is loaded, and go on in a loop."""
+    return (
+        f"def kernel_dot(A, B, C, O):\n    rows, columns = tl.arange(0, {m})[:, None], tl.arange(0, {n})[None, :]\n"
+        f"    acc = tl.load(C + rows * {n} + columns)\n    for k in range(0, {k}, {step}):\n"
+        f"        a = tl.load(A + rows * {k} + k + tl.arange(0, {step})[None, :])\n"
+        f"        b = tl.load(B + (k + tl.arange(0, {step})[:, None]) * {n} + columns)\n"
+        f"        acc = tl.dot(a, b, acc{more})\n    tl.store(O + rows * {n} + columns, acc)\n"
+    )
+
+
+def _special(kind: Kind, shape: Shape, accumulator: Kind) -> Work:
+    """Rows of infinities, NaN and zeros of both signs, times positive powers of two: every finite sum is exact."""
+    m, n, k = shape.extents
+    a = np.random.default_rng(1).integers(-2, 3, (m, k)).astype(kind.host)
+    a[0, 3], a[1, 5], a[2, k - 1] = np.inf, -np.inf, np.nan
+    a[3, 0], a[3, k - 1] = np.inf, -np.inf
+    a[4], a[5] = 0.0, -0.0
+    a[6], a[7, k - 1] = 0.0, 64.0
+    a[7, : k - 1] = 0.0
+    b = (2.0 ** (np.add.outer(np.arange(k), np.arange(n)) % 3)).astype(kind.host)
+    c = np.random.default_rng(3).integers(-2, 3, (m, n)).astype(accumulator.host)
+    c[0, 1], c[8, 0], c[9, 1], c[6] = -np.inf, np.nan, np.inf, -0.0
+    added = shape.params["acc"]
+    more = f", acc=tl.load(C + {addresses(c.shape)[0]})" if added else ""
+    more += "" if accumulator.name == "fp32" else f", out_dtype={accumulator.language}"
+    source = (
+        f"def kernel_dot(A, B, {'C, ' * added}O):\n    a = tl.load(A + {addresses(a.shape)[0]})\n"
+        f"    b = tl.load(B + {addresses(b.shape)[0]})\n    tl.store(O + {addresses(c.shape)[0]}, tl.dot(a, b{more}))\n"
+    )
+    with np.errstate(all="ignore"):
+        exact = a.astype(np.float64) @ b.astype(np.float64) + (c.astype(np.float64) if added else 0.0)
+    inputs = [(a, kind), (b, kind)] + ([(c, accumulator)] if added else [])
+    return Work(
+        source, tuple(inputs), (Result(accumulator, from_float64(exact, accumulator), any_zero=True),)
+    )
 
 
 def _result(a: Array, b: Array, c: Array, accumulator: Kind, precision: str) -> Result:
@@ -113,6 +155,16 @@ ADDED = (
     _shape(8, 64, 32, "_acc", acc=True),
     _shape(1, 4, 2, "_acc", acc=True),
 )
+LOOPED = (
+    _shape(16, 32, 64, "_loop", acc=True, loop=32),
+    _shape(32, 32, 256, "_loop", acc=True, loop=64),
+)
+"""Sums that begin with a tile, and go on in a loop."""
+SPECIAL = (
+    _shape(16, 16, 16, "_special", special=True),
+    _shape(16, 32, 64, "_special_acc", special=True, acc=True),
+)
+"""Infinities and NaN; for types that have them."""
 PRECISIONS = tuple(_shape(16, 32, 64, f"_{p}", precision=p) for p in ("ieee", "tf32", "tf32x3"))
 PRECISE = tuple(_shape(*p, "_ieee", precision="ieee") for p in PRODUCTS)
 
@@ -127,6 +179,8 @@ OPS: tuple[Op, ...] = (
     _dot("dot", "tl.dot(a, b)", TYPES, tuple(_shape(*p) for p in PRODUCTS), refused=tuple(t for t in ("i1", *INTEGER) if t not in ("i8",)),
         note="Accumulates in fp32, fp64 or i32."),
     _dot("dot_acc", "tl.dot(a, b, acc)", TYPES, ADDED),
+    _dot("dot_loop", "acc = tl.dot(a, b, acc)", TYPES, LOOPED),
+    _dot("dot_special", "tl.dot(a, b, acc)", FLOAT, SPECIAL),
     _dot("dot_turned", "tl.dot(tl.trans(a), tl.trans(b))", TYPES, TURNED),
     _dot("dot_batched", "tl.dot(a, b) of rank 3", TYPES, BATCHED),
     _dot("dot_fp16", "tl.dot(a, b, out_dtype=tl.float16)", ("fp16", *FP8),

@@ -66,14 +66,14 @@ def arguments(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
 
 
 def denormals(kind: Kind, shape: Shape, seed: int = 0) -> Array:
-    """Denormal numbers of either sign and all sizes, and numbers around the smallest that is normal."""
+    """Denormal numbers of fp16, fp32 or fp64, of either sign and all sizes, and numbers around the smallest normal."""
     random = np.random.default_rng(seed)
     bits = kind.precision - 1
     patterns = random.integers(1, 1 << bits, shape.count, dtype=np.uint64) >> random.integers(
         0, bits, shape.count, dtype=np.uint64
     )
     patterns[:8] = [1, 2, 3, (1 << bits) - 1, 1 << bits, (1 << bits) + 1, 0, 1 << (bits - 1)]
-    values = patterns.astype(kind.storage).view(kind.host)
+    values = patterns.astype(f"uint{kind.bits}").view(kind.host)
     return np.where(random.random(shape.count) < 0.5, -values, values).reshape(shape.extents)
 
 

@@ -18,6 +18,14 @@ RANKS = (Shape("scalar", (16,), scalar=True), tile(1), tile(64), tile(17), tile(
     tile(2, 3, 1, 5), tile(2, 1, 3, 2, 5))  # fmt: skip
 
 
+def _indices(kinds: tuple[Kind, ...]) -> tuple[Array, ...]:
+    """Indices up to the largest that the type and an array of 256 elements have, and the array."""
+    index, element = kinds
+    picked = np.random.default_rng(4).integers(0, min(index.highest, 255), 64, endpoint=True)
+    picked[:2] = min(index.highest, 255), 127
+    return picked.astype(index.host), *distinct((element,), tile(256))
+
+
 def _memory(*args: Any, **more: Any) -> Op:
     return expression(*args, **defaulted(more, {"inputs": distinct, "refused": ()}))
 
@@ -183,8 +191,7 @@ OPS: tuple[Op, ...] = (
     _memory("load_gather", SECTION, "tl.load(X0 + y)", lambda x, y: x[y.astype(int)], ALL, operands=("T", "i32"), shapes=LINE,
         inputs=lambda kinds, shape: (*distinct(kinds[:1], shape), np.random.default_rng(4).integers(0, shape.count, shape.extents).astype(np.int32))),
     _memory("load_by_index_type", SECTION, "tl.load(X1 + x)", lambda x, y: y[x.astype(int)], ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"),
-        operands=("T", "fp32"), results=("fp32",), shapes=LINE[:1],
-        inputs=lambda kinds, shape: (np.random.default_rng(4).integers(0, 64, 64).astype(kinds[0].host), *distinct(kinds[1:], shape))),
+        operands=("T", "fp32"), results=("fp32",), shapes=LINE[:1], inputs=lambda kinds, shape: _indices(kinds)),
     _memory("load_transposed", SECTION, "tl.load(X0 + tl.arange(0, 8)[:, None] + tl.arange(0, 16)[None, :] * 8)",
         lambda x: x.reshape(-1)[np.arange(8)[:, None] + np.arange(16) * 8], ALL, shapes=(tile(8, 16),)),
     _memory("load_wrapped", SECTION, "tl.load(X0 + (tl.arange(0, 64) + 5) % 24)", lambda x: x[(np.arange(64) + 5) % 24], ALL, shapes=LINE[:1]),

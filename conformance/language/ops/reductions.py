@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from triton_porting_kit.conformance.language.classes import BY_CLASS
 from triton_porting_kit.conformance.language.expression import defaulted, expression, small_numbers
 from triton_porting_kit.conformance.language.shapes import Shape, tile
 from triton_porting_kit.conformance.language.table import BITS, FLOAT, FP8, INTEGER, NUMBER, Op, Tolerance
@@ -73,8 +74,10 @@ def _ignoring_nan(function: Callable[..., Any]) -> Callable[..., Any]:
 SUMMED = Tolerance(
     {"fp16": 12, "bf16": 12, "fp32": 12, "fp64": 12},
     "of positive numbers: each of at most 4 + log2(n) sums in a row adds half a unit, n being 1024, and twice that "
-    "where the total passes a power of two",
+    "where the total passes a power of two; one after the other they would stall in types of 16 bits",
 )
+LONG = tile(8192, axis=0)
+"""More ones than types of 16 bits count one by one."""
 PRODUCT = """@triton.jit
 def combine(a, b):
     return a * b
@@ -124,13 +127,20 @@ def _points_to(select: Callable[..., Any]) -> Callable[..., Any]:
     return right
 
 
+def _numbers_only(x: Array, axis: int) -> Array:
+    """Where there is no NaN: which element is the largest beside one is open."""
+    return np.asarray((x == x).all(axis), bool)
+
+
 ANY_TYPE = (*NUMBER, *FP8)
+WHOLE_NUMBERS = {shape.name: INTEGER for shape in BY_CLASS}
+"""Where tiles of all classes are for integers only."""
 OPS: tuple[Op, ...] = (
     _plain("sum", SECTION, "tl.sum(x, {axis})", lambda x, axis: x.sum(axis), (*BITS, *FLOAT), results=("sum",),
-        shapes=FULL + ODD, other="0", note="Integers of less than 32 bits are summed as 32."),
-    _plain("sum_wraps", SECTION, "tl.sum(x, {axis}, dtype=x.dtype)", lambda x, axis: x.sum(axis), INTEGER, shapes=FULL,
-        inputs=_large),
-    _plain("sum_rounds", SECTION, "tl.sum(x, {axis})", lambda x, axis: x.sum(axis), ("fp32", "fp64"), shapes=FULL,
+        shapes=FULL + ODD + BY_CLASS, other="0", note="Integers of less than 32 bits are summed as 32."),
+    _plain("sum_wraps", SECTION, "tl.sum(x, {axis}, dtype=x.dtype)", lambda x, axis: x.sum(axis), INTEGER,
+        shapes=FULL + BY_CLASS, inputs=_large),
+    _plain("sum_rounds", SECTION, "tl.sum(x, {axis})", lambda x, axis: x.sum(axis), FLOAT, shapes=(*FULL, LONG),
         inputs=_positive, tolerance=SUMMED),
     _plain("sum_as_fp32", SECTION, "tl.sum(x, {axis}, dtype=tl.float32)", lambda x, axis: x.sum(axis), ("fp16", "bf16", "i8"),
         results=("fp32",), shapes=FULL),
@@ -139,30 +149,34 @@ OPS: tuple[Op, ...] = (
         NUMBER, results=("sum",), shapes=FULL[5:]),
     _plain("sum_all_keep_dims", SECTION, "tl.sum(x, keep_dims=True)", lambda x: x.sum(keepdims=True), ("i32", "fp32"),
         shapes=WHOLE),
-    _plain("max", SECTION, "tl.max(x, {axis})", lambda x, axis: x.max(axis), ANY_TYPE, shapes=FULL + ODD, other=lowest),
-    _plain("min", SECTION, "tl.min(x, {axis})", lambda x, axis: x.min(axis), ANY_TYPE, shapes=FULL + ODD, other=highest),
-    _plain("max_nan", SECTION, "tl.max(x, {axis})", _ignoring_nan(np.nanmax), FLOAT, shapes=FULL[2:], inputs=_with_nan,
-        defined=lambda x, axis: ~np.isnan(x).all(axis), note="Skips NaN."),
-    _plain("min_nan", SECTION, "tl.min(x, {axis})", _ignoring_nan(np.nanmin), FLOAT, shapes=FULL[2:], inputs=_with_nan,
-        defined=lambda x, axis: ~np.isnan(x).all(axis), note="Skips NaN."),
-    _plain("argmax", SECTION, "tl.argmax(x, {axis})", _index_of(np.argmax), NUMBER, results=("i32",), shapes=FULL,
-        note="Of equal elements the first."),
-    _plain("argmin", SECTION, "tl.argmin(x, {axis})", _index_of(np.argmin), NUMBER, results=("i32",), shapes=FULL,
-        note="Of equal elements the first."),
+    _plain("max", SECTION, "tl.max(x, {axis})", lambda x, axis: x.max(axis), ANY_TYPE, shapes=FULL + ODD + BY_CLASS, other=lowest,
+        only=WHOLE_NUMBERS),
+    _plain("min", SECTION, "tl.min(x, {axis})", lambda x, axis: x.min(axis), ANY_TYPE, shapes=FULL + ODD + BY_CLASS, other=highest,
+        only=WHOLE_NUMBERS),
+    _plain("max_nan", SECTION, "tl.max(x, {axis})", _ignoring_nan(np.nanmax), FLOAT, shapes=FULL[2:] + BY_CLASS,
+        inputs=_with_nan, note="Skips NaN; of nothing else it is NaN."),
+    _plain("min_nan", SECTION, "tl.min(x, {axis})", _ignoring_nan(np.nanmin), FLOAT, shapes=FULL[2:] + BY_CLASS,
+        inputs=_with_nan, note="Skips NaN; of nothing else it is NaN."),
+    _plain("argmax", SECTION, "tl.argmax(x, {axis})", _index_of(np.argmax), NUMBER, results=("i32",),
+        shapes=FULL + BY_CLASS, defined=_numbers_only, note="Of equal elements the first."),
+    _plain("argmin", SECTION, "tl.argmin(x, {axis})", _index_of(np.argmin), NUMBER, results=("i32",),
+        shapes=FULL + BY_CLASS, defined=_numbers_only, note="Of equal elements the first."),
     _plain("argmax_any_tie", SECTION, "tl.argmax(x, {axis}, tie_break_left=False)", _index_of(np.argmax), NUMBER,
-        results=("i32",), shapes=FULL, inputs=_ties, accept=_points_to(np.max), note="Of equal elements any."),
+        results=("i32",), shapes=FULL + BY_CLASS, inputs=_ties, accept=_points_to(np.max), defined=_numbers_only, note="Of equal elements any."),
     _plain("argmin_any_tie", SECTION, "tl.argmin(x, {axis}, tie_break_left=False)", _index_of(np.argmin), NUMBER,
-        results=("i32",), shapes=FULL, inputs=_ties, accept=_points_to(np.min), note="Of equal elements any."),
+        results=("i32",), shapes=FULL + BY_CLASS, inputs=_ties, accept=_points_to(np.min), defined=_numbers_only, note="Of equal elements any."),
     _plain("max_with_index", SECTION, "r0, r1 = tl.max(x, {axis}, return_indices=True)",
-        lambda x, axis: (x.max(axis), np.asarray(x.argmax(axis), object)), NUMBER, results=("T", "i32"), shapes=FULL),
+        lambda x, axis: (x.max(axis), np.asarray(x.argmax(axis), object)), NUMBER, results=("T", "i32"),
+        shapes=FULL + BY_CLASS, defined=_numbers_only),
     _plain("min_with_index", SECTION, "r0, r1 = tl.min(x, {axis}, return_indices=True, keep_dims=True)",
         lambda x, axis: (x.min(axis, keepdims=True), np.asarray(x.argmin(axis, keepdims=True), object)), NUMBER,
-        results=("T", "i32"), shapes=FULL),
+        results=("T", "i32"), shapes=FULL + BY_CLASS,
+        defined=lambda x, axis: np.expand_dims(_numbers_only(x, axis), axis)),
     _plain("xor_sum", SECTION, "tl.xor_sum(x, {axis})", lambda x, axis: np.bitwise_xor.reduce(x, axis), BITS,
-        shapes=FULL + ODD, inputs=_large, refused=(*FLOAT, *FP8), other="0"),
+        shapes=FULL + ODD + BY_CLASS, inputs=_large, refused=(*FLOAT, *FP8), other="0"),
     _plain("reduce_or", SECTION, "tl.reduce_or(x, {axis})", lambda x, axis: np.bitwise_or.reduce(x, axis), BITS,
-        shapes=FULL + ODD, inputs=_large, refused=(*FLOAT, *FP8), other="0"),
-    _plain("reduce", SECTION, "tl.reduce(x, {axis}, combine)", lambda x, axis: x.prod(axis), INTEGER, shapes=FULL,
+        shapes=FULL + ODD + BY_CLASS, inputs=_large, refused=(*FLOAT, *FP8), other="0"),
+    _plain("reduce", SECTION, "tl.reduce(x, {axis}, combine)", lambda x, axis: x.prod(axis), INTEGER, shapes=FULL + BY_CLASS,
         inputs=_large, helpers=PRODUCT),
     _plain("reduce_keep_dims", SECTION, "tl.reduce(x, {axis}, combine, keep_dims=True)",
         lambda x, axis: x.prod(axis, keepdims=True), ("i32", "u8"), shapes=FULL, inputs=_large, helpers=PRODUCT),

@@ -49,6 +49,10 @@ def _scaled(right: str) -> Op:
         a, wide_a = _operand(kind, m, k, 1)
         b, wide_b = _operand(other, n, k, 2)
         scale_a, scale_b = _scales(m, k, 3), _scales(n, k, 4)
+        if shape.params["far"]:
+            # One scale is as small as the other is large, so that products are of everyday size.
+            away = np.random.default_rng(5).integers(60, 100, (1, k // GROUP)).astype(np.uint8)
+            scale_a, scale_b = scale_a - away, scale_b + away
         stored_b = np.ascontiguousarray(b.T)
         parameters = "A, B, S, R, O" if with_right else "A, B, S, O"
         second = f"tl.load(R + {addresses(scale_b.shape)[0]})" if with_right else "None"
@@ -69,12 +73,20 @@ def _scaled(right: str) -> Op:
     types = tuple(t for t in FORMATS)
     form = f'tl.dot_scaled(a, scale, format, b, b_scale, "{FORMATS[right]}")'
     note = "The column u8 stands for e2m1, two elements in a byte." if right == "fp8e4nv" else ""
-    return Op(f"dot_scaled_{FORMATS[right]}", SECTION, form, build, types, SHAPES, (), WITHIN, note=note)
+    wide = tuple(t for t in types if t != "fp16")  # which has no numbers as far away as the scales
+    shapes = SHAPES[:-1] if right == "fp16" else SHAPES
+    name, only = f"dot_scaled_{FORMATS[right]}", {SHAPES[-1].name: wide}
+    return Op(name, SECTION, form, build, types, shapes, (), WITHIN, note=note, only=only)
 
 
 SHAPES = tuple(
-    Shape(f"{m}x{n}x{k}" + ("" if right else "_one_scale"), (m, n, k), {"right": right})
-    for m, n, k, right in ((16, 16, 64, True), (32, 16, 128, True), (16, 32, 64, False))
+    Shape(f"{m}x{n}x{k}{name}", (m, n, k), {"right": name != "_one_scale", "far": name == "_far_scales"})
+    for m, n, k, name in (
+        (16, 16, 64, ""),
+        (32, 16, 128, ""),
+        (16, 32, 64, "_one_scale"),
+        (16, 16, 64, "_far_scales"),
+    )
 )
 
 OPS: tuple[Op, ...] = tuple(_scaled(right) for right in FORMATS)

@@ -7,10 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from triton_porting_kit.conformance.language.classes import SCANNED_BY_CLASS
 from triton_porting_kit.conformance.language.expression import defaulted, expression, small_numbers
-from triton_porting_kit.conformance.language.ops.reductions import LARGER, PRODUCT, _indexed, _large, _pair
+from triton_porting_kit.conformance.language.ops.reductions import (
+    LARGER,
+    PRODUCT,
+    _indexed,
+    _large,
+    _pair,
+    _positive,
+)
 from triton_porting_kit.conformance.language.shapes import Shape, tile
-from triton_porting_kit.conformance.language.table import FLOAT, INTEGER, NUMBER, Op
+from triton_porting_kit.conformance.language.table import FLOAT, INTEGER, NUMBER, Op, Tolerance
 from triton_porting_kit.conformance.types import Array, Kind
 
 SECTION = "Scans"
@@ -77,19 +85,27 @@ def _plain(*args: Any, **more: Any) -> Op:
     )
 
 
+STALLS = Tolerance(
+    {"fp16": 40, "bf16": 40},
+    "one thread may add up 64 positive numbers in a row, each with half a unit; one after the other all would stall",
+)
 WORDS = ("i32", "i64", "u32", "u64", *FLOAT)
 OPS: tuple[Op, ...] = (
     _plain("cumsum", SECTION, "tl.cumsum(x, {axis}, reverse={reverse})", along(np.cumsum), (*NUMBER, "i1"), results=("sum",),
+        shapes=SHAPES + SCANNED_BY_CLASS,
         note="Integers of less than 32 bits are summed as 32."),
     _plain("cumsum_wraps", SECTION, "tl.cumsum(x, {axis}, reverse={reverse}, dtype=x.dtype)", along(np.cumsum), INTEGER,
-        inputs=_large),
+        inputs=_large, shapes=SHAPES + SCANNED_BY_CLASS),
+    _plain("cumsum_rounds", SECTION, "tl.cumsum(x, {axis}, reverse={reverse})", along(np.cumsum), ("fp16", "bf16"),
+        inputs=_positive, shapes=(tile(8192, axis=0, reverse=False),), tolerance=STALLS, refused=()),
     _plain("cumprod", SECTION, "tl.cumprod(x, {axis}, reverse={reverse})", along(np.cumprod), WORDS, inputs=_signs),
     _plain("cumprod_narrow", SECTION, "tl.cumprod(x, {axis}, reverse={reverse})", along(np.cumprod), ("i8", "i16", "u8", "u16"),
         results=("sum",), inputs=_signs, since=(3, 9), note="Integers of less than 32 bits are multiplied as 32."),
     _plain("scan_product", SECTION, "tl.associative_scan(x, {axis}, combine, reverse={reverse})", along(np.cumprod), INTEGER,
-        inputs=_large, helpers=PRODUCT),
+        inputs=_large, helpers=PRODUCT, shapes=SHAPES + SCANNED_BY_CLASS),
     _plain("scan_maximum", SECTION, "tl.associative_scan(x, {axis}, combine, reverse={reverse})",
         along(lambda x, axis: np.maximum.accumulate(x, axis)), (*NUMBER,),
+        shapes=SHAPES + SCANNED_BY_CLASS, only={shape.name: INTEGER for shape in SCANNED_BY_CLASS},
         helpers=PRODUCT.replace("a * b", "tl.where(a > b, a, b)")),
     _plain("scan_of_two", SECTION, "r0, r1 = tl.associative_scan((x, y), {axis}, combine, reverse={reverse})", _recurrence,
         INTEGER, operands=("T", "T"), results=("T", "T"), helpers=LINES, note="Operands keep their order."),

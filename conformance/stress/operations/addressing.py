@@ -50,7 +50,8 @@ def _address_text(words: Words) -> str:
 
 def _address(data: Sequence[Datum], attrs: Attrs, place: Place) -> Datum:
     kind = Type(f"*{attrs['kind']}").kind
-    return Pointers(kind, data[0].value.astype(np.int64), region=attrs["region"])
+    at = data[0].value.astype(np.int64)
+    return Pointers(kind, at, region=np.full(at.shape, attrs["region"]))
 
 
 def _advance_types(types: Types, attrs: Attrs) -> Types:
@@ -62,7 +63,8 @@ def _advance_types(types: Types, attrs: Attrs) -> Types:
 def _advance(data: Sequence[Datum], attrs: Attrs, place: Place) -> Datum:
     pointers, by = data
     assert isinstance(pointers, Pointers)
-    return Pointers(pointers.kind, pointers.value + by.value.astype(np.int64), region=pointers.region)
+    at = np.asarray(pointers.value + by.value.astype(np.int64))
+    return Pointers(pointers.kind, at, region=np.broadcast_to(pointers.region, at.shape))
 
 
 def _step_types(types: Types, attrs: Attrs) -> Types:

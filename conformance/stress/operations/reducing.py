@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from triton_porting_kit.conformance.stress import numbers
-from triton_porting_kit.conformance.stress.numbers import Datum, whole
+from triton_porting_kit.conformance.stress.numbers import Datum, moved, whole
 from triton_porting_kit.conformance.stress.operations.base import (
     INTEGERS,
     NUMBERS,
@@ -20,7 +20,6 @@ from triton_porting_kit.conformance.stress.operations.base import (
     Words,
     need,
 )
-from triton_porting_kit.conformance.stress.operations.shaping import moved
 from triton_porting_kit.conformance.stress.program import Attrs, Type
 from triton_porting_kit.conformance.types import KINDS, Array
 

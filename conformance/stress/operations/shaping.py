@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triton_porting_kit.conformance.stress.numbers import Datum, whole
+from triton_porting_kit.conformance.stress.numbers import Datum, moved, together, whole
 from triton_porting_kit.conformance.stress.operations.base import (
     INTEGERS,
     LARGEST_TILE,
@@ -25,11 +25,6 @@ from triton_porting_kit.conformance.stress.operations.base import (
 )
 from triton_porting_kit.conformance.stress.program import Attrs, Type
 from triton_porting_kit.conformance.types import KINDS, Array
-
-
-def moved(x: Datum, move: Callable[[Array], Array]) -> Datum:
-    """The same movement of values and errors."""
-    return Datum(x.kind, move(x.value), None if x.error is None else move(x.error))
 
 
 def _moving(move: Callable[..., Array]) -> Callable[[Sequence[Datum], Attrs, Place], Datum]:
@@ -120,12 +115,7 @@ def _pair(scope: Scope) -> Proposal | None:
 
 
 def _together(join: Callable[[Array, Array], Array]) -> Callable[[Sequence[Datum], Attrs, Place], Datum]:
-    def compute(data: Sequence[Datum], attrs: Attrs, place: Place) -> Datum:
-        a, b = data
-        error = None if a.error is None and b.error is None else join(a.errors, b.errors)
-        return Datum(a.kind, join(a.value, b.value), error)
-
-    return compute
+    return lambda data, attrs, place: together(data[0], data[1], join)
 
 
 def _split_types(types: Types, attrs: Attrs) -> Types:

@@ -14,7 +14,7 @@ from triton_porting_kit.conformance.language.interpreter import HostMemory
 from triton_porting_kit.conformance.language.source import make_kernel
 from triton_porting_kit.conformance.stress.generator import ADDRESSES, generate
 from triton_porting_kit.conformance.stress.launching import Launch, arguments, judge
-from triton_porting_kit.conformance.stress.program import Fetch, Let, Loop, Program, Put, uses, walk
+from triton_porting_kit.conformance.stress.program import BETWEEN, Fetch, Let, Loop, Program, Put, uses, walk
 from triton_porting_kit.conformance.stress.typing import types_of
 
 
@@ -25,10 +25,12 @@ def takes(program: Program) -> bool:
     for statement in walk(program.body):
         match statement:
             case Loop():  # makes Python's integers of counters
-                if statement.index in read or statement.style not in (
-                    "range",
-                    "stepped",
-                ):  # 3.6 takes no arguments as bounds
+                simple = statement.style in ("range", "stepped")  # 3.6 takes no arguments as bounds
+                if statement.style == BETWEEN and types[statement.index].kind_name == "i32":
+                    simple = _is_only_added(program, statement.index)
+                elif statement.index in read:
+                    simple = False
+                if not simple:
                     return False
             case Let(op="~") if types[statement.outs[0]].kind_name.startswith("u"):  # fails before Triton 3.9
                 return False
@@ -36,6 +38,17 @@ def takes(program: Program) -> bool:
                 if statement.mask is not None and types[statement.mask].rank < types[statement.pointer].rank:
                     return False
     return not any(t.kind_name.endswith("bf16") for t in types.values())
+
+
+def _is_only_added(program: Program, counter: int) -> bool:
+    """Whether a counter is added to tiles, perhaps times a literal: as an integer of Python's it does the same."""
+    for statement in walk(program.body):
+        if counter in uses(statement):
+            if not isinstance(statement, Let) or statement.op not in ("+", "-", "literal"):
+                return False
+            if statement.op == "literal" and not _is_only_added(program, statement.outs[0]):
+                return False
+    return True
 
 
 def main(count: int) -> int:

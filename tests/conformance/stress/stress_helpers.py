@@ -57,6 +57,7 @@ def constructs(program: Program) -> Iterator[str]:
                 yield f"fetch of {types[statement.out].kind_name}"
                 yield "fetch with a mask" if statement.mask is not None else "fetch"
                 yield "fetch of nothing elsewhere" if statement.other is None else "fetch"
+                yield "fetch of a tile elsewhere" if statement.rest is not None else "fetch"
             case Put():
                 yield f"put {statement.kind}"
                 yield "put with a mask" if statement.mask is not None else "put"

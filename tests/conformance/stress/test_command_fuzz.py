@@ -39,6 +39,14 @@ def test_minutes_end_the_run(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
 
 
+def test_a_run_whose_output_is_a_file_says_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("triton_porting_kit.conformance.command_fuzz.PROGRESS_SECONDS", 0.0)
+    done = CliRunner().invoke(app, ["fuzz", "--count", "3", "--jobs", "2", "--out", str(tmp_path)])
+    assert [int(n) for n in re.findall(r" s: (\d+) programs, 0 failures", done.output)] == [1, 2, 3]
+
+
 def test_failures_are_shown_and_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that finds every program with a store wrong: all that is left is a store."""
 

@@ -33,7 +33,7 @@ def uncovered(programs: list[Program]) -> set[tuple[str, str]]:
 
 
 def test_the_fixed_programs_have_all_pairs_twice(programs: list[Program]) -> None:
-    assert len(pairs_of(generate(seed) for seed in SEEDS)) > 900
+    assert len(pairs_of(generate(seed) for seed in SEEDS)) > 3000
     assert uncovered(programs) == set()
 
 
@@ -48,13 +48,13 @@ def test_the_fixed_programs_have_all_pairs_of_many_programs() -> None:
 def test_the_fixed_programs_are_checks() -> None:
     names = [check.name for check in CHECKS]
     assert names == [f"language/addresses/{number:04}" for number in NUMBERS]
-    assert len(set(names)) == len(names) <= 120
+    assert len(set(names)) == len(names) <= 220
 
 
 def test_few_programs_cover(programs: list[Program]) -> None:
     some = programs[:200]
-    chosen = covering(some, least=1)
-    assert pairs_of(chosen).keys() == pairs_of(some).keys()
+    chosen = covering(some, least=3)
+    assert {pair for pair, count in pairs_of(some).items() if count > 2} <= pairs_of(chosen).keys()
     assert len(chosen) < len(some) / 2
 
 

@@ -77,3 +77,21 @@ def test_what_overflows_is_refused() -> None:
         numbers.add(large, large)
     with pytest.raises(IllConditioned):
         numbers.convert(as_number("fp32", np.full(4, 300.0)), KINDS["i8"])
+
+
+def test_what_is_added_to_a_product_may_be_what_its_sums_begin_with() -> None:
+    random = np.random.default_rng(1)
+    x = as_number("fp32", random.integers(-64, 64, (16, 16)) / 4)
+    product = numbers.product_of(as_number("fp32", np.ones((16, 16))), x, None, KINDS["fp32"])
+    assert product.error is None
+    other = as_number("fp32", random.standard_normal((16, 16)).astype(np.float32) / 3)
+    for a, b in ((product, other), (other, product)):
+        found = numbers.add(a, b)
+        begun = other.value.astype(np.float32)
+        for row in x.value.astype(np.float32):
+            begun = begun + row
+        assert (np.abs(begun - found.value) <= found.errors).all()
+        assert (np.abs(begun - found.value) > np.spacing(np.abs(found.value).astype(np.float32))).any()
+        assert (found.errors < 1e-3).all()
+    whole = as_number("fp32", np.full((16, 16), 3.0))
+    assert numbers.add(product, whole).error is None

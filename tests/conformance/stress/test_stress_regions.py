@@ -52,6 +52,14 @@ def test_content_is_the_same_wherever_it_is_looked_at(flavour: str) -> None:
     assert whole_content[20] == content_at(I32, np.asarray(-30), flavour, 3)
 
 
+@pytest.mark.parametrize("place", [2**63 - 1, -(2**63)])
+def test_the_last_places_that_64_bits_count_have_the_content_that_a_load_finds(place: int) -> None:
+    found = State(Region(0, "i32", "full", 7, "store", low=place, size=1))
+    loaded = found.load(np.array([place]), np.ones(1, bool), 0, 0).value
+    initial, values, _ = found.final()
+    assert initial == values == loaded == content_at(I32, np.array([place]), "full", 7)
+
+
 def test_distinct_content_is() -> None:
     assert len(set(content_at(I32, np.arange(100, 164), "distinct", 11).tolist())) == 64
 
