@@ -33,6 +33,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "runtime.refusals",
         "runtime.grids",
         "runtime.launches",
+        "runtime.state",
         "runtime.hooks",
         "runtime.failures",
     ),
