@@ -120,7 +120,7 @@ def test_a_changed_manifest_is_refused(plain: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "has format 2, and this kit reads 1"),
+        ({"format": 3}, "has format 3, and this kit reads 1 and 2"),
         ({"state": "lost"}, "does not keep to its schema: data.state must be one of"),
     ],
 )

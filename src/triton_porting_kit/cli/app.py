@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import triton_porting_kit
-from triton_porting_kit.cli import captures, porting, report
+from triton_porting_kit.cli import captures, compare, judging, porting, report
 from triton_porting_kit.cli.errors import UserError
 
 app = typer.Typer(
@@ -22,10 +22,12 @@ app = typer.Typer(
 )
 app.add_typer(report.app)
 app.command()(report.verify)
+app.command(epilog=judging.EPILOG)(judging.judge)
 app.command(epilog=porting.NEW_EPILOG)(porting.new)
 app.command()(porting.update)
 app.command(context_settings={"allow_interspersed_args": False})(captures.capture)
 app.command()(captures.replay)
+app.command(epilog=compare.EPILOG)(compare.compare)
 
 
 def _version(wanted: bool) -> None:
@@ -265,6 +267,31 @@ def conform(
             help="Judge the suite instead: does it notice faults in a test backend? --select chooses faults.",
         ),
     ] = False,
+    mutants: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="With --self-test: N mechanical changes of the kit's own sources instead of planted faults; --seed "
+            "and --select (patterns of files) choose them. The same command goes on with an unfinished run.",
+            show_default=False,
+        ),
+    ] = 0,
+    minutes: Annotated[
+        float,
+        typer.Option(
+            metavar="M", min=0, help="With --mutants: begin none after M minutes.", show_default=False
+        ),
+    ] = 0.0,
+    effort: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--effort",
+            metavar="KEY=SECONDS",
+            help="With --mutants, for each: suite=120, stress=0 (more random programs), corpus=60, also=0. May be "
+            "repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Judge a backend by the conformance suite.
 
@@ -299,7 +326,12 @@ def conform(
         seed=seed,
         stress=stress,
         captures=str(capture_failures or ""),
+        mutants=mutants,
+        minutes=minutes,
+        effort=tuple(effort or ()),
     )
+    if (mutants or minutes or effort) and not (self_test and mutants):
+        raise UserError("--mutants is an option of --self-test, and --minutes and --effort are of --mutants")
     action = run_self_test if self_test else list_checks if list_names else run_conform
     try:
         raise typer.Exit(action(request))

@@ -13,14 +13,27 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
+JUDGEMENT = "judge.json"
+"""What `tpk judge` leaves, beside a report of the conformance suite."""
+
 Source = Annotated[Path, typer.Argument(metavar="REPORT", help="A report.json, or the folder that it is in.")]
 
 
-def verify(path: Source) -> None:
+def verify(
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="REPORT", help="A report.json or a judge.json, or the folder that it is in."),
+    ],
+) -> None:
     """Compute every status and verdict of a report again, from its evidence and the mandatory lists.
 
-    The exit status is 0 if the report agrees, whatever its verdicts are, and 1 if it does not.
+    Of the evidence of `tpk judge`: every finding, time and verdict. The exit status is 0 if the report agrees, whatever
+    its verdicts are, and 1 if it does not.
     """
+    if path.name == JUDGEMENT or (path / JUDGEMENT).is_file():
+        from triton_porting_kit.conformance.judge.command import run_verify as verify_judgement
+
+        raise typer.Exit(verify_judgement(path))
     from triton_porting_kit.conformance.report.commands import run_verify
 
     raise typer.Exit(run_verify(path))

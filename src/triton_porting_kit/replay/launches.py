@@ -93,6 +93,13 @@ class Launch:
         return int.from_bytes(self.block[slot.offset : slot.offset + slot.size], "little")
 
 
+class TooLarge(Exception):
+    """A launch that would take more bytes than one may."""
+
+    def __init__(self, bytes_needed: int) -> None:
+        super().__init__(f"it would take {readable(bytes_needed)}")
+
+
 class LaunchRecord:
     """A launch whose inputs are on disk and that has not come back."""
 
@@ -104,11 +111,13 @@ class LaunchRecord:
     def begin(cls, launch: Launch, memory: TrackedMemory, settings: Settings) -> LaunchRecord | None:
         """Write what is there before the launch. None, with a warning, where a limit is reached.
 
-        Raises what earlier work on the stream failed with.
+        Raises `TooLarge` where one launch may not take as much, and what earlier work on the stream failed with.
         """
         launch.device.synchronize(launch.stream)
         regions, unresolved = _regions(launch, memory)
         need = 2 * sum(region.size for region in regions) + len(launch.kernel.kernel) + _MANIFEST_BYTES
+        if settings.most is not None and need > settings.most:
+            raise TooLarge(need)
         if not _fits(settings, launch.kernel.name, need):
             return None
         regions, contents = _contents_of(launch, regions, unresolved)
@@ -133,9 +142,9 @@ class LaunchRecord:
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
-        for item in unresolved:
+        for item in unresolved if not settings.judged else ():
             _warn(f"{folder} cannot be replayed: argument '{item['name']}': {item['why']}")
-        for note in notes:
+        for note in notes if not settings.judged else ():
             _warn(f"{folder}: {note}")
         return cls(launch, folder, manifest, contents)
 
@@ -264,7 +273,7 @@ def _manifest(
     notes: list[str],
 ) -> Manifest:
     kernel, driver = launch.kernel, launch.driver
-    ttir = kernel.asm.get("ttir")
+    ttir, source = kernel.asm.get("ttir"), kernel.asm.get("source")
     stage = next((name for name, text in kernel.asm.items() if text is kernel.kernel), "binary")
     file, line = _source_of(kernel.src)
     metadata = plain(kernel.metadata)
@@ -278,6 +287,7 @@ def _manifest(
             ttir=StoredFile.write(folder, "kernel.ttir", str(ttir).encode()) if ttir else None,
             source_file=file,
             source_line=line,
+            source=StoredFile.write(folder, "kernel.source", str(source).encode()) if source else None,
         ),
         grid=launch.grid,
         stream=launch.stream,
@@ -378,6 +388,11 @@ def _fits(settings: Settings, kernel: str, need: int) -> bool:
         "such as 4G, or record fewer kernels",
     )
     return False
+
+
+def forget(folder: Path) -> None:
+    """Look anew what is in a folder, of which something may have been removed."""
+    _contents.pop(folder, None)
 
 
 def _warn_once(folder: Path, reason: str, text: str) -> None:

@@ -18,8 +18,9 @@ from triton_porting_kit.replay.consistency import contradictions
 from triton_porting_kit.replay.settings import LIMIT, parse_size
 from triton_porting_kit.untrusted import Folder
 
-FORMAT = 1
-"""Version of the schema."""
+FORMAT = 2
+"""Version of the schema. 2: with the kernel's `source`."""
+READABLE = (1, 2)
 NAME = "manifest.json"
 SCHEMA = Path(__file__).parent / "schema.json"
 REMEDY = "replay only what you recorded yourself, in a folder that only you can write (chmod -R go-w)"
@@ -81,6 +82,8 @@ class Kernel:
     ttir: StoredFile | None
     source_file: str
     source_line: int
+    source: StoredFile | None = None
+    """Triton's IR before any pass of a backend; None where Triton did not keep it."""
 
 
 @dataclass(frozen=True)
@@ -138,13 +141,14 @@ class Manifest:
     def from_json(cls, data: Mapping[str, Any]) -> Manifest:
         """What `to_json` wrote, validated before."""
         kernel, launch, arguments = data["kernel"], data["launch"], data["arguments"]
-        ttir = kernel["ttir"]
+        ttir, source = kernel["ttir"], kernel.get("source")
         return cls(
             kernel=Kernel(
                 **{
                     **kernel,
                     "binary": StoredFile(**kernel["binary"]),
                     "ttir": StoredFile(**ttir) if ttir else None,
+                    "source": StoredFile(**source) if source else None,
                 }
             ),
             grid=(launch["grid"][0], launch["grid"][1], launch["grid"][2]),
@@ -162,7 +166,7 @@ class Manifest:
 
     def stored(self) -> list[StoredFile]:
         """Every file that it names; one may be named several times."""
-        listed = [self.kernel.binary, self.kernel.ttir, self.block]
+        listed = [self.kernel.binary, self.kernel.ttir, self.kernel.source, self.block]
         listed += [file for buffer in self.buffers for file in (buffer.before, buffer.after)]
         return [file for file in listed if file is not None]
 
@@ -242,9 +246,10 @@ def _inside(folder: Path) -> str:
 
 def _document(content: bytes, path: Path) -> dict[str, Any]:
     data = untrusted.parse_json(content, path, CaptureError)
-    if isinstance(data, dict) and data.get("format") != FORMAT:
+    if isinstance(data, dict) and data.get("format") not in READABLE:
+        known = " and ".join(map(str, READABLE))
         raise CaptureError(
-            f"{path} has format {data.get('format')!r:.80}, and this kit reads {FORMAT}; use the release that wrote it"
+            f"{path} has format {data.get('format')!r:.80}, and this kit reads {known}; use the release that wrote it"
         )
     validate(data, str(path))
     assert isinstance(data, dict)

@@ -15,7 +15,8 @@ from triton_porting_kit.driver import Device
 from triton_porting_kit.driver.adapter import TritonDriver
 from triton_porting_kit.errors import CaptureWarning, DeviceError
 from triton_porting_kit.launcher import ArgLayout
-from triton_porting_kit.replay.launches import Launch, LaunchRecord
+from triton_porting_kit.replay import journal
+from triton_porting_kit.replay.launches import Launch, LaunchRecord, TooLarge, forget
 from triton_porting_kit.replay.memory import TrackedMemory
 from triton_porting_kit.replay.settings import Settings
 from triton_porting_kit.toolchain import compat
@@ -57,25 +58,60 @@ class RecordingLauncher:
         return getattr(self._launcher, name)
 
     def __call__(self, *call: Any, **hidden: Any) -> Any:
-        record = self._begin(call, hidden)
-        if record is None:
+        settings = Settings.from_environment()
+        record = None if settings is None else self._begin(settings, call, hidden)
+        if settings is None or record is None:
             return self._launcher(*call, **hidden)
         try:
             result = self._launcher(*call, **hidden)
             # A launch that fails later than this would have no record of it.
             record.launch.device.synchronize(record.launch.stream)
         except Exception as error:
-            _end(record, error)
+            _end(record, error, settings)
             raise
-        _end(record, None)
+        _end(record, None, settings)
         return result
 
-    def _begin(self, call: tuple[Any, ...], hidden: dict[str, Any]) -> LaunchRecord | None:
-        settings, kernel, driver = Settings.from_environment(), self._kernel(), _active_driver()
-        if settings is None or kernel is None or driver is None or not settings.wants(kernel.name):
+    def _begin(
+        self, settings: Settings, call: tuple[Any, ...], hidden: dict[str, Any]
+    ) -> LaunchRecord | None:
+        kernel, driver = self._kernel(), _active_driver()
+        if kernel is None or driver is None:
             return None
         memory = _memories.get(driver.device)
         if memory is None or len(call) < LEADING:
+            return None
+        if not settings.judged:
+            return self._begin_chosen(settings, kernel, driver, memory, call, hidden)
+        if not journal.is_judged(settings):
+            return None
+        why = "" if settings.wants(kernel.name) else journal.NOT_CHOSEN
+        why = why or ("" if journal.is_sampled(settings, kernel.name) else journal.NOT_SAMPLED)
+        record = None
+        if not why:
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always", CaptureWarning)
+                try:
+                    record = self._begin_chosen(settings, kernel, driver, memory, call, hidden)
+                except TooLarge as error:
+                    why = f"{journal.TOO_LARGE}: {error}"
+            why = (
+                why or "; ".join(str(one.message) for one in said) or "nothing is launched: the grid is empty"
+            )
+        if record is None:
+            journal.add(settings, journal.Entry(kernel.name, why=why))
+        return record
+
+    def _begin_chosen(
+        self,
+        settings: Settings,
+        kernel: Any,
+        driver: TritonDriver,
+        memory: TrackedMemory,
+        call: tuple[Any, ...],
+        hidden: dict[str, Any],
+    ) -> LaunchRecord | None:
+        if not settings.wants(kernel.name):
             return None
         settings.make_folder()
         try:
@@ -86,18 +122,22 @@ class RecordingLauncher:
             if guard is not None and not guard.fits(launch.block, launch.grid):
                 launch = replace(launch, kernel=guard.other_kernel())
             return LaunchRecord.begin(launch, memory, settings)
-        except DeviceError:
+        except (DeviceError, TooLarge):
             raise  # of earlier work on the stream: whoever launches would have met it
         except Exception as error:
             _warn(f"a launch of kernel '{kernel.name}' is not recorded: {type(error).__name__}: {error}")
             return None
 
 
-def _end(record: LaunchRecord, error: Exception | None) -> None:
+def _end(record: LaunchRecord, error: Exception | None, settings: Settings) -> None:
     try:
         record.end(error)
     except Exception as trouble:
         _warn(f"what a launch left in memory is not recorded in {record.folder}: {trouble}")
+    if settings.judged:
+        journal.add(settings, journal.Entry(record.launch.kernel.name, folder=record.folder.name))
+        journal.wait(settings, record.folder)
+        forget(settings.folder)
 
 
 def _active_driver() -> TritonDriver | None:

@@ -15,6 +15,11 @@ FOLDER = "TPK_CAPTURE"
 KERNEL = "TPK_CAPTURE_KERNEL"
 COUNT = "TPK_CAPTURE_COUNT"
 LIMIT = "TPK_CAPTURE_LIMIT"
+EVERY = "TPK_CAPTURE_EVERY"
+BYTES = "TPK_CAPTURE_BYTES"
+JUDGED = "TPK_CAPTURE_JUDGED"
+"""What `tpk compare` sets for the program that it runs: record every so many launches of each kernel, none of more
+bytes, and wait after each until it was judged (see `journal`)."""
 
 DEFAULT_LIMIT = 1 << 30
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -32,6 +37,12 @@ class Settings:
     """Launches that may be in `folder`; None: any number."""
     limit: int
     """Bytes that may be in `folder`."""
+    every: int = 1
+    """Of the launches of a kernel, the first and every so many after it."""
+    most: int | None = None
+    """Bytes that one launch may take."""
+    judged: bool = False
+    """Whether each launch is written into the journal, and waited for until it was judged."""
 
     @classmethod
     def from_environment(cls) -> Settings | None:
@@ -39,14 +50,19 @@ class Settings:
         folder = os.environ.get(FOLDER)
         if not folder:
             return None
-        count = os.environ.get(COUNT)
-        if count and not count.isdecimal():
-            raise CaptureError(f"{COUNT} is {count!r}; set it to a number of launches, or unset it")
+        count, every = os.environ.get(COUNT), os.environ.get(EVERY) or "1"
+        for name, value in ((COUNT, count), (EVERY, every)):
+            if value and not value.isdecimal():
+                raise CaptureError(f"{name} is {value!r}; set it to a number of launches, or unset it")
+        most = os.environ.get(BYTES)
         return cls(
             Path(folder),
             os.environ.get(KERNEL) or "*",
             int(count) if count else None,
             parse_size(os.environ.get(LIMIT, "")),
+            max(int(every), 1),
+            parse_size(most, BYTES) if most else None,
+            bool(os.environ.get(JUDGED)),
         )
 
     def wants(self, kernel: str) -> bool:
@@ -66,13 +82,13 @@ class Settings:
         trust.check_private(self.folder.resolve(), _REMEDY)
 
 
-def parse_size(text: str) -> int:
-    """Bytes: a number, perhaps with K, M, G or T behind it. Raises `CaptureError` for anything else."""
+def parse_size(text: str, what: str = LIMIT) -> int:
+    """Bytes: a number, perhaps with K, M, G or T behind it. Raises `CaptureError` for anything else, by its name."""
     if not text:
         return DEFAULT_LIMIT
     found = re.fullmatch(r"(\d+)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
     if found is None:
-        raise CaptureError(f"{LIMIT} is {text!r}; set it to a number of bytes such as 500M or 2G")
+        raise CaptureError(f"{what} is {text!r}; set it to a number of bytes such as 500M or 2G")
     return int(found[1]) * _UNITS[found[2].upper()]
 
 

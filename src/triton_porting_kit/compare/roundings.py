@@ -1,0 +1,172 @@
+"""Operations on float64 values in a structured form, and roundings that are played out at random on them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from triton_porting_kit.toolchain.mlir import ir
+
+
+@dataclass(frozen=True)
+class _Format:
+    """A type that is computed in float64 instead."""
+
+    precision: int
+    smallest: float
+    """What may be lost near zero: denormals where they may be flushed, else half of the smallest one."""
+
+
+FORMATS = {
+    "f16": _Format(11, 2.0**-25),
+    "bf16": _Format(8, 2.0**-126),
+    "f32": _Format(24, 2.0**-126),
+    "f64": _Format(53, 0.0),
+}
+"""f64 is not widened, but rounded at random as the others."""
+
+
+class Roundings:
+    """Makes operations at a place of a kernel that has the parameters `amount`, `direction` and `seed`."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._f64 = ir.F64Type.get()
+        self._i64 = ir.IntegerType.get_signless(64)
+        self._at: Any = None
+        self._location: Any = ir.Location.unknown()
+        self._amount: Any = None
+        """None where nothing is to be rounded."""
+        self._direction: Any = None
+        self._seed: Any = None
+
+    def _narrowed(self, value: Any, kind: Any) -> Any:
+        return self._op("arith.truncf", [value], [kind])[0]
+
+    def _op(
+        self, name: str, operands: Iterable[Any], kinds: Iterable[Any], regions: int = 0, **attributes: Any
+    ) -> Any:
+        created = ir.Operation.create(
+            name,
+            results=list(kinds),
+            operands=list(operands),
+            attributes=attributes,
+            regions=regions,
+            loc=self._location,
+            ip=self._at,
+        )
+        return created if regions else created.results
+
+    # --- roundings ---------------------------------------------------------------------------------------
+
+    def _moved(self, value: Any, kind: Any, units: float, exact_stays: bool = False) -> Any:
+        """A value that is off by up to so many units, half of a last place each, of type `kind`."""
+        if self._amount is None:
+            return value
+        how = FORMATS[kind]
+        noise = self._noise(value)
+        factor = self._plus(self._number_like(value, 1.0), self._times(noise, units * 2.0**-how.precision))
+        moved = self._op("arith.mulf", [value, factor], [value.type])[0]
+        if how.smallest:
+            moved = self._plus(moved, self._times(noise, how.smallest))
+        return self._unless_exact(value, moved, kind) if exact_stays else moved
+
+    def _spread(self, value: Any, scale: Any, relative: float) -> Any:
+        """A value that is off by up to a share of `scale`."""
+        if self._amount is None:
+            return value
+        most = self._number_like(value, 1e300)  # no infinity, which times 0 is no number
+        size = self._op(
+            "arith.minnumf", [self._op("math.absf", [scale], [scale.type])[0], most], [value.type]
+        )[0]
+        part = self._op("arith.mulf", [size, self._times(self._noise(value), relative)], [value.type])[0]
+        return self._plus(value, part)
+
+    def _directed(self, value: Any, kind: Any, units: float, exact_stays: bool) -> Any:
+        """A value that is moved up or down, all values the same way."""
+        if self._amount is None:
+            return value
+        how = FORMATS[kind]
+        size = self._op("math.absf", [value], [value.type])[0]
+        most = self._number_like(value, 1e300)
+        size = self._op("arith.minnumf", [size, most], [value.type])[0]
+        step = self._like(self._op("arith.mulf", [self._direction, self._amount], [self._f64])[0], value)
+        part = self._op("arith.mulf", [self._times(step, units * 2.0**-how.precision), size], [value.type])[0]
+        moved = self._plus(value, part)
+        if how.smallest:
+            moved = self._plus(moved, self._times(step, how.smallest))
+        return self._unless_exact(value, moved, kind) if exact_stays else moved
+
+    def _unless_exact(self, value: Any, moved: Any, kind: str) -> Any:
+        if kind == "f64":  # nobody knows: float64 has nothing more exact to compare with
+            return moved
+        own = (
+            ir.RankedTensorType.get(value.type.shape, ir.Type.parse(kind))
+            if is_tensor(value.type)
+            else ir.Type.parse(kind)
+        )
+        back = self._op("arith.extf", [self._narrowed(value, own)], [value.type])[0]
+        i1 = ir.IntegerType.get_signless(1)
+        flag = ir.RankedTensorType.get(value.type.shape, i1) if is_tensor(value.type) else i1
+        same = self._op("arith.cmpf", [back, value], [flag], predicate=ir.IntegerAttr.get(self._i64, 1))[
+            0
+        ]  # oeq
+        return self._op("arith.select", [same, value, moved], [value.type])[0]
+
+    def _noise(self, value: Any) -> Any:
+        """Numbers of magnitudes from a half to 1 (times `amount`), from the bits of a value, the place and the seed."""
+        kind = value.type
+        bits_kind = ir.RankedTensorType.get(kind.shape, self._i64) if is_tensor(kind) else self._i64
+        salt = self._integer(next(self._numbers) * 0x9E3779B97F4A7C15)
+        start = self._like(self._op("arith.addi", [self._seed, salt], [self._i64])[0], value)
+        bits = self._op("arith.bitcast", [value], [bits_kind])[0]
+        bits = self._op("arith.addi", [bits, start], [bits_kind])[0]
+        for shift, factor in ((32, 0xD6E8FEB86659FD93), (29, 0xBF58476D1CE4E5B9)):
+            high = self._op("arith.shrui", [bits, self._like(self._integer(shift), value)], [bits_kind])[0]
+            bits = self._op("arith.xori", [bits, high], [bits_kind])[0]
+            bits = self._op("arith.muli", [bits, self._like(self._integer(factor), value)], [bits_kind])[0]
+        number = self._times(self._op("arith.sitofp", [bits], [kind])[0], 2.0**-64)
+        half = self._op("math.copysign", [self._number_like(value, 0.5), number], [kind])[0]
+        return self._op("arith.mulf", [self._plus(half, number), self._like(self._amount, value)], [kind])[0]
+
+    # --- numbers -----------------------------------------------------------------------------------------
+
+    def _number(self, value: float, shape: Any = None) -> Any:
+        attribute = ir.FloatAttr.get(self._f64, value)
+        scalar = self._op("arith.constant", [], [self._f64], value=attribute)[0]
+        return (
+            scalar
+            if shape is None
+            else self._op("tensor.splat", [scalar], [ir.RankedTensorType.get(shape, self._f64)])[0]
+        )
+
+    def _integer(self, value: int) -> Any:
+        value = (value + (1 << 63)) % (1 << 64) - (1 << 63)
+        return self._op("arith.constant", [], [self._i64], value=ir.IntegerAttr.get(self._i64, value))[0]
+
+    def _like(self, scalar: Any, value: Any) -> Any:
+        """A scalar as often as a value has elements."""
+        if not is_tensor(value.type):
+            return scalar
+        return self._op("tensor.splat", [scalar], [ir.RankedTensorType.get(value.type.shape, scalar.type)])[0]
+
+    def _number_like(self, value: Any, number: float) -> Any:
+        return self._like(self._number(number), value)
+
+    def _plus(self, a: Any, b: Any) -> Any:
+        return self._op("arith.addf", [a, b], [a.type])[0]
+
+    def _times(self, value: Any, number: float) -> Any:
+        return self._op("arith.mulf", [value, self._number_like(value, number)], [value.type])[0]
+
+
+def is_tensor(kind: Any) -> bool:
+    return isinstance(kind, ir.RankedTensorType)
+
+
+def float_of(kind: Any) -> str | None:
+    """The floating-point type of a scalar or of the elements of a tensor, where it is in `FORMATS`."""
+    element = str(kind.element_type if is_tensor(kind) else kind)
+    return element if element in FORMATS else None

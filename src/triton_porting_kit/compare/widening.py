@@ -1,0 +1,477 @@
+"""A kernel's structured form computed in float64, exactly or with every rounding played out at random.
+
+Memory keeps its types: what is loaded is extended, and rounded where it is stored. In between all arithmetic on fp16,
+bf16 and fp32 is done in float64, and so are conversions between them. An operation that has no counterpart in float64
+is computed in its own types.
+
+The new kernel has three parameters more. `amount` is 0 for the results of float64. With 1, every value that an
+operation of the original kernel would have had to round is moved by up to a few units of its own type, at random by
+`seed`; sums by what adding their terms in any order may lose; and what is stored by half a unit in the direction of
+`direction` (1 or -1). What is exact in its type stays as it is, so that a kernel which only moves numbers, or computes
+with whole ones, gives the same results always. How far results then lie from those of float64 is how far a right
+backend's may.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from triton_porting_kit.compare.roundings import FORMATS, Roundings, float_of, is_tensor
+from triton_porting_kit.conformance.tolerances import lost
+from triton_porting_kit.toolchain.mlir import ir
+
+EXTRA = ("f64", "f64", "i64")
+"""Types of the parameters `amount`, `direction`, `seed`."""
+
+
+_EXACT = {
+    *(f"arith.{name}" for name in ("maximumf", "minimumf", "maxnumf", "minnumf", "negf", "select", "cmpf")),
+    *(f"math.{name}" for name in ("absf", "copysign", "floor", "ceil", "round", "roundeven", "trunc")),
+    *(f"math.{name}" for name in ("isnan", "isinf", "isfinite", "isnormal")),
+    *("arith.fptosi", "arith.fptoui", "tpk.clampf", "tensor.extract"),
+    *("tensor.splat", "tensor.expand_shape", "tensor.collapse_shape", "tensor.concat", "tensor.empty"),
+    *("linalg.broadcast", "linalg.transpose", "linalg.yield", "tpk.yield"),
+    *("tpk.join", "tpk.split", "tpk.repeat", "tpk.gather_along"),
+    *("scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition"),
+}
+"""Operations that give the same in float64, or only hand values on."""
+
+_ROUNDED_ONCE = {
+    *(f"arith.{name}" for name in ("addf", "subf", "mulf", "sitofp", "uitofp", "truncf", "remf")),
+    "math.fma",
+}
+"""Operations whose result is exact on any chip where their type can hold it."""
+
+_DIVISIONS = {"arith.divf": 2, "math.sqrt": 2}
+"""Operations that some chips round once and some approximate, and by how many units."""
+_FUNCTION_UNITS = 4
+"""Units that a function of mathematics may lose beside what a unit of its operand makes of it."""
+_TO_INTEGER = ("arith.fptosi", "arith.fptoui")
+_DIVISION = {
+    f"arith.{name}" for name in ("divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floordivsi")
+}
+_SHIFTS = {"arith.shli", "arith.shrsi", "arith.shrui"}
+"""Operations that have no result for some operands: numbers out of range, divisors of 0, shifts by all bits."""
+_SCATTERED = ("tpk.store", "tpk.scatter")
+_PRECISIONS = {"tf32": (2, 10), "tf32x3": (4, 20), "bf16x3": (4, 16), "bf16x6": (4, 22)}
+"""Of products of fp32 in several ways: roundings of an operand's product, and the bits that are kept."""
+_EIGHT_BITS = (2, 13)
+"""The same of 8-bit floats, of which some matrix units keep 13 bits of the largest product."""
+
+
+class CannotWiden(Exception):
+    """A kernel that is not understood well enough to be computed in float64; the text says what is in the way."""
+
+
+def varies(module: Any) -> bool:
+    """Whether any operation of a structured module may give different results on chips that are right: because it
+    rounds floating-point numbers, or because its result is not defined for all operands."""
+    found = False
+
+    def visit(operation: Any) -> Any:
+        nonlocal found
+        if is_partial(operation):
+            found = True
+        elif operation.name not in _EXACT and not operation.name.startswith(("func.", "builtin.")):
+            kinds = [value.type for value in (*operation.operands, *operation.results)]
+            memory = operation.name in (
+                *_SCATTERED,
+                "tpk.load",
+                "tpk.gather",
+                "arith.constant",
+                "arith.bitcast",
+            )
+            adds = operation.name == "tpk.atomic_rmw"
+            if (
+                any(float_of(kind) for kind in kinds)
+                and not memory
+                and (not adds or kind_of(operation) == "fadd")
+            ):
+                found = True
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found
+
+
+def is_partial(operation: Any) -> bool:
+    """Whether an operation on integers has no result for some operands that it may get."""
+    name = operation.name
+    if name in _TO_INTEGER:
+        return True
+    return name in _DIVISION | _SHIFTS and not _is_constant(operation.operands[1])
+
+
+def _is_constant(value: Any) -> bool:
+    owner = value.owner
+    return isinstance(owner, ir.Operation | ir.OpView) and (
+        owner.name in ("arith.constant",)
+        or (owner.name == "tensor.splat" and _is_constant(owner.operands[0]))
+    )
+
+
+def widen(module: Any, contributions: int) -> None:
+    """Let the only kernel of a structured module compute in float64, in place.
+
+    `contributions`: how many programs may add to one element atomically. Raises `CannotWiden`.
+    """
+    functions = [op for op in module.body.operations if op.operation.name == "func.func"]
+    if len(functions) != 1:
+        raise CannotWiden("it calls functions that are not inlined")
+    with module.context, ir.Location.unknown():
+        _Widening(functions[0], contributions).run()
+
+
+class _Widening(Roundings):
+    def __init__(self, function: Any, contributions: int) -> None:
+        super().__init__()
+        self._function = function
+        self._contributions = contributions
+        self._wide: dict[Any, Any] = {}
+
+    def run(self) -> None:
+        function = self._function.operation
+        (old,) = function.regions[0].blocks
+        kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+        extra = [self._f64, self._f64, self._i64]
+        function.attributes["function_type"] = ir.TypeAttr.get(
+            ir.FunctionType.get([*kind.inputs, *extra], list(kind.results))
+        )
+        if "arg_attrs" in function.attributes:
+            known = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
+            function.attributes["arg_attrs"] = ir.ArrayAttr.get([*known, *[ir.DictAttr.get({})] * len(extra)])
+        self._amount, self._direction, self._seed = (
+            old.add_argument(kind, ir.Location.unknown()) for kind in extra
+        )
+        body = list(old.operations)
+        # The new operations stand before the old ones, which are then erased from the last on.
+        self._at = ir.InsertionPoint(body[0])
+        for argument in list(old.arguments)[: -len(extra)]:
+            self._define(argument, self._extended(argument))
+        for operation in body[:-1]:
+            self._operation(operation.operation)
+        for operation in reversed(body[:-1]):
+            operation.operation.erase()
+
+    # --- values ------------------------------------------------------------------------------------------
+
+    def _define(self, old: Any, new: Any) -> None:
+        self._wide[old] = new
+
+    def _of(self, old: Any) -> Any:
+        return self._wide[old]
+
+    def _own(self, old: Any) -> Any:
+        """A value in its own type."""
+        value = self._wide[old]
+        return self._narrowed(value, old.type) if value.type != old.type else value
+
+    def _extended(self, value: Any) -> Any:
+        kind = self._wide_type(value.type)
+        return value if kind == value.type else self._op("arith.extf", [value], [kind])[0]
+
+    def _wide_type(self, kind: Any) -> Any:
+        if float_of(kind) in (None, "f64"):
+            return kind
+        return ir.RankedTensorType.get(kind.shape, self._f64) if is_tensor(kind) else self._f64
+
+    # --- operations --------------------------------------------------------------------------------------
+
+    def _operation(self, op: Any) -> None:
+        self._location = op.location
+        name = op.name
+        if name == "tpk.print":
+            return
+        if name == "arith.constant" and float_of(op.results[0].type):
+            self._constant(op)
+        elif name in ("arith.extf", "arith.truncf") and all(
+            float_of(value.type) for value in (op.operands[0], op.results[0])
+        ):
+            self._conversion(op)
+        elif name in ("linalg.matmul", "linalg.batch_matmul") and float_of(op.results[0].type):
+            self._product(op)
+        elif name in ("tpk.reduce", "tpk.scan") and any(float_of(result.type) for result in op.results):
+            self._combination(op)
+        elif is_partial(op):
+            self._partial(op)
+        elif name in _EXACT and self._has_floats(op):
+            self._counterpart(op)
+        elif (name in _ROUNDED_ONCE or name in _DIVISIONS) and self._has_floats(op):
+            self._counterpart(op)
+            self._round(op, _DIVISIONS.get(name, 1), exact_stays=name in _ROUNDED_ONCE)
+        elif name.startswith("math.") and float_of(op.results[0].type):
+            self._counterpart(op, rounded=True)
+            self._round(op, _FUNCTION_UNITS)
+        elif name in _SCATTERED or name == "tpk.atomic_rmw":
+            self._write(op)
+        else:
+            self._as_it_is(op)
+            if name in ("tpk.function", "tpk.map"):
+                self._round(op, _FUNCTION_UNITS)
+
+    def _has_floats(self, op: Any) -> bool:
+        regions = any(float_of(a.type) for r in op.regions for b in r.blocks for a in b.arguments)
+        return (
+            regions
+            or any(float_of(value.type) for value in (*op.operands, *op.results))
+            or len(op.regions) > 0
+        )
+
+    def _counterpart(self, op: Any, rounded: bool = False) -> None:
+        """The same operation on float64. `rounded`: of operands that are off by a unit."""
+        operands = [self._of(value) for value in op.operands]
+        if rounded:
+            operands = [
+                self._moved(new, float_of(old.type), 1) if float_of(old.type) else new
+                for old, new in zip(op.operands, operands, strict=True)
+            ]
+        kinds = [self._wide_type(result.type) for result in op.results]
+        attributes = {key: op.attributes[key] for key in op.attributes if key != "roundingmode"}
+        created = ir.Operation.create(
+            op.name,
+            results=kinds,
+            operands=operands,
+            attributes=attributes,
+            regions=len(op.regions),
+            loc=op.location,
+            ip=self._at,
+        )
+        for old, new in zip(op.regions, created.regions, strict=True):
+            self._region(old, new)
+        for old, new in zip(op.results, created.results, strict=True):
+            self._define(old, new)
+
+    def _region(self, old: Any, new: Any) -> None:
+        outer = self._at
+        for block in old.blocks:
+            kinds = [self._wide_type(argument.type) for argument in block.arguments]
+            made = new.blocks.append(*kinds, arg_locs=[ir.Location.unknown()] * len(kinds))
+            for argument, value in zip(block.arguments, made.arguments, strict=True):
+                self._define(argument, value)
+            self._at = ir.InsertionPoint(made)
+            for operation in block.operations:
+                self._operation(operation.operation)
+        self._at = outer
+
+    def _as_it_is(self, op: Any) -> None:
+        """An operation on its own types."""
+        operands = [self._own(value) for value in op.operands]
+        created = op.clone(self._at)
+        for index, value in enumerate(operands):
+            created.operands[index] = value
+        self._rebind(created)
+        for old, new in zip(op.results, created.results, strict=True):
+            self._define(old, self._extended(new))
+
+    def _rebind(self, created: Any) -> None:
+        """Let the regions of a clone use what is outside in its own type."""
+        for region in created.regions:
+            for block in region.blocks:
+                for operation in block.operations:
+                    for index, value in enumerate(operation.operands):
+                        if value in self._wide:
+                            outer, self._at = self._at, ir.InsertionPoint(created)
+                            operation.operands[index] = self._own(value)
+                            self._at = outer
+                    self._rebind(operation.operation)
+
+    def _partial(self, op: Any) -> None:
+        """An operation that has no result for some operands: then any, another in each run."""
+        wide = op.name in _TO_INTEGER and float_of(op.operands[0].type) is not None
+        if wide:
+            self._counterpart(op)
+        else:
+            self._as_it_is(op)
+        if self._amount is None or (op.name in _TO_INTEGER and not wide):
+            return
+        operands = [self._of(value) for value in op.operands]
+        result = self._of(op.results[0])
+        i1 = ir.IntegerType.get_signless(1)
+        flag = ir.RankedTensorType.get(result.type.shape, i1) if is_tensor(result.type) else i1
+        element = result.type.element_type if is_tensor(result.type) else result.type
+
+        def compared(name: str, a: Any, b: Any, predicate: int) -> Any:
+            return self._op(name, [a, b], [flag], predicate=ir.IntegerAttr.get(self._i64, predicate))[0]
+
+        def integer(value: int) -> Any:
+            attribute = ir.IntegerAttr.get(element, value)
+            return self._like(self._op("arith.constant", [], [element], value=attribute)[0], result)
+
+        if wide:
+            signed = op.name == "arith.fptosi"
+            low, high = (
+                (-(2.0 ** (element.width - 1)), 2.0 ** (element.width - 1))
+                if signed
+                else (0.0, 2.0**element.width)
+            )
+            above, below = (
+                compared("arith.cmpf", operands[0], self._number_like(operands[0], bound), predicate)
+                for bound, predicate in ((low - 1, 2), (high, 4))  # ogt, olt
+            )
+            fine = self._op("arith.andi", [above, below], [flag])[0]
+        elif op.name in _SHIFTS:
+            fine = compared("arith.cmpi", operands[1], integer(element.width), 6)  # ult
+        else:
+            fine = compared("arith.cmpi", operands[1], integer(0), 1)  # ne
+            if element.width > 1 and not op.name.endswith("ui"):
+                least, minus = integer(-(1 << (element.width - 1))), integer(-1)
+                other = [
+                    compared("arith.cmpi", operands[0], least, 1),
+                    compared("arith.cmpi", operands[1], minus, 1),
+                ]
+                fine = self._op("arith.andi", [fine, self._op("arith.ori", other, [flag])[0]], [flag])[0]
+        number = self._op(
+            "arith.muli", [self._seed, self._integer(2 * next(self._numbers) + 1)], [self._i64]
+        )[0]
+        shift = self._integer(64 - element.width)
+        number = self._op("arith.shrui", [number, shift], [self._i64])[0] if element.width < 64 else number
+        if element.width < 64:
+            number = self._op("arith.trunci", [number], [element])[0]
+        zero = self._number(0.0)
+        plain = self._op(
+            "arith.cmpf", [self._amount, zero], [i1], predicate=ir.IntegerAttr.get(self._i64, 1)
+        )[0]
+        fine = self._op("arith.ori", [fine, self._like(plain, result)], [flag])[0]
+        chosen = self._op("arith.select", [fine, result, self._like(number, result)], [result.type])[0]
+        self._define(op.results[0], chosen)
+
+    def _constant(self, op: Any) -> None:
+        kind, attribute = op.results[0].type, op.attributes["value"]
+        wide = self._wide_type(kind)
+        if wide == kind:
+            self._as_it_is(op)
+        elif not is_tensor(kind):
+            self._define(op.results[0], self._number(ir.FloatAttr(attribute).value))
+        else:
+            dense = ir.DenseFPElementsAttr(attribute)
+            if not dense.is_splat:
+                self._as_it_is(op)
+                return
+            value = ir.FloatAttr(dense.get_splat_value()).value
+            self._define(op.results[0], self._number(value, kind.shape))
+
+    def _conversion(self, op: Any) -> None:
+        """Between types that are float64 now, nothing but a rounding."""
+        self._define(op.results[0], self._of(op.operands[0]))
+        if op.name == "arith.truncf":
+            self._round(op, 2 if "roundingmode" in op.attributes else 1, exact_stays=True)
+
+    def _product(self, op: Any) -> None:
+        a, b, c = op.operands
+        acc = float_of(c.type)
+        assert acc is not None
+        left, right = (self._operand(value) for value in (a, b))
+        result = self._matmul(op.name, left, right, self._of(c))
+        shape = list(c.type.shape)
+        terms = int(a.type.shape[-1])
+        magnitudes = [self._op("math.absf", [value], [value.type])[0] for value in (left, right)]
+        scale = self._matmul(op.name, magnitudes[0], magnitudes[1], self._number(0.0, shape))
+        roundings = (2 + lost(terms)) * 2.0 ** -FORMATS[acc].precision
+        precision = ir.StringAttr(op.attributes["tpk.input_precision"]).value
+        if {float_of(a.type), float_of(b.type)} == {"f32"} and precision in _PRECISIONS:
+            count, bits = _PRECISIONS[precision]
+            roundings += count * 2.0**-bits
+        elif None in (float_of(a.type), float_of(b.type)):
+            count, bits = _EIGHT_BITS
+            roundings += (count + lost(terms) / 4) * 2.0**-bits
+        result = self._spread(result, scale, roundings)
+        self._define(op.results[0], self._moved(result, acc, 1, exact_stays=True))
+
+    def _operand(self, value: Any) -> Any:
+        """Of a product: also 8-bit floats in float64."""
+        if float_of(value.type) is not None:
+            return self._of(value)
+        wide = self._op("arith.extf", [value if value not in self._wide else self._of(value)],
+                        [ir.RankedTensorType.get(value.type.shape, ir.F32Type.get())])[0]  # fmt: skip
+        return self._extended(wide)
+
+    def _matmul(self, name: str, a: Any, b: Any, c: Any) -> Any:
+        created = self._op(
+            name, [a, b, c], [c.type], regions=1,
+            **{"operandSegmentSizes": ir.DenseI32ArrayAttr.get([2, 1]),
+               "tpk.input_precision": ir.StringAttr.get("ieee")},
+        )  # fmt: skip
+        block = created.regions[0].blocks.append(*[self._f64] * 3, arg_locs=[self._location] * 3)
+        outer, self._at = self._at, ir.InsertionPoint(block)
+        x, y, z = block.arguments
+        product = self._op("arith.mulf", [x, y], [self._f64])[0]
+        self._op("linalg.yield", [self._op("arith.addf", [z, product], [self._f64])[0]], [])
+        self._at = outer
+        return created.results[0]
+
+    def _combination(self, op: Any) -> None:
+        """A reduction or a scan: its region in float64, and what the combinations before may have lost."""
+        inside = {
+            inner.operation.name
+            for region in op.regions
+            for block in region.blocks
+            for inner in block.operations
+        }
+        sums = inside == {"arith.addf", "tpk.yield"}
+        exact = inside <= _EXACT
+        before, self._amount = self._amount, None  # the region is computed without roundings
+        self._counterpart(op)
+        self._amount = before
+        self._location = op.location
+        if exact:
+            return
+        axis = ir.IntegerAttr(op.attributes["axis"]).value
+        terms = int(op.operands[0].type.shape[axis])
+        results = [self._of(result) for result in op.results]
+        scales = results
+        if sums:
+            scales = self._sums_of_magnitudes(op)
+        for old, new, scale in zip(op.results, results, scales, strict=True):
+            kind = float_of(old.type)
+            if kind is not None:
+                units = lost(terms) + 1 + (0 if sums else _FUNCTION_UNITS)
+                moved = self._spread(new, scale, units * 2.0 ** -FORMATS[kind].precision)
+                self._define(old, moved)
+
+    def _sums_of_magnitudes(self, op: Any) -> list[Any]:
+        operands = [self._of(value) for value in op.operands]
+        magnitudes = [self._op("math.absf", [value], [value.type])[0] for value in operands]
+        attributes = {key: op.attributes[key] for key in op.attributes}
+        kinds = [self._wide_type(result.type) for result in op.results]
+        created = self._op(op.name, magnitudes, kinds, regions=1, **attributes)
+        before, self._amount = self._amount, None
+        self._region(op.regions[0], created.regions[0])
+        self._amount = before
+        return list(created.results)
+
+    def _write(self, op: Any) -> None:
+        """A store of what is rounded in one direction; an atomic addition of what all additions may lose as well."""
+        number = len(op.operands) - 1
+        added = op.name == "tpk.atomic_rmw"
+        if added:
+            sizes = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+            number = sizes[0] + sizes[1]
+        value = op.operands[number]
+        kind = float_of(value.type)
+        operands = [self._own(operand) if i != number else None for i, operand in enumerate(op.operands)]
+        if kind is None or (added and kind_of(op) != "fadd"):
+            operands[number] = self._own(value)
+        else:
+            wide = self._of(value)
+            units = (1 + lost(self._contributions)) if added else 1.0
+            operands[number] = self._narrowed_so(
+                self._directed(wide, kind, units, exact_stays=not added), value.type
+            )
+        attributes = {key: op.attributes[key] for key in op.attributes}
+        created = self._op(op.name, operands, [result.type for result in op.results], **attributes)
+        for old, new in zip(op.results, created, strict=True):
+            self._define(old, self._extended(new))
+
+    def _narrowed_so(self, value: Any, kind: Any) -> Any:
+        return value if value.type == kind else self._narrowed(value, kind)
+
+    def _round(self, op: Any, units: float, exact_stays: bool = False) -> None:
+        for result in op.results:
+            kind = float_of(result.type)
+            if kind is not None:
+                self._define(result, self._moved(self._of(result), kind, units, exact_stays=exact_stays))
+
+
+def kind_of(op: Any) -> str:
+    attribute = op.attributes["kind"]
+    return str(attribute.value if hasattr(attribute, "value") else attribute).strip('"')
