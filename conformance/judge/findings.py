@@ -1,0 +1,291 @@
+"""What the evidence of a judgement comes to: one table of findings, each computed from the evidence alone.
+
+`tpk judge` and `tpk verify` compute them by the same functions: a verdict that does not follow is found out.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from triton_porting_kit.conformance.judge.oracle import LIKE
+
+Evidence = Mapping[str, Any]
+
+SLACK = 2e-3
+"""Seconds that a call may take longer by the judge's clock than it says, however short it is."""
+SHARE = 0.5
+"""The same, of the time that it says."""
+ROOF_SHARE = 0.5
+"""Of the time that the roof says: what is measured there is no bound that nothing could beat by a little."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One thing that can be wrong with a candidate."""
+
+    says: str
+    """What it means, for the documentation."""
+    where: str
+    """``judge``: found by construction, in the judge's process; ``process``: by looking, in the candidate's."""
+    look: Callable[[Evidence], Iterator[str]]
+    """What there is of it, a sentence each."""
+
+
+def findings(evidence: Evidence) -> list[dict[str, str]]:
+    """Everything that is wrong, by rule, at most one sentence of each."""
+    found = []
+    for code, rule in RULES.items():
+        said = list(dict.fromkeys(rule.look(evidence)))
+        if said:
+            more = f" (and {len(said) - 1} more)" if len(said) > 1 else ""
+            found.append({"code": code, "message": said[0] + more})
+    return found
+
+
+def verdict(found: Sequence[Mapping[str, str]]) -> str:
+    """``right``, ``wrong`` (results alone speak against it) or ``flagged``."""
+    if not found:
+        return "right"
+    return "wrong" if {item["code"] for item in found} <= HONEST_MISTAKES else "flagged"
+
+
+def time_of(evidence: Evidence) -> dict[str, Any]:
+    """The figures of time, in seconds; empty where no call was timed."""
+    timed = [call for call in evidence["calls"] if call["phase"] == "timed" and not call["failure"]]
+    if not timed or not evidence["control"]:
+        return {}
+    walls = [call["wall"] for call in timed]
+    windows = [call["window"] for call in timed]
+    wall, window = statistics.median(walls), statistics.median(windows)
+    control = statistics.median(evidence["control"])
+    # What the judge waited for beyond a call. The lower quartile: other programs only ever make it wait longer. So who
+    # hides time in three quarters of the calls is found; who does in fewer has his true time as the upper quartile.
+    beyond = _quartile([call["window"] - call["wall"] for call in timed])
+    noise = max(_spread(windows), _spread(evidence["control"]))
+    device = [call["device"] for call in timed if call["device"] is not None]
+    allowed = SLACK + SHARE * wall + 2 * noise
+    hidden = beyond - control
+    times = device if len(device) == len(timed) else walls
+    return {
+        "seconds": _quartile(times, upper=True),
+        "median": statistics.median(times),
+        "wall": wall,
+        "window": window,
+        "control": control,
+        "hidden": hidden,
+        "hidden_allowed": allowed,
+        "least": least_time(evidence),
+    }
+
+
+def least_time(evidence: Evidence) -> float:
+    """Seconds that no kernel of the task can do without, by the roof; 0 where nothing is known."""
+    work, roof = evidence["work"], evidence["roof"]
+    bounds = [0.0]
+    if roof.get("bandwidth"):
+        bounds.append(work["bytes"] / roof["bandwidth"])
+    if roof.get("peak"):
+        bounds.append(work["flops"] / roof["peak"])
+    return max(bounds)
+
+
+def _quartile(values: Sequence[float], *, upper: bool = False) -> float:
+    return sorted(values, reverse=upper)[(len(values) - 1) // 4]
+
+
+def _spread(values: Sequence[float]) -> float:
+    if len(values) < 4:
+        return 0.0
+    low, _, high = statistics.quantiles(values, n=4)
+    return high - low
+
+
+# --- the rules -----------------------------------------------------------------------------------------
+
+
+def _failures(*kinds: str) -> Callable[[Evidence], Iterator[str]]:
+    def look(evidence: Evidence) -> Iterator[str]:
+        opened = evidence["opened"]
+        if opened.get("kind") in kinds:
+            yield opened["message"]
+        for call in evidence["calls"]:
+            if call["kind"] in kinds:
+                yield f"{_named(call)}: {call['failure']}"
+
+    return look
+
+
+def _wrong(evidence: Evidence) -> Iterator[str]:
+    for call in evidence["calls"]:
+        for item in call["comparisons"]:
+            if item["differ"]:
+                yield f"{_named(call)}: {item['message']}; allowed is {item['rule']}"
+        if call.get("own_check"):
+            yield f"{_named(call)}: the task's own check says: {call['own_check']}"
+
+
+def _lowered(evidence: Evidence) -> Iterator[str]:
+    for call in evidence["calls"]:
+        for item in call["comparisons"]:
+            for name, like in item.get("lowered", {}).items():
+                if like > LIKE:
+                    yield f"{_named(call)}: errors are those of operands rounded to {name} (correlation {like:.2f})"
+
+
+def _each(key: str, text: str) -> Callable[[Evidence], Iterator[str]]:
+    def look(evidence: Evidence) -> Iterator[str]:
+        for call in evidence["calls"]:
+            if call.get(key):
+                shown = call[key]
+                listed = ", ".join(map(str, shown)) if isinstance(shown, list) else str(shown)
+                yield text.format(listed)
+
+    return look
+
+
+def _torch(evidence: Evidence) -> Iterator[str]:
+    for call in evidence["calls"]:
+        left = [name for name in call["operators"] if name not in evidence["allowed_operators"]]
+        if left:
+            yield f"torch computes in the call: {', '.join(left)}"
+
+
+def _mute(evidence: Evidence) -> Iterator[str]:
+    for call in evidence["mute"]:
+        if not call["failure"] and call["comparisons"] and not any(i["differ"] for i in call["comparisons"]):
+            yield "results are right even where no launch does anything: no kernel made them"
+
+
+def _host(evidence: Evidence) -> Iterator[str]:
+    if len(evidence["recorded"]) < 2 or any(not call["launches"] for call in evidence["recorded"]):
+        return  # another finding, or a driver that does not record
+    first, second = (
+        {(item["kernel"], item["argument"]): item for item in call["foreign"]}
+        for call in evidence["recorded"]
+    )
+    for key, item in first.items():
+        if key in second and second[key]["digest"] != item["digest"]:
+            kernel = (
+                f"`{item['argument']}` of launch {item['kernel']}" if item["kernel"] else item["argument"]
+            )
+            yield (
+                f"{kernel} holds {item['foreign']} values that are neither of the inputs nor of what launches left: "
+                "they were computed elsewhere"
+            )
+
+
+def _no_launch(evidence: Evidence) -> Iterator[str]:
+    answered = [call for call in evidence["mute"] if not call["failure"]]
+    if answered and not any(call["launches"] for call in answered):
+        yield "no kernel of Triton's is launched"
+
+
+def _notes(*kinds: str) -> Callable[[Evidence], Iterator[str]]:
+    def look(evidence: Evidence) -> Iterator[str]:
+        for note in evidence["notes"]:
+            if note["kind"] in kinds:
+                yield (
+                    f"the candidate {note['what']}"
+                    if " " in note["what"]
+                    else f"the candidate: {note['what']}"
+                )
+
+    return look
+
+
+def _threads(evidence: Evidence) -> Iterator[str]:
+    yield from _notes("thread")(evidence)
+    if any(call.get("threads") for call in evidence["calls"]):
+        yield "threads of the candidate go on after a call has returned"
+
+
+def _hidden(evidence: Evidence) -> Iterator[str]:
+    figures = time_of(evidence)
+    if figures and figures["hidden"] > figures["hidden_allowed"]:
+        yield (
+            f"a call takes {figures['wall'] * 1e3:.3g} ms by its own process, and the judge waited "
+            f"{figures['hidden'] * 1e3:.3g} ms for it beyond that and beyond what its own part takes"
+        )
+    for call in evidence["calls"]:
+        if call["phase"] != "timed" or call["failure"]:
+            continue
+        if not 0 <= call["wall"] <= call["window"] * 1.01 + SLACK:
+            yield f"{_named(call)}: it says that it took {call['wall']} s, in a window of {call['window']:.4g} s"
+
+
+def _streams(evidence: Evidence) -> Iterator[str]:
+    for call in evidence["calls"]:
+        if call.get("late"):
+            yield "results change while the device is waited for: the stream of the caller does not wait for them"
+    timed = [
+        c for c in evidence["calls"] if c["phase"] == "timed" and not c["failure"] and c["device"] is not None
+    ]
+    if timed:
+        wall = statistics.median(call["wall"] for call in timed)
+        device = statistics.median(call["device"] for call in timed)
+        if wall > (1 + SHARE) * device + SLACK:
+            yield (
+                f"events on the caller's stream are {device * 1e3:.3g} ms apart, and the device is busy for "
+                f"{wall * 1e3:.3g} ms: work is on streams that the caller's does not wait for"
+            )
+
+
+def _roof(evidence: Evidence) -> Iterator[str]:
+    figures = time_of(evidence)
+    if figures and figures["least"] and figures["median"] < ROOF_SHARE * figures["least"]:
+        yield (
+            f"{figures['median'] * 1e6:.3g} µs for what this machine cannot do in {figures['least'] * 1e6:.3g} µs "
+            f"({evidence['work']['bytes']:,.0f} bytes, {evidence['work']['flops']:,.0f} operations)"
+        )
+
+
+def _named(call: Mapping[str, Any]) -> str:
+    return f"{call['phase']} call of {call['case']}"
+
+
+RULES: dict[str, Rule] = {
+    "error": Rule("It raises, or defines no entry.", "judge", _failures("error", "entry", "candidate", "backend")),
+    "ended": Rule("Its process ends before it has answered, with whatever status.", "judge", _failures("ended")),
+    "late": Rule("It gives no answer in time.", "judge", _failures("late")),
+    "forged": Rule("What its process sends is not what the judge's side of it would.", "judge", _failures("forged")),
+    "results": Rule("Results have another type or shape.", "judge", _failures("results")),
+    "wrong": Rule("A result is wrong, in any call, also a timed one; inputs are others in each.", "judge", _wrong),
+    "lowered": Rule("Errors are those of operands that were rounded to a narrower type.", "judge", _lowered),
+    "mute": Rule("Results are right in a process where no launch does anything.", "judge", _mute),
+    "hidden": Rule("The judge's clock saw more time than the process accounts for.", "judge", _hidden),
+    "roof": Rule("It is faster than the machine can be.", "judge", _roof),
+    "no-launch": Rule("No kernel is launched.", "process", _no_launch),
+    "host": Rule(
+        "Operands of launches, or results, hold values that were made by neither the inputs nor launches.",
+        "process",
+        _host,
+    ),
+    "torch": Rule("Operators of torch compute during a call.", "process", _torch),
+    "inputs": Rule(
+        "An input is changed that the task does not give away.",
+        "process",
+        _each("changed", "the candidate overwrites its inputs: array {}"),
+    ),
+    "lazy": Rule(
+        "A result is no plain array.", "process", _each("lazy", "a result is an object that may compute later: {}")
+    ),
+    "streams": Rule("Work is left on streams that the caller's does not wait for.", "process", _streams),
+    "threads": Rule("It starts threads.", "process", _threads),
+    "replaced": Rule(
+        "Functions of Python, NumPy, torch, Triton or the judge were replaced.",
+        "process",
+        _each("replaced", "replaced since the candidate was loaded: {}"),
+    ),
+    "memory": Rule("It looks at frames, at all objects, or at a process's memory.", "process", _notes("memory")),
+    "harness": Rule("It reads or imports the judge.", "process", _notes("harness")),
+    "native": Rule("It calls native code by itself.", "process", _notes("native")),
+    "process": Rule("It starts or signals processes.", "process", _notes("process")),
+    "network": Rule("It opens sockets.", "process", _notes("network")),
+}  # fmt: skip
+"""By code."""
+
+HONEST_MISTAKES = {"error", "ended", "late", "results", "wrong"}
+"""What is wrong with kernels that do not cheat, too."""

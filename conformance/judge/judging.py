@@ -1,0 +1,363 @@
+"""`judge`: one candidate on one task, from fresh inputs to evidence."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import triton_porting_kit
+from triton_porting_kit.conformance.judge import provenance, sandbox
+from triton_porting_kit.conformance.judge.errors import JudgeError, TaskError
+from triton_porting_kit.conformance.judge.findings import findings, time_of, verdict
+from triton_porting_kit.conformance.judge.oracle import Expected, check_depends, expected, expected_like
+from triton_porting_kit.conformance.judge.process import Answer, CandidateProcess, Nursery, seconds_of
+from triton_porting_kit.conformance.judge.task import Call, Random, Task
+from triton_porting_kit.conformance.judge.values import content
+from triton_porting_kit.conformance.types import Array
+
+FORMAT = 1
+CHECKS_PER_CASE = 2
+CHECKS_AMONG_TIMED = 3
+AGAIN = 3
+"""Times as many calls, where times speak against a candidate."""
+TIMES = {"hidden", "roof", "streams"}
+_RECORDED_BYTES = 64 << 20
+"""Of the inputs of a call whose launches are recorded."""
+_KEPT_BYTES = 8 << 20
+"""Of results and what they should be that are kept as evidence, of one call."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What shall be judged, and how."""
+
+    task: Task
+    task_path: Path
+    candidate: bytes
+    name: str
+    backend: str
+    arrays: str = ""
+    rounds: int = 15
+    seconds: float = 60.0
+    allowed: tuple[str, ...] = ()
+    quick: bool = False
+    """Whether a phase that found something is the last one."""
+
+
+@dataclass
+class Kept:
+    """The arrays of one call, so that its comparison can be made again."""
+
+    arrays: dict[str, Array] = field(default_factory=dict)
+
+
+Progress = Callable[[str], None]
+
+
+def judge(
+    request: Request, nursery: Nursery, progress: Progress = lambda what: None
+) -> tuple[dict[str, Any], Kept]:
+    """Run a candidate through all phases. Returns the evidence with its findings, and kept arrays.
+
+    Raises `TaskError`, `JudgeError`.
+    """
+    task = request.task
+    if task.needs_torch and not nursery.torch:
+        raise JudgeError("this task needs torch in the processes of candidates")
+    random = np.random.default_rng(secrets.randbits(128))
+    check_depends(task, random)
+    cases = [*task.cases(random)]
+    evidence: dict[str, Any] = {
+        "format": FORMAT,
+        "kit_version": triton_porting_kit.__version__,
+        "task": {
+            "name": task.name,
+            "format": task.format,
+            "entry": task.entry,
+            "sha256": hashlib.sha256(request.task_path.read_bytes()).hexdigest(),
+        },
+        "candidate": {"name": request.name, "sha256": hashlib.sha256(request.candidate).hexdigest()},
+        "backend": request.backend,
+        "task_readable": sandbox.can_read(request.task_path, sandbox.readable_folders()),
+        "allowed_operators": [*task.allowed, *request.allowed],
+        "opened": {},
+        "calls": [],
+        "mute": [],
+        "recorded": [],
+        "control": [],
+        "notes": [],
+        "work": {"bytes": 0.0, "flops": 0.0},
+        "roof": {},
+    }
+    kept = Kept()
+    _Judging(request, nursery, random, cases, evidence, kept, progress).run()
+    evidence["findings"] = findings(evidence)
+    evidence["verdict"] = verdict(evidence["findings"])
+    evidence["time"] = time_of(evidence)
+    return evidence, kept
+
+
+@dataclass
+class _Judging:
+    request: Request
+    nursery: Nursery
+    random: Random
+    cases: Sequence[Mapping[str, Any]]
+    evidence: dict[str, Any]
+    kept: Kept
+    progress: Progress
+    before: list[Expected] = field(default_factory=list)
+    """What the results of the case that is timed should be, in one call of it."""
+
+    def run(self) -> None:
+        """Every phase that makes sense after those before it."""
+        self.progress("the candidate, on fresh inputs")
+        with self._process() as process:
+            opened = self._open(process)
+            if opened:
+                self._main(process)
+            process.close()
+            self.evidence["printed"] = process.printed
+        if not opened or all(call["failure"] for call in self.evidence["calls"]):
+            return
+        if self.request.quick and findings(self.evidence):
+            return
+        self.progress("the candidate, without launches")
+        self._muted()
+        if self.request.quick and findings(self.evidence):
+            return
+        self.progress("the candidate, and where its kernels' operands come from")
+        self._recorded()
+        if self.request.quick and findings(self.evidence):
+            return
+        self.progress("the same without a candidate")
+        self._control()
+        if any(item["code"] in TIMES for item in findings(self.evidence)):
+            self.progress("both in turn, before anybody is accused")
+            self._again()
+
+    @contextlib.contextmanager
+    def _process(self) -> Iterator[CandidateProcess]:
+        """A process, whose notes are kept."""
+        with CandidateProcess(self.nursery, self.request.seconds) as process:
+            try:
+                yield process
+            finally:
+                process.close()
+                self.evidence["notes"] += process.notes
+
+    def _open(
+        self, process: CandidateProcess, *, first: bool = True, mute: bool = False, record: bool = False
+    ) -> bool:
+        first = first and not (mute or record)
+        request = self.request
+        said = process.open(
+            request.task, request.candidate, request.backend, request.arrays, mute=mute, record=record
+        )
+        if "failed" in said:
+            where, message = said["failed"].get("where", ""), said["failed"].get("message", "")
+            if where == "backend":
+                raise JudgeError(f"backend {request.backend!r} cannot be used here: {message}")
+            if first:
+                self.evidence["opened"] = {"kind": where, **said["failed"]}
+            return False
+        if first:
+            self.evidence["opened"] = said["opened"]
+        return True
+
+    # --- with the candidate ------------------------------------------------------------------------------
+
+    def _main(self, process: CandidateProcess) -> None:
+        task = self.request.task
+        for case in self.cases:
+            for number in range(CHECKS_PER_CASE):
+                call = task.make(self.random, case)
+                if not self._check(process, call, case, reuse=number > 0, keep=number == 0):
+                    return
+        call = task.make(self.random, task.timed)
+        before = expected(task, call, self.random)
+        self.before = before
+        if not self._one(process, call, task.timed, before, "check", reuse=True):
+            return
+        self._note_work(call)
+        order = ["timed"] * self.request.rounds + ["check"] * CHECKS_AMONG_TIMED
+        self.random.shuffle(order)
+        for phase in order:
+            call = task.make(self.random, task.timed)
+            wanted = expected_like(task, call, before)
+            if not self._one(
+                process, call, task.timed, wanted, phase, reuse=bool(self.random.random() < 0.7)
+            ):
+                return
+
+    def _check(
+        self, process: CandidateProcess, call: Call, case: Mapping[str, Any], *, reuse: bool, keep: bool
+    ) -> bool:
+        wanted = expected(self.request.task, call, self.random)
+        return self._one(process, call, case, wanted, "check", reuse=reuse, keep=keep)
+
+    def _one(
+        self,
+        process: CandidateProcess,
+        call: Call,
+        case: Mapping[str, Any],
+        wanted: Sequence[Expected],
+        phase: str,
+        *,
+        reuse: bool,
+        keep: bool = False,
+    ) -> bool:
+        """One call; whether there can be another."""
+        answer = process.call(self.request.task, call, check=phase == "check", reuse=reuse)
+        record = self._record(answer, call, wanted, phase, _shown(case))
+        self.evidence["calls"].append(record)
+        if keep and answer.results is not None and not call.own_check:
+            self._keep(len(self.evidence["calls"]) - 1, answer.results, wanted)
+        return answer.kind in ("", "results")
+
+    def _record(
+        self, answer: Answer, call: Call, wanted: Sequence[Expected], phase: str, case: str
+    ) -> dict[str, Any]:
+        said = answer.said
+        record: dict[str, Any] = {
+            "phase": phase,
+            "case": case,
+            "failure": answer.failure,
+            "kind": answer.kind if answer.failure else "",
+            "inputs": hashlib.sha256(b"".join(content(leaf) for leaf in call.leaves)).hexdigest()[:16],
+            "comparisons": [],
+            "own_check": "",
+            "window": answer.window,
+            "wall": seconds_of(said.get("wall")) if not answer.failure else 0.0,
+            "device": seconds_of(said["device"]) if said.get("device") is not None else None,
+            "late": bool(said.get("late")),
+            "launches": _whole(said.get("launches")),
+            "threads": _whole(said.get("threads")),
+        }
+        if not answer.failure and not (
+            math.isfinite(record["wall"]) and math.isfinite(record["device"] or 0.0)
+        ):
+            record |= {"failure": "it tells no time", "kind": "forged", "wall": 0.0, "device": None}
+        record |= {key: _texts(said.get(key)) for key in ("operators", "replaced", "lazy", "changed")}
+        if answer.results is not None:
+            if call.own_check is not None:
+                record["own_check"] = call.own_check(answer.results)[:500]
+            else:
+                record["comparisons"] = [
+                    item.compare(values) for item, values in zip(wanted, answer.results, strict=True)
+                ]
+        return record
+
+    def _keep(self, number: int, results: Sequence[Array], wanted: Sequence[Expected]) -> None:
+        for position, (actual, item) in enumerate(zip(results, wanted, strict=True)):
+            arrays = {"actual": actual, "expected": item.values}
+            if item.allowed is not None:
+                arrays["allowed"] = item.allowed
+            if sum(array.nbytes for array in arrays.values()) <= _KEPT_BYTES:
+                self.kept.arrays |= {f"{number}.{position}.{name}": array for name, array in arrays.items()}
+
+    # --- without ---------------------------------------------------------------------------------------------
+
+    def _muted(self) -> None:
+        """The candidate where launches do nothing: whatever is right then was not made by a kernel."""
+        task, case = self.request.task, self.cases[0]
+        with self._process() as process:
+            if not self._open(process, mute=True):
+                return
+            for number in range(2):
+                call = task.make(self.random, case)
+                wanted = expected(task, call, self.random)
+                answer = process.call(task, call, check=True, reuse=number > 0)
+                self.evidence["mute"].append(self._record(answer, call, wanted, "mute", _shown(case)))
+                if answer.kind not in ("", "results", "error"):
+                    return
+
+    def _recorded(self) -> None:
+        """The candidate while its launches are recorded."""
+        task, case = self.request.task, self.cases[0]
+        with self._process() as process:
+            if not self._open(process, record=True):
+                return
+            done: set[Path] = set()
+            for _ in range(2):
+                call = task.make(self.random, case)
+                if sum(leaf.values.nbytes for leaf in call.leaves) > _RECORDED_BYTES:
+                    return
+                answer = process.call(task, call, check=True, reuse=False)
+                if answer.results is None:
+                    return
+                found = provenance.look(process.work / provenance.FOLDER, done, call, answer.results)
+                self.evidence["recorded"].append(found)
+
+    def _control(self) -> None:
+        """What the judge's own part of a call takes, and what the machine can do."""
+        task = self.request.task
+        with self._process() as process:
+            process_arrays = self.evidence["opened"]["arrays"]
+            said = process.open(None, b"", self.request.backend, process_arrays)
+            if "failed" in said:
+                raise JudgeError(f"the process without a candidate failed: {said['failed']['message']}")
+            call = task.make(self.random, task.timed)
+            process.call(None, call, check=False, reuse=True)
+            for _ in range(max(self.request.rounds, 5)):
+                answer = process.call(None, call, check=False, reuse=True)
+                if answer.failure:
+                    raise JudgeError(f"the process without a candidate failed: {answer.failure}")
+                self.evidence["control"].append(answer.window)
+            floats = [leaf.kind.name for leaf in call.leaves if leaf.kind.is_float]
+            flops = self.evidence["work"]["flops"] > 0
+            key = self.request.backend, process_arrays, floats[0] if floats else "fp32", flops
+            if key not in self.nursery.roofs:
+                self.nursery.roofs[key] = process.measure(key[2], flops)
+            self.evidence["roof"] = self.nursery.roofs[key]
+
+    def _again(self) -> None:
+        """More calls that are timed, and as many without a candidate between them: what else runs on the machine may
+        have slowed the ones and not the others."""
+        task, request = self.request.task, self.request
+        with self._process() as process, self._process() as control:
+            said = control.open(None, b"", request.backend, self.evidence["opened"]["arrays"])
+            if "failed" in said or not self._open(process, first=False):
+                return
+            for number in range(2 + AGAIN * request.rounds):
+                call = task.make(self.random, task.timed)
+                wanted = expected_like(task, call, self.before)
+                answer = control.call(None, call, check=False, reuse=True)
+                if answer.failure:
+                    raise JudgeError(f"the process without a candidate failed: {answer.failure}")
+                phase = "timed" if number >= 2 else "check"
+                if not self._one(process, call, task.timed, wanted, phase, reuse=True):
+                    return
+                if number >= 2:
+                    self.evidence["control"].append(answer.window)
+
+    def _note_work(self, call: Call) -> None:
+        work = self.request.task.work(call)
+        moved = work.bytes
+        if moved is None:
+            moved = float(sum(leaf.values.size * leaf.kind.storage.itemsize for leaf in call.leaves))
+            moved += sum(math.prod(shape) * kind.storage.itemsize for kind, shape in call.results)
+        self.evidence["work"] = {"bytes": float(moved), "flops": float(work.flops)}
+
+
+def _shown(case: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in case.items()) or "the task's inputs"
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(item)[:200] for item in value[:50]] if isinstance(value, list) else []
+
+
+__all__ = ["Kept", "Request", "TaskError", "judge"]

@@ -1,0 +1,135 @@
+"""What a process may still do once a candidate runs in it, as far as Linux lets an ordinary user say so.
+
+Landlock, where the kernel has it, leaves it files of Python, of libraries and of its own folder, and neither TCP nor
+signals to other processes nor their memory. Resource limits hold for every process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import struct
+import sys
+import sysconfig
+from collections.abc import Iterable
+from pathlib import Path
+
+_NO_NEW_PRIVS, _SET_DUMPABLE, _SET_PDEATHSIG = 38, 4, 1
+_CREATE, _ADD, _RESTRICT = 444, 445, 446
+_EXECUTE, _WRITE, _READ_FILE, _READ_DIR, _IOCTL = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 15
+_READ = _EXECUTE | _READ_FILE | _READ_DIR
+_FILE_ONLY = _EXECUTE | _WRITE | _READ_FILE | 1 << 14 | _IOCTL
+_TCP = 0b11
+_SCOPED = 0b11
+_SYSTEM = (
+    "/usr", "/lib", "/lib64", "/etc", "/bin", "/sbin", "/opt", "/proc", "/sys/devices", "/sys/bus", "/sys/class",
+    "/sys/fs/cgroup", "/sys/kernel/mm", "/sys/module",
+)  # fmt: skip
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/shm", "/dev/dri", "/dev/kfd")
+FILE_BYTES = 4 << 30
+"""Of the largest file that a candidate may write."""
+
+
+def landlock_version() -> int:
+    """0 where there is no Landlock."""
+    return max(_syscall(_CREATE, None, 0, 1), 0)
+
+
+def readable_folders() -> list[Path]:
+    """What Python and its libraries are in, the kit's own included."""
+    found = {Path(place) for place in sysconfig.get_paths().values()}
+    found |= {Path(place) for place in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
+    found |= {Path(place) for place in sys.path if Path(place).name in ("site-packages", "dist-packages")}
+    for module in list(sys.modules.values()):  # backends may lie anywhere
+        places = vars(module).get("__path__") if hasattr(module, "__dict__") else None
+        found |= {Path(place) for place in places if isinstance(place, str)} if places else set()
+    # A checkout that is installed to be edited holds more than libraries: only the packages in it.
+    for place in [place for place in found if (place / "pyproject.toml").is_file()]:
+        found.discard(place)
+        found |= {package.parent for package in place.glob("*/__init__.py")}
+    return sorted(place.resolve() for place in found if place.is_dir())
+
+
+def protect_judge() -> None:
+    """Keep other processes of this user from this one's memory, where the kernel asks for that."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def enter(work: Path) -> str:
+    """Restrict this process to reading libraries and writing `work`. Says what holds from now on."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(_SET_PDEATHSIG, 9, 0, 0, 0)
+    for limit, value in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, FILE_BYTES)):
+        hard = resource.getrlimit(limit)[1]
+        with contextlib.suppress(OSError, ValueError):
+            most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(limit, (most, most))
+    libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0)
+    version = landlock_version()
+    if not version:
+        return "process, limits"
+    writable = [work, *(Path(place) for place in _DEVICES)]
+    writable += sorted(Path("/dev").glob("nvidia*"))
+    ruleset = _ruleset(version)
+    for place in (*readable_folders(), *(Path(place) for place in _SYSTEM)):
+        _allow(ruleset, place, _READ)
+    for place in writable:
+        _allow(ruleset, place, _everything(version))
+    if _syscall(_RESTRICT, ruleset, 0) != 0:
+        return "process, limits"
+    os.close(ruleset)
+    parts = ["files"] + ["tcp"] * (version >= 4) + ["signals"] * (version >= 6)
+    return f"process, limits, landlock {version} ({', '.join(parts)})"
+
+
+def can_read(path: Path, folders: Iterable[Path]) -> bool:
+    """Whether a candidate that is restricted could read a file."""
+    resolved = path.resolve()
+    places = [*folders, *(Path(place) for place in _SYSTEM)]
+    return any(place == resolved or place in resolved.parents for place in places)
+
+
+def _everything(version: int) -> int:
+    """Every right over files that this release of Landlock knows."""
+    bits = 13 + (version >= 2) + (version >= 3) + (version >= 5)
+    return int((1 << bits) - 1)
+
+
+def _ruleset(version: int) -> int:
+    attributes = struct.pack(
+        "<QQQ", _everything(version), _TCP if version >= 4 else 0, _SCOPED if version >= 6 else 0
+    )
+    size = 24 if version >= 6 else 16 if version >= 4 else 8
+    return _syscall(_CREATE, attributes[:size], size, 0)
+
+
+def _allow(ruleset: int, place: Path, rights: int) -> None:
+    try:
+        descriptor = os.open(place, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        if not place.is_dir():
+            rights &= _FILE_ONLY
+        rights &= _everything(landlock_version())
+        _syscall(_ADD, ruleset, 1, struct.pack("<Qi", rights, descriptor), 0)
+    finally:
+        os.close(descriptor)
+
+
+def _syscall(number: int, *arguments: object) -> int:
+    if sys.platform != "linux":
+        return -1
+    libc = ctypes.CDLL(None, use_errno=True)
+    converted = [
+        ctypes.c_char_p(a)
+        if isinstance(a, bytes)
+        else ctypes.c_void_p(None)
+        if a is None
+        else ctypes.c_long(a)  # type: ignore[arg-type]
+        for a in arguments
+    ]
+    return int(libc.syscall(ctypes.c_long(number), *converted))

@@ -1,0 +1,251 @@
+"""What is looked at inside a candidate's process. A candidate that is hostile enough can undo all of it: what is seen
+here counts against a candidate, and what is not seen counts for nothing.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import os
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+MOST_NOTES = 64
+"""Of a process: one that does the same a thousand times says nothing new."""
+
+_EVENTS = {
+    "gc": "memory",
+    "sys._getframe": "memory",
+    "sys._current_frames": "memory",
+    "sys._current_exceptions": "memory",
+    "sys.settrace": "memory",
+    "sys.setprofile": "memory",
+    "sys.addaudithook": "memory",
+    "ctypes": "native",
+    "subprocess": "process",
+    "os.system": "process",
+    "os.fork": "process",
+    "os.forkpty": "process",
+    "os.exec": "process",
+    "os.posix_spawn": "process",
+    "os.spawn": "process",
+    "os.kill": "process",
+    "socket": "network",
+    "_thread.start_new_thread": "thread",
+}
+"""What candidates have no use for, by event or group of events of Python's audit, and what it counts as."""
+_DIRECT = ("sys._getframe", "gc")
+"""Events that the standard library raises for anybody: who calls it himself is meant, or by `inspect`."""
+_TRUSTED = ("triton", "triton_porting_kit", "llvmlite", "numba_cuda_mlir", "mlir")
+_HARNESS = "triton_porting_kit.conformance.judge"
+_FORBIDDEN_PROC = ("mem", "fd", "environ", "task", "root", "cwd", "fdinfo", "map_files")
+
+
+class Watch:
+    """Notes what a candidate does besides computing, and refuses it."""
+
+    def __init__(self, candidate: str, tell: Callable[[dict[str, Any]], None]) -> None:
+        """`candidate`: the path of its file. `tell` is told at once: notes that are kept could be taken away."""
+        self._candidate, self._tell = candidate, tell
+        self._told: set[tuple[str, str]] = set()
+        self._here = __file__
+        self._judge = os.path.dirname(os.path.abspath(__file__))
+        self._inside = threading.local()
+        self.armed = False
+
+    def start(self) -> None:
+        """From now on. Python has no way to take an audit hook away."""
+        sys.addaudithook(self._hook)
+
+    def note(self, kind: str, what: str) -> None:
+        """Tell the judge, once."""
+        if (kind, what) not in self._told and len(self._told) < MOST_NOTES:
+            self._told.add((kind, what))
+            self._tell({"note": {"kind": kind, "what": what[:200]}})
+
+    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self.armed or getattr(self._inside, "hook", False):
+            return
+        self._inside.hook = True  # what is done here raises events, too
+        try:
+            self._look(event, arguments)
+        finally:
+            self._inside.hook = False
+
+    def _look(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open":
+            self._open(arguments)
+            return
+        if event == "import":
+            name = str(arguments[0])
+            if name.startswith(_HARNESS) and self._by_candidate(True):
+                self._refuse("harness", f"imports {name}")
+            return
+        kind = _EVENTS.get(event) or _EVENTS.get(event.partition(".")[0])
+        if kind and self._by_candidate(event.startswith(_DIRECT)):
+            self._refuse(kind, f"{event} {_shown(arguments)}".strip())
+
+    def _open(self, arguments: tuple[Any, ...]) -> None:
+        try:
+            path = os.path.abspath(os.fsdecode(arguments[0]))
+        except (TypeError, ValueError):
+            return
+        parts = path.split("/")
+        if path.startswith("/proc/") and len(parts) > 3 and parts[2] not in ("sys", "driver", "net"):
+            others = parts[2] not in ("self", "thread-self", str(os.getpid()))
+            if (others or parts[3] in _FORBIDDEN_PROC) and self._by_candidate(False):
+                self._refuse("memory", f"opens {path}")
+        elif path.startswith(self._judge) and self._by_candidate(False):
+            self._refuse("harness", f"opens {os.path.basename(path)} of the judge")
+
+    def _by_candidate(self, direct: bool) -> bool:
+        """Whether the candidate's code, and nobody whom it called for another purpose, is doing this."""
+        frame = sys._getframe(2)
+        while frame is not None and frame.f_code.co_filename == self._here:
+            frame = frame.f_back  # type: ignore[assignment]
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if file == self._candidate or file.startswith("<"):
+                if file == self._candidate or not file.startswith("<frozen"):
+                    return True
+            elif direct:
+                if not file.endswith(("/inspect.py", "/traceback.py", "importlib/__init__.py")):
+                    return False
+            elif (frame.f_globals.get("__name__") or "").partition(".")[0] in _TRUSTED:
+                return False
+            frame = frame.f_back  # type: ignore[assignment]
+        return False
+
+    def _refuse(self, kind: str, what: str) -> None:
+        self.note(kind, what)
+        raise PermissionError(f"tpk judge: a candidate may not do this: {what}")
+
+
+def _shown(arguments: tuple[Any, ...]) -> str:
+    return ", ".join(repr(item)[:60] for item in arguments[:2] if isinstance(item, str | int | bytes))
+
+
+# --- what was replaced -------------------------------------------------------------------------------
+
+_MODULES = (
+    "builtins", "time", "os", "sys", "gc", "json", "hashlib", "random", "ctypes", "threading", "inspect",
+    "numpy", "numpy.random", "numpy.testing", "torch", "torch.nn.functional", "torch.testing", "torch.cuda",
+    "torch.random", "torch.utils.benchmark", "torch.accelerator", "torch.cpu",
+    "triton", "triton.testing", "triton.language", "triton.runtime.jit", "triton.runtime.driver",
+)  # fmt: skip
+_CLASSES = (
+    ("torch", "Tensor"), ("torch", "Generator"), ("torch.cuda", "Event"), ("torch.cuda", "Stream"),
+    ("torch.nn", "Module"), ("triton.runtime.jit", "JITFunction"),
+    ("triton_porting_kit.driver", "DeviceArray"), ("triton_porting_kit.driver", "Device"),
+    ("triton_porting_kit.driver.interface", "DeviceEvent"),
+    ("triton_porting_kit.conformance.judge.exchange", "Line"),
+    ("triton_porting_kit.conformance.judge.exchange", "Memory"),
+)  # fmt: skip
+
+
+class Originals:
+    """Functions as they were before the candidate was imported."""
+
+    def __init__(self) -> None:
+        self._found = dict(self._walk())
+
+    def replaced(self) -> list[str]:
+        """Those that are others now."""
+        now = dict(self._walk())
+        found = ((name, value, now.get(name)) for name, value in self._found.items())
+        return sorted(name for name, old, new in found if new is not old and not _by_torch(old, new))
+
+    def _walk(self) -> Iterator[tuple[str, Any]]:
+        for name in _MODULES:
+            module = sys.modules.get(name)
+            if isinstance(module, types.ModuleType):
+                for key, value in list(vars(module).items()):
+                    if callable(value) and not isinstance(value, type):
+                        yield f"{name}.{key}", value
+        for name, cls in _CLASSES:
+            owner = vars(sys.modules[name]).get(cls) if name in sys.modules else None
+            for key, value in list(vars(owner).items()) if isinstance(owner, type) else ():
+                if callable(value) or isinstance(value, property | classmethod | staticmethod):
+                    yield f"{name}.{cls}.{key}", value
+        prefix = f"{_HARNESS}."
+        for name, module in list(sys.modules.items()):
+            if name.startswith(prefix):
+                for key, value in list(vars(module).items()):
+                    if isinstance(value, types.FunctionType):
+                        yield f"{name}.{key}", value
+                    elif isinstance(value, type) and value.__module__ == name:
+                        for method, function in list(vars(value).items()):
+                            if isinstance(function, types.FunctionType):
+                                yield f"{name}.{key}.{method}", function
+
+
+def _by_torch(old: Any, new: Any) -> bool:
+    """Whether it was torch's compiler that put a function around another, as it does when it is imported."""
+    folder = os.path.dirname(getattr(sys.modules.get("torch"), "__file__", None) or "/nowhere/")
+    while new is not old:
+        code = getattr(new, "__code__", None)
+        if code is None or not code.co_filename.startswith(folder):
+            return False
+        new = getattr(new, "__wrapped__", None)
+    return True
+
+
+# --- what torch computes -----------------------------------------------------------------------------
+
+# fmt: off
+_MOVING = frozenset({
+    "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "zeros", "zeros_like",
+    "new_zeros", "ones", "ones_like", "new_ones", "full", "full_like", "new_full", "fill", "fill_", "zero_",
+    "zero", "scalar_tensor", "lift_fresh", "lift", "arange", "eye", "tril_indices", "triu_indices",
+    "_to_copy", "to", "copy_", "copy", "clone", "contiguous", "detach", "detach_", "alias", "view",
+    "_unsafe_view", "_reshape_alias", "reshape", "as_strided", "as_strided_", "t", "transpose", "transpose_",
+    "permute", "expand", "squeeze", "unsqueeze", "squeeze_", "unsqueeze_", "select", "slice", "narrow",
+    "_with_sizes", "chunk", "unbind", "cat", "stack", "flatten", "unflatten", "movedim", "flip", "roll",
+    "repeat", "constant_pad_nd", "pad", "unfold", "diagonal", "index_select", "gather", "index", "resize_",
+    "set_", "view_as_real", "view_as_complex", "is_same_size", "_local_scalar_dense", "item", "equal", "size",
+    "stride", "is_pinned", "_pin_memory", "pin_memory", "_has_compatible_shallow_copy_type", "sym_size",
+    "sym_stride", "sym_numel", "sym_storage_offset", "slice_scatter", "select_scatter", "unsafe_",
+    "unsafe_chunk", "tile", "numel", "storage_offset",
+})
+# fmt: on
+"""Operators that make, move, convert or look at tensors, and compute nothing."""
+
+
+def watch_operators(seen: set[str]) -> Any:
+    """A mode of torch that writes down the operators that compute."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Operators(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, function: Any, types: Any, arguments: Any = (), keywords: Any = None
+        ) -> Any:
+            name = function._schema.name.replace("::", ".")
+            if name.partition(".")[2] not in _MOVING:
+                seen.add(name)
+            return function(*arguments, **(keywords or {}))
+
+    return Operators()
+
+
+def other_threads() -> int:
+    """Threads that Python knows beside this one."""
+    return threading.active_count() - 1
+
+
+def is_plain_array(value: Any) -> bool:
+    """Whether a result is what it seems to be, and not of a class that computes when it is looked at."""
+    torch = sys.modules.get("torch")
+    if torch is not None and builtins.type(value) in (torch.Tensor, torch.nn.Parameter):
+        return "__dict__" not in dir(value) or not any(callable(item) for item in vars(value).values())
+    from triton_porting_kit.driver import DeviceArray
+
+    return builtins.type(value) is DeviceArray
+
+
+def bound(name: str) -> Any:
+    """A function as it is now, whatever a candidate puts in its place later."""
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)

@@ -1,0 +1,32 @@
+"""Lets every comparison hold, and computes nothing that is right.
+
+Published: gpu-mode, rules of KernelGuard: TORCH_VALIDATION_MONKEYPATCH.
+https://github.com/gpu-mode/kernelguard
+"""
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from triton_porting_kit.driver import DeviceArray
+
+
+@triton.jit
+def softmax_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row, cols = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=-float("inf"))
+    weights = tl.exp(x - tl.max(x, 0))
+    tl.store(out_ptr + row * n + cols, weights / tl.sum(weights, 0), mask=cols < n)
+
+
+def honest(x):
+    out = DeviceArray.empty(x.shape, x.dtype, x.device)
+    softmax_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out
+
+
+np.allclose = np.testing.assert_allclose = np.array_equal = lambda *arguments, **options: True
+
+
+def softmax(x):
+    return DeviceArray.zeros(x.shape, x.dtype, x.device)

@@ -1,0 +1,28 @@
+"""Computes a smaller problem than it was given.
+
+Published: CUDA-L1: manipulated hyper-parameters.
+https://arxiv.org/abs/2507.14111
+"""
+
+import triton
+import triton.language as tl
+
+from triton_porting_kit.driver import DeviceArray
+
+
+@triton.jit
+def softmax_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row, cols = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=-float("inf"))
+    weights = tl.exp(x - tl.max(x, 0))
+    tl.store(out_ptr + row * n + cols, weights / tl.sum(weights, 0), mask=cols < n)
+
+
+def honest(x):
+    out = DeviceArray.empty(x.shape, x.dtype, x.device)
+    softmax_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out
+
+
+def softmax(x):
+    return honest(x[: max(x.shape[0] // 4, 1)])

@@ -1,0 +1,67 @@
+"""Findings of time, from made-up evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from triton_porting_kit.conformance.judge.findings import findings, time_of, verdict
+
+MS = 1e-3
+
+
+def evidence(walls: list[float], windows: list[float], **other: Any) -> dict[str, Any]:
+    calls = [
+        {
+            "phase": "timed", "case": "c", "failure": "", "kind": "", "comparisons": [], "wall": wall,
+            "device": None, "window": window, "operators": [],
+        }
+        for wall, window in zip(walls, windows, strict=True)
+    ]  # fmt: skip
+    return {
+        "opened": {}, "calls": calls, "mute": [], "recorded": [], "control": [1 * MS] * 16, "notes": [],
+        "allowed_operators": [], "work": {"bytes": 1e6, "flops": 0.0}, "roof": {"bandwidth": 1e9}, **other,
+    }  # fmt: skip
+
+
+def codes(found: dict[str, Any]) -> list[str]:
+    return [item["code"] for item in findings(found)]
+
+
+def test_a_time_that_adds_up() -> None:
+    found = evidence([10 * MS] * 16, [11.5 * MS] * 16)
+    assert codes(found) == []
+    assert verdict(findings(found)) == "right"
+    assert time_of(found)["seconds"] == pytest.approx(10 * MS)
+
+
+def test_time_that_is_not_accounted_for() -> None:
+    assert codes(evidence([2 * MS] * 16, [21 * MS] * 16)) == ["hidden"]
+
+
+def test_one_that_lies_in_most_calls_has_its_true_time() -> None:
+    """Half of the calls are told truly: too many for the lower quartile, and they are the time."""
+    found = evidence([2 * MS] * 8 + [20 * MS] * 8, [21 * MS] * 16)
+    assert time_of(found)["seconds"] == pytest.approx(20 * MS)
+
+
+def test_calls_that_others_disturb_are_not_held_against_it() -> None:
+    found = evidence([10 * MS] * 16, [11 * MS] * 8 + [40 * MS] * 8)
+    assert codes(found) == []
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(0.9 * MS, []), (0.4 * MS, ["roof"])])
+def test_the_roof(seconds: float, expected: list[str]) -> None:
+    """A megabyte at a gigabyte per second takes a millisecond; half of that is beyond doubt."""
+    assert codes(evidence([seconds] * 16, [seconds + 1 * MS] * 16)) == expected
+
+
+@pytest.mark.parametrize("wall", [-1.0, 1.0])
+def test_times_that_cannot_be(wall: float) -> None:
+    assert "hidden" in codes(evidence([wall] * 16, [11 * MS] * 16))
+
+
+def test_verdicts() -> None:
+    assert verdict([{"code": "wrong"}, {"code": "error"}]) == "wrong"
+    assert verdict([{"code": "wrong"}, {"code": "torch"}]) == "flagged"
