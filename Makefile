@@ -10,7 +10,9 @@ RELEASE_TESTS ?= tests/kernels/test_device_arrays.py tests/toolchain tests/launc
   tests/backends/cpu/test_cpu_cache.py tests/backends/amd/test_amd_architectures.py \
   tests/backends/amd/test_amd_against_triton.py tests/backends/amd/test_amd_options.py \
   tests/backends/amd/test_amd_refusals.py tests/backends/amd/test_amd_conversions.py tests/compiler/structured/test_expected.py \
-  tests/compiler/test_semantics_shapes.py tests/compiler/test_semantics_block_pointers.py tests/conformance
+  tests/compiler/test_semantics_shapes.py tests/compiler/test_semantics_block_pointers.py \
+  tests/conformance/registration tests/conformance/runtime tests/conformance/language tests/conformance/kernels \
+  tests/conformance/stress tests/conformance/mandatory tests/conformance/test_plugin.py tests/conformance/test_sessions.py
 # Processes that run tests, as pytest-xdist is told it.
 JOBS ?= auto
 PYTEST_ARGS ?=
@@ -69,6 +71,7 @@ docs: $(VENV)/.installed ## write docs/support.md, the table of tolerances and t
 	$(BIN)/python -m triton_porting_kit.conformance.language.support docs/support.md
 	$(BIN)/python -m triton_porting_kit.conformance.tolerances docs/conformance-kernels.md
 	$(BIN)/python -m triton_porting_kit.conformance.mandatory conformance/mandatory
+	$(BIN)/python -m triton_porting_kit.conformance.judge.cheats docs/judge.md
 
 lint: $(VENV)/.test-tools $(VENV)/.installed ## ruff, clang-format and mypy, changing nothing
 	$(BIN)/ruff check .

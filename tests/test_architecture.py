@@ -112,6 +112,8 @@ def test_the_suite_needs_little() -> None:
             ("triton_porting_kit.conformance.report", "triton_porting_kit.conformance.command")
         ):
             allowed += reporting
+        if name.startswith("triton_porting_kit.conformance.mutants"):
+            allowed += ["coverage"]
         assert top in (*sys.stdlib_module_names, *allowed), f"{name} imports {target}"
         if top == "triton_porting_kit":
             wanted = room(f"{target}.{item}" if target == "triton_porting_kit" else target)
@@ -120,6 +122,8 @@ def test_the_suite_needs_little() -> None:
                 assert item in public, f"{name} imports {item} from {target}"
             elif target in READERS:
                 pass  # binaries are known by their content
+            elif name.startswith("triton_porting_kit.conformance.judge") and wanted == "replay":
+                pass  # what a stranger's kernels were launched with is recorded
             else:
                 assert wanted in ("", "conformance", "errors", "kernels", "trust", "untrusted") or (
                     target == "triton_porting_kit.toolchain"
