@@ -16,6 +16,10 @@ from triton_porting_kit.conformance.stress.generator import ADDRESSES, generate
 from triton_porting_kit.conformance.stress.launching import Launch, arguments, judge
 from triton_porting_kit.conformance.stress.program import BETWEEN, Fetch, Let, Loop, Program, Put, uses, walk
 from triton_porting_kit.conformance.stress.typing import types_of
+from triton_porting_kit.toolchain import compat
+
+BOUNDS_MAY_BE_ARGUMENTS = compat.release() >= (3, 7)
+"""Triton 3.6 makes arrays of one element of them, of which NumPy makes no integers."""
 
 
 def takes(program: Program) -> bool:
@@ -25,9 +29,9 @@ def takes(program: Program) -> bool:
     for statement in walk(program.body):
         match statement:
             case Loop():  # makes Python's integers of counters
-                simple = statement.style in ("range", "stepped")  # 3.6 takes no arguments as bounds
+                simple = statement.style in ("range", "stepped")
                 if statement.style == BETWEEN and types[statement.index].kind_name == "i32":
-                    simple = _is_only_added(program, statement.index)
+                    simple = BOUNDS_MAY_BE_ARGUMENTS and _is_only_added(program, statement.index)
                 elif statement.index in read:
                     simple = False
                 if not simple:
