@@ -67,7 +67,8 @@ test-all: test test-browser ## the tests, the slow ones too, then the demo and t
 	$(BIN)/tpk demo
 	$(BIN)/python -m benchmarks.run --quick --out $(VENV)/results.json
 
-docs: $(VENV)/.installed ## write docs/support.md, the table of tolerances and the mandatory lists from the checks that there are
+docs: $(VENV)/.installed ## write the tables of the docs and the mandatory lists from the code that they describe
+	$(BIN)/python -m triton_porting_kit.compiler.dialect docs/architecture.md
 	$(BIN)/python -m triton_porting_kit.conformance.language.support docs/support.md
 	$(BIN)/python -m triton_porting_kit.conformance.tolerances docs/conformance-kernels.md
 	$(BIN)/python -m triton_porting_kit.conformance.mandatory conformance/mandatory

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 from triton_porting_kit.compiler.defects import InvalidIR
+from triton_porting_kit.compiler.dialect import verifier
 from triton_porting_kit.toolchain import mlir
 
 
@@ -45,6 +47,31 @@ def mlir_artefact(module: Any) -> Parsed:
 def mlir_module(source: object) -> Any:
     """The MLIR module of an artefact, or of the text of its file. Raises `InvalidIR` for text that is none."""
     return parsed(source, parse_mlir)
+
+
+def structured_artefact(module: Any) -> Parsed:
+    """A module of the structured form that a stage has built.
+
+    Raises `InvalidIR` where MLIR's verifier refuses it, or, with TPK_VERIFY set, the dialect's.
+    """
+    if os.environ.get("TPK_VERIFY", "") not in ("", "0"):
+        verifier.verify(module)
+    return mlir_artefact(module)
+
+
+def structured_module(source: object) -> Any:
+    """The module of a structured artefact, or of the text of its file. Raises `InvalidIR` for text that is none."""
+    return parsed(source, parse_structured)
+
+
+def parse_structured(text: str) -> Any:
+    """The structured module of a text, which MLIR's verifier and the dialect's have taken.
+
+    Raises `InvalidIR`, which names the line of the text.
+    """
+    module = parse_mlir(text)
+    verifier.verify(module, text)
+    return module
 
 
 def parse_mlir(text: str) -> Any:

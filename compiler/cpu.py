@@ -42,13 +42,13 @@ def cpu_pipeline(
         text = source if isinstance(source, str) else compat.generic_text(source)
         with defects.blamed("structured", metadata):
             promises = not metadata.get("offsets_may_wrap")
-            return artefacts.mlir_artefact(structured.import_ttir(text, promises=promises))
+            return artefacts.structured_artefact(structured.import_ttir(text, promises=promises))
 
     def run_loops(source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects
         from triton_porting_kit.compiler.loops import lower_to_loops
 
-        module = artefacts.mlir_module(source)
+        module = artefacts.structured_module(source)
         result = lower_to_loops(
             module,
             target,
@@ -75,6 +75,11 @@ def cpu_pipeline(
 
         return codegen.emit_object(source, target)
 
+    def check_structured(artefact: Any) -> None:
+        from triton_porting_kit.compiler import artefacts
+
+        artefacts.parse_structured(str(artefact))
+
     def check_mlir(artefact: Any) -> None:
         from triton_porting_kit.compiler import artefacts
 
@@ -88,7 +93,7 @@ def cpu_pipeline(
     return Pipeline(
         (
             Stage("ttir", run_ttir),
-            Stage("structured", run_structured, check_mlir),
+            Stage("structured", run_structured, check_structured),
             Stage("loops", run_loops, check_mlir),
             Stage("llir", run_llir, check_llir),
             Stage("obj", run_obj, _check_object),

@@ -27,10 +27,10 @@ def crash_location(
     """
     # Importing this package must not load MLIR and LLVM.
     from triton_porting_kit.compiler import codegen
-    from triton_porting_kit.compiler.artefacts import mlir_module
+    from triton_porting_kit.compiler.artefacts import structured_module
     from triton_porting_kit.compiler.loops import lower_to_loops
 
-    result = lower_to_loops(mlir_module(structured), target, with_places=True, **options)
+    result = lower_to_loops(structured_module(structured), target, with_places=True, **options)
     again = codegen.emit_object(codegen.lower_to_llvm_ir(result.text, with_lines=True), target)
     code = code_of(binary, name)
     if len(code) != size or code_of(again, name) != code:
@@ -84,9 +84,9 @@ def code_of(binary: bytes, name: str) -> bytes:
 
 def pointer_arguments(structured: str) -> list[str]:
     """The names of a kernel's parameters that are pointers, in order."""
-    from triton_porting_kit.compiler.artefacts import mlir_module
+    from triton_porting_kit.compiler.artefacts import structured_module
     from triton_porting_kit.compiler.loops.program import read_program
 
-    program = read_program(mlir_module(structured))
+    program = read_program(structured_module(structured))
     named = zip(program.argument_names, program.body.arguments, strict=True)
     return [name for name, argument in named if argument.type.element == "!llvm.ptr"]

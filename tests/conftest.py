@@ -10,6 +10,9 @@ import pytest
 import triton  # noqa: F401  (Triton loads the kit's backends: it has to come before they are half imported)
 from installing import build_wheel, copy_sources
 
+# What the importer makes is held against the declarations of its operations, as vendors' stages may rely on.
+os.environ.setdefault("TPK_VERIFY", "1")
+
 if len(os.sched_getaffinity(0)) == 1:
     # Some kernels' programs wait for each other, so that they need two threads.
     os.environ.setdefault("TPK_NUM_THREADS", "2")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from triton_porting_kit.compiler.dialect.operations import Load as LoadOp
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.access import Load
@@ -85,8 +86,9 @@ def _right_ahead(
     owner = dot.operands[1].owner
     if not isinstance(b, Load) or owner is None or not b.access.is_contiguous(1):
         return None
-    by = advance(lowering, owner.segments()[1][0])
-    if by is None or any(stride.block is dot.block for stride in owner.segments()[2]):
+    load = LoadOp(owner)
+    by = advance(lowering, load.offset)
+    if by is None or any(stride.block is dot.block for stride in load.strides):
         return None
     builder, product, block, right = lowering.builder, panel.product, panel.block, panel.right
     element, unit = types.storage(b.element), product.unit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from triton_porting_kit.compiler.dialect.operations import Atomic, AtomicCas, AtomicRmw
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import narrow, widen
@@ -29,15 +30,11 @@ _KINDS = {
 
 def read_modify_write(lowering: Lowering, operation: Operation) -> None:
     """tpk.atomic_rmw. Lanes that the mask leaves out touch no memory and give 0."""
-    base, offsets, value, mask = (group[0] if group else None for group in operation.segments())
-    assert base is not None
-    assert offsets is not None
-    assert value is not None
+    op = AtomicRmw(operation)
     builder = lowering.builder
-    ordering = ORDERING[operation.string("sem", "acq_rel")]
-    kind = _KINDS[operation.string("kind")]
-
-    element = value.type.element
+    ordering = ORDERING[op.sem]
+    kind = _KINDS[op.kind]
+    element = op.value.type.element
 
     def perform(pointer: Value, values: list[Value]) -> Value:
         (operand,) = values
@@ -49,7 +46,7 @@ def read_modify_write(lowering: Lowering, operation: Operation) -> None:
         assert result is not None
         return result
 
-    each(lowering, operation, base, offsets, [value], mask, perform)
+    each(lowering, op, operation, [op.value], op.mask, perform)
 
 
 def _add_in_loop(builder: LoopBuilder, pointer: Value, term: Value, element: str, ordering: str) -> Value:
@@ -98,8 +95,8 @@ def _swap(
 
 def compare_and_swap(lowering: Lowering, operation: Operation) -> None:
     """tpk.atomic_cas: bitwise comparison, also for floating-point values."""
-    base, offsets, expected, desired = operation.operands
-    ordering = ORDERING[operation.string("sem", "acq_rel")]
+    op = AtomicCas(operation)
+    ordering = ORDERING[op.sem]
     builder = lowering.builder
 
     def perform(pointer: Value, values: list[Value]) -> Value:
@@ -109,28 +106,27 @@ def compare_and_swap(lowering: Lowering, operation: Operation) -> None:
         found, _ = _swap(builder, pointer, old, new, ordering)
         return builder.cast("arith.bitcast", found, element) if element != bits else found
 
-    each(lowering, operation, base, offsets, [expected, desired], None, perform)
+    each(lowering, op, operation, [op.compare, op.value], None, perform)
 
 
 def each(
     lowering: Lowering,
+    op: Atomic[Def],
     operation: Operation,
-    base: Def,
-    offsets: Def,
     values: list[Def],
     mask: Def | None,
     perform: Callable[[Value, list[Value]], Value],
 ) -> None:
     """`perform` for every element that the mask has, given its address and the elements of `values`."""
     builder = lowering.builder
-    result = operation.results[0]
+    result = op.result
     element = result.type.element
-    unit = "i8" if operation.attribute("byte_offsets") is not None else types.storage(values[0].type.element)
-    tensors = [lowering.tensor(d) for d in (offsets, *values)] + ([lowering.tensor(mask)] if mask else [])
+    unit = "i8" if op.byte_offsets else types.storage(values[0].type.element)
+    tensors = [lowering.tensor(d) for d in (op.offsets, *values)] + ([lowering.tensor(mask)] if mask else [])
     # An atomic may change what a load reads: everything is read first.
     for tensor in tensors:
         lowering.settle_reads(tensor, operation)
-    start = lowering.scalar(base)
+    start = lowering.scalar(op.base)
     if lowering.checks is not None:
         wanted_lanes = tensors[-1] if mask else None
         lowering.checks.explicit(operation, start, tensors[0], unit, values[0].type.element, wanted_lanes)

@@ -6,6 +6,7 @@ the loop carries on, that is computed in the loop of the store instead, into the
 
 from __future__ import annotations
 
+from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.compiler.loops.control_flow import reads_buffer
 from triton_porting_kit.compiler.loops.graph import closure
 from triton_porting_kit.compiler.loops.lowering import Beside, Lowering
@@ -35,7 +36,7 @@ def beside(lowering: Lowering, operation: Operation) -> Beside | None:
         if not lowering.advance(terminator.operands[index]):
             return None
         following[index] = lowering.tensor(terminator.operands[index])
-    stored = operation.segments()[-1][0]
+    stored = Store(operation).value
     found = {
         index: tensor
         for index, tensor in following.items()

@@ -13,6 +13,7 @@ import linecache
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from triton_porting_kit.compiler.dialect.operations import AtomicPoll, Gather, Load, Scatter, Store
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.access import Access, locate_explicit
@@ -30,7 +31,10 @@ ACCESS, REACHES = "tpk_host_access", "tpk_host_reaches"
 BOUNDS_ALIGNMENT, BOUNDS_BYTES = 8, 16
 """Of one pointer argument in the table behind the arguments: where its memory begins, and how many bytes it has."""
 
-_KINDS = {"tpk.load": 0, "tpk.gather": 0, "tpk.store": 1, "tpk.scatter": 1, "tpk.atomic_poll": 0}
+_KINDS = {
+    cls.OPERATION_NAME: kind
+    for cls, kind in ((Load, 0), (Gather, 0), (Store, 1), (Scatter, 1), (AtomicPoll, 0))
+}
 _ATOMIC = 2
 
 # Products of an index and a stride below these do not overflow when they are added up in bytes. Tiles have at most

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
+from triton_porting_kit.compiler.dialect.operations import Reduce
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.access import Load
 from triton_porting_kit.compiler.loops.accumulation import Accumulation
@@ -107,13 +108,13 @@ def companions(lowering: Lowering, operation: Operation) -> list[Operation]:
     found = [operation]
     if not _is_simple(operation.regions[0]):
         return found
-    shape = operation.operands[0].type.shape
+    shape, axis = operation.operands[0].type.shape, Reduce(operation).axis
     following = operation.block.operations[operation.position + 1 : operation.position + 1 + LOOK_AHEAD]
     for other in following:
         alike = (
-            other.name == operation.name
+            Reduce.isa(other)
             and other.operands[0].type.shape == shape
-            and other.integer("axis") == operation.integer("axis")
+            and Reduce(other).axis == axis
             and _is_simple(other.regions[0])
         )
         if not alike or not all(map(lowering.advance, other.operands)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from triton_porting_kit.compiler.dialect.operations import Assert, Yield
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.host_calls import fail_unless
 from triton_porting_kit.compiler.loops.library import OPERATIONS
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
     from triton_porting_kit.compiler.loops.program import Block, Def, Operation
 
 _LEAVES = ("arith.constant", "ub.poison")
-_ENDS = ("tpk.yield", "scf.yield")
+_ENDS = (Yield.OPERATION_NAME, "scf.yield")
 
 
 def takes_vectors(region: Block) -> bool:
     """Whether `evaluate` can take vectors for the region's arguments, not only scalars."""
-    return all(operation.name == "tpk.assert" or _is_simple(operation) for operation in region.operations)
+    return all(Assert.isa(operation) or _is_simple(operation) for operation in region.operations)
 
 
 def _is_simple(operation: Operation) -> bool:
@@ -71,7 +72,7 @@ def _straight(lowering: Lowering, block: Block, values: dict[Def, Value], lanes:
                 values[definition] = builder.select(condition, a, b)
         elif operation.name in _LEAVES:
             lowering.operation(operation)
-        elif operation.name == "tpk.assert":
+        elif Assert.isa(operation):
             # Which elements were combined is not known any more.
             fail_unless(lowering, operation, operands[0], builder.i64(0), lowering.data.table([0]))
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from triton_porting_kit.compiler.dialect.operations import ClampF, FpToFp
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import functions, minifloats, shifts
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
@@ -196,7 +197,8 @@ def _float_to_float(
 ) -> list[Value]:
     """To an 8-bit float as Triton converts, which has no infinities come out where it rounds to nearest."""
     (value,) = values
-    source, toward_zero = operation.operands[0].type.element, operation.string("rounding") == "rtz"
+    op = FpToFp(operation)
+    source, toward_zero = op.x.type.element, op.rounding == "rtz"
     target = _result_element(operation)
     return [_truncate(builder, value, source, target, toward_zero, keep_infinity=toward_zero)]
 
@@ -264,7 +266,7 @@ def _result_element(operation: Operation) -> str:
 def _clamp(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
     """``min(max(x, low), high)``; a NaN passes through only with `propagate_nan`."""
     x, low, high = _wide_operands(builder, operation, values)
-    propagate = bool(operation.integer("propagate_nan", 0))
+    propagate = ClampF(operation).propagate_nan
     maximum, minimum = (
         ("arith.maximumf", "arith.minimumf") if propagate else ("arith.maxnumf", "arith.minnumf")
     )
@@ -352,9 +354,9 @@ OPERATIONS: dict[str, Entry] = {
         f"math.{n}": Entry(_float_unary(f"math.{n}"), 1)
         for n in ("floor", "ceil", "round", "roundeven", "trunc", "copysign", "fma")
     },
-    "tpk.fp_to_fp": Entry(_float_to_float, 2),
+    FpToFp.OPERATION_NAME: Entry(_float_to_float, 2),
     "math.absf": Entry(_absolute, 1),
     "math.absi": Entry(lambda b, m, o, v: [b.pure(f"math.absi {v[0].name} : {v[0].type}", v[0].type, v)], 1),
     "math.rsqrt": Entry(reciprocal_root, FUNCTION_COST),
-    "tpk.clampf": Entry(_clamp, 2),
+    ClampF.OPERATION_NAME: Entry(_clamp, 2),
 }  # fmt: skip

@@ -12,13 +12,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.compiler.loops import memory, ordered
 from triton_porting_kit.compiler.loops.access import Access, Gather, Load
 from triton_porting_kit.compiler.loops.blocks import Blocking
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.graph import closure
-from triton_porting_kit.compiler.loops.lowering import DEEPEST, MOVABLE, Lowering
+from triton_porting_kit.compiler.loops.lowering import DEEPEST, LOADS, MOVABLE, Lowering
 from triton_porting_kit.compiler.loops.program import Def, Operation
 from triton_porting_kit.compiler.loops.tensors import Buffer, Point, Tensor
 from triton_porting_kit.compiler.loops.tiles import tile_loop
@@ -90,7 +91,7 @@ class Epilogue:
         lowering.define(self.sums, Buffer(self.sums.type.shape, self.sums.type.element, corner))
         for operation in self.chain:
             lowering.operation(operation)
-        yield lowering.tensor(self.store.segments()[8][0])
+        yield lowering.tensor(Store(self.store).value)
         for definition in (self.sums, *(operation.results[0] for operation in self.chain)):
             del lowering.tensors[definition]
 
@@ -106,20 +107,16 @@ def epilogue(
     while store is not None and store.name.startswith(("arith.", "math.")) and store.name in MOVABLE:
         chain.append(store)
         value, store = store.results[0], _only_user(store.results[0])
-    if (
-        store is None
-        or store.name != "tpk.store"
-        or store.block is not loop.block
-        or ordered.is_ordered(store)
-    ):
+    if store is None or store.block is not loop.block or ordered.is_ordered(store):
         return None
-    groups = store.segments()
-    between = loop.block.operations[loop.position + 1 : store.position]
-    if groups[8][0] is not value or groups[5] or groups[7] or any(op.name not in MOVABLE for op in between):
+    stored = Store.dyn_cast(store)
+    if stored is None or stored.value is not value or stored.wrap_dims or stored.mask is not None:
+        return None
+    if any(op.name not in MOVABLE for op in loop.block.operations[loop.position + 1 : store.position]):
         return None
     inner = {sums, *(operation.results[0] for operation in chain)}
     others = [operand for operation in chain for operand in operation.operands if operand not in inner]
-    scalars = [definition for group in groups[:5] for definition in group]
+    scalars = [stored.base, stored.offset, *stored.strides, *stored.low, *stored.high]
     if not all(lowering.advance(definition) for definition in (*others, *scalars)):
         return None
     tensors = [lowering.tensor(other) for other in others]
@@ -129,7 +126,7 @@ def epilogue(
     if len(chain) + max((tensor.depth for tensor in tensors), default=0) >= DEEPEST:
         return None
     lowering.settle_before(loop)
-    access = memory.access_of(lowering, store, groups, value)
+    access = memory.access_of(lowering, stored)
     _, width = sums.type.shape or ()
     if not chain and access.is_contiguous(1):
         return Epilogue(sums, chain, store, access, block, None, writes)
@@ -144,7 +141,7 @@ def _comes_last(lowering: Lowering, dot: Operation) -> bool:
     return all(operation.name in MOVABLE for operation in operations[dot.position + 1 :]) and all(
         root.position <= dot.position
         for result in results
-        if result.owner is not None and result.owner.name in ("tpk.load", "tpk.gather")
+        if result.owner is not None and result.owner.name in LOADS
         for root in lowering.roots(result)
     )
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import struct
+from typing import Any
 
+from triton_porting_kit.compiler.dialect import Op, operations
 from triton_porting_kit.compiler.loops import (
     atomics,
     control_flow,
@@ -24,7 +26,7 @@ from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.elementwise import CMPI, Entry
 from triton_porting_kit.compiler.loops.lane_memory import zero
 from triton_porting_kit.compiler.loops.library import OPERATIONS
-from triton_porting_kit.compiler.loops.lowering import DEFERRED, MOVABLE, Handler, Lowering
+from triton_porting_kit.compiler.loops.lowering import Handler, Lowering
 from triton_porting_kit.compiler.loops.prefixes import prefix_mask
 from triton_porting_kit.compiler.loops.program import Def, Operation
 from triton_porting_kit.compiler.loops.tensors import (
@@ -160,7 +162,7 @@ def _splat(lowering: Lowering, operation: Operation) -> None:
 def _range(lowering: Lowering, operation: Operation) -> None:
     definition = operation.results[0]
     assert definition.type.shape is not None
-    lowering.define(definition, Range(definition.type.shape[0], operation.integer("start", 0)))
+    lowering.define(definition, Range(definition.type.shape[0], operations.Range(operation).start))
 
 
 def _reshape(lowering: Lowering, operation: Operation) -> None:
@@ -213,11 +215,11 @@ def _empty(lowering: Lowering, operation: Operation) -> None:
 
 
 def _program_id(lowering: Lowering, operation: Operation) -> None:
-    lowering.scalars[operation.results[0]] = lowering.program_ids[operation.integer("axis")]
+    lowering.scalars[operation.results[0]] = lowering.program_ids[operations.ProgramId(operation).axis]
 
 
 def _num_programs(lowering: Lowering, operation: Operation) -> None:
-    lowering.scalars[operation.results[0]] = lowering.program_counts[operation.integer("axis")]
+    lowering.scalars[operation.results[0]] = lowering.program_counts[operations.NumPrograms(operation).axis]
 
 
 def _extract(lowering: Lowering, operation: Operation) -> None:
@@ -246,7 +248,8 @@ def _poison(lowering: Lowering, operation: Operation) -> None:
 
 
 def _only_stores(user: Operation, definition: Def) -> bool:
-    return user.name == "tpk.store" and user.operands.index(definition) == len(user.operands) - 1
+    store = operations.Store.dyn_cast(user)
+    return store is not None and user.operands.index(definition) == len(user.operands) - 1
 
 
 def _zero_of(lowering: Lowering, definition: Def) -> Value:
@@ -265,72 +268,62 @@ def _scalar_cast(lowering: Lowering, operation: Operation) -> None:
 
 
 def _nothing(lowering: Lowering, operation: Operation) -> None:
-    """Terminators are read by whoever lowers their region; barriers order nothing within one program."""
+    """Terminators are read by whoever lowers their region."""
 
 
-_DEFERRED: dict[str, Handler] = {
-    **{name: _elementwise(entry) for name, entry in OPERATIONS.items()},
+_UPSTREAM: dict[str, Handler] = {
     "arith.constant": _constant,
-    "tensor.splat": _splat,
-    "tensor.expand_shape": _reshape,
-    "tensor.collapse_shape": _reshape,
-    "tensor.empty": _empty,
-    "linalg.broadcast": _broadcast,
-    "linalg.transpose": _transpose,
-    "tpk.range": _range,
-    "tpk.load": memory.load,
-    "tpk.gather": memory.gather,
-    "tpk.map": maps.map_elements,
-    "tpk.join": rearrange.join,
-    "tpk.split": rearrange.split,
-    "tpk.unpack": microscaling.unpack,
-    "tpk.repeat": microscaling.repeat,
-    "ub.poison": _poison,
-}
-
-HANDLERS: dict[str, Handler] = {
-    **_DEFERRED,
     "arith.index_cast": _scalar_cast,
     "arith.index_castui": _scalar_cast,
     "llvm.mlir.zero": _null,
     "llvm.inttoptr": _scalar_cast,
     "llvm.ptrtoint": _scalar_cast,
     "llvm.getelementptr": memory.getelementptr,
+    "tensor.splat": _splat,
+    "tensor.expand_shape": _reshape,
+    "tensor.collapse_shape": _reshape,
+    "tensor.empty": _empty,
     "tensor.extract": _extract,
-    "tpk.program_id": _program_id,
-    "tpk.num_programs": _num_programs,
-    "tpk.store": memory.store,
-    "tpk.scatter": memory.scatter,
-    "tpk.atomic_rmw": atomics.read_modify_write,
-    "tpk.atomic_cas": atomics.compare_and_swap,
-    "tpk.atomic_poll": polls.poll,
     "tensor.concat": rearrange.concat,
-    "tpk.gather_along": rearrange.gather_along,
-    "tpk.histogram": rearrange.histogram,
-    "tpk.reduce": reductions.reduce,
-    "tpk.scan": scans.scan,
+    "linalg.broadcast": _broadcast,
+    "linalg.transpose": _transpose,
     "linalg.matmul": dots.matmul,
     "linalg.batch_matmul": dots.matmul,
     "scf.for": control_flow.for_loop,
     "scf.if": control_flow.if_else,
     "scf.while": control_flow.while_loop,
-    "tpk.barrier": _nothing,
-    "tpk.assert": host_calls.check,
-    "tpk.print": host_calls.show,
-    **dict.fromkeys(("scf.yield", "scf.condition", "func.return", "tpk.yield"), _nothing),
+    **dict.fromkeys(("scf.yield", "scf.condition", "func.return"), _nothing),
+    "ub.poison": _poison,
 }
 
-DEFERRED.update(_DEFERRED)
+_DIALECT: dict[type[Op[Any]], Handler] = {
+    operations.ProgramId: _program_id,
+    operations.NumPrograms: _num_programs,
+    operations.Range: _range,
+    operations.Load: memory.load,
+    operations.Store: memory.store,
+    operations.Gather: memory.gather,
+    operations.Scatter: memory.scatter,
+    operations.AtomicRmw: atomics.read_modify_write,
+    operations.AtomicCas: atomics.compare_and_swap,
+    operations.AtomicPoll: polls.poll,
+    operations.Reduce: reductions.reduce,
+    operations.Scan: scans.scan,
+    operations.Map: maps.map_elements,
+    operations.Yield: _nothing,
+    operations.Join: rearrange.join,
+    operations.Split: rearrange.split,
+    operations.Unpack: microscaling.unpack,
+    operations.Repeat: microscaling.repeat,
+    operations.GatherAlong: rearrange.gather_along,
+    operations.Histogram: rearrange.histogram,
+    operations.Assert: host_calls.check,
+    operations.Print: host_calls.show,
+}
 
-_DIVISIONS = {
-    f"arith.{name}" for name in ("divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floordivsi")
+HANDLERS: dict[str, Handler] = {
+    **{name: _elementwise(entry) for name, entry in OPERATIONS.items()},
+    **_UPSTREAM,
+    **{cls.OPERATION_NAME: handler for cls, handler in _DIALECT.items()},
 }
-_VIEWS = {
-    "arith.constant",
-    "tensor.splat",
-    "linalg.broadcast",
-    "linalg.transpose",
-    "tensor.empty",
-    "tpk.range",
-}
-MOVABLE.update(OPERATIONS.keys() - _DIVISIONS, _VIEWS)
+"""By the name of an operation. Calls have none: `program` reads what they call in their place."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triton_porting_kit.compiler.dialect.operations import Assert, Print
 from triton_porting_kit.compiler.locations import enclosing_function
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.builder import Value
@@ -14,13 +15,10 @@ from triton_porting_kit.errors import SourceLocation
 
 FAIL, PRINT = "tpk_host_fail", "tpk_host_print"
 
-TELLING = frozenset({"tpk.assert", "tpk.print"})
-"""The operations that tell the host which program they are in."""
-
 
 def check(lowering: Lowering, operation: Operation) -> None:
     """tpk.assert: the kernel ends at the first element, in row-major order, that is false."""
-    condition = lowering.tensor(operation.operands[0])
+    condition = lowering.tensor(Assert(operation).condition)
     builder = lowering.builder
     shape = lowering.data.table([len(condition.shape), *condition.shape])
 
@@ -60,7 +58,7 @@ def fail_unless(lowering: Lowering, operation: Operation, holds: Value, element:
 def _description(operation: Operation) -> str:
     """Where an assertion stands, and its text."""
     place = operation.location
-    message = operation.string("message")
+    message = Assert(operation).message
     if place is None:
         return message
     return f"{place_of(place)}: {message}" if message else place_of(place)
@@ -75,24 +73,24 @@ def place_of(place: SourceLocation) -> str:
 def show(lowering: Lowering, operation: Operation) -> None:
     """tpk.print: operand after operand, each with all its elements; what is one value, by each thread."""
     data, builder = lowering.data, lowering.builder
-    signed, pointers = operation.integers("isSigned"), operation.integers("pointers")
-    hexadecimal = builder.constant(int(str(operation.attribute("hex")) == "true"), "i32")
-    prefix = operation.string("prefix")
+    op = Print(operation)
+    hexadecimal = builder.constant(int(op.hex), "i32")
+    prefix = op.prefix
     if not prefix.startswith((" ", ":")):
         prefix = f" {prefix}"
     nothing = builder.pure("llvm.mlir.zero : !llvm.ptr", "!llvm.ptr", ())
-    if not operation.operands:
+    if not op.values:
         _print(lowering, [data.text(prefix), nothing, hexadecimal, nothing, nothing], lowering.threads)
-    for index, definition in enumerate(operation.operands):
+    for index, definition in enumerate(op.values):
         tensor = lowering.tensor(definition)
         if tensor.element in types.FLOAT8:
             tensor = converted(tensor, "f32")
         type = tensor.element
-        if index < len(pointers) and pointers[index]:
+        if index < len(op.pointers) and op.pointers[index]:
             type = "ptr"
-        elif type.startswith("i") and type != "i1" and not signed[index]:
+        elif type.startswith("i") and type != "i1" and not op.isSigned[index]:
             type = f"u{type[1:]}"
-        number = f"(operand {index}) " if len(operation.operands) > 1 else ""
+        number = f"(operand {index}) " if len(op.values) > 1 else ""
         text, name = data.text(prefix + number), data.text(type)
         shape = data.table([len(tensor.shape), *tensor.shape])
         elements = lowering.materialise(tensor, operation).pointer

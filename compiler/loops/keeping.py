@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from triton_porting_kit.compiler.dialect.operations import Load
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.access import Access
@@ -77,9 +78,9 @@ def keep(lowering: Lowering, load: Operation, trips: int, size: int) -> tuple[Ke
     body = load.block
     while body.parent is not None:
         body = body.parent.block
-    base, _, strides, _, _, _, _, mask, other = load.segments()
-    fixed = [lowering.scalars.get(value) for value in (*base, *strides)]
-    if panels < 2 or mask or any(value.type.is_tensor for value in other):
+    op = Load(load)
+    fixed = [lowering.scalars.get(value) for value in (op.base, *op.strides)]
+    if panels < 2 or op.mask is not None or (op.other is not None and op.other.type.is_tensor):
         return None
     if any(value is None or value.level > 0 for value in fixed):
         return None

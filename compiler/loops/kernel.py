@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from triton_porting_kit.compiler import loop_hints
+from triton_porting_kit.compiler.dialect import Trait, having
+from triton_porting_kit.compiler.dialect.operations import ProgramId
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory, streaming
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
@@ -13,13 +15,14 @@ from triton_porting_kit.compiler.loops.carries import beside
 from triton_porting_kit.compiler.loops.checking import BOUNDS_ALIGNMENT, Checks
 from triton_porting_kit.compiler.loops.elementwise import Mode
 from triton_porting_kit.compiler.loops.handlers import HANDLERS
-from triton_porting_kit.compiler.loops.host_calls import TELLING
 from triton_porting_kit.compiler.loops.lowering import LOADS, WRITES, Lowering
 from triton_porting_kit.compiler.loops.module_data import ModuleData
 from triton_porting_kit.compiler.loops.places import Places
 from triton_porting_kit.compiler.loops.program import Program, read_program, walk
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import SourceLocation
+
+_TELLS = having(Trait.TELLS)
 
 ABI_VERSION = 3
 """Version of the kernel ABI, exported as ``tpk_host_abi_version``; see docs/architecture.md."""
@@ -176,9 +179,9 @@ def _axes(program: Program) -> int:
     """How many numbers of a program are needed: those up to the last axis that is asked for."""
     axes = 0
     for operation in walk(program.body):
-        if operation.name == "tpk.program_id":
-            axes = max(axes, operation.integer("axis") + 1)
-        elif operation.name in TELLING:
+        if (position := ProgramId.dyn_cast(operation)) is not None:
+            axes = max(axes, position.axis + 1)
+        elif operation.name in _TELLS:
             return 3
     return axes
 

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable
 
 from triton_porting_kit.compiler import libdevice
+from triton_porting_kit.compiler.dialect.operations import Function
 from triton_porting_kit.compiler.loops import bit_functions, elementary, elementwise, error_function
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.elementwise import Emit, Entry, Mode, narrow, widen
@@ -155,7 +156,7 @@ FUNCTIONS: dict[str, Emit] = {
 
 
 def _function(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
-    name = operation.string("name")
+    name = Function(operation).name
     emit = FUNCTIONS.get(name)
     if emit is None:
         raise operation.unsupported(
@@ -184,7 +185,7 @@ OPERATIONS: dict[str, Entry] = {
     "math.cos": Entry(_circular(elementary.cos, "cos"), FUNCTION_COST),
     "math.powf": Entry(_single(elementary.pow, "pow"), FUNCTION_COST),
     "math.fpowi": Entry(_single(elementary.pow, "powi"), FUNCTION_COST),
-    "tpk.function": Entry(_function, FUNCTION_COST),
+    Function.OPERATION_NAME: Entry(_function, FUNCTION_COST),
 }
 
 

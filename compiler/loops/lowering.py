@@ -18,6 +18,8 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from triton_porting_kit.compiler.dialect import Trait, having
+from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.access import NOWHERE, Access, Gather
 from triton_porting_kit.compiler.loops.access import Load as LoadTensor
@@ -43,17 +45,13 @@ if TYPE_CHECKING:
 
 Handler = Callable[["Lowering", Operation], None]
 
-SILENT = frozenset(
-    {"scf.yield", "scf.condition", "func.return", "tpk.yield", "tpk.program_id", "tpk.num_programs"}
-)
+DEFERRED = having(Trait.DEFERRABLE)
+MOVABLE = having(Trait.MOVABLE)
+WRITES = having(Trait.WRITES)
+LOADS = having(Trait.READS) - WRITES
+
+_SILENT = having(Trait.TERMINATOR) | having(Trait.POSITION)
 """Operations whose lowering needs no remark in the artefact."""
-
-LOADS = frozenset({"tpk.load", "tpk.gather"})
-
-WRITES = frozenset(
-    {"tpk.store", "tpk.scatter", "tpk.atomic_rmw", "tpk.atomic_cas", "tpk.atomic_poll", "tpk.barrier"}
-)
-
 
 CONSTANT_STORES = 4
 """So many vectors of one value are stored one after the other: a loop over them would be longer."""
@@ -191,11 +189,11 @@ class Lowering:
             )
         try:
             if is_fence(operation) or any(map(is_fence, chain(*map(walk, operation.regions)))):
-                plain = operation.name == "tpk.store" and not operation.is_volatile
+                plain = Store.isa(operation) and not operation.is_volatile
                 if plain and operation not in self.stored:
                     self.beside = self._find_beside(self, operation)
                 self.settle_before(operation)
-            if operation.name not in DEFERRED and operation.name not in SILENT:
+            if operation.name not in DEFERRED and operation.name not in _SILENT:
                 self.builder.comment(self.remarks.of(operation))
             if self.places is None:
                 handler(self, operation)
@@ -546,12 +544,6 @@ def is_fence(operation: Operation) -> bool:
     """Whether loads of before must not be read after this operation: it writes, or waits for what others write."""
     return operation.name in WRITES or operation.is_volatile
 
-
-DEFERRED: set[str] = set()
-"""Names of the operations whose tensors are computed where they are consumed (filled by the handlers)."""
-
-MOVABLE: set[str] = set()
-"""Names of those of them that read no memory and cannot fail."""
 
 ADVANCED = 64
 """At most so many operations are noted down before their turn for one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from triton_porting_kit.compiler.dialect.operations import Assert, Map
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.combine import evaluate, takes_vectors
 from triton_porting_kit.compiler.loops.elementwise import OPERATIONS
@@ -15,14 +16,15 @@ from triton_porting_kit.compiler.loops.tensors import Buffer, Elementwise, Point
 
 def map_elements(lowering: Lowering, operation: Operation) -> None:
     """Deferred where the function takes vectors; computed here, element after element, where it has loops."""
+    op = Map(operation)
     region = operation.regions[0]
-    inputs = [lowering.tensor(operand) for operand in operation.operands]
-    pack = operation.integer("pack", 1)
+    inputs = [lowering.tensor(value) for value in op.inputs]
+    pack = op.pack
     if pack > 1:
         _packed(lowering, operation, pack)
         return
     shape = inputs[0].shape
-    if takes_vectors(region) and not any(inner.name == "tpk.assert" for inner in walk(region)):
+    if takes_vectors(region) and not any(map(Assert.isa, walk(region))):
         known = [OPERATIONS.get(inner.name) for inner in walk(region)]
         cost = sum(entry.cost for entry in known if entry is not None)
         for index, definition in enumerate(operation.results):

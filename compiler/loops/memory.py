@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from triton_porting_kit.compiler.dialect.operations import Gather as GatherOp
+from triton_porting_kit.compiler.dialect.operations import Load as LoadOp
+from triton_porting_kit.compiler.dialect.operations import Scatter, Store, StructuredAccess
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import ordered, prefetching, streaming
 from triton_porting_kit.compiler.loops.access import Access, Gather, Load, scatter_explicit
@@ -15,22 +18,22 @@ from triton_porting_kit.compiler.loops.program import Def, Operation
 from triton_porting_kit.compiler.loops.tensors import Point, Splat, Tensor
 
 
-def access_of(lowering: Lowering, operation: Operation, groups: list[list[Def]], value: Def) -> Access:
-    """The access of a ``tpk.load`` or ``tpk.store``, whose operands come in these groups."""
-    base, offset, strides, low, high, wrap_start, wrap_size = (
-        [lowering.scalar(d) for d in g] for g in groups[:7]
+def access_of(lowering: Lowering, op: StructuredAccess[Def]) -> Access:
+    """The access of a ``tpk.load`` or ``tpk.store``."""
+    strides, low, high, wrap_start, wrap_size = (
+        [lowering.scalar(value) for value in group]
+        for group in (op.strides, op.low, op.high, op.wrap_start, op.wrap_size)
     )
-    mask = groups[7][0] if groups[7] else None
-    wraps = dict(zip(operation.integers("wrap_dims"), zip(wrap_start, wrap_size, strict=True), strict=True))
+    mask = op.mask
     return Access(
-        value.type.shape or (),
-        value.type.element,
-        base[0],
-        offset[0],
+        op.tile.type.shape or (),
+        op.tile.type.element,
+        lowering.scalar(op.base),
+        lowering.scalar(op.offset),
         strides,
         low,
         high,
-        wraps,
+        dict(zip(op.wrap_dims, zip(wrap_start, wrap_size, strict=True), strict=True)),
         None if mask is None else lowering.tensor(mask),
         None if mask is None else _exempt(lowering, mask),
     )
@@ -47,12 +50,12 @@ def _exempt(lowering: Lowering, mask: Def) -> Value | None:
 
 
 def load(lowering: Lowering, operation: Operation) -> None:
-    groups = operation.segments()
-    result = operation.results[0]
-    access = access_of(lowering, operation, groups, result)
+    op = LoadOp(operation)
+    result = op.result
+    access = access_of(lowering, op)
     if lowering.checks is not None:
         lowering.checks.structured(operation, access)
-    other = lowering.tensor(groups[8][0]) if groups[8] else None
+    other = None if op.other is None else lowering.tensor(op.other)
     tensor = Load(access, _shaped(other, access.shape), partial(lowering.place_of, operation))
     if ordered.is_ordered(operation):
         ordered.load(lowering, operation, tensor)
@@ -68,12 +71,11 @@ def _shaped(other: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:
 
 
 def store(lowering: Lowering, operation: Operation) -> None:
-    groups = operation.segments()
-    definition = groups[8][0]
-    access = access_of(lowering, operation, groups, definition)
+    op = Store(operation)
+    access = access_of(lowering, op)
     if lowering.checks is not None:
         lowering.checks.structured(operation, access)
-    value = lowering.tensor(definition)
+    value = lowering.tensor(op.value)
     inputs = [value] if access.mask is None else [value, access.mask]
     if ordered.is_ordered(operation):
         ordered.store(lowering, operation, value, inputs, access.pointer, access.lanes_in_bounds)
@@ -114,21 +116,19 @@ def store(lowering: Lowering, operation: Operation) -> None:
 
 
 def _explicit(
-    lowering: Lowering, operation: Operation, element: str
-) -> tuple[Value, Tensor, list[list[Def]], str]:
-    groups = operation.segments()
-    base = lowering.scalar(groups[0][0])
-    offsets = lowering.tensor(groups[1][0])
-    unit = "i8" if operation.attribute("byte_offsets") is not None else types.storage(element)
-    return base, offsets, groups, unit
+    lowering: Lowering, op: GatherOp[Def] | Scatter[Def]
+) -> tuple[Value, Tensor, Tensor | None, str]:
+    """Base, offsets, mask, and the type that offsets count."""
+    unit = "i8" if op.byte_offsets else types.storage(op.tile.type.element)
+    mask = None if op.mask is None else lowering.tensor(op.mask)
+    return lowering.scalar(op.base), lowering.tensor(op.offsets), mask, unit
 
 
 def gather(lowering: Lowering, operation: Operation) -> None:
-    result = operation.results[0]
-    base, offsets, groups, unit = _explicit(lowering, operation, result.type.element)
-    mask = lowering.tensor(groups[2][0]) if groups[2] else None
-    other = lowering.tensor(groups[3][0]) if groups[3] else None
-    other = _shaped(other, offsets.shape)
+    op = GatherOp(operation)
+    result = op.result
+    base, offsets, mask, unit = _explicit(lowering, op)
+    other = _shaped(None if op.other is None else lowering.tensor(op.other), offsets.shape)
     if lowering.checks is not None:
         lowering.checks.explicit(operation, base, offsets, unit, result.type.element, mask)
     place = partial(lowering.place_of, operation)
@@ -142,16 +142,14 @@ def gather(lowering: Lowering, operation: Operation) -> None:
 
 
 def scatter(lowering: Lowering, operation: Operation) -> None:
-    groups = operation.segments()
-    definition = groups[3][0]
-    base, offsets, _, unit = _explicit(lowering, operation, definition.type.element)
-    mask = lowering.tensor(groups[2][0]) if groups[2] else None
-    value = lowering.tensor(definition)
+    op = Scatter(operation)
+    base, offsets, mask, unit = _explicit(lowering, op)
+    value = lowering.tensor(op.value)
     inputs = [value, offsets] + ([mask] if mask is not None else [])
     if lowering.checks is not None:
-        lowering.checks.explicit(operation, base, offsets, unit, definition.type.element, mask)
+        lowering.checks.explicit(operation, base, offsets, unit, op.value.type.element, mask)
     if ordered.is_ordered(operation):
-        target = Gather(base, offsets, definition.type.element, mask, None, unit=unit)
+        target = Gather(base, offsets, op.value.type.element, mask, None, unit=unit)
         ordered.store(lowering, operation, value, inputs, target.pointer, target.wanted)
         return
     # Addresses may overlap with any load's: all of them are read first.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triton_porting_kit.compiler.dialect.operations import Repeat, Unpack
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.compiler.loops.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.lowering import Lowering
@@ -105,17 +106,16 @@ class Repeated(Tensor):
 
 def unpack(lowering: Lowering, operation: Operation) -> None:
     """tpk.unpack: deferred."""
-    definition = operation.results[0]
+    op = Unpack(operation)
+    definition = op.result
     assert definition.type.shape is not None
-    source = lowering.tensor(operation.operands[0])
-    tensor = Unpacked(definition.type.shape, definition.type.element, source, operation.integer("dim"))
+    tensor = Unpacked(definition.type.shape, definition.type.element, lowering.tensor(op.x), op.dim)
     lowering.define(definition, tensor)
 
 
 def repeat(lowering: Lowering, operation: Operation) -> None:
     """tpk.repeat: deferred."""
-    definition = operation.results[0]
-    assert definition.type.shape is not None
-    source = lowering.tensor(operation.operands[0])
-    dimension, times = operation.integer("dim"), operation.integer("times")
-    lowering.define(definition, Repeated(definition.type.shape, source, dimension, times))
+    op = Repeat(operation)
+    shape = op.result.type.shape
+    assert shape is not None
+    lowering.define(op.result, Repeated(shape, lowering.tensor(op.x), op.dim, op.times))

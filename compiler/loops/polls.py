@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triton_porting_kit.compiler.dialect.operations import AtomicPoll
 from triton_porting_kit.compiler.loops import atomics, element_types, ordered
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
@@ -12,10 +13,8 @@ CLOCK = "tpk_host_nanoseconds"
 
 def poll(lowering: Lowering, operation: Operation) -> None:
     """Element after element, each read at least once; whether it was found to be what is expected."""
-    base, offsets, expected, limit = (group[0] if group else None for group in operation.segments())
-    assert base is not None
-    assert offsets is not None
-    assert expected is not None
+    op = AtomicPoll(operation)
+    limit = op.timeout
     builder = lowering.builder
     start = None if limit is None else lowering.data.call(CLOCK, [], "i64")
 
@@ -43,4 +42,4 @@ def poll(lowering: Lowering, operation: Operation) -> None:
         lines += ["} do {", f"^bb0({seen.name}: i1):", *builder.close()]
         return builder.region_operation("scf.while : () -> i1 {", ["i1"], lines)[0]
 
-    atomics.each(lowering, operation, base, offsets, [expected], None, wait)
+    atomics.each(lowering, op, operation, [op.expected], None, wait)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from triton_porting_kit.compiler.dialect.operations import Load as LoadOp
+from triton_porting_kit.compiler.dialect.operations import ProgramId, Store
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.access import Load
@@ -37,7 +39,7 @@ def ahead(
     if not lowering.target.prefetches or operation.block.parent is not None or len(shape) != 1:
         return []
     found = []
-    stored = operation.segments()[-1][0].type.shape
+    stored = Store(operation).value.type.shape
     for row in closure(inputs):
         # Along another shape there is no telling where in the row a point of the store's loop is.
         if isinstance(row, Load) and row.walked and row.shape == stored and _is_row(row):
@@ -71,15 +73,14 @@ def _is_row(load: Load) -> bool:
 
 def _step(lowering: Lowering, load: Load) -> Value | None:
     """By how much a load's offset grows from one program to the next; None: unknown."""
-    definition = load.definition
-    if definition is None or definition.owner is None or definition.owner.name != "tpk.load":
+    op = None if load.definition is None else LoadOp.dyn_cast(load.definition.owner)
+    if op is None:
         return None
-    (base,), (offset,) = definition.owner.segments()[:2]
     growth = _Growth(lowering)
-    moved = growth.of(base)
+    moved = growth.of(op.base)
     if moved is None or moved.constant != 0:
         return None
-    return growth.of(offset)
+    return growth.of(op.offset)
 
 
 class _Growth:
@@ -102,8 +103,8 @@ class _Growth:
         builder, owner = self._lowering.builder, definition.owner
         if owner is None:
             return builder.i64(0) if definition.block.parent is None else None
-        if owner.name == "tpk.program_id":
-            return builder.i64(1 if owner.integer("axis") == 0 else 0)
+        if (position := ProgramId.dyn_cast(owner)) is not None:
+            return builder.i64(1 if position.axis == 0 else 0)
         if owner.regions or depth == self.DEPTH:
             return None
         parts = [self.of(operand, depth + 1) for operand in owner.operands]

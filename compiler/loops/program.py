@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from triton_porting_kit.compiler.dialect.operations import Access, Call
+from triton_porting_kit.compiler.dialect.schema import all_of
 from triton_porting_kit.compiler.locations import parameter_name, source_location
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.errors import CompilationError, SourceLocation
 
-_ACCESSES = frozenset({"tpk.load", "tpk.gather", "tpk.store", "tpk.scatter"})
+_ACCESSES = frozenset(cls.OPERATION_NAME for cls in all_of(Access))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,11 @@ class Operation:
     handle: Any
     position: int
 
+    @property
+    def attributes(self) -> Any:
+        """MLIR's attributes."""
+        return self.handle.attributes
+
     def attribute(self, name: str) -> Any | None:
         """MLIR's attribute of that name, or None."""
         attributes = self.handle.attributes
@@ -78,14 +85,6 @@ class Operation:
     def integers(self, name: str) -> list[int]:
         attribute = self.attribute(name)
         return [] if attribute is None else [int(x) for x in attribute]
-
-    def segments(self) -> list[list[Def]]:
-        """Operands split by ``operandSegmentSizes``."""
-        groups, start = [], 0
-        for size in self.integers("operandSegmentSizes"):
-            groups.append(self.operands[start : start + size])
-            start += size
-        return groups
 
     @property
     def location(self) -> SourceLocation | None:
@@ -159,7 +158,7 @@ class _Reader:
     def append(self, handle: Any, block: Block) -> None:
         """Read an operation, or those of the function that it calls, to the end of `block`."""
         operation = self.operation(handle, block)
-        if operation.name not in ("func.call", "tpk.call"):
+        if operation.name not in ("func.call", Call.OPERATION_NAME):
             block.operations.append(operation)
             return
         name = handle.attributes["callee"].value

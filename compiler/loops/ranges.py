@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from triton_porting_kit.compiler.dialect.operations import ProgramId
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.program import Def, Operation
@@ -99,8 +100,8 @@ class Ranges:
             return Range(wide, wide)
         if owner is None:
             return None
-        if owner.name == "tpk.program_id":
-            count = self.lowering.program_counts[owner.integer("axis")]
+        if (position := ProgramId.dyn_cast(owner)) is not None:
+            count = self.lowering.program_counts[position.axis]
             last = builder.sub(builder.cast("arith.extsi", count, "i64"), builder.i64(1))
             return Range(builder.i64(0), last)
         if owner.name not in _FOLLOWED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triton_porting_kit.compiler.dialect.operations import GatherAlong, Histogram, Join, Split
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.builder import Value
@@ -57,13 +58,13 @@ class Half(Tensor):
 
 def join(lowering: Lowering, operation: Operation) -> None:
     """tpk.join: deferred."""
-    first, second = (lowering.tensor(operand) for operand in operation.operands)
-    lowering.define(operation.results[0], Joined(first, second))
+    op = Join(operation)
+    lowering.define(op.result, Joined(lowering.tensor(op.first), lowering.tensor(op.second)))
 
 
 def split(lowering: Lowering, operation: Operation) -> None:
     """tpk.split: deferred; a half of rank 0 is a scalar."""
-    source = lowering.tensor(operation.operands[0])
+    source = lowering.tensor(Split(operation).x)
     for index, definition in enumerate(operation.results):
         half = Half(source, index)
         if definition.type.is_tensor:
@@ -95,10 +96,10 @@ def concat(lowering: Lowering, operation: Operation) -> None:
 
 def gather_along(lowering: Lowering, operation: Operation) -> None:
     """tpk.gather_along: result[.., i, ..] = source[.., index[.., i, ..], ..] along `axis`."""
-    definition = operation.results[0]
+    op = GatherAlong(operation)
+    definition, axis = op.result, op.axis
     assert definition.type.shape is not None
-    source, index = (lowering.tensor(operand) for operand in operation.operands)
-    axis = operation.integer("axis")
+    source, index = lowering.tensor(op.source), lowering.tensor(op.indices)
     builder = lowering.builder
     held = lowering.materialise(source, operation)
     buffer = lowering.allocate(definition.type.shape, definition.type.element)
@@ -134,10 +135,13 @@ def gather_along(lowering: Lowering, operation: Operation) -> None:
 
 def histogram(lowering: Lowering, operation: Operation) -> None:
     """tpk.histogram: how often each number from 0 on occurs; others, and masked elements, are not counted."""
-    definition = operation.results[0]
+    op = Histogram(operation)
+    definition = op.result
     assert definition.type.shape is not None
     element = definition.type.element
-    inputs = [lowering.tensor(operand) for operand in operation.operands]
+    values = lowering.tensor(op.values)
+    mask = None if op.mask is None else lowering.tensor(op.mask)
+    inputs = [values] if mask is None else [values, mask]
     (bins,) = definition.type.shape
     builder = lowering.builder
     buffer = lowering.allocate(definition.type.shape, element)
@@ -145,9 +149,9 @@ def histogram(lowering: Lowering, operation: Operation) -> None:
     lowering.tile(operation, buffer.shape, [], lambda evaluation, point: buffer.write(builder, point, zero))
 
     def body(evaluation: Evaluation, point: Point) -> None:
-        value = builder.cast("arith.extui", evaluation.at(inputs[0], point), "i64")
+        value = builder.cast("arith.extui", evaluation.at(values, point), "i64")
         wanted = builder.compare("ult", value, builder.i64(bins))
-        for mask in inputs[1:]:
+        if mask is not None:
             wanted = builder.logical_and(wanted, evaluation.at(mask, point))
 
         def count() -> list[Value]:
@@ -160,7 +164,7 @@ def histogram(lowering: Lowering, operation: Operation) -> None:
 
         builder.if_else(wanted, count)
 
-    lowering.tile(operation, inputs[0].shape, inputs, body, lanes=1)
+    lowering.tile(operation, values.shape, inputs, body, lanes=1)
     lowering.define(definition, buffer)
 
 

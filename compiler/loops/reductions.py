@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from triton_porting_kit.compiler.dialect.operations import Reduce
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
@@ -30,7 +31,7 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
     inputs = [lowering.tensor(operand) for part in operations for operand in part.operands]
     definitions = [definition for part in operations for definition in part.results]
     shape = inputs[0].shape
-    axis = operation.integer("axis")
+    axis = Reduce(operation).axis
     combination = Combination(lowering, operations)
     kept_shape = shape[:axis] + shape[axis + 1 :]
     kept = lowering.plan(operations[-1], shape, inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triton_porting_kit.compiler.dialect.operations import Scan
 from triton_porting_kit.compiler.loops.accumulation import Accumulation
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.combine import takes_vectors
@@ -15,10 +16,10 @@ from triton_porting_kit.compiler.loops.tiles import innermost_axis, joined_aroun
 def scan(lowering: Lowering, operation: Operation) -> None:
     """Each step carries the running result in registers; lanes lie along another dimension where there is one."""
     builder = lowering.builder
-    inputs = [lowering.tensor(operand) for operand in operation.operands]
+    op = Scan(operation)
+    inputs = [lowering.tensor(value) for value in op.inputs]
     shape = inputs[0].shape
-    axis = operation.integer("axis")
-    reverse = bool(operation.integer("reverse", 0))
+    axis, reverse = op.axis, op.reverse
     size = shape[axis]
     region = operation.regions[0]
     accumulation = Accumulation(lowering, region)

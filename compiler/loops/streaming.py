@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from triton_porting_kit.compiler.dialect.operations import Scatter, Store
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.access import Access, Load
 from triton_porting_kit.compiler.loops.builder import Value
@@ -23,6 +24,8 @@ from triton_porting_kit.compiler.loops.tiles import chunk, innermost_axis
 STREAMED = 1 << 25
 """Bytes that a launch writes from which on its stores go past the caches: as much as a large last-level cache."""
 
+_OTHERS = WRITES - {Store.OPERATION_NAME, Scatter.OPERATION_NAME}
+
 _WIDTHS = (16, 32, 64)
 """Bytes of a store that x86-64 has a non-temporal form of."""
 
@@ -33,8 +36,7 @@ FENCE = 'llvm.call_intrinsic "llvm.x86.sse.sfence"() : () -> ()'
 def allowed(lowering: Lowering, body: Block) -> bool:
     """Whether the stores of a kernel may be of this kind: nothing in it is ordered by atomic operations."""
     return lowering.target.triple.startswith("x86_64") and not any(
-        operation.is_volatile or operation.name in WRITES - {"tpk.store", "tpk.scatter"}
-        for operation in walk(body)
+        operation.is_volatile or operation.name in _OTHERS for operation in walk(body)
     )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
+from triton_porting_kit.compiler.dialect.operations import Load
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.ahead import advance
 from triton_porting_kit.compiler.loops.builder import Value
@@ -109,7 +110,7 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
         return None
     left = lowering.allocate((rows, trips * depth), product.unit)
     kept, room = None, None
-    if (owner := dot.operands[1].owner) is not None and owner.name == "tpk.load" and not is_fence(owner):
+    if (owner := dot.operands[1].owner) is not None and Load.isa(owner) and not is_fence(owner):
         kept, room = keep(lowering, owner, trips, trips * depth * n * size) or (None, None)
     if room is None:
         room = lowering.allocate((trips * depth, n), product.unit).pointer
@@ -147,23 +148,24 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
 def _is_never_masked(definition: Def) -> bool:
     """Whether all elements of what a trip loads are in bounds at all times."""
     assert definition.owner is not None
-    _, _, _, low, _, wraps, *_ = definition.owner.segments()
-    return not low and not wraps
+    load = Load(definition.owner)
+    return not load.low and not load.wrap_dims
 
 
 def _lies_in_rows(lowering: Lowering, definition: Def, element: str, k: int) -> bool:
     """Whether a trip loads K by `k` elements that lie in rows, the next trip those behind, and nothing is written."""
     owner, body = definition.owner, definition.block
-    if owner is None or owner.name != "tpk.load" or definition.type.element != element:
+    load = Load.dyn_cast(owner)
+    if load is None or definition.type.element != element:
         return False
-    base, offset, strides, _, _, start, size, mask, other = owner.segments()
-    by = advance(lowering, offset[0])
+    by = advance(lowering, load.offset)
+    fixed = (load.base, *load.strides, *load.wrap_start, *load.wrap_size)
     return (
-        not mask
+        load.mask is None
         # What only some trips evaluate must not be needed by others.
-        and not any(value.type.is_tensor for value in other)
-        and all(value.block is not body for value in (*base, *strides, *start, *size))
-        and lowering.scalar(strides[1]).constant == 1
+        and not (load.other is not None and load.other.type.is_tensor)
+        and all(value.block is not body for value in fixed)
+        and lowering.scalar(load.strides[1]).constant == 1
         and by is not None
         and by.constant == k
         and not any(is_fence(operation) for operation in walk(body))

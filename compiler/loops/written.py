@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import ordered
 from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.lowering import Lowering, is_fence
-from triton_porting_kit.compiler.loops.program import Block, Def, Operation, walk
+from triton_porting_kit.compiler.loops.program import Block, Def, walk
 from triton_porting_kit.compiler.loops.ranges import Polynomial, Ranges, plus
 
 MOST = 4
@@ -39,11 +40,11 @@ class Written:
 def written(lowering: Lowering, body: Block) -> Written | None:
     """What all programs of a kernel with this `body` write; None where that is not known."""
     stores = [operation for operation in walk(body) if is_fence(operation)]
-    if len(stores) > MOST or any(s.name != "tpk.store" or ordered.is_ordered(s) for s in stores):
+    if len(stores) > MOST or any(not Store.isa(s) or ordered.is_ordered(s) for s in stores):
         return None
     ranges, stretches = Ranges(lowering), []
     for store in stores:
-        stretch = _stretch(ranges, store)
+        stretch = _stretch(ranges, Store(store))
         if stretch is None:
             return None
         stretches.append(stretch)
@@ -55,15 +56,15 @@ def address(builder: LoopBuilder, pointer: Value) -> Value:
     return builder.pure(f"llvm.ptrtoint {pointer.name} : !llvm.ptr to i64", "i64", (pointer,))
 
 
-def _stretch(ranges: Ranges, store: Operation) -> tuple[Value, Value] | None:
+def _stretch(ranges: Ranges, store: Store[Def]) -> tuple[Value, Value] | None:
     """From where to where a store writes, over all programs."""
-    (base,), (offset,), strides, low, high, wraps, _, _, (value,) = store.segments()
     lowering, builder = ranges.lowering, ranges.lowering.builder
-    start = lowering.scalars.get(base)
-    if start is None or start.level > 0 or wraps:
+    kind, low, high = store.value.type, store.low, store.high
+    start = lowering.scalars.get(store.base)
+    if start is None or start.level > 0 or store.wrap_dims:
         return None
-    first = last = ranges.expand(offset)
-    for dimension, (stride, size) in enumerate(zip(strides, value.type.shape or (), strict=True)):
+    first = last = ranges.expand(store.offset)
+    for dimension, (stride, size) in enumerate(zip(store.strides, kind.shape or (), strict=True)):
         step = ranges.expand(stride)
         if (found := ranges.least(step)) is None:
             return None
@@ -75,7 +76,7 @@ def _stretch(ranges: Ranges, store: Operation) -> tuple[Value, Value] | None:
     lowest, highest = ranges.least(first), ranges.most(last)
     if lowest is None or highest is None:
         return None
-    place, bytes_each = address(builder, start), builder.i64(types.byte_size(value.type.element))
+    place, bytes_each = address(builder, start), builder.i64(types.byte_size(kind.element))
     ends = (builder.mul(end, bytes_each) for end in (lowest, builder.add(highest, builder.i64(1))))
     begin, end_ = (builder.add(place, end) for end in ends)
     return begin, end_

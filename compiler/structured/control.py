@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from triton_porting_kit.compiler.dialect.operations import Call
 from triton_porting_kit.toolchain.mlir import ir
 
 from .carried import Carried
@@ -103,7 +104,7 @@ def call(rewriter: Rewriter, operation: Any) -> None:
     emitter = rewriter.emitter.before(operation)
     operands = _arguments(rewriter, operation)
     kinds = [rewriter.types.plain(result.type) for result in operation.results]
-    name = "tpk.call" if _in_function_of_elements(operation) else "func.call"
+    name = Call.OPERATION_NAME if _in_function_of_elements(operation) else "func.call"
     created = emitter.op(name, operands, kinds, {"callee": operation.attributes["callee"]})
     rewriter.replace(operation, *created.results)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from triton_porting_kit.compiler.dialect.operations import Map
 from triton_porting_kit.toolchain.mlir import ir
 
 from .regions import refuse_pointers, with_region
@@ -21,7 +22,7 @@ def map_elementwise(rewriter: Rewriter, operation: Any) -> None:
         op.operation.name.startswith(("arith.", "math.")) and not len(op.regions) for op in body[:-1]
     )
     if len(blocks) != 1 or pack != 1 or not simple or shape is None:
-        with_region(rewriter, operation, "tpk.map", ("pack",))
+        with_region(rewriter, operation, Map)
         return
     emitter = rewriter.emitter.before(operation)
     mapped = dict(zip(blocks[0].arguments, operation.operands, strict=True))

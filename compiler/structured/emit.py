@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from triton_porting_kit.compiler.dialect import Op
+from triton_porting_kit.compiler.dialect.building import create
+from triton_porting_kit.compiler.dialect.operations import Range
 from triton_porting_kit.toolchain.mlir import ir
 
 from .affine import Affine, Shape
@@ -54,6 +57,16 @@ class Emitter:
             loc=self.location,
             ip=self.at,
         )
+
+    def create(
+        self,
+        cls: type[Op[Any]],
+        results: list[Any],
+        attributes: dict[str, Any] | None = None,
+        **operands: Any,
+    ) -> Any:
+        """Create an operation of the dialect; `operands` by the names of their groups."""
+        return create(cls, operands, results, attributes, at=self.at, location=self.location)
 
     def value(
         self, name: str, operands: Sequence[Any], result: Any, attributes: dict[str, Any] | None = None
@@ -201,7 +214,7 @@ class Emitter:
         found = self._ranges.get((start, size))
         if found is None:
             found = self._ranges[start, size] = ir.Operation.create(
-                "tpk.range",
+                Range.OPERATION_NAME,
                 results=[self.types.tensor((size,), self.types.i32)],
                 attributes={"start": self.integer(start, self.types.i32)},
                 loc=self.unknown,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from triton_porting_kit.compiler import artefacts
+from triton_porting_kit.compiler.dialect.operations import NumPrograms, ProgramId, Range
 from triton_porting_kit.errors import PortingKitError
 from triton_porting_kit.toolchain import mlir
 from triton_porting_kit.toolchain.mlir import ir
@@ -33,7 +34,7 @@ _HANDLERS: dict[str, Callable[[Rewriter, Any], None]] = {
     "tt.atomic_poll": memory.atomic_poll,
     **dict.fromkeys(("cf.br", "cf.cond_br"), control.branch),
 }
-_PURE = frozenset({"tpk.range", "tpk.program_id", "tpk.num_programs"})
+_PURE = frozenset(cls.OPERATION_NAME for cls in (Range, ProgramId, NumPrograms))
 
 
 def import_ttir(text: str, context: Any | None = None, *, promises: bool = False) -> Any:

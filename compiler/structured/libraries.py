@@ -6,6 +6,7 @@ import difflib
 from typing import Any
 
 from triton_porting_kit.compiler import libdevice
+from triton_porting_kit.compiler.dialect.operations import Function
 from triton_porting_kit.toolchain.mlir import ir
 
 from .diagnostics import fail
@@ -38,5 +39,5 @@ def extern_elementwise(rewriter: Rewriter, operation: Any) -> None:
     if "." in meaning:
         result = emitter.value(meaning, operands, type)
     else:
-        result = emitter.value("tpk.function", operands, type, {"name": ir.StringAttr.get(meaning)})
+        result = emitter.value(Function.OPERATION_NAME, operands, type, {"name": ir.StringAttr.get(meaning)})
     rewriter.replace(operation, result)

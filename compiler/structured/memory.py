@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
+from triton_porting_kit.compiler.dialect.operations import (
+    Access,
+    AtomicCas,
+    AtomicPoll,
+    AtomicRmw,
+    Gather,
+    Load,
+    Scatter,
+    Store,
+    StructuredAccess,
+)
 from triton_porting_kit.toolchain.mlir import ir
 
 from .affine import Affine
@@ -44,7 +55,7 @@ def load(rewriter: Rewriter, operation: Any) -> None:
     kind = types.shaped(info.shape, element)
     if other is not None:
         other = _to_memory(rewriter, info, _fill(rewriter, other))
-    result = _access(rewriter, "load", pointer, mask, other, [kind], _hints(operation)).results[0]
+    result = _access(rewriter, LOADS, pointer, mask, other, [kind], _hints(operation)).results[0]
     rewriter.replace(operation, _from_memory(rewriter, info, result))
 
 
@@ -57,7 +68,7 @@ def store(rewriter: Rewriter, operation: Any) -> None:
     if rewriter.types.info(value).is_pointer:
         value = rewriter.addresses(value)
     value = _to_memory(rewriter, info, value)
-    _access(rewriter, "store", pointer, mask, value, [], _hints(operation))
+    _access(rewriter, STORES, pointer, mask, value, [], _hints(operation))
     rewriter.replace(operation)
 
 
@@ -69,7 +80,7 @@ def atomic_load(rewriter: Rewriter, operation: Any) -> None:
     _ordering(operation, attributes)
     kinds = [operation.results[0].type]
     mask = None if _is_true(mask) else mask
-    rewriter.replace(operation, *_access(rewriter, "load", pointer, mask, None, kinds, attributes).results)
+    rewriter.replace(operation, *_access(rewriter, LOADS, pointer, mask, None, kinds, attributes).results)
 
 
 def atomic_store(rewriter: Rewriter, operation: Any) -> None:
@@ -78,19 +89,21 @@ def atomic_store(rewriter: Rewriter, operation: Any) -> None:
     pointer, value, mask = operation.operands
     attributes: dict[str, Any] = {"volatile": ir.UnitAttr.get()}
     _ordering(operation, attributes)
-    _access(rewriter, "store", pointer, None if _is_true(mask) else mask, value, [], attributes)
+    _access(rewriter, STORES, pointer, None if _is_true(mask) else mask, value, [], attributes)
     rewriter.replace(operation)
 
 
 def atomic_poll(rewriter: Rewriter, operation: Any) -> None:
     """tt.atomic_poll -> tpk.atomic_poll"""
     emitter = rewriter.emitter.before(operation)
-    pointer, *values = operation.operands
+    pointer, expected, *timeout = operation.operands
     base, offsets, attributes = _addresses(rewriter, pointer)
     _ordering(operation, attributes)
-    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, 1, len(values) - 1])
-    kind = operation.results[0].type
-    rewriter.replace(operation, emitter.value("tpk.atomic_poll", [base, offsets, *values], kind, attributes))
+    created = emitter.create(
+        AtomicPoll, [operation.results[0].type], attributes,
+        base=base, offsets=offsets, expected=expected, timeout=timeout,
+    )  # fmt: skip
+    rewriter.replace(operation, *created.results)
 
 
 def atomic_rmw(rewriter: Rewriter, operation: Any) -> None:
@@ -102,11 +115,11 @@ def atomic_rmw(rewriter: Rewriter, operation: Any) -> None:
     base, offsets, attributes = _addresses(rewriter, pointer)
     attributes["kind"] = ir.StringAttr.get(_RMW[_enum(operation, "atomic_rmw_op")])
     _ordering(operation, attributes)
-    operands = [base, offsets, value, *([mask] if mask is not None else [])]
-    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, 1, int(mask is not None)])
-    rewriter.replace(
-        operation, emitter.value("tpk.atomic_rmw", operands, operation.results[0].type, attributes)
-    )
+    created = emitter.create(
+        AtomicRmw, [operation.results[0].type], attributes,
+        base=base, offsets=offsets, value=value, mask=mask,
+    )  # fmt: skip
+    rewriter.replace(operation, *created.results)
 
 
 def _is_true(mask: Any) -> bool:
@@ -125,17 +138,30 @@ def atomic_cas(rewriter: Rewriter, operation: Any) -> None:
     pointer, compare, value = operation.operands
     base, offsets, attributes = _addresses(rewriter, pointer)
     _ordering(operation, attributes)
-    kind = operation.results[0].type
-    result = emitter.value("tpk.atomic_cas", [base, offsets, compare, value], kind, attributes)
-    rewriter.replace(operation, result)
+    created = emitter.create(
+        AtomicCas, [operation.results[0].type], attributes,
+        base=base, offsets=offsets, compare=compare, value=value,
+    )  # fmt: skip
+    rewriter.replace(operation, *created.results)
 
 
 # --- the access itself ---------------------------------------------------------------------------
 
 
+class Forms(NamedTuple):
+    """The two operations that an access may become, and what both call the value that comes last."""
+
+    structured: type[StructuredAccess[Any]]
+    explicit: type[Access[Any]]
+    value: str
+
+
+LOADS, STORES = Forms(Load, Gather, "other"), Forms(Store, Scatter, "value")
+
+
 def _access(
     rewriter: Rewriter,
-    what: str,
+    forms: Forms,
     pointer: Any,
     mask: Any,
     last: Any,
@@ -145,17 +171,12 @@ def _access(
     """Emit a load (`last`: the value of masked elements, or None) or a store (`last`: the value stored)."""
     form = rewriter.analysis.pointer(pointer)
     shape = rewriter.types.info(pointer).shape
-    tail = [last] if last is not None else []
+    value = {forms.value: last}
 
     def explicit() -> Any:
         base, offsets, extra = _addresses(rewriter, pointer)
-        masks = [mask] if mask is not None else []
-        segments = [1, 1, len(masks), len(tail)]
-        return rewriter.emitter.op(
-            "tpk.gather" if what == "load" else "tpk.scatter",
-            [base, offsets, *masks, *tail],
-            results,
-            {**attributes, **extra, "operandSegmentSizes": ir.DenseI32ArrayAttr.get(segments)},
+        return rewriter.emitter.create(
+            forms.explicit, results, attributes | extra, base=base, offsets=offsets, mask=mask, **value
         )
 
     if form.base is None or form.index is None:
@@ -172,13 +193,13 @@ def _access(
         bounds, unless = _where_exact(rewriter, holds, tile, bounds, mask)
 
     def structured() -> Any:
-        rest = [mask] if shape is None and mask is not None else []
+        rest = mask if shape is None else None
         for more in (rewriter.rest_mask(parts.rest), unless):
             if more is not None:
-                rest = (
-                    [more] if not rest else [rewriter.emitter.value("arith.andi", [*rest, more], more.type)]
-                )
-        return _structured(rewriter, what, form.base, index, [*bounds, rest, tail], results, attributes)
+                rest = more if rest is None else rewriter.emitter.value("arith.andi", [rest, more], more.type)
+        low, high = bounds
+        operands = {"base": form.base, "low": low, "high": high, "mask": rest, **value}
+        return _structured(rewriter, forms.structured, index, operands, results, attributes)
 
     if in_index:
         return _versions(rewriter, in_index, tile, bounds, results, structured, explicit)
@@ -218,26 +239,25 @@ def _versions(
 
 def _structured(
     rewriter: Rewriter,
-    what: str,
-    base: Any,
+    cls: type[StructuredAccess[Any]],
     index: Affine,
-    rest: list[Sequence[Any]],
+    operands: dict[str, Any],
     results: list[Any],
     attributes: dict[str, Any],
 ) -> Any:
-    """`rest`: lo, hi, mask, and `other` or the value."""
+    """`operands`: all but those that the index says."""
     emitter = rewriter.emitter
-    lows, highs, masks, tail = rest
     offset = emitter.poly(index.offset)
     strides = [emitter.poly(stride) for stride in index.strides]
     wrapped = [(d, wrap) for d, wrap in enumerate(index.wraps) if wrap is not None]
     starts = [emitter.poly(wrap.start) for _, wrap in wrapped]
     sizes = [emitter.poly(wrap.size) for _, wrap in wrapped]
-    groups = [[base], [offset], strides, lows, highs, starts, sizes, masks, tail]
-    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([len(group) for group in groups])
     if wrapped:
         attributes["wrap_dims"] = ir.DenseI64ArrayAttr.get([d for d, _ in wrapped])
-    return emitter.op(f"tpk.{what}", [v for group in groups for v in group], results, attributes)
+    return emitter.create(
+        cls, results, attributes,
+        offset=offset, strides=strides, wrap_start=starts, wrap_size=sizes, **operands,
+    )  # fmt: skip
 
 
 def _addresses(rewriter: Rewriter, pointer: Any) -> tuple[Any, Any, dict[str, Any]]:

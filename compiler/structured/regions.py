@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
+
+from triton_porting_kit.compiler.dialect import Op
+from triton_porting_kit.compiler.dialect.operations import Yield
 
 from .diagnostics import fail
 from .rewriter import Rewriter
 
 
-def with_region(rewriter: Rewriter, operation: Any, name: str, kept: Sequence[str]) -> None:
-    """The operation `name` with the region's blocks, whose return becomes tpk.yield, and the attributes `kept`."""
-    attributes = {key: operation.attributes[key] for key in kept if key in operation.attributes}
+def with_region(rewriter: Rewriter, operation: Any, cls: type[Op[Any]]) -> None:
+    """An operation of the class `cls` with the region's blocks, whose return becomes tpk.yield."""
     refuse_pointers(rewriter, operation)
     kinds = [result.type for result in operation.results]
     created = rewriter.emitter.before(operation).op(
-        name, list(operation.operands), kinds, attributes, regions=1
+        cls.OPERATION_NAME, list(operation.operands), kinds, cls.attributes_in(operation), regions=1
     )
     for block in list(operation.regions[0].blocks):
         end = block.operations[len(block.operations) - 1]
         if end.operation.name.endswith(".return"):
-            rewriter.emitter.before(end).op("tpk.yield", list(end.operands), [])
+            rewriter.emitter.before(end).create(Yield, [], values=list(end.operands))
             end.operation.erase()
         block.append_to(created.regions[0])
     rewriter.replace(operation, *created.results)

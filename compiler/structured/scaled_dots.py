@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from triton_porting_kit.compiler.dialect.operations import Repeat, Unpack
 from triton_porting_kit.toolchain.mlir import ir
 
 from .matmuls import matmul
@@ -54,7 +55,9 @@ def _elements(rewriter: Rewriter, value: Any, attributes: Any, format_name: str,
         shape = list(value.type.shape)
         shape[packed] *= 2
         kind = rewriter.types.tensor(tuple(shape), rewriter.types.parse("f4E2M1FN"))
-        value = rewriter.emitter.value("tpk.unpack", [value], kind, {"dim": rewriter.emitter.integer(packed)})
+        value = rewriter.emitter.value(
+            Unpack.OPERATION_NAME, [value], kind, {"dim": rewriter.emitter.integer(packed)}
+        )
     return _widened(rewriter, value)
 
 
@@ -72,7 +75,7 @@ def _scaled(rewriter: Rewriter, value: Any, scales: Any, dimension: int) -> Any:
     emitter = rewriter.emitter
     group = value.type.shape[dimension] // scales.type.shape[dimension]
     attributes = {"dim": emitter.integer(dimension), "times": emitter.integer(group)}
-    repeated = emitter.value("tpk.repeat", [scales], value.type, attributes)
+    repeated = emitter.value(Repeat.OPERATION_NAME, [scales], value.type, attributes)
     return emitter.value("arith.mulf", [value, repeated], value.type)
 
 

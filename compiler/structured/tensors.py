@@ -6,6 +6,21 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from triton_porting_kit.compiler.dialect import Op
+from triton_porting_kit.compiler.dialect.operations import (
+    Assert,
+    ClampF,
+    FpToFp,
+    GatherAlong,
+    Histogram,
+    Join,
+    NumPrograms,
+    Print,
+    ProgramId,
+    Reduce,
+    Scan,
+    Split,
+)
 from triton_porting_kit.toolchain.mlir import ir
 
 from .diagnostics import fail
@@ -20,12 +35,14 @@ _TOWARD_ZERO = 3  # of upstream's rounding modes
 Handler = Callable[[Rewriter, Any], None]
 
 
-def _renamed(name: str, *kept: str) -> Handler:
-    """The same operands, results and, of the attributes, `kept`, under another name."""
+def _renamed(name: str | type[Op[Any]]) -> Handler:
+    """The same operands and results under another name; of an operation of the dialect, with its attributes."""
 
     def handler(rewriter: Rewriter, operation: Any) -> None:
-        attributes = {key: operation.attributes[key] for key in kept if key in operation.attributes}
-        _moved(rewriter, operation, name, attributes)
+        if isinstance(name, str):
+            _moved(rewriter, operation, name, {})
+        else:
+            _moved(rewriter, operation, name.OPERATION_NAME, name.attributes_in(operation))
 
     return handler
 
@@ -80,7 +97,7 @@ def _reshaped(rewriter: Rewriter, operation: Any) -> None:
 def _clampf(rewriter: Rewriter, operation: Any) -> None:
     propagate = ir.IntegerAttr(operation.attributes["propagateNan"]).value != 0
     result = rewriter.emitter.before(operation).value(
-        "tpk.clampf",
+        ClampF.OPERATION_NAME,
         list(operation.operands),
         operation.results[0].type,
         {"propagate_nan": ir.BoolAttr.get(propagate)},
@@ -108,7 +125,7 @@ def _fp_to_fp(rewriter: Rewriter, operation: Any) -> None:
     if after.bits == 8:
         # Upstream's conversions to these types do not saturate, and there is none between two of them.
         attributes["rounding"] = ir.StringAttr.get("rtz" if toward_zero else "rtne")
-        rewriter.replace(operation, emitter.value("tpk.fp_to_fp", [source], kind, attributes))
+        rewriter.replace(operation, emitter.value(FpToFp.OPERATION_NAME, [source], kind, attributes))
         return
     if toward_zero:
         attributes["roundingmode"] = ir.IntegerAttr.get(types.i32, _TOWARD_ZERO)
@@ -147,18 +164,14 @@ def _drop(rewriter: Rewriter, operation: Any) -> None:
     rewriter.replace(operation)
 
 
-def _assert(rewriter: Rewriter, operation: Any) -> None:
-    _renamed("tpk.assert", "message")(rewriter, operation)
-
-
 def _print(rewriter: Rewriter, operation: Any) -> None:
     emitter = rewriter.emitter.before(operation)
-    attributes = {key: operation.attributes[key] for key in ("prefix", "hex", "isSigned")}
+    attributes = Print.attributes_in(operation)
     pointers = [int(rewriter.types.info(v).is_pointer) for v in operation.operands]
     if any(pointers):
         attributes["pointers"] = ir.DenseI32ArrayAttr.get(pointers)
     operands = [rewriter.addresses(v) if rewriter.types.info(v).is_pointer else v for v in operation.operands]
-    emitter.op("tpk.print", operands, [], attributes)
+    emitter.create(Print, [], attributes, values=operands)
     rewriter.replace(operation)
 
 
@@ -175,8 +188,8 @@ _REMEDIES = {
 }
 
 HANDLERS: dict[str, Handler] = {
-    "tt.get_program_id": _renamed("tpk.program_id", "axis"),
-    "tt.get_num_programs": _renamed("tpk.num_programs", "axis"),
+    "tt.get_program_id": _renamed(ProgramId),
+    "tt.get_num_programs": _renamed(NumPrograms),
     "tt.make_range": _make_range,
     "tt.splat": _splat,
     "tt.unsplat": _unsplat,
@@ -186,8 +199,8 @@ HANDLERS: dict[str, Handler] = {
     "tt.trans": _reshaped,
     "tt.dot": dot,
     "tt.dot_scaled": dot_scaled,
-    "tt.reduce": partial(with_region, name="tpk.reduce", kept=("axis",)),
-    "tt.scan": partial(with_region, name="tpk.scan", kept=("axis", "reverse")),
+    "tt.reduce": partial(with_region, cls=Reduce),
+    "tt.scan": partial(with_region, cls=Scan),
     "tt.clampf": _clampf,
     "tt.mulhiui": _mulhiui,
     "tt.precise_sqrt": _renamed("math.sqrt"),
@@ -198,13 +211,13 @@ HANDLERS: dict[str, Handler] = {
     "tt.map_elementwise": map_elementwise,
     "tt.bitcast": _bitcast,
     "tt.cat": _cat,
-    "tt.join": _renamed("tpk.join"),
-    "tt.split": _renamed("tpk.split"),
-    "tt.gather": _renamed("tpk.gather_along", "axis"),
-    "tt.histogram": _renamed("tpk.histogram"),
+    "tt.join": _renamed(Join),
+    "tt.split": _renamed(Split),
+    "tt.gather": _renamed(GatherAlong),
+    "tt.histogram": _renamed(Histogram),
     "tt.int_to_ptr": _int_to_ptr,
     "tt.ptr_to_int": _ptr_to_int,
-    "tt.assert": _assert,
+    "tt.assert": _renamed(Assert),
     "tt.print": _print,
     "ttg.barrier": _drop,
     "gpu.barrier": _drop,

@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from triton_porting_kit.compiler.dialect import OPERATIONS
+from triton_porting_kit.compiler.dialect import operations as ops
+from triton_porting_kit.compiler.dialect.building import create
 from triton_porting_kit.toolchain.mlir import ir
 
 _MOVES = {
@@ -16,7 +19,7 @@ _MOVES = {
 """Operations that compute nothing: what they would show, the ones before them show."""
 _NO_BODY = ("scf.for", "scf.if", "scf.while")
 """Operations whose regions are entered; their own results are those of operations inside."""
-_STORES = ("tpk.store", "tpk.scatter")
+_STORES = (ops.Store.OPERATION_NAME, ops.Scatter.OPERATION_NAME)
 _LIMIT = 64 << 20
 """Bytes of values that are kept of one program."""
 _ALIGNMENT = 64
@@ -150,7 +153,7 @@ def witness(module: Any, arguments: Sequence[int]) -> list[Store]:
         program = builder.value("arith.addi", [builder.program(), one], one.type)
         places: list[Store] = []
         for operation in operations:
-            atomic = operation.name == "tpk.atomic_rmw"
+            atomic = ops.AtomicRmw.isa(operation)
             if operation.name not in _STORES and not atomic:
                 continue
             for index, pointer in enumerate(pointers):
@@ -243,38 +246,28 @@ class _Builder:
         highs = [
             self.value("arith.select", [chosen, self.integer(count), zero], self._i64) for count in shape
         ]
-        rank = len(shape)
-        self.store([memory, self.integer(offset), *strides, *[zero] * rank, *highs, value], rank)
-
-    def store(self, operands: Sequence[Any], rank: int) -> None:
-        sizes = ir.DenseI32ArrayAttr.get([1, 1, rank, rank, rank, 0, 0, 0, 1])
-        ir.Operation.create(
-            "tpk.store",
-            results=[],
-            operands=list(operands),
-            attributes={"operandSegmentSizes": sizes},
-            ip=self._at,
-        )
+        given = {
+            "base": memory, "offset": self.integer(offset), "strides": strides,
+            "low": [zero] * len(shape), "high": highs, "value": value,
+        }  # fmt: skip
+        create(ops.Store, given, [], at=self._at)
 
     def note(self, store: Any, memory: Any, number: Any) -> None:
         """A store of `number` where `store` stores, in another array."""
-        operands = list(store.operands)
-        sizes = list(ir.DenseI32ArrayAttr(store.attributes["operandSegmentSizes"]))
-        at = 2 if store.name == "tpk.atomic_rmw" else len(operands) - 1
-        kind = operands[at].type
+        view = OPERATIONS[store.name](store)
+        given = view.by_name()
+        (stored,) = given["value"]
         value = number
-        if _is_tensor(kind):
-            value = self.value("tensor.splat", [number], ir.RankedTensorType.get(kind.shape, self._i64))
-        operands[0] = memory
-        attributes = {name: store.attributes[name] for name in store.attributes}
-        name = store.name
-        if name == "tpk.atomic_rmw":  # base, offsets, value, mask
-            name, mask = "tpk.scatter", operands[3:]
-            operands = [*operands[:2], *mask, value]
-            attributes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([sizes[0], sizes[1], len(mask), 1])}
+        if _is_tensor(stored.type):
+            value = self.value(
+                "tensor.splat", [number], ir.RankedTensorType.get(stored.type.shape, self._i64)
+            )
+        given |= {"base": [memory], "value": [value]}
+        if isinstance(view, ops.AtomicRmw):
+            create(ops.Scatter, given, [], at=self._at)
         else:
-            operands[at] = value
-        ir.Operation.create(name, results=[], operands=operands, attributes=attributes, ip=self._at)
+            attributes = {name: store.attributes[name] for name in store.attributes}
+            create(type(view), given, [], attributes, at=self._at)
 
 
 def _kernel(module: Any) -> Any:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from triton_porting_kit.compare.roundings import FORMATS, Roundings, float_of, is_tensor
+from triton_porting_kit.compiler.dialect.operations import OPERATIONS, AtomicRmw
 from triton_porting_kit.conformance.tolerances import lost
 from triton_porting_kit.toolchain.mlir import ir
 
@@ -81,7 +82,7 @@ def varies(module: Any) -> bool:
                 "arith.constant",
                 "arith.bitcast",
             )
-            adds = operation.name == "tpk.atomic_rmw"
+            adds = AtomicRmw.isa(operation)
             if (
                 any(float_of(kind) for kind in kinds)
                 and not memory
@@ -441,11 +442,8 @@ class _Widening(Roundings):
 
     def _write(self, op: Any) -> None:
         """A store of what is rounded in one direction; an atomic addition of what all additions may lose as well."""
-        number = len(op.operands) - 1
-        added = op.name == "tpk.atomic_rmw"
-        if added:
-            sizes = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-            number = sizes[0] + sizes[1]
+        added = AtomicRmw.isa(op)
+        number = OPERATIONS[op.name](op).position("value")
         value = op.operands[number]
         kind = float_of(value.type)
         operands = [self._own(operand) if i != number else None for i, operand in enumerate(op.operands)]

@@ -60,13 +60,12 @@ def operands_of(name: str) -> tuple[list[str], str]:
 
 def stand_in(operands: list[str], result: str, results: int) -> Any:
     """What an emitter asks of an operation."""
-    attributes = {"predicate": 2, "propagate_nan": 0}
-    strings = {"rounding": "rtne"}
+    attributes = {"predicate": 2}
     return SimpleNamespace(
+        attributes={},
         operands=[SimpleNamespace(type=Type(element, None)) for element in operands],
         results=[SimpleNamespace(type=Type(result, None)) for _ in range(results)],
         integer=lambda name, default=None: attributes.get(name, default),
-        string=lambda name, default="": strings.get(name, default),
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 import sample_loops
 from ttir_source import ttir_text
 
+from triton_porting_kit.compiler.dialect.operations import Load
 from triton_porting_kit.compiler.loops.program import Operation, Program, Type, read_program, walk
 from triton_porting_kit.compiler.structured import import_ttir
 from triton_porting_kit.errors import CompilationError
@@ -35,12 +36,14 @@ def test_arguments_and_name() -> None:
     assert program.argument_names == ["X", "O", "n"]
 
 
-def test_operands_are_split_by_segment() -> None:
+def test_operands_are_known_by_name() -> None:
     program = program_of(sample_loops.chain, B=64)
     (load,) = named(program, "tpk.load")
-    base, offset, strides, low, high, starts, sizes, mask, other = load.segments()
-    assert [len(group) for group in (base, offset, strides, low, high)] == [1, 1, 1, 1, 1]
-    assert starts == sizes == mask == other == []
+    op = Load(load)
+    assert (op.base, op.offset) == tuple(load.operands[:2])
+    assert [*op.strides, *op.low, *op.high] == load.operands[2:]
+    assert op.wrap_start == op.wrap_size == []
+    assert op.mask is op.other is None
     assert load.results[0].type == Type("f32", (64,))
     assert load.results[0].type.is_tensor
 

@@ -45,7 +45,7 @@ class Kernel:
         )
         self.lowering.program_counts = [Value("%count", "i32", 0)] * 3
         self.body = Block([])
-        self.pid = self._operation("tpk.program_id", [], "i32", integer=lambda name: 0)
+        self.pid = self._operation("tpk.program_id", [], "i32", axis=SimpleNamespace(value=0))
         self.parameters = []
         for index in range(parameters):
             definition = Def(Type("i32", None), self.body, None)
@@ -63,10 +63,9 @@ class Kernel:
         type = "i64" if name == "arith.extsi" else operands[0].type.element
         return self._operation(name, list(operands), type)
 
-    def _operation(self, name: str, operands: list[Def], type: str, **handle: Any) -> Def:
-        operation: Any = Operation(name, operands, [], [], self.body, None, 0)
-        if handle:
-            operation = SimpleNamespace(name=name, operands=operands, block=self.body, **handle)
+    def _operation(self, name: str, operands: list[Def], type: str, **attributes: Any) -> Def:
+        handle = SimpleNamespace(attributes=attributes)
+        operation = Operation(name, operands, [], [], self.body, handle, 0)
         return Def(Type(type, None), self.body, operation)
 
     def evaluate(self, values: list[Value], arguments: list[int]) -> list[int]:

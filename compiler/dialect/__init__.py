@@ -1,0 +1,7 @@
+"""The structured form's own operations: one class for each, from which its table in the docs is made."""
+
+from .operations import OPERATIONS
+from .schema import Op, Trait
+from .upstream import ELEMENTWISE, TRAITS, UPSTREAM, having
+
+__all__ = ["ELEMENTWISE", "OPERATIONS", "TRAITS", "UPSTREAM", "Op", "Trait", "having"]

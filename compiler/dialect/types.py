@@ -1,0 +1,24 @@
+"""Types of values, of MLIR's bindings as of `compiler.loops.program`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def shape_of(value: Any) -> tuple[int, ...] | None:
+    """The sizes of a tensor; None for a scalar."""
+    shape = getattr(value.type, "shape", None)
+    return None if shape is None else tuple(shape)
+
+
+def element_of(value: Any) -> str:
+    """The type of a scalar, or of a tensor's elements, as MLIR writes it."""
+    kind = value.type
+    if hasattr(kind, "element"):  # of `compiler.loops.program`
+        return str(kind.element)
+    return str(getattr(kind, "element_type", kind))
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether a value is no tensor."""
+    return shape_of(value) is None
