@@ -85,7 +85,7 @@ def code_of(binary: bytes, name: str) -> bytes:
 def pointer_arguments(structured: str) -> list[str]:
     """The names of a kernel's parameters that are pointers, in order."""
     from triton_porting_kit.compiler.artefacts import structured_module
-    from triton_porting_kit.compiler.loops.program import read_program
+    from triton_porting_kit.compiler.loops.ir.program import read_program
 
     program = read_program(structured_module(structured))
     named = zip(program.argument_names, program.body.arguments, strict=True)

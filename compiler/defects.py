@@ -15,7 +15,7 @@ from typing import Any
 
 from triton_porting_kit.compiler.locations import source_location
 from triton_porting_kit.compiler.record import OVERRIDDEN
-from triton_porting_kit.compiler.remarks import Remarks
+from triton_porting_kit.compiler.source_comments import SourceComments
 from triton_porting_kit.errors import CompilationError, CompilerDefect, SourceLocation
 
 _LINE = re.compile(r'"-":(\d+):\d+|<string>:(\d+):\d+')
@@ -34,9 +34,9 @@ class InvalidIR(CompilationError):
         if number is None:
             location = source_location(place)
         else:
-            remarks, line = Remarks(text), int(number[1] or number[2])
-            location = remarks.location_of_line(line)
-            operation = remarks.operation_of_line(line) or operation
+            comments, line = SourceComments(text), int(number[1] or number[2])
+            location = comments.location_of_line(line)
+            operation = comments.operation_of_line(line) or operation
         super().__init__(message, operation=operation, location=location)
 
     @classmethod

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from triton_porting_kit.compiler import commands
-from triton_porting_kit.compiler.remarks import Remarks
+from triton_porting_kit.compiler.source_comments import SourceComments
 from triton_porting_kit.errors import CompilationError
 
 SOURCE_NAME, OUTPUT_NAME = "kernel.cpp", "kernel.so"
@@ -40,12 +40,12 @@ def build(text: str, command: Sequence[str], *, timeout: float) -> bytes:
     location = operation = None
     lines: list[str] = []
     if found:
-        number, remarks = int(found[1]), Remarks(text)
+        number, comments = int(found[1]), SourceComments(text)
         lines = [f"line {number} of the C++: {(text.splitlines()[number - 1 : number] or [''])[0].strip()}"]
         # An error in a support function is the kernel's where a later message says who calls it.
         for place in _PLACE.finditer(finished.diagnostics, found.start()):
-            location = remarks.location_of_line(int(place[1]))
-            operation = remarks.operation_of_line(int(place[1]))
+            location = comments.location_of_line(int(place[1]))
+            operation = comments.operation_of_line(int(place[1]))
             if location is not None:
                 break
     lines += ["what the compiler said:", finished.diagnostics.strip()]

@@ -1,4 +1,4 @@
-"""The state of writing one module of loops as C++: names, types, remarks, and what of the support text is used."""
+"""State of writing one loops module as C++: names, types, source comments, and which support text is used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from triton_porting_kit.compiler.cpp import arithmetic, control, fusion, literals, memory, names, support
 from triton_porting_kit.compiler.cpp.types import CppType, parse
-from triton_porting_kit.compiler.remarks import Remarks
+from triton_porting_kit.compiler.source_comments import SourceComments
 from triton_porting_kit.errors import CompilationError
 
 _LITERAL = re.compile(r"(?:splat<\w+>\()?u(?:8|16|32|64)\((-?\d+)u?\)\)?")
@@ -20,13 +20,13 @@ STATEMENTS: dict[str, Callable[[Emitter, Any], None]] = {**memory.STATEMENTS, **
 
 
 class Emitter:
-    """Writes the body of one function. `remarks` are what the loops artefact says of the kernel's lines."""
+    """Writes the body of one function. `comments` are what the loops artefact says of the kernel's lines."""
 
-    def __init__(self, remarks: Remarks) -> None:
+    def __init__(self, comments: SourceComments) -> None:
         self.lines: list[str] = []
         self.functions: set[str] = set()
         self.types: dict[str, CppType] = {}
-        self._remarks = remarks
+        self._comments = comments
         self._names: dict[Any, str] = {}
         self._parts: dict[Any, list[str]] = {}
         self._counts: dict[str, int] = {}
@@ -54,16 +54,16 @@ class Emitter:
         self.statement("}")
 
     def block(self, block: Any) -> None:
-        """All operations of a block but its terminator, with the remarks that stand between them."""
+        """All operations of a block but its terminator, with the source comments that stand between them."""
         for view in block.operations:
             operation = view.operation
             if operation.name in control.TERMINATORS:
                 continue
-            for remark in self._remarks.before(operation):
-                if remark.startswith(_PARAMETER):
-                    self._parameter = remark.removeprefix(_PARAMETER)
+            for comment in self._comments.before(operation):
+                if comment.startswith(_PARAMETER):
+                    self._parameter = comment.removeprefix(_PARAMETER)
                 else:
-                    self.statement(f"// {remark}")
+                    self.statement(f"// {comment}")
             self.operation(operation)
 
     def operation(self, operation: Any) -> None:
@@ -206,7 +206,7 @@ class Emitter:
         return CompilationError(
             f"the C++ emission cannot write {what}",
             operation=operation.name,
-            location=self._remarks.location(operation),
+            location=self._comments.location(operation),
             remedy="have loops made for a target without special instructions, CpuTarget.portable(); with that one it "
             "is a gap of the C++ emission: please report the kernel",
         )

@@ -10,7 +10,7 @@ from triton_porting_kit.compiler.artefacts import mlir_module
 from triton_porting_kit.compiler.cpp import names, support
 from triton_porting_kit.compiler.cpp.emitter import Emitter
 from triton_porting_kit.compiler.cpp.types import SCALARS, parse
-from triton_porting_kit.compiler.remarks import Remarks
+from triton_porting_kit.compiler.source_comments import SourceComments
 from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import mlir
 
@@ -23,9 +23,9 @@ def emit_cpp(loops: object) -> str:
 
     Raises `CompilationError`, with the line of the kernel, for what C++ has no words for.
     """
-    remarks = Remarks(str(loops))
+    comments = SourceComments(str(loops))
     module = mlir_module(loops)
-    emitter = Emitter(remarks)
+    emitter = Emitter(comments)
     data: list[str] = []
     exported: list[Any] = []
     declared: list[str] = []
@@ -46,7 +46,7 @@ def emit_cpp(loops: object) -> str:
     before = [support.PREAMBLE, f"namespace {support.NAMESPACE} {{", *emitter.support_text(), *data]
     taken = names.identifiers([*before, *declared, *emitter.lines])
     lines = [
-        *(f"// {line}" for line in remarks.head),
+        *(f"// {line}" for line in comments.head),
         *before,
         "} // namespace",
         "",

@@ -7,29 +7,22 @@ import struct
 from typing import Any
 
 from triton_porting_kit.compiler.dialect import Op, operations
-from triton_porting_kit.compiler.loops import (
-    atomics,
-    control_flow,
-    dots,
-    host_calls,
-    maps,
-    memory,
-    microscaling,
-    minifloats,
-    polls,
-    rearrange,
-    reductions,
-    scans,
-)
-from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
-from triton_porting_kit.compiler.loops.elementwise import CMPI, Entry
-from triton_porting_kit.compiler.loops.lane_memory import zero
-from triton_porting_kit.compiler.loops.library import OPERATIONS
+from triton_porting_kit.compiler.loops.arithmetic import minifloats
+from triton_porting_kit.compiler.loops.arithmetic.elementwise import CMPI, Entry
+from triton_porting_kit.compiler.loops.arithmetic.library import OPERATIONS
+from triton_porting_kit.compiler.loops.control import control_flow, host_calls
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.program import Def, Operation
 from triton_porting_kit.compiler.loops.lowering import Handler, Lowering
-from triton_porting_kit.compiler.loops.prefixes import prefix_mask
-from triton_porting_kit.compiler.loops.program import Def, Operation
-from triton_porting_kit.compiler.loops.tensors import (
+from triton_porting_kit.compiler.loops.matmul import dots
+from triton_porting_kit.compiler.loops.memory import accesses, atomics, polls
+from triton_porting_kit.compiler.loops.reductions import reduce, scan
+from triton_porting_kit.compiler.loops.reductions.map import map_elements
+from triton_porting_kit.compiler.loops.shapes import microscaling, rearrange
+from triton_porting_kit.compiler.loops.tiles.lane_memory import zero
+from triton_porting_kit.compiler.loops.tiles.prefix_masks import prefix_mask
+from triton_porting_kit.compiler.loops.tiles.tensors import (
     Buffer,
     Elementwise,
     Range,
@@ -278,7 +271,7 @@ _UPSTREAM: dict[str, Handler] = {
     "llvm.mlir.zero": _null,
     "llvm.inttoptr": _scalar_cast,
     "llvm.ptrtoint": _scalar_cast,
-    "llvm.getelementptr": memory.getelementptr,
+    "llvm.getelementptr": accesses.getelementptr,
     "tensor.splat": _splat,
     "tensor.expand_shape": _reshape,
     "tensor.collapse_shape": _reshape,
@@ -300,16 +293,16 @@ _DIALECT: dict[type[Op[Any]], Handler] = {
     operations.ProgramId: _program_id,
     operations.NumPrograms: _num_programs,
     operations.Range: _range,
-    operations.Load: memory.load,
-    operations.Store: memory.store,
-    operations.Gather: memory.gather,
-    operations.Scatter: memory.scatter,
+    operations.Load: accesses.load,
+    operations.Store: accesses.store,
+    operations.Gather: accesses.gather,
+    operations.Scatter: accesses.scatter,
     operations.AtomicRmw: atomics.read_modify_write,
     operations.AtomicCas: atomics.compare_and_swap,
     operations.AtomicPoll: polls.poll,
-    operations.Reduce: reductions.reduce,
-    operations.Scan: scans.scan,
-    operations.Map: maps.map_elements,
+    operations.Reduce: reduce.reduce,
+    operations.Scan: scan.scan,
+    operations.Map: map_elements,
     operations.Yield: _nothing,
     operations.Join: rearrange.join,
     operations.Split: rearrange.split,

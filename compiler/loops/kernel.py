@@ -8,17 +8,18 @@ from typing import Any
 from triton_porting_kit.compiler import loop_hints
 from triton_porting_kit.compiler.dialect import Trait, having
 from triton_porting_kit.compiler.dialect.operations import ProgramId
-from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops import lane_memory, streaming
-from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
-from triton_porting_kit.compiler.loops.carries import beside
-from triton_porting_kit.compiler.loops.checking import BOUNDS_ALIGNMENT, Checks
-from triton_porting_kit.compiler.loops.elementwise import Mode
+from triton_porting_kit.compiler.loops.arithmetic.elementwise import Mode
+from triton_porting_kit.compiler.loops.control.fused_stores import fused_stores
 from triton_porting_kit.compiler.loops.handlers import HANDLERS
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
+from triton_porting_kit.compiler.loops.ir.program import Program, read_program, walk
+from triton_porting_kit.compiler.loops.ir.source_lines import SourceLines
 from triton_porting_kit.compiler.loops.lowering import LOADS, WRITES, Lowering
-from triton_porting_kit.compiler.loops.module_data import ModuleData
-from triton_porting_kit.compiler.loops.places import Places
-from triton_porting_kit.compiler.loops.program import Program, read_program, walk
+from triton_porting_kit.compiler.loops.memory import non_temporal
+from triton_porting_kit.compiler.loops.memory.checking import BOUNDS_ALIGNMENT, Checks
+from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import SourceLocation
 
@@ -82,14 +83,14 @@ def lower_to_loops(
     )  # fmt: skip
     data = ModuleData(builder)
     mode = Mode(fuse_multiply_add, target.has_scalef, data, target.multiplies_high)
-    lowering = Lowering(builder, target, mode, HANDLERS, scratch, data, beside)
+    lowering = Lowering(builder, target, mode, HANDLERS, scratch, data, fused_stores)
     lowering.program_counts = counts
     lowering.threads = threads
-    lowering.places = Places(builder) if with_places else None
+    lowering.places = SourceLines(builder) if with_places else None
     # A kernel that accesses no memory does not crash.
     notes_program = notes_program and any(op.name in LOADS or op.name in WRITES for op in walk(program.body))
     note = lowering.keep(types.byte_size("i64")) if notes_program else None
-    lowering.may_stream = streaming.allowed(lowering, program.body)
+    lowering.may_bypass_caches = non_temporal.allowed(lowering, program.body)
     pointers = _read_arguments(builder, lowering, program, args, check_memory=check_memory)
     counted = counts if check_memory else counts[: _axes(program)]
     with builder.loop(begin, end, builder.i64(1), _first_program(builder, begin, counted)) as region:
@@ -98,8 +99,8 @@ def lower_to_loops(
             builder.effect(f"llvm.store volatile {region.induction.name}, {note.name} : i64, !llvm.ptr")
         lowering.block(program.body)
         region.yields = _next_program(builder, region.arguments, counted)
-    if lowering.streams:
-        builder.line(streaming.FENCE)
+    if lowering.bypasses_caches:
+        builder.line(non_temporal.FENCE)
     status = builder.constant(0, "i32")
     builder.line(f"llvm.return {status.name} : i32")
     cleared_bytes = lowering.cleared_bytes
@@ -116,7 +117,7 @@ def lower_to_loops(
         [*lowering.data.lines(), *_numbers(program.name, numbers)],
         [scratch_bytes, cleared_bytes],
         pointers,
-        lowering.remarks.lines(),
+        lowering.source_comments.lines(),
         has_loop_hints=lowering.has_loop_hints,
     )
     places = [] if lowering.places is None else lowering.places.lines(text)
@@ -214,14 +215,14 @@ def _module_text(
     data: list[str],
     scratch_bytes: list[int],
     pointers: list[int],
-    remarks: list[str],
+    comments: list[str],
     *,
     has_loop_hints: bool,
 ) -> str:
     table = [len(pointers), *pointers]
     lines = [
         f"module attributes {{{loop_hints.FLAG}}} {{" if has_loop_hints else "module {",
-        *(f"  {line}" for line in remarks),
+        *(f"  {line}" for line in comments),
         f"  llvm.mlir.global external constant @{name}{SCRATCH_SYMBOL_SUFFIX}(dense<{scratch_bytes}> : "
         f"tensor<{len(scratch_bytes)}xi64>) : !llvm.array<{len(scratch_bytes)} x i64>",
         f"  llvm.mlir.global external constant @{name}{POINTERS_SYMBOL_SUFFIX}(dense<{table}> : "

@@ -20,28 +20,28 @@ from typing import TYPE_CHECKING
 
 from triton_porting_kit.compiler.dialect import Trait, having
 from triton_porting_kit.compiler.dialect.operations import Store
-from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops.access import NOWHERE, Access, Gather
-from triton_porting_kit.compiler.loops.access import Load as LoadTensor
-from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
-from triton_porting_kit.compiler.loops.elementwise import Mode
-from triton_porting_kit.compiler.loops.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.graph import closure, cost, reads_memory
-from triton_porting_kit.compiler.loops.module_data import ModuleData
-from triton_porting_kit.compiler.loops.program import Block, Def, Operation, walk
-from triton_porting_kit.compiler.loops.remarks import Remarks
-from triton_porting_kit.compiler.loops.scratch import Scratch
-from triton_porting_kit.compiler.loops.spans import Span, tile_in_parts
-from triton_porting_kit.compiler.loops.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor, joins
-from triton_porting_kit.compiler.loops.tiles import chunk, innermost_axis, joined_shape, tile_loop
-from triton_porting_kit.compiler.loops.transposed import lies_across, transpose_tile
+from triton_porting_kit.compiler.loops.arithmetic.elementwise import Mode
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
+from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation, walk
+from triton_porting_kit.compiler.loops.ir.source_comments import SourceComments
+from triton_porting_kit.compiler.loops.tiles.access import NOWHERE, Access, Gather
+from triton_porting_kit.compiler.loops.tiles.access import Load as LoadTensor
+from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.graph import closure, cost, reads_memory
+from triton_porting_kit.compiler.loops.tiles.peeling import PeeledLoop, tile_in_parts
+from triton_porting_kit.compiler.loops.tiles.scratch import Scratch
+from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor, joins
+from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk, innermost_axis, joined_shape, tile_loop
+from triton_porting_kit.compiler.loops.tiles.transposed import lies_across, transpose_tile
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import PortingKitError
 
 if TYPE_CHECKING:
-    from triton_porting_kit.compiler.loops.checking import Checks
-    from triton_porting_kit.compiler.loops.panels import Panel
-    from triton_porting_kit.compiler.loops.places import Places
+    from triton_porting_kit.compiler.loops.ir.source_lines import SourceLines
+    from triton_porting_kit.compiler.loops.matmul.panels import Panel
+    from triton_porting_kit.compiler.loops.memory.checking import Checks
 
 Handler = Callable[["Lowering", Operation], None]
 
@@ -51,7 +51,7 @@ WRITES = having(Trait.WRITES)
 LOADS = having(Trait.READS) - WRITES
 
 _SILENT = having(Trait.TERMINATOR) | having(Trait.POSITION)
-"""Operations whose lowering needs no remark in the artefact."""
+"""Operations whose lowering needs no comment in the artefact."""
 
 CONSTANT_STORES = 4
 """So many vectors of one value are stored one after the other: a loop over them would be longer."""
@@ -64,8 +64,8 @@ RECLAIM = 1 << 20
 
 
 @dataclass
-class Beside:
-    """What is computed in the loop of a store for the next trip of the loop around it."""
+class FusedStores:
+    """What is computed in the loop of a store for the next iteration of the loop around it."""
 
     targets: dict[Tensor, Buffer]
     """Where each goes."""
@@ -85,34 +85,36 @@ class Lowering:
         handlers: dict[str, Handler],
         scratch_base: Value,
         data: ModuleData,
-        find_beside: Callable[[Lowering, Operation], Beside | None] = lambda lowering, operation: None,
+        find_fused_stores: Callable[[Lowering, Operation], FusedStores | None] = lambda lowering, operation: (
+            None
+        ),
     ) -> None:
         self.builder = builder
         self.target = target
         self.mode = mode
         self.scratch = Scratch()
         self.data = data
-        self.remarks = Remarks()
+        self.source_comments = SourceComments()
         self.scalars: dict[Def, Value] = {}
         self.tensors: dict[Def, Tensor] = {}
         self.origins: dict[str, Value] = {}
         """By the name of a pointer: the kernel argument that it was computed from, where that is known."""
         self.checks: Checks | None = None
         """What holds accesses against the bounds of the arguments, in checked mode."""
-        self.places: Places | None = None
+        self.places: SourceLines | None = None
         """Where it is to be known which line of the kernel everything comes from."""
         self.program_ids: list[Value] = []
         self.program_counts: list[Value] = []
         self.has_loop_hints = False
         """Whether a loop of the kernel carries hints for LLVM (see `compiler.loop_hints`)."""
-        self.may_stream = False
+        self.may_bypass_caches = False
         """Whether stores may go past the caches, and ..."""
-        self.streams = False
-        """... whether one does (see `streaming`)."""
+        self.bypasses_caches = False
+        """... whether one does (see `non_temporal`)."""
         self.threads = 1
         """As how many threads the program prints what is one value for all of them."""
         self._handlers = handlers
-        self._find_beside = find_beside
+        self._find_fused_stores = find_fused_stores
         self._scratch_base = scratch_base
         self.kept = Value("%kept", "!llvm.ptr", 0)
         """Where in scratch that begins which stays from one program to the next, and ..."""
@@ -129,10 +131,10 @@ class Lowering:
         self._block: Block | None = None
         self.carried: dict[Block, dict[int, Buffer]] = {}
         """By the body of a loop: where the tensors lie that it carries, by their place among its results."""
-        self.beside: Beside | None = None
-        """While a store is lowered: what its loop computes for the next trip."""
+        self.fused: FusedStores | None = None
+        """While a store is lowered: what its loop computes for the next iteration."""
         self.panels: dict[Operation, Panel] = {}
-        """Dots that are multiplied several trips at a time."""
+        """Dots that are multiplied several iterations at a time."""
         self.stored: dict[Operation, Value] = {}
         """Stores that a loop before them may have done: i1, whether it has."""
         self.done: set[Operation] = set()
@@ -191,16 +193,16 @@ class Lowering:
             if is_fence(operation) or any(map(is_fence, chain(*map(walk, operation.regions)))):
                 plain = Store.isa(operation) and not operation.is_volatile
                 if plain and operation not in self.stored:
-                    self.beside = self._find_beside(self, operation)
+                    self.fused = self._find_fused_stores(self, operation)
                 self.settle_before(operation)
             if operation.name not in DEFERRED and operation.name not in _SILENT:
-                self.builder.comment(self.remarks.of(operation))
+                self.builder.comment(self.source_comments.of(operation))
             if self.places is None:
                 handler(self, operation)
             else:
                 with self.places.of(operation):
                     handler(self, operation)
-            self.beside = None
+            self.fused = None
         except PortingKitError:
             raise
         except Exception as error:  # a defect, but one whose kernel line its finder will want to know
@@ -210,7 +212,7 @@ class Lowering:
             ) from error
 
     def place_of(self, operation: Operation) -> AbstractContextManager[None]:
-        """While this holds, what is written comes from the line of `operation`; see `places`."""
+        """While this holds, what is written comes from the line of `operation`; see `source_lines`."""
         return NOWHERE if self.places is None else self.places.of(operation)
 
     def advance(self, definition: Def) -> bool:
@@ -287,8 +289,8 @@ class Lowering:
         if definition is None or definition.block is not operation.block:
             return False
         later = [root for root in self.roots(definition) if root.position > operation.position]
-        if self.beside is not None and tensor not in self.beside.rest:
-            later = [root for root in later if root is not self.beside.terminator]
+        if self.fused is not None and tensor not in self.fused.rest:
+            later = [root for root in later if root is not self.fused.terminator]
         return bool(later)
 
     def pending_in(self, block: Block) -> list[Tensor]:
@@ -407,7 +409,7 @@ class Lowering:
             bounds = dict(enumerate(zip(written.low, written.high, strict=True)))
         axis = innermost_axis(shape)
         step = chunk(shape[axis], width) if axis >= 0 else 1
-        span = Span(self.builder, inputs, shape, axis, written=written, bounds=bounds)
+        span = PeeledLoop(self.builder, inputs, shape, axis, written=written, bounds=bounds)
         target = None if streamed is None or written is None else (written, streamed)
         if axis >= 0 and shape[axis] > step and (span.is_split or target is not None):
             self.builder.forget_reads()
@@ -522,7 +524,7 @@ class Lowering:
         return {tensor: buffer for tensor, buffer in kept.items() if tensor.buffer is None}
 
     def enter_region(self, operation: Operation) -> None:
-        """Keep what a region uses from outside and would otherwise compute on every trip."""
+        """Keep what a region uses from outside and would otherwise compute on every iteration."""
         costs: dict[Tensor, int] = {}
         for region in operation.regions:
             for inner in walk(region):

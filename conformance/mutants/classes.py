@@ -13,33 +13,42 @@ CLASSES: tuple[tuple[str, tuple[str, ...]], ...] = (
                 f"compiler/structured/{name}.py"
                 for name in ("affine", "analysis", "carried", "exactness", "memory", "poly", "ranges", "residues")
             ),
-            *(
-                f"compiler/loops/{name}.py"
-                for name in ("access", "lane_memory", "memory", "overlaps", "places", "ranges", "spans")
-            ),
+            *(f"compiler/loops/tiles/{name}.py" for name in ("access", "lane_memory", "peeling")),
+            *(f"compiler/loops/memory/{name}.py" for name in ("accesses", "overlaps", "interval_analysis")),
         ),
     ),
     (
         "diagnosis",
         (
-            *(f"compiler/{name}.py" for name in ("crashes", "defects", "integrity", "locations", "remarks", "record")),
-            "compiler/loops/checking.py", "compiler/loops/remarks.py", "compiler/structured/diagnostics.py",
+            *(f"compiler/{name}.py" for name in ("crashes", "defects", "integrity", "locations", "record")),
+            "compiler/source_comments.py",
+            "compiler/loops/memory/checking.py", "compiler/loops/ir/source_*.py", "compiler/structured/diagnostics.py",
+            "compiler/dialect/verifier.py", "compiler/dialect/document.py",
             "backends/cpu/crashes.py", "launcher/checked.py", "driver/benchmark.py",
             "driver/host/native/access.*", "driver/host/native/crashes.*", "driver/host/native/mappings.cpp",
         ),
     ),
     (
         "order",
-        tuple(
-            f"compiler/loops/{name}.py"
-            for name in ("ahead", "atomics", "ordered", "polls", "prefetching", "streaming", "waiting", "written")
+        (
+            *(
+                f"compiler/loops/memory/{name}.py"
+                for name in ("atomics", "ordered", "polls", "row_prefetch", "non_temporal", "store_footprint")
+            ),
+            *(f"compiler/loops/matmul/{name}.py" for name in ("software_prefetch", "k_blocking")),
         ),
     ),
-    ("control", ("compiler/*/control*.py", "compiler/*/branches.py", "compiler/*/regions.py", "compiler/*/carries.py")),
+    (
+        "control",
+        (
+            "compiler/*/control*.py", "compiler/*/branches.py", "compiler/*/regions.py", "compiler/loops/control/*",
+        ),
+    ),
     (
         "value",
         (
-            "compiler/loops/*", "compiler/structured/*", "compiler/ttir/*", "compiler/libdevice.py",
+            "compiler/loops/*", "compiler/structured/*", "compiler/dialect/*", "compiler/ttir/*",
+            "compiler/libdevice.py",
             "driver/host/native/functions*", "driver/host/native/float_environment.h", "driver/host/native/print.cpp",
         ),
     ),

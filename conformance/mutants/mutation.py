@@ -16,7 +16,7 @@ class Mutation:
     """Replaces bytes of a file. `to_json` and `from_json` are inverse."""
 
     path: str
-    """Of the file, below the package ``triton_porting_kit``, as ``compiler/loops/access.py``."""
+    """Of the file, below the package ``triton_porting_kit``, as ``compiler/loops/tiles/access.py``."""
     language: str
     """`PYTHON` or `CPP`."""
     operator: str

@@ -218,10 +218,10 @@ class Builder:
         style = draws.choose(STYLES)
         bound = self.any(lambda t: t.rank == 0 and t.kind_name in INTEGERS)
         if style not in ("scalar", "halving"):
-            trips, bound = draws.between(0, 4), None
+            iterations, bound = draws.between(0, 4), None
         else:
-            trips, style = draws.choose((1, 3, 7)), "argument" if bound is None else style
-        return lambda index, carried, body: Loop(index, style, trips, bound, carried, body)
+            iterations, style = draws.choose((1, 3, 7)), "argument" if bound is None else style
+        return lambda index, carried, body: Loop(index, style, iterations, bound, carried, body)
 
     def carriable(self) -> int | None:
         """A value that a loop may change."""

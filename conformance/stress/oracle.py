@@ -177,8 +177,8 @@ def counts(loop: Loop, values: Environment) -> list[int]:
     if loop.style == BETWEEN:
         return _between(loop, values)
     if loop.bound is None:
-        return [3 + 2 * k if loop.style == "stepped" else k for k in range(loop.trips)]
-    bound = int(convert(values[loop.bound], KINDS["i32"]).value) & loop.trips
+        return [3 + 2 * k if loop.style == "stepped" else k for k in range(loop.iterations)]
+    bound = int(convert(values[loop.bound], KINDS["i32"]).value) & loop.iterations
     if loop.style == "scalar":
         return list(range(bound))
     return [bound >> k for k in range(bound.bit_length())]
@@ -192,7 +192,7 @@ def _between(loop: Loop, values: Environment) -> list[int]:
     if loop.step is not None and step <= 0:
         raise IllConditioned("steps of run time that are not above zero")
     found = range(start, end, step)
-    if len(found) > loop.trips:
+    if len(found) > loop.iterations:
         raise IllConditioned("a loop of too many turns")
     # Where a loop leads down, Triton counts from the end up to the start, and takes that from their sum.
     beyond = min(start, end) + len(found) * abs(step)

@@ -97,7 +97,7 @@ class Loop:
 
     index: int
     style: str
-    trips: int
+    iterations: int
     """Turns; of those that a scalar counts, the largest number (a power of two, less one, but for ``between``)."""
     bound: int | None
     """The integer scalar of ``scalar`` and ``halving``; the end of ``between``."""

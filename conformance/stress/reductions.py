@@ -40,7 +40,7 @@ def cost(program: Program) -> Cost:
     arrays = sum(p.size for p in parameters(program)) + sum(r.size for r in program.regions)
     strange = sum(p.flavour not in ("ones", "zeros", "") for p in parameters(program))
     strange += sum(r.flavour not in ("ones", "zeros") for r in program.regions) + (program.place != "zones")
-    turns = sum(s.trips for s in walk(program.body) if isinstance(s, Loop))
+    turns = sum(s.iterations for s in walk(program.body) if isinstance(s, Loop))
     return weight, program.programs, elements + arrays, strange, turns, len(source_of(program))
 
 
@@ -266,18 +266,18 @@ def _plainer(statement: Statement) -> Iterator[Statement]:
         case Let() if statement.attrs.get("keep_dims") or statement.attrs.get("reverse"):
             yield replace(statement, attrs={**statement.attrs, "reverse": False})
         case Loop():
-            for trips in (1, 2, statement.trips - 1):
+            for iterations in (1, 2, statement.iterations - 1):
                 counted = statement.bound is None or statement.style == BETWEEN
-                if 0 < trips < statement.trips and (counted or trips in (1, 3)):
-                    yield replace(statement, trips=trips)
+                if 0 < iterations < statement.iterations and (counted or iterations in (1, 3)):
+                    yield replace(statement, iterations=iterations)
             if statement.step is not None:
                 yield replace(statement, step=None)
             if statement.stride != 1:
                 yield replace(statement, stride=1)
             if statement.style != "range":
                 simple = replace(statement, style="range", start=None, bound=None, step=None, stride=1)
-                for trips in {min(statement.trips, 3), 2, 1}:
-                    yield replace(simple, trips=trips)
+                for iterations in {min(statement.iterations, 3), 2, 1}:
+                    yield replace(simple, iterations=iterations)
         case Store():
             yield replace(statement, mask=None)
             yield replace(statement, form="plain")

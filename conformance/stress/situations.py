@@ -193,10 +193,10 @@ def products(builder: Addresses) -> None:
         return
     k = 32 if kind == "i8" else 16
     # Of one turn Triton makes no loop, and adds what is added to the sums first: that rounds in other places.
-    m, n, trips = draws.choose((16, 16, 32)), draws.choose((16, 16, 32)), draws.between(2, 4)
-    apart = draws.choose((1, 2, 2)) if n * k * trips * 2 <= 4096 else 1
-    gap = draws.choose((0, 0, 4)) if n * k * trips * 2 < 3000 else 0
-    places = [_matrix(builder, m, k, k * trips, 1), _matrix(builder, k, n, (n + gap) * apart, apart)]
+    m, n, iterations = draws.choose((16, 16, 32)), draws.choose((16, 16, 32)), draws.between(2, 4)
+    apart = draws.choose((1, 2, 2)) if n * k * iterations * 2 <= 4096 else 1
+    gap = draws.choose((0, 0, 4)) if n * k * iterations * 2 < 3000 else 0
+    places = [_matrix(builder, m, k, k * iterations, 1), _matrix(builder, k, n, (n + gap) * apart, apart)]
     flavour = "whole" if kind in ("fp16", "bf16") else "small"
     starts = []
     for place in places:
@@ -226,7 +226,7 @@ def products(builder: Addresses) -> None:
     changes = tuple(Carried(params[v], v, after) for v, after in carried.items() if after is not None)
     style = draws.choose(("argument", "argument", "range", "while"))
     if len(changes) < len(carried) or not builder.add(
-        Loop(counter, style, trips, None, changes, tuple(inner.body))
+        Loop(counter, style, iterations, None, changes, tuple(inner.body))
     ):
         return
     _finished(builder, params[total])
@@ -281,9 +281,11 @@ def _long_chain(builder: Addresses, value: int) -> int | None:
         changed = None if changed is None else inner.let("literal", changed, symbol=symbol, literal=literal)
     if changed is None:
         return None
-    trips = math.ceil(builder.draws.between(LONG_CHAIN, LONG_CHAIN + 16) / len(steps))
+    iterations = math.ceil(builder.draws.between(LONG_CHAIN, LONG_CHAIN + 16) / len(steps))
     carried = (Carried(param, value, changed),)
-    return param if builder.add(Loop(counter, "static", trips, None, carried, tuple(inner.body))) else None
+    return (
+        param if builder.add(Loop(counter, "static", iterations, None, carried, tuple(inner.body))) else None
+    )
 
 
 SITUATIONS: tuple[tuple[Callable[[Addresses], None], float], ...] = (

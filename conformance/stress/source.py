@@ -37,7 +37,7 @@ def parameters(program: Program) -> list[Parameter]:
             if operation.parameter is not None:
                 found.append(operation.parameter(_parameter(statement), statement.attrs))
         elif isinstance(statement, Loop) and statement.style == "argument":
-            found.append(Parameter(f"trips{statement.index}", "i32", value=statement.trips))
+            found.append(Parameter(f"iterations{statement.index}", "i32", value=statement.iterations))
     found += [
         Parameter(f"n{_name(r)}", "i64", value=_origin(r)) for r in program.regions if r.origin == "argument"
     ]
@@ -179,26 +179,26 @@ class _Writer:
         if loop.carried:
             names = ", ".join(f"v{c.param}" for c in loop.carried)
             last.append(f"{names} = {', '.join(f'v{c.next}' for c in loop.carried)}")
-        index, bound = f"v{loop.index}", f"(v{loop.bound}.to(tl.int32) & {loop.trips})"
+        index, bound = f"v{loop.index}", f"(v{loop.bound}.to(tl.int32) & {loop.iterations})"
         first: list[str] = []
         match loop.style:
             case "range":
-                yield f"for {index} in range({loop.trips}):"
+                yield f"for {index} in range({loop.iterations}):"
             case "stepped":
-                yield f"for {index} in range(3, {3 + 2 * loop.trips}, 2):"
+                yield f"for {index} in range(3, {3 + 2 * loop.iterations}, 2):"
             case "argument":
-                yield f"for {index} in range(trips{loop.index}):"
+                yield f"for {index} in range(iterations{loop.index}):"
             case "between":
                 step = loop.stride if loop.step is None else f"v{loop.step}"
                 yield f"for {index} in range(v{loop.start}, v{loop.bound}, {step}):"
             case "static":
-                yield f"for s{loop.index} in tl.static_range({loop.trips}):"
+                yield f"for s{loop.index} in tl.static_range({loop.iterations}):"
                 first = [f"    {index} = tl.full((), s{loop.index}, tl.int32)"]
             case "scalar":
                 yield f"for {index} in range({bound}):"
             case "while":
                 yield f"{index} = tl.full((), 0, tl.int32)"
-                yield f"while {index} < {loop.trips}:"
+                yield f"while {index} < {loop.iterations}:"
                 last.append(f"{index} = {index} + 1")
             case "halving":
                 yield f"{index} = {bound}"

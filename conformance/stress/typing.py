@@ -77,7 +77,7 @@ def check_statement(statement: Statement, scope: Types, every: Types) -> None:
 
 
 def _loop(loop: Loop, scope: Types, every: Types) -> None:
-    need(loop.style in (*STYLES, BETWEEN) and loop.trips >= 0)
+    need(loop.style in (*STYLES, BETWEEN) and loop.iterations >= 0)
     counter = Type("i32")
     if loop.style == BETWEEN:
         counts = _read(scope, *(v for v in (loop.start, loop.bound, loop.step) if v is not None))

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 
 from triton_porting_kit.compiler.libdevice import Function, Overload, functions
-from triton_porting_kit.compiler.loops.library import signatures
+from triton_porting_kit.compiler.loops.arithmetic.library import signatures
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "libdevice.md"
 START, END = "<!-- table: made by tests/compiler/libdevice_page.py -->\n", "<!-- end of the table -->\n"

@@ -14,7 +14,7 @@ from ttir_source import ttir_text
 
 from triton_porting_kit.compiler import CpuTarget, Pipeline, artefacts, codegen, cpu_pipeline, structured
 from triton_porting_kit.compiler.defects import InvalidIR
-from triton_porting_kit.compiler.loops.access import Access
+from triton_porting_kit.compiler.loops.tiles.access import Access
 from triton_porting_kit.compiler.record import OVERRIDDEN
 from triton_porting_kit.errors import CompilationError, CompilerDefect
 from triton_porting_kit.toolchain import mlir

@@ -368,7 +368,7 @@ def test_constexpr_functions_tuples_and_function_arguments(deep: bool) -> None:
 
 @triton.jit
 def region_use_kernel(X, O, n, N: tl.constexpr):
-    """A tensor of the outer block that only some trips of an inner block need, and that is needed afterwards."""
+    """A tensor of the outer block that only some iterations of an inner block need, and that is needed afterwards."""
     i = tl.arange(0, N)
     x = tl.load(X + i)
     dear = tl.exp(x.to(tl.float32) * 0.1)

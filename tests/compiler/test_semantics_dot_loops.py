@@ -1,6 +1,6 @@
-"""Dots that a loop adds up: whatever of them waits for later trips, the program's order is what shows.
+"""Dots that a loop adds up: whatever of them waits for later iterations, the program's order is what shows.
 
-By exact integers and float64, from NumPy, trip by trip.
+By exact integers and float64, from NumPy, iteration by iteration.
 """
 
 from __future__ import annotations
@@ -97,12 +97,12 @@ def test_what_padding_holds_counts_for_nothing(kind: str) -> None:
 
 
 @triton.jit
-def overwriting_kernel(A, B, C, trips, AHEAD: tl.constexpr, S: tl.constexpr):
-    """Each trip writes what an earlier or a later one has read, or will."""
+def overwriting_kernel(A, B, C, iterations, AHEAD: tl.constexpr, S: tl.constexpr):
+    """Each iteration writes what an earlier or a later one has read, or will."""
     i, j = tl.arange(0, S)[:, None], tl.arange(0, S)[None, :]
     acc = tl.zeros((S, S), tl.int32)
-    pitch = S * (trips + 1)
-    for t in range(trips):
+    pitch = S * (iterations + 1)
+    for t in range(iterations):
         a = tl.load(A + i * pitch + t * S + j)
         b = tl.load(B + (t * S + i) * S + j)
         acc = tl.dot(a, b, acc, out_dtype=tl.int32)
@@ -111,13 +111,13 @@ def overwriting_kernel(A, B, C, trips, AHEAD: tl.constexpr, S: tl.constexpr):
 
 
 @pytest.mark.parametrize("ahead", [0, 1], ids=["behind", "ahead"])
-def test_each_trip_reads_in_its_turn(ahead: int) -> None:
-    s, trips = 32, 11
-    a, b = operand((s, s * (trips + 1)), KINDS["i8"], 9), operand((s * trips, s), KINDS["i8"], 10)
+def test_each_iteration_reads_in_its_turn(ahead: int) -> None:
+    s, iterations = 32, 11
+    a, b = operand((s, s * (iterations + 1)), KINDS["i8"], 9), operand((s * iterations, s), KINDS["i8"], 10)
     held, out = put(a, "i8"), empty((s, s), "i32")
-    overwriting_kernel[(1,)](held, put(b, "i8"), out, trips, AHEAD=ahead, S=s)
+    overwriting_kernel[(1,)](held, put(b, "i8"), out, iterations, AHEAD=ahead, S=s)
     a, total = a.copy(), np.zeros((s, s), np.int64)
-    for t in range(trips):
+    for t in range(iterations):
         left, right = a[:, t * s :][:, :s].copy(), b[t * s :][:s]
         total += left.astype(np.int64) @ right.astype(np.int64)
         a[:, (t + ahead) * s :][:, :s] = left + right + np.int8(t)
@@ -126,12 +126,12 @@ def test_each_trip_reads_in_its_turn(ahead: int) -> None:
 
 
 @triton.jit
-def watched_kernel(A, B, C, O, trips, FORM: tl.constexpr, S: tl.constexpr):
+def watched_kernel(A, B, C, O, iterations, FORM: tl.constexpr, S: tl.constexpr):
     """Somebody else sees the sums before the loop is over."""
     i, j = tl.arange(0, S)[:, None], tl.arange(0, S)[None, :]
     acc = tl.zeros((S, S), tl.float32)
-    for t in range(trips):
-        a = tl.load(A + i * (S * trips) + t * S + j)
+    for t in range(iterations):
+        a = tl.load(A + i * (S * iterations) + t * S + j)
         b = tl.load(B + (t * S + i) * S + j)
         if FORM == "stored before":
             tl.store(O + t * S * S + i * S + j, acc)
@@ -149,12 +149,12 @@ def watched_kernel(A, B, C, O, trips, FORM: tl.constexpr, S: tl.constexpr):
 
 @pytest.mark.parametrize("form", ["plain", "stored before", "stored", "scaled", "twice", "clipped"])
 def test_sums_that_are_seen_before_the_end(form: str) -> None:
-    s, trips = 32, 9
-    a, b = operand((s, s * trips), KINDS["fp32"], 11), operand((s * trips, s), KINDS["fp32"], 12)
-    out, seen = empty((s, s), "fp32"), put(np.zeros((trips, s, s), np.float32), "fp32")
-    watched_kernel[(1,)](put(a, "fp32"), put(b, "fp32"), out, seen, trips, FORM=form, S=s)
-    total, expected = np.zeros((s, s)), np.zeros((trips, s, s))
-    for t in range(trips):
+    s, iterations = 32, 9
+    a, b = operand((s, s * iterations), KINDS["fp32"], 11), operand((s * iterations, s), KINDS["fp32"], 12)
+    out, seen = empty((s, s), "fp32"), put(np.zeros((iterations, s, s), np.float32), "fp32")
+    watched_kernel[(1,)](put(a, "fp32"), put(b, "fp32"), out, seen, iterations, FORM=form, S=s)
+    total, expected = np.zeros((s, s)), np.zeros((iterations, s, s))
+    for t in range(iterations):
         left, right = a[:, t * s :][:, :s].astype(np.float64), b[t * s :][:s].astype(np.float64)
         if form == "stored before":
             expected[t] = total
@@ -217,28 +217,28 @@ def filled_kernel(A, B, O, C, K, S: tl.constexpr):
 @pytest.mark.parametrize("k", [32, 40, 96, 100])
 def test_dear_elements_in_the_place_of_those_out_of_bounds(k: int) -> None:
     s = 32
-    trips = -(-k // s)
+    iterations = -(-k // s)
     a, b, o = (
         operand((s, k), KINDS["fp32"], 17),
-        operand((s * trips, s), KINDS["fp32"], 18),
+        operand((s * iterations, s), KINDS["fp32"], 18),
         operand((s, s), KINDS["fp32"], 19),
     )
     out = empty((2, s, s), "fp32")
     filled_kernel[(1,)](*(put(v, "fp32") for v in (a, b, o)), out, k, S=s)
     dear = np.exp(np.exp(o.astype(np.float64) * 0.1))
-    wide = np.concatenate([a.astype(np.float64), np.tile(dear, trips)[:, k:]], 1)
+    wide = np.concatenate([a.astype(np.float64), np.tile(dear, iterations)[:, k:]], 1)
     np.testing.assert_allclose(get(out)[0], wide @ b.astype(np.float64), atol=1e-3)
-    parts = wide.reshape(s, trips, s).sum(1) + trips * dear
+    parts = wide.reshape(s, iterations, s).sum(1) + iterations * dear
     np.testing.assert_allclose(get(out)[1], parts, rtol=1e-5, atol=1e-5)
 
 
 @triton.jit
-def sliding_kernel(A, B, C, trips, BY: tl.constexpr, S: tl.constexpr):
+def sliding_kernel(A, B, C, iterations, BY: tl.constexpr, S: tl.constexpr):
     """Windows of A that overlap, or leave gaps: they do not lie one behind the other."""
     i, j = tl.arange(0, S)[:, None], tl.arange(0, S)[None, :]
     a_at, b_at = A + i * 2048 + j, B + i * S + j
     acc = tl.zeros((S, S), tl.int32)
-    for _ in range(trips):
+    for _ in range(iterations):
         acc = tl.dot(tl.load(a_at), tl.load(b_at), acc, out_dtype=tl.int32)
         a_at += BY
         b_at += S * S
@@ -247,11 +247,11 @@ def sliding_kernel(A, B, C, trips, BY: tl.constexpr, S: tl.constexpr):
 
 @pytest.mark.parametrize("by", [0, 1, 16, 32, 48])
 def test_windows_along_a_row(by: int) -> None:
-    s, trips = 32, 20
-    a, b = operand((s, 2048), KINDS["i8"], 15), operand((s * trips, s), KINDS["i8"], 16)
+    s, iterations = 32, 20
+    a, b = operand((s, 2048), KINDS["i8"], 15), operand((s * iterations, s), KINDS["i8"], 16)
     out: Any = empty((s, s), "i32")
-    sliding_kernel[(1,)](put(a, "i8"), put(b, "i8"), out, trips, BY=by, S=s)
+    sliding_kernel[(1,)](put(a, "i8"), put(b, "i8"), out, iterations, BY=by, S=s)
     total = np.zeros((s, s), np.int64)
-    for t in range(trips):
+    for t in range(iterations):
         total += a[:, t * by :][:, :s].astype(np.int64) @ b[t * s :][:s].astype(np.int64)
     assert_same(get(out), total.astype(np.int32))

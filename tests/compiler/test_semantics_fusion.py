@@ -1,4 +1,4 @@
-"""Reductions that share a loop, and values for the next trip that are computed beside a store."""
+"""Reductions that share a loop, and values for the next iteration that are computed beside a store."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ import pytest
 
 from triton_porting_kit.compiler.dialect import ELEMENTWISE, OPERATIONS, TRAITS, Op, Trait, having
 from triton_porting_kit.compiler.dialect.operations import AtomicRmw, Histogram, Load, Print, Store
+from triton_porting_kit.compiler.loops.arithmetic.library import OPERATIONS as EMITTED
 from triton_porting_kit.compiler.loops.handlers import HANDLERS
-from triton_porting_kit.compiler.loops.library import OPERATIONS as EMITTED
 
 
 def operation(cls: type[Op[Any]], operands: list[str], **attributes: Any) -> Any:

@@ -139,7 +139,7 @@ def strided(X, O, n, B: tl.constexpr):
 
 
 @triton.jit
-def sum_of_trips(X, O, n, B: tl.constexpr):
+def sum_of_iterations(X, O, n, B: tl.constexpr):
     i = tl.arange(0, B)
     total = tl.zeros([B], tl.float32)
     for _ in range(n):

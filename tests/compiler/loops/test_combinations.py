@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from triton_porting_kit.compiler.loops.combinations import identity
+from triton_porting_kit.compiler.loops.reductions.combinations import identity
 
 
 @pytest.mark.parametrize(

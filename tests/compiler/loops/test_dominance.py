@@ -14,9 +14,9 @@ import triton.language as tl
 from poisoned import Poisoned, run, targets
 
 from triton_porting_kit.compiler import CpuTarget
-from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
-from triton_porting_kit.compiler.loops.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tensors import Elementwise, Point
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.tensors import Elementwise, Point
 
 Array = np.ndarray[Any, Any]
 
@@ -155,16 +155,16 @@ def test_what_fills_the_lanes_that_are_masked(target: CpuTarget, size: int) -> N
 def nested(idx, x, o, n, N, C: tl.constexpr):
     c = tl.arange(0, C)
     total = tl.zeros((C,), tl.float32)
-    trip = n * 0
-    while trip < n:
-        v = (c + trip) % N
+    iteration = n * 0
+    while iteration < n:
+        v = (c + iteration) % N
         at = tl.load(idx + v, mask=v < N - 2, other=0)
         total += tl.load(x + v * v // N)
         for k in range(2):
             total += tl.load(x + v, mask=at % 5 != k, other=1.0)
             total += tl.load(x + (at + k) % N, mask=(c + k) % N > 3)
         tl.store(o + C + c, at, mask=at % 5 != 0)
-        trip += 1
+        iteration += 1
     tl.store(o + c, total.to(tl.int32))
 
 
@@ -174,8 +174,8 @@ def test_wrapped_loads_in_a_while_and_an_inner_loop(target: CpuTarget, size: int
     index = np.random.default_rng(5).integers(0, period, period).astype(np.int32)
     x, c = floats(period), np.arange(size)
     total, last = np.zeros(size, np.float32), np.zeros(size, np.int32)
-    for trip in range(n):
-        wrapped = (c + trip) % period
+    for iteration in range(n):
+        wrapped = (c + iteration) % period
         at = np.where(wrapped < period - 2, index[wrapped], 0)
         total += x[wrapped * wrapped // period]
         for k in range(2):
@@ -211,7 +211,7 @@ def one_place_for_all_lanes(o, x, n, C: tl.constexpr):
     tl.store(o + C, tl.sum(tl.load(x + 4 + c * 0, mask=c < n, other=2.0), 0))
 
 
-def test_a_load_of_stride_zero_is_not_read_ahead_of_a_loop_without_trips(target: CpuTarget) -> None:
+def test_a_load_of_stride_zero_is_not_read_ahead_of_a_loop_without_iterations(target: CpuTarget) -> None:
     size = 128
     out = run(
         one_place_for_all_lanes, target, {"o": np.zeros(size + 4, np.float32), "x": floats(4), "n": 0}, C=size
@@ -239,11 +239,13 @@ def test_the_period_of_minus_one(target: CpuTarget, start: int) -> None:
 
 
 @triton.jit
-def packed_and_read(A, B, O, S, T, trips, row, column, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+def packed_and_read(
+    A, B, O, S, T, iterations, row, column, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr
+):
     m, n, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
     total, seen = tl.zeros((M, N), tl.float32), tl.zeros((K, N), tl.float32)
-    a_at, b_at = A + m * (K * trips) + k[None, :], B + k[:, None] * row + n * column
-    for _ in range(trips):
+    a_at, b_at = A + m * (K * iterations) + k[None, :], B + k[:, None] * row + n * column
+    for _ in range(iterations):
         b = tl.load(b_at)
         total = tl.dot(tl.load(a_at), b, total, input_precision="ieee")
         seen += b
@@ -257,15 +259,15 @@ def packed_and_read(A, B, O, S, T, trips, row, column, M: tl.constexpr, N: tl.co
 
 def test_a_factor_that_was_packed_before_is_read_again(target: CpuTarget) -> None:
     """The second program finds the right factor packed: what else it does with it is not there."""
-    size, trips, programs = 16, 3, 3
-    a, b = floats(size * size * trips) % 5, floats(size * trips * 2 * size) % 7
-    b_tile = b.reshape(size * trips, size, 2)[:, :, 0]
+    size, iterations, programs = 16, 3, 3
+    a, b = floats(size * size * iterations) % 5, floats(size * iterations * 2 * size) % 7
+    b_tile = b.reshape(size * iterations, size, 2)[:, :, 0]
     arguments = {"A": a, "B": b, **{name: np.zeros(programs * size * size, np.float32) for name in "OST"}}
     found = run(
-        packed_and_read, target, arguments | {"trips": trips, "row": 2 * size, "column": 2}, programs,
+        packed_and_read, target, arguments | {"iterations": iterations, "row": 2 * size, "column": 2}, programs,
         M=size, N=size, K=size,
     )  # fmt: skip
-    seen = b_tile.reshape(trips, size, size).sum(0)
+    seen = b_tile.reshape(iterations, size, size).sum(0)
     expected = {"O": a.reshape(size, -1) @ b_tile, "S": seen}
     for name, tile in expected.items():
         np.testing.assert_array_equal(

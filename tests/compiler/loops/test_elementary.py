@@ -12,9 +12,9 @@ import pytest
 from native_functions import Array, element_function
 from running import KINDS, ulp_distance
 
-from triton_porting_kit.compiler.loops import elementary
-from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
-from triton_porting_kit.compiler.loops.expressions import Lanes
+from triton_porting_kit.compiler.loops.arithmetic import elementary
+from triton_porting_kit.compiler.loops.arithmetic.expressions import Lanes
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.target import CpuTarget
 
 FP32 = KINDS["fp32"]

@@ -11,11 +11,11 @@ import pytest
 from native_functions import element_function
 
 from triton_porting_kit.compiler import codegen
-from triton_porting_kit.compiler.loops import element_types as types
-from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
-from triton_porting_kit.compiler.loops.elementwise import OPERATIONS, Mode, convert, narrow, widen
-from triton_porting_kit.compiler.loops.minifloats import FORMATS
-from triton_porting_kit.compiler.loops.program import Type
+from triton_porting_kit.compiler.loops.arithmetic.elementwise import OPERATIONS, Mode, convert, narrow, widen
+from triton_porting_kit.compiler.loops.arithmetic.minifloats import FORMATS
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.ir.program import Type
 
 MODE = Mode(fuse_multiply_add=True, has_scalef=True)
 BINARY = ("atan2", "powf", "copysign")

@@ -15,11 +15,11 @@ import triton
 import triton.language as tl
 from native_functions import link, loops_of
 
-from triton_porting_kit.compiler.loops import epilogues
 from triton_porting_kit.compiler.loops.kernel import SCRATCH_SYMBOL_SUFFIX
+from triton_porting_kit.compiler.loops.matmul import epilogues
 
 Array = np.ndarray[Any, Any]
-M, N, K, TRIPS = 16, 32, 32, 3
+M, N, K, ITERATIONS = 16, 32, 32, 3
 
 
 @triton.jit
@@ -170,7 +170,7 @@ def numbers(count: int) -> Array:
     return np.random.default_rng(1).integers(-2, 3, count).astype(np.float64)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, TRIPS, 40])
+@pytest.mark.parametrize("count", [0, 1, 2, ITERATIONS, 40])
 @pytest.mark.parametrize("rows", [0, 3, M])
 def test_arrays_that_lie_apart(compiled: Compiled, count: int, rows: int) -> None:
     a_size, b_size = M * K * count, K * count * N
@@ -183,12 +183,12 @@ def test_arrays_that_lie_apart(compiled: Compiled, count: int, rows: int) -> Non
 def test_results_that_overlap_operands(compiled: Compiled) -> None:
     """All of A and B is read before anything is stored to C."""
     random = np.random.default_rng(2)
-    room = 2 * (M * K + K * N) * TRIPS
+    room = 2 * (M * K + K * N) * ITERATIONS
     memory = numbers(room + 2 * M * N)
     pitch = 2 * N if compiled.form == "every other" else N
     for _ in range(60):
-        starts = [int(random.integers(0, room - size)) for size in (M * K * TRIPS, K * N * TRIPS)]
-        near = starts[int(random.integers(0, 2))] + int(random.integers(-M * N, M * K * TRIPS))
+        starts = [int(random.integers(0, room - size)) for size in (M * K * ITERATIONS, K * N * ITERATIONS)]
+        near = starts[int(random.integers(0, 2))] + int(random.integers(-M * N, M * K * ITERATIONS))
         starts += [min(max(near, 0), room), room + M * N]
-        found = compiled(memory, starts, TRIPS, M, pitch)
-        np.testing.assert_array_equal(found, expected(memory, compiled.form, starts, TRIPS, M, pitch))
+        found = compiled(memory, starts, ITERATIONS, M, pitch)
+        np.testing.assert_array_equal(found, expected(memory, compiled.form, starts, ITERATIONS, M, pitch))

@@ -10,8 +10,8 @@ from native_functions import Array, element_function
 from running import KINDS, ulp_distance
 
 from triton_porting_kit.compiler import CpuTarget, codegen
-from triton_porting_kit.compiler.loops import functions
-from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.arithmetic import functions
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
 from triton_porting_kit.conformance.types import from_bits
 
 FP32 = KINDS["fp32"]

@@ -10,7 +10,7 @@ import sample_loops
 from native_functions import loops_of, scratch_of_a_program
 
 from triton_porting_kit.compiler import CpuTarget
-from triton_porting_kit.compiler.loops.waiting import STRIP_BYTES
+from triton_porting_kit.compiler.loops.matmul.k_blocking import STRIP_BYTES
 from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import mlir
 
@@ -53,10 +53,10 @@ def test_transposed_load_goes_through_no_scratch_of_its_own() -> None:
 
 
 def test_accumulator_stays_in_its_place() -> None:
-    """One buffer for the carried accumulator, beside the left operand of as many trips as wait."""
-    trips = STRIP_BYTES // (4 * 32 * 32)
+    """One buffer for the carried accumulator, beside the left operand of as many iterations as wait."""
+    iterations = STRIP_BYTES // (4 * 32 * 32)
     loops = lowered(sample_loops.product, CpuTarget.named("x86-64-v4"), B=32)
-    assert scratch_of_a_program(loops) == (1 + trips) * 4 * 32 * 32
+    assert scratch_of_a_program(loops) == (1 + iterations) * 4 * 32 * 32
 
 
 def test_element_wise_chain_is_one_loop_in_each_version() -> None:
@@ -70,10 +70,10 @@ def test_element_wise_chain_is_one_loop_in_each_version() -> None:
 def test_short_rows_are_reduced_and_filled_without_loops() -> None:
     def loops(chunks: int) -> int:
         target = CpuTarget.named("x86-64-v4")
-        text = lowered(sample_loops.sum_of_trips, target, B=chunks * target.lanes).text
+        text = lowered(sample_loops.sum_of_iterations, target, B=chunks * target.lanes).text
         return len(re.findall(r"scf\.for .* step", text))
 
-    # Those over programs, over trips and over the tile in a trip; and to fill the tile and to add it up.
+    # Those over programs, over iterations and over the tile in an iteration; and to fill the tile and to add it up.
     assert loops(4) == 3
     assert loops(64) == 5
 

@@ -7,8 +7,8 @@ import ctypes
 import pytest
 from native_functions import link
 
-from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
-from triton_porting_kit.compiler.loops.module_data import ModuleData
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
 from triton_porting_kit.toolchain import mlir
 
 TEXTS = [

@@ -9,7 +9,7 @@ import sample_loops
 from ttir_source import ttir_text
 
 from triton_porting_kit.compiler.dialect.operations import Load
-from triton_porting_kit.compiler.loops.program import Operation, Program, Type, read_program, walk
+from triton_porting_kit.compiler.loops.ir.program import Operation, Program, Type, read_program, walk
 from triton_porting_kit.compiler.structured import import_ttir
 from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import mlir

@@ -16,7 +16,8 @@ import triton.language as tl
 from native_functions import host, link
 from poisoned import Poisoned, targets
 
-from triton_porting_kit.compiler.loops import lower_to_loops, reductions
+from triton_porting_kit.compiler.loops import lower_to_loops
+from triton_porting_kit.compiler.loops.reductions import reduce as reductions
 from triton_porting_kit.toolchain import mlir
 
 Array = np.ndarray[Any, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from triton_porting_kit.compiler.loops.scratch import Scratch
+from triton_porting_kit.compiler.loops.tiles.scratch import Scratch
 
 
 def test_handed_out_like_a_stack() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from triton_porting_kit.compiler.loops.builder import LoopBuilder, Value
-from triton_porting_kit.compiler.loops.control_flow import reads_buffer
-from triton_porting_kit.compiler.loops.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.graph import closure, cost, reads_memory
-from triton_porting_kit.compiler.loops.rearrange import Half, Joined
-from triton_porting_kit.compiler.loops.tensors import (
+from triton_porting_kit.compiler.loops.control.control_flow import reads_buffer
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.shapes.rearrange import Half, Joined
+from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.graph import closure, cost, reads_memory
+from triton_porting_kit.compiler.loops.tiles.tensors import (
     Buffer,
     Elementwise,
     Point,

@@ -143,6 +143,6 @@ def test_a_sample_is_the_beginning_of_a_larger_one() -> None:
 
 def test_what_is_of_other_backends_is_left_out() -> None:
     chosen = sources.files()
-    assert "compiler/loops/access.py" in chosen
+    assert "compiler/loops/tiles/access.py" in chosen
     assert "driver/host/native/pool.cpp" in chosen
     assert not [path for path in chosen if path.startswith(("driver/hip", "driver/virtual", "compiler/cpp"))]

@@ -54,5 +54,5 @@ def test_every_file_has_a_class() -> None:
     found = {path: class_of(path) for path in sources.files()}
     assert set(found.values()) == {name for name, _ in CLASSES}
     assert found["compiler/structured/masks.py"] == "mask"
-    assert found["compiler/loops/access.py"] == "address"
+    assert found["compiler/loops/tiles/access.py"] == "address"
     assert found["driver/host/native/pool.cpp"] == "host"

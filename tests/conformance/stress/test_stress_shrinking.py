@@ -39,7 +39,7 @@ FAULTS = {
     "flip does not": replacing(r"= tl\.flip\((v\d+), \d\)", r"= \1"),
     "scans go forward": replacing(r"reverse=True", "reverse=False"),
     "branches go the other way": replacing(r"if (v\d+):", r"if \1 == 0:"),
-    "loops stop early": replacing(r"in range\((trips\d+)\)", r"in range(\1 - 1)"),
+    "loops stop early": replacing(r"in range\((iterations\d+)\)", r"in range(\1 - 1)"),
     "argmax counts from the end": replacing(r"tl\.argmax\(", "tl.argmin("),
     "programs are all the first": replacing(r"^(    v\d+ =.*)tl\.program_id\(0\)", r"\1(tl.program_id(0) * 0)"),
     "atomic additions replace": replacing(r"tl\.atomic_add", "tl.atomic_xchg"),

@@ -1,0 +1,301 @@
+"""Elementary functions on f32 scalars and vectors, written out as arithmetic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+
+# exp(r) = 1 + r + r^2 * p(r) on |r| <= ln(2)/2: Chebyshev fit of p, highest power first.
+_EXP = (
+    0.000198911801583,
+    0.00139338204898,
+    0.00833331075458,
+    0.0416664633863,
+    0.166666666818,
+    0.500000001362,
+)
+
+# 2^r on |r| <= 1/2: a minimax fit of the relative error (Lawson's algorithm), its coefficients but the last rounded to
+# single precision one after another; the last is 1.
+_EXP2 = (
+    0.0001532646274426952,
+    0.0013390806270763278,
+    0.009618505835533142,
+    0.05550359934568405,
+    0.24022647738456726,
+    0.6931471824645996,
+    1.0,
+)
+
+_SCALEF_LANES = 16
+_ROUNDING_AS_SET = 4
+"""Of an instruction of AVX-512: not by a mode of its own."""
+
+# ln(2) in two parts, the first of 16 bits: its product with a whole number up to 2^8 is exact (Cody and Waite,
+# Software Manual for the Elementary Functions, 1980).
+_LN2_HIGH = 45426 / 65536
+_LN2_LOW = math.log(2) - _LN2_HIGH
+
+
+def _fma(builder: LoopBuilder, a: Value, b: Value, c: Value) -> Value:
+    return builder.pure(f"math.fma {a.name}, {b.name}, {c.name} : {a.type}", a.type, (a, b, c))
+
+
+def _compare(builder: LoopBuilder, predicate: str, a: Value, b: Value) -> Value:
+    type = vector_type("i1", a.lanes)
+    return builder.pure(f"arith.cmpf {predicate}, {a.name}, {b.name} : {a.type}", type, (a, b))
+
+
+def exp(builder: LoopBuilder, x: Value, has_scalef: bool, *, moderate: bool = False) -> Value:
+    """e**x, within 1 ulp; 0 below -104, infinity above 88.73, NaN kept. `moderate`: there is no |x| above 80."""
+
+    def factors(x: Value) -> tuple[Value, Value]:
+        exponent = _round(
+            builder, builder.binary("arith.mulf", x, builder.constant(math.log2(math.e), x.type))
+        )
+        r = _fma(builder, exponent, builder.constant(-_LN2_HIGH, x.type), x)
+        r = _fma(builder, exponent, builder.constant(-_LN2_LOW, x.type), r)
+        return exponent, exp_of_small(builder, r)
+
+    if moderate:
+        return _scale(builder, *factors(x), has_scalef)
+    return exponential(builder, x, factors, lowest=-103.98, highest=89.0, has_scalef=has_scalef)
+
+
+def exp2(builder: LoopBuilder, x: Value, has_scalef: bool) -> Value:
+    """2**x, within 1 ulp; 0 below -150, infinity from 128, NaN kept."""
+
+    def factors(x: Value) -> tuple[Value, Value]:
+        exponent = _round(builder, x)
+        return exponent, _polynomial(builder, builder.binary("arith.subf", x, exponent), _EXP2)
+
+    return exponential(builder, x, factors, lowest=-150.0, highest=128.0, has_scalef=has_scalef)
+
+
+def _round(builder: LoopBuilder, x: Value) -> Value:
+    return builder.pure(f"math.roundeven {x.name} : {x.type}", x.type, (x,))
+
+
+def _polynomial(builder: LoopBuilder, x: Value, coefficients: tuple[float, ...]) -> Value:
+    """The polynomial with these coefficients, that of the highest power first."""
+    value = builder.constant(coefficients[0], x.type)
+    for coefficient in coefficients[1:]:
+        value = _fma(builder, value, x, builder.constant(coefficient, x.type))
+    return value
+
+
+def exponential(
+    builder: LoopBuilder,
+    x: Value,
+    factors: Callable[[Value], tuple[Value, Value]],
+    *,
+    lowest: float,
+    highest: float,
+    has_scalef: bool,
+) -> Value:
+    """b**x: `factors` gives of x a whole n and an m of about 1, with b**x = 2**n m.
+
+    0 below `lowest`; from `highest` on, the result at `highest`, which is infinite.
+    """
+    lower, upper, zero = (builder.constant(value, x.type) for value in (lowest, highest, 0.0))
+    # Scaling down to a denormal is slow on many CPUs, and masked lanes of a softmax hold -infinity.
+    if _scales(x, has_scalef):
+        # Under a mask it costs nothing: whatever came out in the lanes that vanish is not scaled.
+        stays = _compare(builder, "uge", x, lower)
+        x = builder.select(_compare(builder, "ogt", x, upper), upper, x)
+        return builder.select(stays, _scale(builder, *factors(x), has_scalef), zero)
+    vanishes = _compare(builder, "olt", x, lower)
+    x = builder.select(vanishes, zero, x)
+    x = builder.select(_compare(builder, "ogt", x, upper), upper, x)
+    return builder.select(vanishes, zero, _scale(builder, *factors(x), has_scalef))
+
+
+def exp_of_small(builder: LoopBuilder, r: Value) -> Value:
+    """e**r for |r| <= log(2)/2."""
+    p = _fma(builder, _polynomial(builder, r, _EXP), builder.binary("arith.mulf", r, r), r)
+    return builder.binary("arith.addf", p, builder.constant(1.0, r.type))
+
+
+def _scales(value: Value, has_scalef: bool) -> bool:
+    """Whether such values fill a register that AVX-512's VSCALEFPS scales by whole numbers of single precision."""
+    return has_scalef and value.is_vector and value.lanes == _SCALEF_LANES
+
+
+def _scale(builder: LoopBuilder, exponent: Value, value: Value, has_scalef: bool) -> Value:
+    """value * 2**exponent, rounded once also where the result is denormal; -150 <= exponent <= 129.
+
+    With VSCALEFPS, any whole exponent.
+    """
+    if _scales(value, has_scalef):
+        every, as_set = builder.constant(-1, "i16"), builder.constant(_ROUNDING_AS_SET, "i32")
+        type = value.type
+        return builder.pure(
+            f'llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"({value.name}, {exponent.name}, {value.name}, '
+            f"{every.name}, {as_set.name}) : ({type}, {type}, {type}, i16, i32) -> {type}",
+            type,
+            (value, exponent, every, as_set),
+        )
+    integers = vector_type("i32", value.lanes)
+    whole = builder.cast("arith.fptosi", exponent, integers)
+    if has_scalef and value.is_vector:
+        name = f"llvm.ldexp.v{value.lanes}f32.v{value.lanes}i32"
+        text = f'llvm.call_intrinsic "{name}"({value.name}, {whole.name}) : ({value.type}, {integers}) -> {value.type}'
+        return builder.pure(text, value.type, (value, whole))
+    # Two factors, each a power of two that is a normal number: 2**(n/2) and 2**(n - n/2).
+    half = builder.binary("arith.shrsi", whole, builder.constant(1, integers))
+    rest = builder.binary("arith.subi", whole, half)
+    for part in (half, rest):
+        biased = builder.binary("arith.addi", part, builder.constant(127, integers))
+        bits = builder.binary("arith.shli", biased, builder.constant(23, integers))
+        value = builder.binary("arith.mulf", value, builder.cast("arith.bitcast", bits, value.type))
+    return value
+
+
+def bf16_to_f32(builder: LoopBuilder, value: Value) -> Value:
+    """The f32 of bfloat16 patterns (i16)."""
+    integers = vector_type("i32", value.lanes)
+    bits = builder.cast("arith.extui", value, integers)
+    shifted = builder.binary("arith.shli", bits, builder.constant(16, integers))
+    return builder.cast("arith.bitcast", shifted, vector_type("f32", value.lanes))
+
+
+def round_to_bf16(builder: LoopBuilder, value: Value) -> Value:
+    """f32 to bfloat16 patterns (i16), to nearest even, denormals and NaN kept (x86's own instruction flushes)."""
+    integers = vector_type("i32", value.lanes)
+    bits = builder.cast("arith.bitcast", value, integers)
+    sixteen = builder.constant(16, integers)
+    odd = builder.binary(
+        "arith.andi", builder.binary("arith.shrui", bits, sixteen), builder.constant(1, integers)
+    )
+    bias = builder.binary("arith.addi", odd, builder.constant(0x7FFF, integers))
+    rounded = builder.binary("arith.addi", bits, bias)
+    quiet = builder.binary("arith.ori", bits, builder.constant(0x400000, integers))
+    chosen = builder.select(_compare(builder, "uno", value, value), quiet, rounded)
+    high = builder.binary("arith.shrui", chosen, sixteen)
+    return builder.cast("arith.trunci", high, vector_type("i16", value.lanes))
+
+
+def upper_half(builder: LoopBuilder, value: Value) -> Value:
+    """The first 16 bits (i16) of f32: the bfloat16 of a number that bfloat16 has."""
+    integers = vector_type("i32", value.lanes)
+    bits = builder.cast("arith.bitcast", value, integers)
+    high = builder.binary("arith.shrui", bits, builder.constant(16, integers))
+    return builder.cast("arith.trunci", high, vector_type("i16", value.lanes))
+
+
+def f16_to_f32(builder: LoopBuilder, value: Value) -> Value:
+    """The f32 of half-precision patterns (i16)."""
+    single, integers = vector_type("f32", value.lanes), vector_type("i32", value.lanes)
+    if builder.converts_f16:
+        return builder.cast(
+            "arith.extf", builder.cast("arith.bitcast", value, vector_type("f16", value.lanes)), single
+        )
+    bits = builder.cast("arith.extui", value, integers)
+
+    def part(mask: int, shift: int) -> Value:
+        kept = builder.binary("arith.andi", bits, builder.constant(mask, integers))
+        return builder.binary("arith.shli", kept, builder.constant(shift, integers))
+
+    # Exponent and fraction in their places of an f32, whose exponent counts from 112 further down.
+    scaled = builder.cast("arith.bitcast", part(0x7FFF, 13), single)
+    magnitude = builder.binary("arith.mulf", scaled, builder.constant(2.0**112, single))
+    magnitude_bits = builder.cast("arith.bitcast", magnitude, integers)
+    special = builder.compare("uge", magnitude_bits, builder.constant(0x47800000, integers))
+    infinite = builder.binary("arith.ori", magnitude_bits, builder.constant(0x7F800000, integers))
+    chosen = builder.select(special, infinite, magnitude_bits)
+    return builder.cast("arith.bitcast", builder.binary("arith.ori", chosen, part(0x8000, 16)), single)
+
+
+def round_to_f16(builder: LoopBuilder, value: Value) -> Value:
+    """f32 to half-precision patterns (i16), to nearest even, denormals and NaN kept."""
+    halves, integers = vector_type("i16", value.lanes), vector_type("i32", value.lanes)
+    if builder.converts_f16:
+        return builder.cast(
+            "arith.bitcast", builder.cast("arith.truncf", value, vector_type("f16", value.lanes)), halves
+        )
+
+    def shifted(value: Value, count: int) -> Value:
+        return builder.binary("arith.shrui", value, builder.constant(count, integers))
+
+    bits = builder.cast("arith.bitcast", value, integers)
+    magnitude = builder.binary("arith.andi", bits, builder.constant(0x7FFFFFFF, integers))
+    sign = builder.binary("arith.andi", shifted(bits, 16), builder.constant(0x8000, integers))
+    # Normal numbers: the exponent 112 less, and half a unit of what is cut off more (ties: the last bit decides).
+    odd = builder.binary("arith.andi", shifted(magnitude, 13), builder.constant(1, integers))
+    rebased = builder.binary("arith.addi", magnitude, builder.constant(0xFFF - (112 << 23), integers))
+    normal = shifted(builder.binary("arith.addi", rebased, odd), 13)
+    # Denormals: added to 0.5, whose last bit is their unit, they are rounded by the addition.
+    small = builder.cast("arith.bitcast", magnitude, value.type)
+    sum_bits = builder.cast(
+        "arith.bitcast", builder.binary("arith.addf", small, builder.constant(0.5, value.type)), integers
+    )
+    denormal = builder.binary("arith.subi", sum_bits, builder.constant(0x3F000000, integers))
+    is_denormal = builder.compare("ult", magnitude, builder.constant(0x38800000, integers))
+    finite = builder.select(is_denormal, denormal, normal)
+    is_infinite = builder.compare("uge", magnitude, builder.constant(0x477FF000, integers))
+    number = builder.select(is_infinite, builder.constant(0x7C00, integers), finite)
+    is_nan = builder.compare("ugt", magnitude, builder.constant(0x7F800000, integers))
+    payload = builder.binary("arith.andi", shifted(magnitude, 13), builder.constant(0x3FF, integers))
+    nan = builder.binary("arith.ori", payload, builder.constant(0x7E00, integers))
+    result = builder.binary("arith.ori", builder.select(is_nan, nan, number), sign)
+    return builder.cast("arith.trunci", result, halves)
+
+
+@dataclass(frozen=True)
+class NarrowFloat:
+    """How a 16-bit float type, held as i16, becomes f32 and how f32 is rounded to it."""
+
+    widen: Callable[[LoopBuilder, Value], Value]
+    round: Callable[[LoopBuilder, Value], Value]
+
+
+NARROW = {"f16": NarrowFloat(f16_to_f32, round_to_f16), "bf16": NarrowFloat(bf16_to_f32, round_to_bf16)}
+
+
+def truncate_to_odd(builder: LoopBuilder, value: Value) -> Value:
+    """f64 to f32 toward zero, with the last bit set where that is inexact.
+
+    Rounded once more to at most 22 bits, it gives what rounding `value` gives (Boldo and Melquiond, "When
+    double rounding is odd", 2005).
+    """
+    single, integers = vector_type("f32", value.lanes), vector_type("i32", value.lanes)
+    nearest = builder.cast("arith.truncf", value, single)
+    back = builder.cast("arith.extf", nearest, value.type)
+    bits = builder.cast("arith.bitcast", step_back(builder, nearest, back, value), integers)
+    marked = builder.binary("arith.ori", bits, builder.constant(1, integers))
+    chosen = builder.select(_compare(builder, "one", back, value), marked, bits)
+    return builder.cast("arith.bitcast", chosen, single)
+
+
+def step_back(builder: LoopBuilder, rounded: Value, back: Value, value: Value) -> Value:
+    """`rounded`, or the next number toward zero where it is farther from zero than the `value` it was made of.
+
+    `back` is `rounded` in the type of `value`.
+    """
+    away = _compare(builder, "ogt", _magnitude(builder, back), _magnitude(builder, value))
+    integers = vector_type("i32" if rounded.element == "f32" else rounded.element, value.lanes)
+    bits = builder.cast("arith.bitcast", rounded, integers)
+    below = builder.binary("arith.subi", bits, builder.constant(1, integers))
+    return builder.cast("arith.bitcast", builder.select(away, below, bits), rounded.type)
+
+
+def _magnitude(builder: LoopBuilder, value: Value) -> Value:
+    return builder.pure(f"math.absf {value.name} : {value.type}", value.type, (value,))
+
+
+def sticky_integer(builder: LoopBuilder, value: Value) -> Value:
+    """An i64 of at most 52 significant bits that rounds to the same numbers of few bits.
+
+    Where `value` is large, its last 12 bits are gathered into the one above them.
+    """
+    low = builder.binary("arith.andi", value, builder.constant(0xFFF, value.type))
+    none = builder.compare("eq", low, builder.constant(0, value.type))
+    zero, unit = builder.constant(0, value.type), builder.constant(0x1000, value.type)
+    kept = builder.binary("arith.andi", value, builder.constant(-0x1000, value.type))
+    gathered = builder.binary("arith.ori", kept, builder.select(none, zero, unit))
+    shifted = builder.binary("arith.addi", value, builder.constant(1 << 51, value.type))
+    small = builder.compare("ult", shifted, builder.constant(1 << 52, value.type))
+    return builder.select(small, value, gathered)

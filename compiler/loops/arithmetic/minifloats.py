@@ -1,0 +1,203 @@
+"""Floating-point formats of 8 and 4 bits, held as i8: to f32, exactly, and from f32, as integer arithmetic.
+
+The rules of rounding are those of docs/conversions.md.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+
+_INFINITY = 0x7F800000
+_NAN = 0x7FC00000
+
+
+@dataclass(frozen=True)
+class Minifloat:
+    """A format: a sign, `exponent` bits, `mantissa` bits. `bias` is that of the exponent."""
+
+    exponent: int
+    mantissa: int
+    bias: int
+    infinity: int | None = None
+    """The pattern of +infinity; what lies above it is NaN."""
+    nan: int | None = None
+    """The pattern of a positive NaN, or of the only one."""
+    signed_zero: bool = True
+    """False (the ``fnuz`` formats): the pattern that would be -0 is the only NaN, and there is no -0."""
+
+    @property
+    def sign(self) -> int:
+        """The bit of the sign."""
+        return 1 << (self.exponent + self.mantissa)
+
+    @property
+    def largest(self) -> int:
+        """The pattern of the largest number."""
+        if self.infinity is not None:
+            return self.infinity - 1
+        return self.sign - 1 - (self.nan == self.sign - 1)
+
+    @property
+    def unit(self) -> float:
+        """The smallest number above 0."""
+        return 2.0 ** (1 - self.bias - self.mantissa)
+
+    def value(self, pattern: int) -> float:
+        """The number that a pattern stands for."""
+        magnitude = pattern & (self.sign - 1)
+        negative = -1.0 if pattern & self.sign else 1.0
+        if pattern == self.nan or (self.signed_zero and magnitude == self.nan):
+            return float("nan")
+        if self.infinity is not None and magnitude >= self.infinity:
+            return negative * float("inf") if magnitude == self.infinity else float("nan")
+        exponent, mantissa = divmod(magnitude, 1 << self.mantissa)
+        if exponent:
+            mantissa += 1 << self.mantissa
+        return negative * mantissa * self.unit * 2.0 ** max(exponent - 1, 0)
+
+    def pattern(self, value: float) -> int:
+        """The pattern of a number that the format has. Raises ValueError for any other."""
+        if value != value and self.nan is not None:
+            return self.nan
+        for pattern in range(2 * self.sign):
+            found = self.value(pattern)
+            if found == value and str(found) == str(value):
+                return pattern
+        raise ValueError(f"{value} is no number of {self}")
+
+
+FORMATS = {
+    "f8E4M3FN": Minifloat(4, 3, 7, nan=0x7F),
+    "f8E5M2": Minifloat(5, 2, 15, infinity=0x7C, nan=0x7F),
+    "f8E4M3FNUZ": Minifloat(4, 3, 8, nan=0x80, signed_zero=False),
+    "f8E5M2FNUZ": Minifloat(5, 2, 16, nan=0x80, signed_zero=False),
+    "f4E2M1FN": Minifloat(2, 1, 1),
+}
+"""By MLIR's names. Elements of 4 bits are held in the low half of an i8."""
+
+
+class _Lanes:
+    """Integer arithmetic on lanes of i32, with constants as plain numbers."""
+
+    def __init__(self, builder: LoopBuilder, lanes: int) -> None:
+        self.builder = builder
+        self.integers = vector_type("i32", lanes)
+        self.single = vector_type("f32", lanes)
+
+    def constant(self, value: int) -> Value:
+        return self.builder.constant(value, self.integers)
+
+    def binary(self, name: str, a: Value, b: Value | int) -> Value:
+        return self.builder.binary(f"arith.{name}", a, self.constant(b) if isinstance(b, int) else b)
+
+    def compare(self, predicate: str, a: Value, b: Value | int) -> Value:
+        return self.builder.compare(predicate, a, self.constant(b) if isinstance(b, int) else b)
+
+    def select(self, condition: Value, a: Value | int, b: Value) -> Value:
+        return self.builder.select(condition, self.constant(a) if isinstance(a, int) else a, b)
+
+    def as_float(self, bits: Value) -> Value:
+        return self.builder.cast("arith.bitcast", bits, self.single)
+
+    def as_bits(self, value: Value) -> Value:
+        return self.builder.cast("arith.bitcast", value, self.integers)
+
+    def float_binary(self, name: str, a: Value, b: float) -> Value:
+        return self.builder.binary(f"arith.{name}", a, self.builder.constant(b, self.single))
+
+
+def widen(builder: LoopBuilder, value: Value, element: str) -> Value:
+    """The f32 of patterns (i8) of `element`; every one is exact."""
+    if element == "f8E8M0FNU":
+        return _widen_scale(builder, value)
+    form = FORMATS[element]
+    at = _Lanes(builder, value.lanes)
+    if element == "f8E5M2" and builder.converts_f16:
+        return _upper_half(builder, value)
+    bits = builder.cast("arith.extui", value, at.integers)
+    magnitude = at.binary("andi", bits, form.sign - 1)
+    number = _magnitude_bits(at, form, magnitude)
+    if form.infinity is not None:
+        special = at.compare("uge", magnitude, form.infinity)
+        number = at.select(special, at.binary("ori", number, _INFINITY), number)
+    elif form.nan is not None:
+        number = at.select(
+            at.compare("eq", bits if not form.signed_zero else magnitude, form.nan), _NAN, number
+        )
+    shift = 31 - form.exponent - form.mantissa
+    sign = at.binary("shli", at.binary("andi", bits, form.sign), shift)
+    return at.as_float(at.binary("ori", number, sign))
+
+
+def _magnitude_bits(at: _Lanes, form: Minifloat, magnitude: Value) -> Value:
+    """The f32, as bits, of patterns without their sign; infinity and NaN are read as numbers."""
+    shifted = at.binary("shli", magnitude, 23 - form.mantissa)
+    normal = at.binary("addi", shifted, (127 - form.bias) << 23)
+    # Below the smallest normal number 2**(1 - bias): put on top of it, and that taken off again, exactly.
+    raised = at.as_float(at.binary("addi", shifted, (128 - form.bias) << 23))
+    denormal = at.as_bits(at.float_binary("subf", raised, 2.0 ** (1 - form.bias)))
+    return at.select(at.compare("ult", magnitude, 1 << form.mantissa), denormal, normal)
+
+
+def _upper_half(builder: LoopBuilder, value: Value) -> Value:
+    """f8E5M2 is the upper half of an f16."""
+    wide = builder.cast("arith.extui", value, vector_type("i16", value.lanes))
+    bits = builder.binary("arith.shli", wide, builder.constant(8, wide.type))
+    half = builder.cast("arith.bitcast", bits, vector_type("f16", value.lanes))
+    return builder.cast("arith.extf", half, vector_type("f32", value.lanes))
+
+
+def _widen_scale(builder: LoopBuilder, value: Value) -> Value:
+    """f8E8M0FNU: powers of two from 2**-127 (pattern 0) on; 0xFF is NaN."""
+    at = _Lanes(builder, value.lanes)
+    bits = builder.cast("arith.extui", value, at.integers)
+    power = at.binary("maxui", at.binary("shli", bits, 23), 1 << 22)
+    return at.as_float(at.select(at.compare("eq", bits, 0xFF), _NAN, power))
+
+
+def round_f32(
+    builder: LoopBuilder,
+    value: Value,
+    element: str,
+    *,
+    toward_zero: bool = False,
+    keep_infinity: bool = False,
+) -> Value:
+    """f32 to patterns (i8) of `element`: to nearest even, or toward zero. Numbers too large become the largest one.
+
+    So does infinity, unless `keep_infinity` is set and the format has it, or the format has NaN for it alone
+    (the ``fnuz`` formats). NaN stays NaN.
+    """
+    form = FORMATS[element]
+    at = _Lanes(builder, value.lanes)
+    bits = at.as_bits(value)
+    magnitude = at.binary("andi", bits, 0x7FFFFFFF)
+    cut = 23 - form.mantissa
+    # Half a unit of what is cut off is added (ties: the last bit decides), and the exponent counted anew.
+    odd = at.binary("andi", at.binary("shrui", magnitude, cut), 1)
+    half = (1 << (cut - 1)) - 1
+    rebased = at.binary("addi", magnitude, half - ((127 - form.bias) << 23))
+    normal = at.binary("shrui", at.binary("addi", rebased, odd), cut)
+    # Denormals: added to a number whose last bit is their unit, they are rounded by the addition.
+    offset = form.unit * 2.0**23
+    raised = at.as_bits(at.float_binary("addf", at.as_float(magnitude), offset))
+    denormal = at.binary("subi", raised, struct.unpack("<i", struct.pack("<f", offset))[0])
+    number = at.select(at.compare("ult", magnitude, (128 - form.bias) << 23), denormal, normal)
+    number = at.binary("minui", number, form.largest)
+    if toward_zero:
+        away = at.compare("ugt", _magnitude_bits(at, form, number), magnitude)
+        number = at.select(away, at.binary("subi", number, 1), number)
+    if keep_infinity and form.infinity is not None:
+        number = at.select(at.compare("eq", magnitude, _INFINITY), form.infinity, number)
+    sign = at.binary("andi", at.binary("shrui", bits, 24), form.sign)
+    signed = at.binary("ori", number, sign)
+    if form.signed_zero:
+        assert form.nan is not None
+        signed = at.select(at.compare("ugt", magnitude, _INFINITY), form.nan, signed)
+    else:
+        signed = at.select(at.compare("eq", number, 0), number, signed)
+        signed = at.select(at.compare("uge", magnitude, _INFINITY), form.sign, signed)
+    return builder.cast("arith.trunci", signed, vector_type("i8", value.lanes))

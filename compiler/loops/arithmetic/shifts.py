@@ -1,0 +1,21 @@
+"""Shifts by any amount: LLVM leaves a shift by the width of the type or more undefined."""
+
+from __future__ import annotations
+
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+
+
+def shift(builder: LoopBuilder, name: str, value: Value, amount: Value) -> Value:
+    """``arith.shli``, ``arith.shrsi`` or ``arith.shrui`` by an amount that is read as unsigned.
+
+    From the type's width on, nothing is left of the value but, of a signed one, its sign.
+    """
+    bits = int(value.element[1:])
+    if isinstance(amount.constant, int) and 0 <= amount.constant < bits:
+        return builder.binary(name, value, amount)
+    if name == "arith.shrsi":
+        most = builder.constant(bits - 1, amount.type)
+        return builder.binary(name, value, builder.binary("arith.minui", amount, most))
+    shifted = builder.binary(name, value, amount)
+    inside = builder.compare("ult", amount, builder.constant(bits, amount.type))
+    return builder.select(inside, shifted, builder.constant(0, value.type))

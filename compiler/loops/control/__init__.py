@@ -1,0 +1,1 @@
+"""Structured control flow, and calls of the host."""

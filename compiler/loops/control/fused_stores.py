@@ -1,0 +1,77 @@
+"""Values for the next iteration of a loop that are computed beside a store, and not after it.
+
+What a store may disturb is read before it: into scratch, where it is needed later. If all that needs it later is what
+the loop carries on, that is computed in the loop of the store instead, into the very place that carries it.
+"""
+
+from __future__ import annotations
+
+from triton_porting_kit.compiler.dialect.operations import Store
+from triton_porting_kit.compiler.loops.control.control_flow import reads_buffer
+from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.lowering import FusedStores, Lowering
+from triton_porting_kit.compiler.loops.tiles.graph import closure
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor
+
+
+def fused_stores(lowering: Lowering, operation: Operation) -> FusedStores | None:
+    """What the loop around a store carries on and may be written in the loop of the store; None: nothing need be."""
+    block = operation.block
+    places = lowering.carried.get(block)
+    if not places:
+        return None
+    terminator = block.operations[-1]
+    waiting = [
+        tensor
+        for tensor in lowering.pending_in(block)
+        if lowering.needed_after(tensor, operation)
+        and all(
+            root is terminator or root.position <= operation.position for root in _roots(lowering, tensor)
+        )
+    ]
+    if not waiting:
+        return None
+    following: dict[int, Tensor] = {}
+    for index in places:
+        if not lowering.advance(terminator.operands[index]):
+            return None
+        following[index] = lowering.tensor(terminator.operands[index])
+    stored = Store(operation).value
+    found = {
+        index: tensor
+        for index, tensor in following.items()
+        if places[index].shape == stored.type.shape
+        and tensor.definition is not None
+        and tensor.definition.block is block
+        and not isinstance(tensor, Buffer)
+        and tensor.buffer is None
+        # What it is now is needed by nothing else that comes later.
+        and all(
+            root is terminator or root.position <= operation.position
+            for root in lowering.roots(block.arguments[1 + index])
+        )
+        and not reads_buffer(lowering.tensor(stored), places[index], aligned_only=True)
+    }
+    while True:
+        disturbed = [
+            index
+            for index in found
+            if any(
+                reads_buffer(tensor, places[index], aligned_only=other in found)
+                for other, tensor in following.items()
+                if other != index or index in found
+            )
+        ]
+        if not disturbed:
+            break
+        for index in disturbed:
+            del found[index]
+    rest = set(closure(tensor for index, tensor in following.items() if index not in found))
+    if all(tensor in rest for tensor in waiting):
+        return None
+    return FusedStores({tensor: places[index] for index, tensor in found.items()}, terminator, rest)
+
+
+def _roots(lowering: Lowering, tensor: Tensor) -> frozenset[Operation]:
+    assert tensor.definition is not None
+    return lowering.roots(tensor.definition)

@@ -1,0 +1,107 @@
+"""`tl.device_assert` and `tl.device_print`: calls of the host's routines, which docs/architecture.md defines."""
+
+from __future__ import annotations
+
+from triton_porting_kit.compiler.dialect.operations import Assert, Print
+from triton_porting_kit.compiler.locations import enclosing_function
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import Value
+from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.matmul.products import converted
+from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.tensors import Point
+from triton_porting_kit.errors import SourceLocation
+
+FAIL, PRINT = "tpk_host_fail", "tpk_host_print"
+
+
+def check(lowering: Lowering, operation: Operation) -> None:
+    """tpk.assert: the kernel ends at the first element, in row-major order, that is false."""
+    condition = lowering.tensor(Assert(operation).condition)
+    builder = lowering.builder
+    shape = lowering.data.table([len(condition.shape), *condition.shape])
+
+    def body(evaluation: Evaluation, point: Point) -> None:
+        holds = evaluation.at(condition, point)
+        element = builder.i64(0)
+        for index, size in zip(point.indices, condition.shape, strict=True):
+            element = builder.add(builder.mul(element, builder.i64(size)), index)
+        fail_unless(lowering, operation, holds, element, shape)
+
+    lowering.tile(operation, condition.shape, [condition], body)
+
+
+def fail_unless(lowering: Lowering, operation: Operation, holds: Value, element: Value, shape: Value) -> None:
+    """End the kernel unless every lane of `holds` is set; `element` is the row-major index of the first lane."""
+    builder = lowering.builder
+    description = lowering.data.text(_description(operation))
+    lanes = holds.lanes
+
+    def fail() -> list[Value]:
+        failed = element
+        if lanes > 1:
+            none = builder.constant(lanes, f"vector<{lanes}xi32>")
+            first = builder.select(holds, none, builder.iota(lanes))
+            text = f"vector.reduction <minui>, {first.name} : {first.type} into i32"
+            lane = builder.pure(text, "i32", (first,), floor=builder.level)
+            failed = builder.add(element, builder.cast("arith.extui", lane, "i64"))
+        lowering.data.call(FAIL, [description, *lowering.program_ids, failed, shape])
+        return []
+
+    every = holds
+    if lanes > 1:
+        every = builder.pure(f"vector.reduction <and>, {holds.name} : {holds.type} into i1", "i1", (holds,))
+    builder.if_else(every, list, fail)
+
+
+def _description(operation: Operation) -> str:
+    """Where an assertion stands, and its text."""
+    place = operation.location
+    message = Assert(operation).message
+    if place is None:
+        return message
+    return f"{place_of(place)}: {message}" if message else place_of(place)
+
+
+def place_of(place: SourceLocation) -> str:
+    """A place in the kernel's source, for people: file, line and function."""
+    function = enclosing_function(place)
+    return f"{place.file}:{place.line}" + (f", in {function}" if function else "")
+
+
+def show(lowering: Lowering, operation: Operation) -> None:
+    """tpk.print: operand after operand, each with all its elements; what is one value, by each thread."""
+    data, builder = lowering.data, lowering.builder
+    op = Print(operation)
+    hexadecimal = builder.constant(int(op.hex), "i32")
+    prefix = op.prefix
+    if not prefix.startswith((" ", ":")):
+        prefix = f" {prefix}"
+    nothing = builder.pure("llvm.mlir.zero : !llvm.ptr", "!llvm.ptr", ())
+    if not op.values:
+        _print(lowering, [data.text(prefix), nothing, hexadecimal, nothing, nothing], lowering.threads)
+    for index, definition in enumerate(op.values):
+        tensor = lowering.tensor(definition)
+        if tensor.element in types.FLOAT8:
+            tensor = converted(tensor, "f32")
+        type = tensor.element
+        if index < len(op.pointers) and op.pointers[index]:
+            type = "ptr"
+        elif type.startswith("i") and type != "i1" and not op.isSigned[index]:
+            type = f"u{type[1:]}"
+        number = f"(operand {index}) " if len(op.values) > 1 else ""
+        text, name = data.text(prefix + number), data.text(type)
+        shape = data.table([len(tensor.shape), *tensor.shape])
+        elements = lowering.materialise(tensor, operation).pointer
+        _print(lowering, [text, name, hexadecimal, shape, elements], 1 if tensor.shape else lowering.threads)
+
+
+def _print(lowering: Lowering, what: list[Value], times: int) -> None:
+    builder = lowering.builder
+    call = [*what, *lowering.program_ids]
+    if times == 1:
+        lowering.data.call(PRINT, call)
+        return
+    with builder.loop(builder.i64(0), builder.i64(times), builder.i64(1)):
+        lowering.data.call(PRINT, call)

@@ -1,0 +1,457 @@
+"""Writing loop-level MLIR: typed SSA values, open regions, and placement by dependence.
+
+A pure operation is placed in the outermost open region that already holds all its operands, and is written
+once per region. That makes the text free of loop-invariant and common sub-expressions as it is emitted,
+without passes over it afterwards. What reads memory stays in the innermost branch: what it reads may be there
+under the branch's condition only.
+
+What is remembered of a region holds while the region is open: behind it nothing of it may have run.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+INDENT = "  "
+
+
+class Value(NamedTuple):
+    """An SSA value: its name (``%12``), MLIR type, the depth of the region that defines it, its constant."""
+
+    name: str
+    type: str
+    level: int
+    constant: int | float | None = None
+
+    @property
+    def is_vector(self) -> bool:
+        return self.type.startswith("vector<")
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of a 1-D vector type; 1 for a scalar."""
+        return _parts(self.type)[0]
+
+    @property
+    def element(self) -> str:
+        """The element type of a vector, or the scalar type itself."""
+        return _parts(self.type)[1]
+
+
+@functools.cache
+def _parts(type: str) -> tuple[int, str]:
+    """Lanes and element of a type."""
+    if not type.startswith("vector<"):
+        return 1, type
+    lanes, _, element = type[7:-1].partition("x")
+    return int(lanes), element
+
+
+def vector_type(element: str, lanes: int) -> str:
+    """``vector<lanes x element>``, or the element type itself for one lane."""
+    return f"vector<{lanes}x{element}>" if lanes > 1 else element
+
+
+@dataclass(eq=False)
+class Region:
+    """Lines of a region, and what was already written there; `branch` is the level of the branch that it lies in."""
+
+    branch: int = 0
+    is_open: bool = True
+    lines: list[str] = field(default_factory=list)
+    known: dict[str, Value] = field(default_factory=dict)
+    reads: dict[str, Value] = field(default_factory=dict)
+    endings: list[Callable[[], None]] = field(default_factory=list)
+
+
+class LoopBuilder:
+    """Emits the body of one function. Region 0 is the function's entry block.
+
+    `converts_f16`: the target has instructions between half and single precision.
+    """
+
+    def __init__(self, *, converts_f16: bool = True) -> None:
+        self.converts_f16 = converts_f16
+        self._regions = [Region()]
+        self._next = 0
+        self._integers: dict[tuple[int, str], Value] = {}
+        self.mark = ""
+        """What lines end with (see `source_lines`)."""
+
+    # --- regions ---------------------------------------------------------------------------------
+
+    @property
+    def level(self) -> int:
+        """Depth of the innermost open region."""
+        return len(self._regions) - 1
+
+    @property
+    def region(self) -> Region:
+        """The innermost open region."""
+        return self._regions[-1]
+
+    def at_end(self, forget: Callable[[], None]) -> None:
+        """Call `forget` when the innermost region is closed: what it has made is not there any more."""
+        self._regions[-1].endings.append(forget)
+
+    def fresh(self, type: str, *, level: int | None = None, constant: int | float | None = None) -> Value:
+        """A new value name, defined at `level` (the innermost region by default)."""
+        self._next += 1
+        return Value(f"%{self._next}", type, self.level if level is None else level, constant)
+
+    def here(self, value: Value) -> Value:
+        """A value, such that what is computed of it stays in the innermost region, which alone may need it."""
+        return value._replace(level=self.level)
+
+    def line(self, text: str, *, level: int | None = None) -> None:
+        """Write a line into the region at `level` (the innermost by default)."""
+        self._regions[self.level if level is None else level].lines.append(text + self.mark)
+
+    def comment(self, text: str) -> None:
+        """Write a remark for the reader of the artefact."""
+        self.line(f"// {text}")
+
+    def open(self, *, branch: bool = False) -> None:
+        """Open a region; a `branch` runs on a condition."""
+        self._regions.append(Region(len(self._regions) if branch else self._regions[-1].branch))
+
+    def close(self) -> list[str]:
+        """Close the innermost region and return its lines, indented."""
+        region = self._regions.pop()
+        region.is_open = False
+        for forget in reversed(region.endings):
+            forget()
+        return [INDENT + line for line in region.lines]
+
+    def text(self) -> list[str]:
+        """The lines of the function body; only the entry region may be open."""
+        assert self.level == 0, "a region was left open"
+        return self._regions[0].lines
+
+    # --- operations ------------------------------------------------------------------------------
+
+    def pure(self, text: str, type: str, operands: Sequence[Value], *, floor: int = 0) -> Value:
+        """Write ``%r = text`` at the outermost level that dominates its operands, but not above `floor`."""
+        level = floor
+        for operand in operands:
+            if operand.level > level:
+                level = operand.level
+        region = self._regions[level]
+        known = region.known.get(text)
+        if known is not None:
+            return known
+        value = self.fresh(type, level=level)
+        region.lines.append(f"{value.name} = {text}{self.mark}")
+        region.known[text] = value
+        return value
+
+    def effect(self, text: str, type: str | None = None) -> Value | None:
+        """Write an operation that must stay where it is; returns its result when `type` is given."""
+        if type is None:
+            self.line(text)
+            return None
+        value = self.fresh(type)
+        self.line(f"{value.name} = {text}")
+        return value
+
+    def read(self, text: str, type: str, operands: Sequence[Value], *, floor: int) -> Value:
+        """An operation that reads memory: placed like a pure one, not above `floor`, reused until `forget_reads`.
+
+        Nor above the innermost branch, on whose condition the memory may depend.
+        """
+        level = max(floor, self._regions[-1].branch, *(operand.level for operand in operands))
+        region = self._regions[level]
+        known = region.reads.get(text)
+        if known is None:
+            known = self.fresh(type, level=level)
+            region.lines.append(f"{known.name} = {text}{self.mark}")
+            region.reads[text] = known
+        return known
+
+    def forget_reads(self) -> None:
+        """Memory may have changed: no earlier read may stand for a later one."""
+        for region in self._regions:
+            region.reads.clear()
+
+    # --- constants and scalars -------------------------------------------------------------------
+
+    def constant(self, value: int | float | str, type: str) -> Value:
+        """A scalar constant, or a splat of it for a vector type. Strings are MLIR literals (``0x7F800000``)."""
+        if value.__class__ is not int:  # of floats -0.0 equals 0.0
+            return self._constant(value, type)
+        known = self._integers.get((value, type))
+        if known is None:
+            known = self._integers[value, type] = self._constant(value, type)
+        return known
+
+    def _constant(self, value: int | float | str, type: str) -> Value:
+        element = _parts(type)[1]
+        if isinstance(value, str):
+            literal, number = value, None
+        elif element.startswith(("f", "bf")):
+            literal, number = float_literal(float(value), element), float(value)
+        elif element == "i1":
+            literal, number = ("true" if value else "false"), int(value)
+        else:
+            number = _wrapped(int(value), 64 if element == "index" else int(element[1:]))
+            literal = str(number)
+        if type.startswith("vector<"):
+            text = f"arith.constant dense<{literal}> : {type}"
+        elif element == "i1" and literal in ("true", "false"):
+            text = f"arith.constant {literal}"
+        else:
+            text = f"arith.constant {literal} : {type}"
+        region = self._regions[0]
+        known = region.known.get(text)
+        if known is None:
+            known = self.fresh(type, level=0, constant=number)
+            region.lines.append(f"{known.name} = {text}")
+            region.known[text] = known
+        return known
+
+    def i64(self, value: int) -> Value:
+        return self.constant(value, "i64")
+
+    def iota(self, lanes: int, element: str = "i32") -> Value:
+        """The vector 0, 1, ..., lanes - 1."""
+        type = vector_type(element, lanes)
+        if lanes == 1:
+            return self.constant(0, element)
+        literal = "[" + ", ".join(str(i) for i in range(lanes)) + "]"
+        return self.pure(f"arith.constant dense<{literal}> : {type}", type, ())
+
+    def binary(self, op: str, a: Value, b: Value, flags: str = "") -> Value:
+        """``arith``-style operation of two operands of one type; integer identities with 0 and 1 are folded."""
+        folded = _fold(self, op, a, b)
+        if folded is not None:
+            return folded
+        return self.pure(f"{op} {a.name}, {b.name}{flags} : {a.type}", a.type, (a, b))
+
+    def add(self, a: Value, b: Value) -> Value:
+        return self.binary("arith.addi", a, b)
+
+    def mul(self, a: Value, b: Value) -> Value:
+        return self.binary("arith.muli", a, b)
+
+    def sub(self, a: Value, b: Value) -> Value:
+        return self.binary("arith.subi", a, b)
+
+    def compare(self, predicate: str, a: Value, b: Value) -> Value:
+        """``arith.cmpi``."""
+        type = vector_type("i1", a.lanes) if a.is_vector else "i1"
+        if isinstance(a.constant, int) and isinstance(b.constant, int) and predicate in _COMPARE:
+            return self.constant(int(_COMPARE[predicate](a.constant, b.constant)), type)
+        return self.pure(f"arith.cmpi {predicate}, {a.name}, {b.name} : {a.type}", type, (a, b))
+
+    def logical_and(self, a: Value, b: Value) -> Value:
+        for x, y in ((a, b), (b, a)):
+            if x.constant == 1:
+                return y
+        return self.pure(f"arith.andi {a.name}, {b.name} : {a.type}", a.type, (a, b))
+
+    def select(self, condition: Value, a: Value, b: Value) -> Value:
+        if condition.constant is not None:
+            return a if condition.constant else b
+        types = f"{condition.type}, {a.type}" if condition.is_vector else a.type
+        text = f"arith.select {condition.name}, {a.name}, {b.name} : {types}"
+        return self.pure(text, a.type, (condition, a, b))
+
+    def cast(self, op: str, value: Value, type: str, flags: str = "") -> Value:
+        """``op value : from to type``; the element type may change, not the lanes."""
+        if value.type == type:
+            return value
+        return self.pure(f"{op} {value.name}{flags} : {value.type} to {type}", type, (value,))
+
+    def broadcast(self, value: Value, lanes: int) -> Value:
+        """A scalar in every lane; vectors and one-lane requests pass through."""
+        if lanes == 1 or value.is_vector:
+            return value
+        type = vector_type(value.type, lanes)
+        if value.constant is not None:
+            return self.constant(value.constant, type)
+        return self.pure(f"vector.broadcast {value.name} : {value.type} to {type}", type, (value,))
+
+    def extract(self, vector: Value, lane: int) -> Value:
+        element = vector.element
+        return self.pure(
+            f"vector.extract {vector.name}[{lane}] : {element} from {vector.type}", element, (vector,)
+        )
+
+    def address(self, base: Value, terms: Sequence[Value], element: str) -> Value:
+        """`base` plus a sum of i64 element offsets; invariant terms are added outside the loops."""
+        pointer = base
+        for term in sorted(terms, key=lambda term: term.level):
+            if term.constant == 0:
+                continue
+            text = (
+                f"llvm.getelementptr {pointer.name}[{term.name}] : (!llvm.ptr, i64) -> !llvm.ptr, {element}"
+            )
+            pointer = self.pure(text, "!llvm.ptr", (pointer, term))
+        return pointer
+
+    # --- structured control flow -----------------------------------------------------------------
+
+    @contextmanager
+    def loop(
+        self, start: Value, stop: Value, step: Value, carried: Sequence[Value] = (), *, attributes: str = ""
+    ) -> Iterator[LoopRegion]:
+        """``scf.for``. Set ``region.yields`` inside when values are carried; ``region.results`` holds them after.
+
+        `attributes` is the text of an attribute dictionary, or empty.
+        """
+        self.open()
+        induction = self.fresh(start.type)
+        arguments = [self.fresh(value.type) for value in carried]
+        region = LoopRegion(induction, arguments)
+        yield region
+        if carried:
+            self.line(_yield(region.yields))
+        lines = self.close()
+        header = f"scf.for {induction.name} = {start.name} to {stop.name} step {step.name}"
+        if carried:
+            pairs = ", ".join(f"{a.name} = {v.name}" for a, v in zip(arguments, carried, strict=True))
+            header += f" iter_args({pairs}) -> ({', '.join(v.type for v in carried)})"
+        header += f" : {start.type} {{"
+        region.results = self.region_operation(header, [value.type for value in carried], lines, attributes)
+
+    @contextmanager
+    def loop_below(self, stop: Value, carried: Sequence[Value]) -> Iterator[LoopRegion]:
+        """``scf.while`` the first of the carried values, which is signed, is below `stop`.
+
+        Set ``region.yields`` inside; ``region.results`` holds them after.
+        """
+        types = ", ".join(value.type for value in carried)
+        self.open()
+        tested = [self.fresh(value.type) for value in carried]
+        below = self.compare("slt", tested[0], stop)
+        self.line(f"scf.condition({below.name}) {', '.join(v.name for v in tested)} : {types}")
+        lines = self.close()
+        self.open()
+        arguments = [self.fresh(value.type) for value in carried]
+        region = LoopRegion(arguments[0], arguments)
+        yield region
+        self.line(_yield(region.yields))
+        header = f"^bb0({', '.join(f'{value.name}: {value.type}' for value in arguments)}):"
+        lines += ["} do {", header, *self.close()]
+        pairs = ", ".join(f"{a.name} = {v.name}" for a, v in zip(tested, carried, strict=True))
+        region.results = self.region_operation(
+            f"scf.while ({pairs}) : ({types}) -> ({types}) {{", [value.type for value in carried], lines
+        )
+
+    def if_else(self, condition: Value, then: Branch, otherwise: Branch | None = None) -> list[Value]:
+        """``scf.if``: the callables emit the branches and return the values they yield."""
+        if condition.constant is not None:
+            branch = then if condition.constant else otherwise
+            return list(branch()) if branch else []
+        self.open(branch=True)
+        values = list(then())
+        if values:
+            self.line(_yield(values))
+        lines = self.close()
+        if otherwise is not None:
+            self.open(branch=True)
+            others = list(otherwise())
+            if others:
+                self.line(_yield(others))
+            lines += ["} else {", *self.close()]
+        header = f"scf.if {condition.name}"
+        if values:
+            header += f" -> ({', '.join(value.type for value in values)})"
+        return self.region_operation(header + " {", [value.type for value in values], lines)
+
+    def region_operation(
+        self, header: str, types: list[str], body: list[str], attributes: str = ""
+    ) -> list[Value]:
+        """Write an operation that holds `body`, with `attributes` behind it, and return its results."""
+        results = [self.fresh(type) for type in types]
+        if len(results) == 1:
+            header = f"{results[0].name} = {header}"
+        elif results:
+            # One name with a count, as MLIR prints it; `%7:2` is used as `%7#0`, `%7#1`.
+            name = results[0].name
+            header = f"{name}:{len(results)} = {header}"
+            results = [Value(f"{name}#{i}", v.type, v.level) for i, v in enumerate(results)]
+        self.line(header)
+        self._regions[-1].lines += body
+        self.line(f"}} {attributes}" if attributes else "}")
+        return results
+
+
+@dataclass
+class LoopRegion:
+    """Inside an `LoopBuilder.loop`: induction variable, carried arguments, what to yield; after it, results."""
+
+    induction: Value
+    arguments: list[Value]
+    yields: list[Value] = field(default_factory=list)
+    results: list[Value] = field(default_factory=list)
+
+
+Branch: TypeAlias = Callable[[], Sequence[Value]]
+"""A branch of `LoopBuilder.if_else`: emits, then returns the values to yield."""
+
+
+def _yield(values: Sequence[Value]) -> str:
+    return f"scf.yield {', '.join(v.name for v in values)} : {', '.join(v.type for v in values)}"
+
+
+_COMPARE = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "slt": lambda a, b: a < b,
+    "sle": lambda a, b: a <= b,
+    "sgt": lambda a, b: a > b,
+    "sge": lambda a, b: a >= b,
+}
+
+
+def _wrapped(value: int, bits: int) -> int:
+    """`value` modulo 2**bits, as a signed number."""
+    half = 1 << (bits - 1)
+    return (value + half) % (2 * half) - half
+
+
+def _fold(builder: LoopBuilder, op: str, a: Value, b: Value) -> Value | None:
+    if not isinstance(a.constant, int) and not isinstance(b.constant, int):
+        return None
+    if a.element != "i64":
+        return None
+    x, y = a.constant, b.constant
+    if op == "arith.addi":
+        if x == 0:
+            return b
+        if y == 0:
+            return a
+        if isinstance(x, int) and isinstance(y, int):
+            return builder.constant(x + y, a.type)
+    elif op == "arith.muli":
+        if x == 1:
+            return b
+        if y == 1:
+            return a
+        if x == 0 or y == 0:
+            return builder.constant(0, a.type)
+        if isinstance(x, int) and isinstance(y, int):
+            return builder.constant(x * y, a.type)
+    elif op == "arith.subi":
+        if y == 0:
+            return a
+        if isinstance(x, int) and isinstance(y, int):
+            return builder.constant(x - y, a.type)
+    return None
+
+
+_FLOAT_BITS = {"f32": ("<f", "<I", 8), "f64": ("<d", "<Q", 16)}
+
+
+def float_literal(value: float, type: str) -> str:
+    """An MLIR literal for `value` that keeps every bit (hexadecimal for what decimal cannot say)."""
+    import struct
+
+    to, back, digits = _FLOAT_BITS[type]
+    bits = struct.unpack(back, struct.pack(to, value))[0]
+    return f"0x{bits:0{digits}X}"

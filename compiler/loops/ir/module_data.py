@@ -1,0 +1,60 @@
+"""What an object file holds besides the kernel's code: texts, tables, and the host's routines that it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+
+
+class ModuleData:
+    """Constant data and declarations of the module that `builder` writes a function of; each is there once."""
+
+    def __init__(self, builder: LoopBuilder) -> None:
+        self._builder = builder
+        self._symbols: dict[str, str] = {}
+        self._declarations: dict[str, str] = {}
+
+    def text(self, text: str) -> Value:
+        """The address of a text in UTF-8, ended by a zero byte; zero bytes in the text are left out."""
+        data = text.replace("\0", "").encode(errors="replace")
+        escaped = "".join(
+            chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in data
+        )
+        return self._address(f'"{escaped}\\00"', "")
+
+    def table(self, numbers: Sequence[int]) -> Value:
+        """The address of 64-bit integers."""
+        count = len(numbers)
+        return self._address(
+            f"dense<{list(numbers)}> : tensor<{count}xi64>", f" : !llvm.array<{count} x i64>"
+        )
+
+    def tensor(self, literal: str, shape: Sequence[int], element: str) -> Value:
+        """The address of the elements of a dense attribute with that literal, in row-major order."""
+        type = element
+        for size in reversed(shape):
+            type = f"array<{size} x {type}>"
+        sizes = "".join(f"{size}x" for size in shape)
+        return self._address(f"dense<{literal}> : tensor<{sizes}{element}>", f" : !llvm.{type}")
+
+    def _address(self, initial: str, type: str) -> Value:
+        symbol = self._symbols.setdefault(f"({initial}){type}", f"tpk_data_{len(self._symbols)}")
+        return self._builder.pure(f"llvm.mlir.addressof @{symbol} : !llvm.ptr", "!llvm.ptr", ())
+
+    def call(self, routine: str, arguments: Sequence[Value], result: str | None = None) -> Value | None:
+        """Call a routine of the host here; its result, if it is given a type."""
+        types = ", ".join(value.type for value in arguments)
+        self._declarations[routine] = f"({types})" + (f" -> {result}" if result else "")
+        names = ", ".join(value.name for value in arguments)
+        return self._builder.effect(f"llvm.call @{routine}({names}) : ({types}) -> {result or '()'}", result)
+
+    def lines(self) -> list[str]:
+        """The definitions and declarations, as MLIR."""
+        data = [
+            f"llvm.mlir.global internal constant @{symbol}{definition}"
+            for definition, symbol in self._symbols.items()
+        ]
+        return data + [
+            f"llvm.func @{routine}{signature}" for routine, signature in self._declarations.items()
+        ]

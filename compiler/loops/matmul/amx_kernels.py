@@ -1,0 +1,144 @@
+"""Dots on a CPU's matrix registers: Intel AMX, for bf16 operands and f32 sums, and for bytes and i32 sums.
+
+A tile register holds 16 rows of 64 bytes. TDPBF16PS and TDPBSSD multiply 16 rows of A by 64 bytes of K of B for 16
+columns, in groups of 4 bytes that are neighbours along K, and add to 16 x 16 sums (Intel 64 and IA-32 Architectures
+Software Developer's Manual, volume 1, chapter 18). A is read as it lies, row after row; B as `products.Interleaved`
+packs it. Denormal bf16 inputs and sums count as zero, as with VDPBF16PS.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
+
+ROWS = 16
+"""Rows of A and of the sums, columns of B and of the sums, and units of 4 bytes along K in one tile register."""
+UNIT_BYTES = 4
+TILE = "!llvm.x86_amx"
+
+Instruction: TypeAlias = Literal["tdpbf16ps", "tdpbssd"]
+
+
+def fits(shape: tuple[int, int, int], count: int) -> bool:
+    """Whether a dot of (M, N, K) is made of whole tile registers, with so many elements of K in a unit."""
+    m, n, k = shape
+    return m % ROWS == 0 and n % ROWS == 0 and k % (ROWS * count) == 0
+
+
+def blocking(m: int, n: int) -> Blocking:
+    """Up to two by two tiles of sums stay in registers over all of K, so that each tile of A and B serves twice."""
+    down, across = (2 if size % (2 * ROWS) == 0 else 1 for size in (m, n))
+    return Blocking(down * ROWS, across, ROWS)
+
+
+class TileBlock:
+    """Loads, multiplies and stores one block of sums; as `register_blocks.RegisterBlock` does in vector registers."""
+
+    units = ROWS
+    """Units along K of one step."""
+
+    def __init__(
+        self,
+        builder: LoopBuilder,
+        instruction: Instruction,
+        element: str,
+        block: Blocking,
+        sums: str,
+        pitch: int,
+    ) -> None:
+        self._builder = builder
+        self._instruction = instruction
+        self._element = element
+        """That A is made of."""
+        self._down, self._across = block.rows // ROWS, block.vectors
+        self._sums = sums
+        """The type of the sums."""
+        self._pitch = pitch
+        """From one row of B to the next, in units."""
+        self._rows = builder.constant(ROWS, "i16")
+        self._bytes = builder.constant(ROWS * UNIT_BYTES, "i16")
+
+    def begin(self, begun: Value, c_row: Value, width: int) -> list[Value]:
+        """The sums of the block, where there are any yet; else zeros."""
+        pitch = self._builder.i64(width)
+
+        def load() -> list[Value]:
+            stride = self._stride(pitch, self._sums)
+            return [self._load(place, stride) for place in self._places(c_row, pitch)]
+
+        return self._builder.if_else(begun, load, self._zeros)
+
+    def step(self, values: list[Value], a_row: Value, b_column: Value, k: Value, pitch: Value) -> list[Value]:
+        """One step along K: all sums plus their products; A's rows are `pitch` elements apart."""
+        builder = self._builder
+        a_start = builder.address(a_row, [k], "i32")
+        b_start = builder.address(b_column, [builder.mul(k, builder.i64(self._pitch))], "i32")
+        down = builder.mul(pitch, builder.i64(ROWS))
+        a_stride = self._stride(pitch, self._element)
+        b_stride = builder.i64(self._pitch * UNIT_BYTES)
+        left = [
+            self._load(
+                builder.address(a_start, [builder.mul(down, builder.i64(i))], types.storage(self._element)),
+                a_stride,
+            )
+            for i in range(self._down)
+        ]
+        right = [
+            self._load(builder.address(b_start, [builder.i64(j * ROWS)], "i32"), b_stride)
+            for j in range(self._across)
+        ]
+        return [
+            self._multiply_add(total, left[index // self._across], right[index % self._across])
+            for index, total in enumerate(values)
+        ]
+
+    def store(self, values: list[Value], start: Value, pitch: Value) -> None:
+        """Put the sums into rows `pitch` elements apart."""
+        stride = self._stride(pitch, self._sums)
+        for place, tile in zip(self._places(start, pitch), values, strict=True):
+            self._builder.effect(
+                f'llvm.call_intrinsic "llvm.x86.tilestored64.internal"({self._rows.name}, {self._bytes.name}, '
+                f"{place.name}, {stride.name}, {tile.name}) : (i16, i16, !llvm.ptr, i64, {TILE}) -> ()"
+            )
+
+    def _places(self, start: Value, pitch: Value) -> list[Value]:
+        """Where the tiles of sums begin."""
+        builder = self._builder
+        rows = [builder.mul(pitch, builder.i64(i * ROWS)) for i in range(self._down)]
+        return [
+            builder.address(start, [row, builder.i64(j * ROWS)], self._sums)
+            for row in rows
+            for j in range(self._across)
+        ]
+
+    def _stride(self, pitch: Value, element: str) -> Value:
+        """The distance of rows in bytes."""
+        return self._builder.mul(pitch, self._builder.i64(types.byte_size(element)))
+
+    def _zeros(self) -> list[Value]:
+        text = (
+            f'llvm.call_intrinsic "llvm.x86.tilezero.internal"({self._rows.name}, {self._bytes.name}) : '
+            f"(i16, i16) -> {TILE}"
+        )
+        return [self._tile(text) for _ in range(self._down * self._across)]
+
+    def _load(self, place: Value, stride: Value) -> Value:
+        return self._tile(
+            f'llvm.call_intrinsic "llvm.x86.tileloadd64.internal"({self._rows.name}, {self._bytes.name}, '
+            f"{place.name}, {stride.name}) : (i16, i16, !llvm.ptr, i64) -> {TILE}"
+        )
+
+    def _multiply_add(self, total: Value, left: Value, right: Value) -> Value:
+        return self._tile(
+            f'llvm.call_intrinsic "llvm.x86.{self._instruction}.internal"({self._rows.name}, {self._bytes.name}, '
+            f"{self._bytes.name}, {total.name}, {left.name}, {right.name}) : "
+            f"(i16, i16, i16, {TILE}, {TILE}, {TILE}) -> {TILE}"
+        )
+
+    def _tile(self, text: str) -> Value:
+        value = self._builder.effect(text, TILE)
+        assert value is not None
+        return value

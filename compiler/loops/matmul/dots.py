@@ -1,0 +1,269 @@
+"""``linalg.matmul`` and ``linalg.batch_matmul``: accumulators in a register block over packed operands.
+
+The operands are laid out in scratch in the type that is multiplied, row after row. A block of `rows` x `strip`
+accumulators stays in registers over the whole of K, vector registers (see `vector_kernels`) or matrix registers (see
+`amx_kernels`). In a loop, that may be the K of several iterations, and of an A that is not packed: see `k_blocking`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import cycle
+
+from triton_porting_kit.compiler.loops.control.control_flow import reads_buffer
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.matmul.amx_kernels import TileBlock
+from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue
+from triton_porting_kit.compiler.loops.matmul.panels import Left, Panel, Part, Strips
+from triton_porting_kit.compiler.loops.matmul.products import (
+    Product,
+    TileProduct,
+    VectorProduct,
+    converted,
+    product_for,
+)
+from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
+from triton_porting_kit.compiler.loops.matmul.software_prefetch import Fetch, lines_ahead, steps_between
+from triton_porting_kit.compiler.loops.matmul.vector_kernels import RegisterBlock
+from triton_porting_kit.compiler.loops.tiles import lane_memory
+from triton_porting_kit.compiler.loops.tiles.access import NOWHERE, Load
+from triton_porting_kit.compiler.loops.tiles.graph import closure
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Splat, Tensor
+
+INDEPENDENT = 2
+"""Of so many steps along K the columns of B are added up independently of each other."""
+
+
+def matmul(lowering: Lowering, operation: Operation) -> None:
+    """outs + a * b, accumulated in the type of outs (16-bit outs in f32, rounded once at the end)."""
+    a, b, c = (lowering.tensor(operand) for operand in operation.operands)
+    result = operation.results[0]
+    panel = lowering.panels.get(operation)
+    if panel is not None:
+        lowering.define(result, _add_to_panel(lowering, operation, panel, a, b, c))
+        return
+    work = "f32" if c.element in types.NARROW_FLOATS else c.element
+    k, n = b.shape[-2:]
+    *batch, m, _ = c.shape
+    product = product_for(lowering.target, a.element, b.element, (m, n, k), work)
+    left = product.pack_left(lowering, operation, a)
+    right = product.pack_right(lowering, operation, b)
+    builder = lowering.builder
+    from_zero = isinstance(c, Splat) and c.value.constant == 0
+    if from_zero:
+        accumulator = lowering.allocate(c.shape, work)
+    else:
+        accumulator = _accumulator(lowering, operation, c, work, (left, right))
+    builder.forget_reads()
+    block = product.block(lowering.target, m, n, work)
+    excess = None if product.excess is None else lowering.allocate((n,), work).pointer
+
+    def multiply(batch: Sequence[Value]) -> None:
+        depth = left.shape[-1]
+        start, pitch = _start_of(builder, left, batch), builder.i64(depth * product.count)
+        if excess is not None:
+            _measure(lowering, product, block, right, excess, builder.i64(depth), batch)
+        begun, no, one = builder.constant(not from_zero, "i1"), builder.constant(0, "i1"), builder.i64(1)
+        part = Part(
+            Left(start, pitch), right, builder.i64(depth), one, excess, begun=begun, stores=no, known=no
+        )
+        _multiply(lowering, product, block, part, accumulator, batch)
+
+    if batch:
+        with builder.loop(builder.i64(0), builder.i64(batch[0]), builder.i64(1)) as region:
+            multiply([region.induction])
+    else:
+        multiply([])
+    builder.forget_reads()
+    if work == c.element:
+        lowering.define(result, accumulator)
+    else:
+        lowering.define(result, converted(accumulator, c.element))
+
+
+def _add_to_panel(
+    lowering: Lowering, operation: Operation, panel: Panel, a: Tensor, b: Tensor, c: Tensor
+) -> Tensor:
+    """The sum, which is there once the loop is over."""
+    total = c.buffer or c
+    assert isinstance(total, Buffer)
+
+    builder, product, block = lowering.builder, panel.product, panel.block
+
+    def multiply(part: Part) -> None:
+        fetch = lines_ahead(lowering, operation, b, panel, part, c.shape[0])
+        with a.place() if isinstance(a, Load) else NOWHERE:  # which may be read where it lies
+            _multiply(lowering, product, block, part, total, [], fetch, panel.epilogue)
+
+    def measure(right: Strips, place: Value) -> None:
+        _measure(lowering, product, block, right, place, builder.i64(panel.depth))
+
+    panel.add(lowering, operation, a, b, multiply, measure)
+    return total.renamed()
+
+
+def _accumulator(
+    lowering: Lowering, operation: Operation, initial: Tensor, element: str, factors: tuple[Buffer, Buffer]
+) -> Buffer:
+    """A buffer that holds `initial` and may be overwritten while the `factors` are still read.
+
+    It is that of a loop-carried value where it ends here.
+    """
+    held = initial.buffer or initial
+    kept = [factor.pointer for factor in factors]
+    if (
+        isinstance(held, Buffer)
+        and held.element == element
+        and held.pointer not in kept
+        and _ends_here(lowering, initial, operation)
+    ):
+        return held.renamed()
+    for tensor in closure([held]):
+        if (
+            isinstance(tensor, Buffer)
+            and (tensor.shape, tensor.element) == (initial.shape, element)
+            and tensor.pointer not in kept
+            and _ends_here(lowering, tensor, operation)
+            and initial.element == element
+            and not reads_buffer(held, tensor, aligned_only=True)
+        ):
+            lowering.fill(operation, tensor, held)
+            return tensor.renamed()
+    buffer = lowering.allocate(initial.shape, element)
+    lowering.fill(operation, buffer, converted(held, element))
+    return buffer
+
+
+def _ends_here(lowering: Lowering, tensor: Tensor, operation: Operation) -> bool:
+    """Whether this operation is the last to need the tensor, which belongs to the operation's own block."""
+    definition = tensor.definition
+    held = tensor.buffer or tensor
+    return (
+        definition is not None
+        and not (isinstance(held, Buffer) and held.shared)
+        and definition.block is operation.block
+        and all(root.position <= operation.position for root in lowering.roots(definition))
+    )
+
+
+def _start_of(builder: LoopBuilder, buffer: Buffer, batch: Sequence[Value]) -> Value:
+    """The address of a matrix."""
+    terms = [builder.mul(i, builder.i64(buffer.strides[0])) for i in batch]
+    return builder.address(buffer.pointer, terms, buffer.element)
+
+
+def _multiply(
+    lowering: Lowering,
+    product: Product,
+    block: Blocking,
+    part: Part,
+    c: Buffer,
+    batch: Sequence[Value],
+    fetch: Fetch | None = None,
+    epilogue: Epilogue | None = None,
+) -> None:
+    """c += a * b over a `part` of K, a multiple of the units that B has rows."""
+    builder, a, b, depth = lowering.builder, part.left, part.right, part.depth
+    m, n = c.shape[-2:]
+    zero = builder.i64(0)
+    apart = builder.i64(b.pitch if isinstance(b, Strips) else 1)
+    b_start, c_start = (_start_of(builder, buffer, batch) for buffer in (b, c))
+    element = types.storage(product.element)
+    with builder.loop(zero, builder.i64(n), builder.i64(block.strip)) as strips:
+        b_column = builder.address(b_start, [builder.mul(strips.induction, apart)], b.element)
+        tile = _block(builder, product, block, c.element, b.strides[-2])
+        excess = _excess(builder, block, part, strips.induction, n)
+        with builder.loop(zero, builder.i64(m), builder.i64(block.rows)) as rows:
+            c_row = builder.address(
+                c_start, [strips.induction, builder.mul(rows.induction, builder.i64(n))], c.element
+            )
+            a_row = builder.address(a.start, [builder.mul(rows.induction, a.pitch)], element)
+            accumulators = _less(builder, tile.begin(part.begun, c_row, n), excess)
+
+            def steps(start: Value, end: Value, sums: list[Value]) -> list[Value]:
+                with builder.loop(start, end, builder.i64(tile.units), sums) as loop:
+                    loop.yields = tile.step(loop.arguments, a_row, b_column, loop.induction, a.pitch)
+                return loop.results
+
+            if fetch is None:
+                sums = steps(zero, depth, accumulators)
+            else:
+                line = builder.i64(steps_between(product))
+                with builder.loop(zero, depth, line, accumulators) as lines:
+                    start = lines.induction
+                    fetch(rows.induction, strips.induction, start, Left(a_row, a.pitch))
+                    end = builder.binary("arith.minsi", builder.add(start, line), depth)
+                    lines.yields = steps(start, end, lines.arguments)
+                sums = lines.results
+            pitch = builder.i64(n)
+            if epilogue is None:
+                tile.store(sums, c_row, pitch)
+            else:
+                place, apart = epilogue.place(builder, rows.induction, strips.induction)
+                start, pitch = (
+                    builder.select(part.stores, *ends) for ends in ((place, c_row), (apart, pitch))
+                )
+                with lowering.place_of(epilogue.store):
+                    tile.store(sums, start, pitch)
+                    epilogue.emit(lowering, part.stores, rows.induction, strips.induction)
+
+
+def _block(
+    builder: LoopBuilder, product: Product, block: Blocking, sums: str, pitch: int
+) -> RegisterBlock | TileBlock:
+    """What multiplies a block of sums; rows of B are `pitch` units apart."""
+    if isinstance(product, TileProduct):
+        return TileBlock(builder, product.instruction, product.element, block, sums, pitch)
+    assert isinstance(product, VectorProduct)
+    return RegisterBlock(builder, product, block, sums, pitch)
+
+
+def _less(builder: LoopBuilder, values: list[Value], excess: list[Value]) -> list[Value]:
+    """The accumulators, row by row, less what is to be taken from each column."""
+    return [builder.sub(value, more) for value, more in zip(values, cycle(excess))] if excess else values
+
+
+def _measure(
+    lowering: Lowering,
+    product: Product,
+    block: Blocking,
+    b: Buffer,
+    place: Value,
+    depth: Value,
+    batch: Sequence[Value] = (),
+) -> None:
+    """Write to `place` by what `depth` units of B make the sums of each column too large."""
+    builder = lowering.builder
+    apart = builder.i64(b.pitch if isinstance(b, Strips) else 1)
+    steps = INDEPENDENT if b.shape[-2] % INDEPENDENT == 0 else 1
+    builder.forget_reads()
+    with builder.loop(builder.i64(0), builder.i64(b.shape[-1]), builder.i64(block.strip)) as strips:
+        start = _start_of(builder, b, batch)
+        column = builder.address(start, [builder.mul(strips.induction, apart)], b.element)
+        assert isinstance(product, VectorProduct)
+        tile = RegisterBlock(builder, product, block, product.unit, b.strides[-2])
+        to = builder.address(place, [strips.induction], product.unit)
+        for vector, value in enumerate(tile.excess(column, depth, steps)):
+            lane_memory.write(
+                builder, builder.address(to, [builder.i64(vector * block.lanes)], product.unit), value
+            )
+    builder.forget_reads()
+
+
+def _excess(builder: LoopBuilder, block: Blocking, part: Part, column: Value, width: int) -> list[Value]:
+    """What is to be taken from the sums of a block's columns: what each iteration has made them too large by."""
+    if part.excess is None:
+        return []
+    element = part.right.element
+    zero = builder.constant(0, vector_type(element, block.lanes))
+    first = builder.address(part.excess, [column], element)
+    with builder.loop(builder.i64(0), part.iterations, builder.i64(1), [zero] * block.vectors) as region:
+        row = builder.address(first, [builder.mul(region.induction, builder.i64(width))], element)
+        for vector, total in enumerate(region.arguments):
+            place = builder.address(row, [builder.i64(vector * block.lanes)], element)
+            more = lane_memory.read(builder, place, element, block.lanes, floor=builder.level)
+            region.yields.append(builder.add(total, more))
+    return region.results

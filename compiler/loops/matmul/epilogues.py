@@ -1,0 +1,153 @@
+"""Stores of a loop's sums, done register block by register block as soon as each block is complete.
+
+Where a kernel only computes with each sum alone and stores the result, the loop's last multiplication does that for
+each register block while it multiplies the next. Memory is then written in parallel with arithmetic, and the sums need
+not be written to scratch and read again. This holds for tiles that lie wholly in bounds, where the store's memory is
+disjoint from what is still to be read (`store_footprint`). Otherwise, and where the loop runs no iteration, the store
+is lowered in its turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from triton_porting_kit.compiler.dialect.operations import Store
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.program import Def, Operation
+from triton_porting_kit.compiler.loops.lowering import DEEPEST, LOADS, MOVABLE, Lowering
+from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
+from triton_porting_kit.compiler.loops.memory import accesses, ordered
+from triton_porting_kit.compiler.loops.memory.store_footprint import StoreFootprint
+from triton_porting_kit.compiler.loops.tiles.access import Access, Gather, Load
+from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.graph import closure
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Tensor
+from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """What is done with the `sums` of a loop: the operations of a `chain`, then a `store`."""
+
+    sums: Def
+    chain: Sequence[Operation]
+    store: Operation
+    access: Access
+    block: Blocking
+    room: Value | None
+    """A pointer to where the sums of one register block fit, in rows as long as those of the tile.
+
+    None where they are stored as they are, row by row: no more than that is to be done.
+    """
+    writes: StoreFootprint
+
+    def may_store(self, builder: LoopBuilder, last: Value) -> Value:
+        """i1: whether the sums may be stored in this iteration, which must be the `last` one."""
+        return builder.logical_and(last, self.access.plain_condition(builder))
+
+    def place(self, builder: LoopBuilder, row: Value, column: Value) -> tuple[Value, Value]:
+        """Where the sums of the block at `row` and `column` go, and how many elements there are between rows."""
+        _, width = self.sums.type.shape or ()
+        if self.room is not None:
+            return self.room, builder.i64(width)
+        corner = Evaluation(builder, frozenset({self.access}), {})
+        return self.access.pointer(corner, Point((row, column), -1, 1)), self.access.strides[0]
+
+    def emit(self, lowering: Lowering, stores: Value, row: Value, column: Value) -> None:
+        """If it `stores`: what is made of the sums in `room`, which are those of the block at `row` and `column`."""
+        if self.room is None:
+            return
+
+        def finish() -> list[Value]:
+            self._store(lowering, row, column)
+            return []
+
+        lowering.builder.if_else(stores, finish)
+        lowering.builder.forget_reads()
+
+    def _store(self, lowering: Lowering, row: Value, column: Value) -> None:
+        builder = lowering.builder
+        _, width = self.sums.type.shape or ()
+        assert self.room is not None
+        before = builder.add(builder.mul(row, builder.i64(width)), column)
+        element = self.sums.type.element
+        corner = builder.address(self.room, [builder.sub(builder.i64(0), before)], element)
+        with self._defined(lowering, corner) as value:
+            evaluation = Evaluation(builder, frozenset({self.access}), {})
+
+            def body(point: Point) -> None:
+                indices = (builder.add(row, point.indices[0]), builder.add(column, point.indices[1]))
+                place = Point(indices, point.axis, point.width)
+                self.access.write(evaluation, place, evaluation.at(value, place))
+
+            tile_loop(builder, (self.block.rows, self.block.strip), self.block.lanes, body)
+
+    @contextmanager
+    def _defined(self, lowering: Lowering, corner: Value) -> Iterator[Tensor]:
+        """What is stored, where the sums lie from `corner` on; the definitions hold for as long as this."""
+        lowering.builder.forget_reads()
+        assert self.sums.type.shape is not None
+        lowering.define(self.sums, Buffer(self.sums.type.shape, self.sums.type.element, corner))
+        for operation in self.chain:
+            lowering.operation(operation)
+        yield lowering.tensor(Store(self.store).value)
+        for definition in (self.sums, *(operation.results[0] for operation in self.chain)):
+            del lowering.tensors[definition]
+
+
+def epilogue(
+    lowering: Lowering, loop: Operation, dot: Operation, sums: Def, block: Blocking, writes: StoreFootprint
+) -> Epilogue | None:
+    """What is done with the `sums` of a `dot`, a result of a `loop`; None where that cannot be done in it."""
+    if not _comes_last(lowering, dot):
+        return None
+    chain: list[Operation] = []
+    value, store = sums, _only_user(sums)
+    while store is not None and store.name.startswith(("arith.", "math.")) and store.name in MOVABLE:
+        chain.append(store)
+        value, store = store.results[0], _only_user(store.results[0])
+    if store is None or store.block is not loop.block or ordered.is_ordered(store):
+        return None
+    stored = Store.dyn_cast(store)
+    if stored is None or stored.value is not value or stored.wrap_dims or stored.mask is not None:
+        return None
+    if any(op.name not in MOVABLE for op in loop.block.operations[loop.position + 1 : store.position]):
+        return None
+    inner = {sums, *(operation.results[0] for operation in chain)}
+    others = [operand for operation in chain for operand in operation.operands if operand not in inner]
+    scalars = [stored.base, stored.offset, *stored.strides, *stored.low, *stored.high]
+    if not all(lowering.advance(definition) for definition in (*others, *scalars)):
+        return None
+    tensors = [lowering.tensor(other) for other in others]
+    if any(isinstance(part, Load | Gather) for part in closure(tensors)):
+        return None
+    # Of a longer chain a part would be kept in scratch, as a whole tile: here there is one block of it.
+    if len(chain) + max((tensor.depth for tensor in tensors), default=0) >= DEEPEST:
+        return None
+    lowering.settle_before(loop)
+    access = accesses.access_of(lowering, stored)
+    _, width = sums.type.shape or ()
+    if not chain and access.is_contiguous(1):
+        return Epilogue(sums, chain, store, access, block, None, writes)
+    room = lowering.allocate((block.rows, width), sums.type.element)
+    return Epilogue(sums, chain, store, access, block, room.pointer, writes)
+
+
+def _comes_last(lowering: Lowering, dot: Operation) -> bool:
+    """Whether nothing that an iteration of the loop loads is read after its dot: what is stored there would be seen."""
+    *operations, _ = dot.block.operations
+    results = [result for operation in operations for result in operation.results if result.type.is_tensor]
+    return all(operation.name in MOVABLE for operation in operations[dot.position + 1 :]) and all(
+        root.position <= dot.position
+        for result in results
+        if result.owner is not None and result.owner.name in LOADS
+        for root in lowering.roots(result)
+    )
+
+
+def _only_user(definition: Def) -> Operation | None:
+    """The operation that reads a value, if there is only one, and it reads it once."""
+    users = definition.users
+    return users[0] if len(users) == 1 else None

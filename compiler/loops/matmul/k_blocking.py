@@ -1,0 +1,172 @@
+"""K blocking: a loop's dots are multiplied several iterations at a time.
+
+Where a loop only adds a dot to a carried tensor, only the next iteration's dot sees the sum. Each iteration then packs
+its operands next to those of earlier iterations. The iteration that fills the `Panel`, or is the last, multiplies all
+of them, so each sum is read and written once per panel instead of once per iteration. Operands are still read in their
+own iteration. An A whose rows lie in memory that the loop does not write is not packed at all. Products are added in
+the order of K as before: results are bitwise the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+from triton_porting_kit.compiler.dialect.operations import Load
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import Value
+from triton_porting_kit.compiler.loops.ir.program import Def, Operation, walk
+from triton_porting_kit.compiler.loops.lowering import Lowering, is_fence
+from triton_porting_kit.compiler.loops.matmul.epilogues import epilogue
+from triton_porting_kit.compiler.loops.matmul.packed_cache import packed_cache
+from triton_porting_kit.compiler.loops.matmul.panels import Panel, State, Strips
+from triton_porting_kit.compiler.loops.matmul.products import product_for
+from triton_porting_kit.compiler.loops.matmul.software_prefetch import advance
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Splat
+
+STRIP_BYTES = 1 << 15
+"""At most so much of B is read for one strip of columns: it stays in the first cache for all rows."""
+
+PANEL_BYTES = 1 << 17
+"""At most so much is packed of A, and of B: both stay in the second cache."""
+
+
+def plan(lowering: Lowering, loop: Operation) -> list[Panel]:
+    """Panels for the dots of a loop that can wait, which `lowering` knows from now on."""
+    return [
+        panel
+        for dot in loop.regions[0].operations
+        if _can_wait(dot) and (panel := _panel(lowering, loop, dot))
+    ]
+
+
+def filled_late(panels: Sequence[Panel]) -> dict[int, Panel]:
+    """By their places among the results of the loop: the sums that are zero only if no iteration has run."""
+    return {panel.place: panel for panel in panels if panel.from_zero}
+
+
+def begin(
+    lowering: Lowering,
+    panels: Sequence[Panel],
+    carried: Sequence[Value],
+    index: Value,
+    stop: Value,
+    step: Value,
+) -> None:
+    """Begin an iteration of the loop at `index`, which carries the state of each panel."""
+    builder = lowering.builder
+    # `index` is below `stop`: as an unsigned number the difference is right however far apart they are.
+    last = builder.compare("ule", builder.sub(stop, index), step)
+    _resume(panels, carried)
+    for panel in panels:
+        panel.last = last
+
+
+def end(lowering: Lowering, panels: Sequence[Panel], carried: Sequence[Value]) -> None:
+    """The loop is over, and has left the state of each panel."""
+    _resume(panels, carried)
+    for panel in panels:
+        if panel.epilogue is not None:
+            lowering.stored[panel.epilogue.store] = panel.state.stored
+
+
+def _resume(panels: Sequence[Panel], carried: Sequence[Value]) -> None:
+    """Let the panels go on with what they have left to each other, one after the other."""
+    remaining = iter(carried)
+    for panel in panels:
+        panel.state = State(*islice(remaining, len(State._fields)))
+
+
+def _can_wait(dot: Operation) -> bool:
+    """Whether a dot adds to a carried tensor that nothing else reads before the loop ends."""
+    if dot.name != "linalg.matmul":
+        return False
+    *factors, total = dot.operands
+    body, result = dot.block, dot.results[0]
+    terminator = body.operations[-1]
+    return (
+        total.type.element not in types.NARROW_FLOATS  # which are rounded every time
+        and total in body.arguments[1:]
+        and all(factor.block is body and factor not in body.arguments for factor in factors)
+        and total.users == [dot]
+        and result.users == [terminator]
+        and terminator.operands[body.arguments.index(total) - 1] is result
+    )
+
+
+def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
+    """Where the operands of a dot wait; None where that would gain nothing."""
+    builder, target = lowering.builder, lowering.target
+    a, b, c = (operand.type for operand in dot.operands)
+    (m, k), (_, n) = a.shape or (), b.shape or ()
+    product = product_for(target, a.element, b.element, (m, n, k), c.element)
+    block = product.block(target, m, n, c.element)
+    in_place = _lies_in_rows(lowering, dot.operands[0], product.element, k)
+    rows = 0 if in_place and _is_never_masked(dot.operands[0]) else m  # that may have to be packed
+    depth, size = k // product.count, types.byte_size(product.unit)
+    most = min(STRIP_BYTES // block.strip, PANEL_BYTES // max(rows, n))
+    iterations = max(1, most // (size * depth))
+    if iterations < 2 and not in_place:
+        return None
+    left = lowering.allocate((rows, iterations * depth), product.unit)
+    kept, room = None, None
+    if (owner := dot.operands[1].owner) is not None and Load.isa(owner) and not is_fence(owner):
+        kept, room = packed_cache(lowering, owner, iterations, iterations * depth * n * size) or (None, None)
+    if room is None:
+        room = lowering.allocate((iterations * depth, n), product.unit).pointer
+    excess = None
+    if product.excess is not None:
+        room_of_rows = iterations if kept is None else kept.panels * iterations
+        bytes_of_rows = room_of_rows * n * types.byte_size(product.unit)
+        excess = lowering.keep(bytes_of_rows)
+    place = dot.block.arguments.index(dot.operands[2]) - 1
+    initial = lowering.tensor(loop.operands[3 + place])
+    from_zero = isinstance(initial, Splat) and initial.value.constant == 0
+    state = State.at_first(builder, begun=builder.constant(not from_zero, "i1"))
+    panel = Panel(
+        product,
+        block,
+        iterations,
+        left=Buffer((m, iterations * depth), product.unit, left.pointer),
+        right=Strips((iterations * depth, n), product.unit, room, block.strip, iterations * depth),
+        in_place=in_place,
+        excess=excess,
+        kept=kept,
+        epilogue=None
+        if kept is None or lowering.checks is not None  # the store is checked in its turn
+        else epilogue(lowering, loop, dot, loop.results[place], block, kept.writes),
+        place=place,
+        from_zero=from_zero,
+        state=state,
+        last=builder.constant(0, "i1"),
+        following=state,
+    )
+    lowering.panels[dot] = panel
+    return panel
+
+
+def _is_never_masked(definition: Def) -> bool:
+    """Whether all elements of what an iteration loads are in bounds at all times."""
+    assert definition.owner is not None
+    load = Load(definition.owner)
+    return not load.low and not load.wrap_dims
+
+
+def _lies_in_rows(lowering: Lowering, definition: Def, element: str, k: int) -> bool:
+    """Whether iterations load K in rows, `k` elements each, one after the other, and the loop writes no memory."""
+    owner, body = definition.owner, definition.block
+    load = Load.dyn_cast(owner)
+    if load is None or definition.type.element != element:
+        return False
+    by = advance(lowering, load.offset)
+    fixed = (load.base, *load.strides, *load.wrap_start, *load.wrap_size)
+    return (
+        load.mask is None
+        # What only some iterations evaluate must not be needed by others.
+        and not (load.other is not None and load.other.type.is_tensor)
+        and all(value.block is not body for value in fixed)
+        and lowering.scalar(load.strides[1]).constant == 1
+        and by is not None
+        and by.constant == k
+        and not any(is_fence(operation) for operation in walk(body))
+    )

@@ -1,0 +1,106 @@
+"""A cache of packed panels of B, which later programs that read the same part of B find again.
+
+Programs that compute one column of tiles multiply with the same B. With each iteration's part of a panel the cache
+stores the address that the part was read from. An iteration that would read the same address finds the part packed.
+Each iteration checks that memory is unchanged: nothing that the launch writes may overlap what is read
+(`store_footprint`), and a thread begins each launch with an empty cache. An iteration with elements out of bounds packs
+anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from triton_porting_kit.compiler.dialect.operations import Load
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.memory.store_footprint import StoreFootprint, address, store_footprint
+from triton_porting_kit.compiler.loops.tiles import lane_memory
+from triton_porting_kit.compiler.loops.tiles.access import Access
+from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.tensors import Point
+
+CACHE_BYTES = 1 << 20
+"""Most bytes of the cache. What leaves L2 is prefetched in time (`software_prefetch`): cheaper than packing."""
+
+NOTHING = 0
+"""In the place of an address: the entry is empty, as all are in cleared scratch."""
+
+
+@dataclass(frozen=True)
+class PackedCache:
+    """Room for `panels` panels of `iterations` iterations each."""
+
+    panels: int
+    iterations: int
+    addresses: Value
+    """Where the address of each iteration's part stands, as i64."""
+    writes: StoreFootprint
+
+    def pack(
+        self, lowering: Lowering, access: Access, panel: Value, iteration: Value, pack: Callable[[], None]
+    ) -> Value:
+        """Call `pack`, which packs what one iteration reads by `access`, for where that is not there; i1: it was."""
+        builder = lowering.builder
+        first, end = _extent(builder, access)
+        whole = access.plain_condition(builder)
+        disjoint = builder.logical_and(whole, self.writes.is_disjoint(builder, first, end))
+        slot = builder.add(builder.mul(panel, builder.i64(self.iterations)), iteration)
+        place = builder.address(self.addresses, [slot], "i64")
+        builder.forget_reads()
+        known = builder.compare("eq", lane_memory.read(builder, place, "i64", 1, floor=builder.level), first)
+        known = builder.logical_and(disjoint, known)
+
+        def anew() -> list[Value]:
+            pack()
+            kept = builder.select(disjoint, first, builder.i64(NOTHING))
+            lane_memory.write(builder, place, kept)
+            return []
+
+        builder.if_else(known, lambda: [], anew)
+        builder.forget_reads()
+        return known
+
+    def after(self, builder: LoopBuilder, panel: Value) -> Value:
+        """The number of the panel that follows: the last one takes all that there is no room for."""
+        return builder.binary("arith.minsi", builder.add(panel, builder.i64(1)), builder.i64(self.panels - 1))
+
+
+def packed_cache(
+    lowering: Lowering, load: Operation, iterations: int, size: int
+) -> tuple[PackedCache, Value] | None:
+    """Room for panels of `size` bytes of what a `load` reads in so many `iterations` of a loop, and where it begins.
+
+    None where what they read may not stay the same, or cannot be told by an address.
+    """
+    panels = CACHE_BYTES // size
+    body = load.block
+    while body.parent is not None:
+        body = body.parent.block
+    op = Load(load)
+    fixed = [lowering.scalars.get(value) for value in (op.base, *op.strides)]
+    if panels < 2 or op.mask is not None or (op.other is not None and op.other.type.is_tensor):
+        return None
+    if any(value is None or value.level > 0 for value in fixed):
+        return None
+    writes = store_footprint(lowering, body)
+    if writes is None:
+        return None
+    addresses = lowering.keep_cleared(panels * iterations * types.byte_size("i64"))
+    return PackedCache(panels, iterations, addresses, writes), lowering.keep(panels * size)
+
+
+def _extent(builder: LoopBuilder, access: Access) -> tuple[Value, Value]:
+    """The addresses of the first byte that a plain access of two dimensions reads, and of the first behind it."""
+    zero = builder.i64(0)
+    corner = Evaluation(builder, frozenset({access}), {})
+    first = address(builder, access.pointer(corner, Point((zero,) * len(access.shape), -1, 1)))
+    last = zero
+    for size, stride in zip(access.shape, access.strides, strict=True):
+        last = builder.add(last, builder.mul(builder.i64(size - 1), stride))
+    elements = builder.add(last, builder.i64(1))
+    bytes_each = builder.i64(types.byte_size(access.element))
+    return first, builder.add(first, builder.mul(elements, bytes_each))

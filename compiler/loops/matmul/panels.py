@@ -1,0 +1,327 @@
+"""Operands of a dot over several iterations of a loop: packed side by side, or read in place, then multiplied.
+
+`k_blocking` decides which dots are multiplied this way, and says why results stay the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue
+from triton_porting_kit.compiler.loops.matmul.packed_cache import PackedCache
+from triton_porting_kit.compiler.loops.matmul.products import Product
+from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
+from triton_porting_kit.compiler.loops.memory.store_footprint import address
+from triton_porting_kit.compiler.loops.tiles.access import Load
+from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Tensor
+
+
+class Rows(Buffer):
+    """Rows with a `pitch` from one to the next, in elements."""
+
+    def __init__(self, shape: tuple[int, int], element: str, pointer: Value, pitch: int) -> None:
+        super().__init__(shape, element, pointer)
+        self.strides = [pitch, 1]
+
+    def joins(self, dimension: int) -> bool:
+        return False
+
+
+class Strips(Buffer):
+    """Rows cut into strips of `strip` columns: in memory a strip's `pitch` rows lie together, then the next one's.
+
+    So the loop over a strip's rows walks through memory line by line, and all sets of a cache hold some of it.
+    """
+
+    def __init__(self, shape: tuple[int, int], element: str, pointer: Value, strip: int, pitch: int) -> None:
+        super().__init__(shape, element, pointer)
+        self.strides = [strip, 1]
+        self.pitch = pitch
+
+    def joins(self, dimension: int) -> bool:
+        return False
+
+    def address(self, builder: LoopBuilder, point: Point) -> Value:
+        row, column = point.indices
+        strip = self.strides[0]
+        assert point.width <= strip, "lanes that lie in two strips"
+        start = builder.i64(0)  # of the strip
+        if strip < self.shape[1]:
+            within = builder.binary("arith.remui", column, builder.i64(strip))
+            start, column = builder.sub(column, within), within
+        terms = [
+            builder.mul(row, builder.i64(strip)),
+            builder.mul(start, builder.i64(self.pitch)),
+            column,
+        ]
+        return builder.address(self.pointer, terms, types.storage(self.element))
+
+
+@dataclass(frozen=True)
+class Left:
+    """Where A is read: its first element, and how many elements lie from one row to the next."""
+
+    start: Value
+    pitch: Value
+
+
+@dataclass(frozen=True)
+class Part:
+    """A multiplication over some of K."""
+
+    left: Left
+    right: Buffer
+    depth: Value
+    """Units along K, of ..."""
+    iterations: Value
+    """... so many iterations of the loop."""
+    excess: Value | None
+    """Where it stands by what each iteration makes the sums of a column too large, row after row; None: by nothing."""
+    begun: Value
+    """i1: whether there are sums to add to."""
+    stores: Value
+    """i1: whether the sums are complete then, and stored."""
+    known: Value
+    """i1: whether B was packed by another program."""
+
+
+Multiply: TypeAlias = Callable[[Part], None]
+"""Emits a multiplication."""
+
+Measure: TypeAlias = Callable[[Strips, Value], None]
+"""Writes by what a packed B makes the sums of each column too large."""
+
+
+class State(NamedTuple):
+    """What one iteration of the loop leaves to the next."""
+
+    filled: Value
+    """i64: how many iterations' operands wait."""
+    packing: Value
+    """i1: whether A was packed in the iteration before."""
+    number: Value
+    """i64: which of the panels that are kept B goes to."""
+    begun: Value
+    """i1: whether there are sums in memory."""
+    stored: Value
+    """i1: whether the sums are complete, and what is made of them stored."""
+
+    @classmethod
+    def at_first(cls, builder: LoopBuilder, begun: Value) -> State:
+        """Before the first iteration."""
+        zero, no = builder.i64(0), builder.constant(0, "i1")
+        return cls(zero, no, zero, begun, no)
+
+
+@dataclass
+class Panel:
+    """The operands of one dot, of up to `iterations` iterations."""
+
+    product: Product
+    block: Blocking
+    iterations: int
+    left: Buffer
+    """A, where it is packed, as (M, units of all iterations)."""
+    right: Strips
+    """B, packed, as (units of all iterations, N); the first panel of those that are kept."""
+    in_place: bool
+    """Whether A is read where it lies, in iterations that find all of it in bounds."""
+    excess: Value | None
+    """Room for what each iteration makes the sums of each column too large by, if it does."""
+    kept: PackedCache | None
+    """What is known of panels of B that stay for other programs, if they do."""
+    epilogue: Epilogue | None
+    """What is done with the sums in the last multiplication, if that can be."""
+    place: int
+    """Which of the loop's results the sums are."""
+    from_zero: bool
+    """Whether the sums begin at zero, which is not written to memory."""
+    state: State
+    """As an iteration begins."""
+    last: Value
+    """i1, in the loop: whether this iteration is the last one."""
+    following: State
+    """As the next iteration begins."""
+
+    @property
+    def depth(self) -> int:
+        """Units along K of one iteration."""
+        return self.right.pitch // self.iterations
+
+    @property
+    def k(self) -> int:
+        """Elements along K of one iteration."""
+        return self.depth * self.product.count
+
+    def add(
+        self,
+        lowering: Lowering,
+        operation: Operation,
+        a: Tensor,
+        b: Tensor,
+        multiply: Multiply,
+        measure: Measure,
+    ) -> None:
+        """One iteration of the dot `operation`: put its operands in place, and `multiply` if the panel is due."""
+        builder, product, filled = lowering.builder, self.product, self.state.filled
+        zero, one, units = builder.i64(0), builder.i64(1), builder.i64(self.depth)
+        more = builder.add(filled, one)
+        full = builder.compare("eq", more, builder.i64(self.iterations))
+        due = builder.binary("arith.ori", full, self.last)
+        known = self._pack_right(lowering, operation, b, measure)
+
+        packs = self._packs(builder, a)
+        # Packed and unpacked iterations are not multiplied together: one that must be packed goes alone.
+        alone = builder.constant(0, "i1")
+        if self.in_place and packs.constant != 0:
+            others = builder.logical_and(self._waits(builder), self._not(builder, self.state.packing))
+            alone = builder.logical_and(packs, others)
+        slot = builder.select(alone, zero, filled)
+        pitch = builder.i64(self.iterations * self.k)
+        first = builder.address(self.left.pointer, [builder.mul(slot, units)], product.unit)
+        place = Rows((self.left.shape[0], self.k), product.element, first, self.iterations * self.k)
+
+        def packed() -> list[Value]:
+            lowering.fill(operation, place, product.left(a))
+            return []
+
+        builder.if_else(packs, packed)
+        builder.forget_reads()
+        there = self._in_place(builder, a)
+        stores = self._stores(builder, there)
+
+        def multiplied() -> list[Value]:
+            if not self.in_place:
+                left = Left(self.left.pointer, pitch)
+                multiply(self._part(builder, left, zero, more, self.state.begun, stores, known))
+                return []
+            # One copy of the code for both: in the first round those that wait, if this iteration goes alone.
+            with builder.loop(builder.select(alone, zero, one), builder.i64(2), one) as rounds:
+                before = builder.compare("eq", rounds.induction, zero)
+                direct = builder.binary("arith.ori", before, self._not(builder, packs))
+                left = Left(
+                    builder.select(direct, there.start, self.left.pointer),
+                    builder.select(direct, there.pitch, pitch),
+                )
+                iterations = builder.select(before, filled, builder.select(alone, one, more))
+                after = self._not(builder, before)
+                second = builder.logical_and(alone, after)
+                start = builder.select(second, filled, zero)
+                begun = builder.binary("arith.ori", self.state.begun, second)
+                stored = builder.logical_and(stores, after)
+                multiply(self._part(builder, left, start, iterations, begun, stored, known))
+            return []
+
+        due = builder.binary("arith.ori", due, alone)
+        builder.if_else(due, multiplied)
+        builder.forget_reads()
+        self.following = State(
+            filled=builder.select(due, zero, more),
+            packing=packs,
+            number=builder.select(due, self._following_panel(builder), self.state.number),
+            begun=builder.binary("arith.ori", self.state.begun, due),
+            stored=stores,
+        )
+
+    def _following_panel(self, builder: LoopBuilder) -> Value:
+        return self.state.number if self.kept is None else self.kept.after(builder, self.state.number)
+
+    def _part(
+        self,
+        builder: LoopBuilder,
+        left: Left,
+        start: Value,
+        iterations: Value,
+        begun: Value,
+        stores: Value,
+        known: Value,
+    ) -> Part:
+        """The multiplication of so many `iterations` from `start` on."""
+        right, depth = self._right_from(builder, start), builder.mul(iterations, builder.i64(self.depth))
+        return Part(left, right, depth, iterations, self._excess_from(builder, start), begun, stores, known)
+
+    def _pack_right(self, lowering: Lowering, operation: Operation, b: Tensor, measure: Measure) -> Value:
+        """Pack this iteration's part of B, behind that of the iterations that wait; i1: whether it was there."""
+        builder, filled = lowering.builder, self.state.filled
+        place, excess = self._right_from(builder, filled), self._excess_from(builder, filled)
+
+        def pack() -> None:
+            self.product.pack_right(lowering, operation, b, place)
+            if excess is not None:
+                measure(place, excess)
+
+        if self.kept is None:
+            pack()
+            return lowering.builder.constant(0, "i1")
+        assert isinstance(b, Load)
+        return self.kept.pack(lowering, b.access, self.state.number, self.state.filled, pack)
+
+    def _packs(self, builder: LoopBuilder, a: Tensor) -> Value:
+        """i1: whether this iteration packs A: where it has elements out of bounds, or joins packed iterations.
+
+        Zeros in B would not do for what is out of bounds: there may be infinity in A, or no memory at all.
+        """
+        if not self.in_place:
+            return builder.constant(1, "i1")
+        assert isinstance(a, Load)
+        plain = a.access.plain_condition(builder)
+        if plain.constant == 1:
+            return builder.constant(0, "i1")
+        joins = builder.logical_and(self._waits(builder), self.state.packing)
+        return builder.binary("arith.ori", self._not(builder, plain), joins)
+
+    def _in_place(self, builder: LoopBuilder, a: Tensor) -> Left:
+        """Where the rows of A begin in the first of the iterations that wait, or this one if none does."""
+        if not self.in_place:
+            return Left(self.left.pointer, builder.i64(0))
+        assert isinstance(a, Load)
+        zero, access = builder.i64(0), a.access
+        here = access.pointer(Evaluation(builder, frozenset({access}), {}), Point((zero, zero), -1, 1))
+        before = builder.mul(self.state.filled, builder.i64(-self.k))
+        start = builder.address(here, [before], types.storage(self.product.element))
+        return Left(start, access.strides[0])
+
+    def _stores(self, builder: LoopBuilder, there: Left) -> Value:
+        """i1: whether this iteration's multiplication stores the sums: what of A is read in place must not change."""
+        if self.epilogue is None:
+            return builder.constant(0, "i1")
+        stores = self.epilogue.may_store(builder, self.last)
+        if not self.in_place:
+            return stores
+        upwards = builder.compare("sge", there.pitch, builder.i64(0))
+        rows = builder.mul(there.pitch, builder.i64(self.left.shape[0] - 1))
+        elements = builder.add(rows, builder.i64(self.iterations * self.k))
+        first = address(builder, there.start)
+        end = builder.add(first, builder.mul(elements, builder.i64(types.byte_size(self.product.element))))
+        disjoint = self.epilogue.writes.is_disjoint(builder, first, end)
+        return builder.logical_and(stores, builder.logical_and(upwards, disjoint))
+
+    def _waits(self, builder: LoopBuilder) -> Value:
+        return builder.compare("sgt", self.state.filled, builder.i64(0))
+
+    @staticmethod
+    def _not(builder: LoopBuilder, condition: Value) -> Value:
+        return builder.compare("eq", condition, builder.constant(0, "i1"))
+
+    def _excess_from(self, builder: LoopBuilder, iteration: Value) -> Value | None:
+        """Where the excess of the panel's iterations stands from this one on."""
+        if self.excess is None:
+            return None
+        slot = builder.add(builder.mul(self.state.number, builder.i64(self.iterations)), iteration)
+        row = builder.mul(slot, builder.i64(self.right.shape[1]))
+        return builder.address(self.excess, [row], self.product.unit)
+
+    def _right_from(self, builder: LoopBuilder, iterations: Value) -> Strips:
+        """B, from what one iteration has packed on."""
+        strip, n = self.right.strides[0], self.right.shape[1]
+        panel = builder.mul(self.state.number, builder.i64(self.right.pitch * n))
+        first = builder.mul(iterations, builder.i64(self.depth * strip))
+        pointer = builder.address(self.right.pointer, [panel, first], self.product.unit)
+        return Strips((self.depth, n), self.product.unit, pointer, strip, self.right.pitch)

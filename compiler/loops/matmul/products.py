@@ -1,0 +1,278 @@
+"""Ways to multiply: how the operands of a dot lie in scratch, and what one step of the inner loop computes.
+
+Each way names the units that operands are packed in, `depth` of them along K. One step takes a unit of A, in every
+lane, and a vector of units of B; or, in matrix registers, 16 of them along K and 16 rows of A at a time.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import partial
+
+from triton_porting_kit.compiler.loops.arithmetic.elementwise import convert
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.matmul import amx_kernels
+from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, blocking
+from triton_porting_kit.compiler.loops.tiles.access import Load
+from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.graph import closure
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Elementwise, Point, Tensor
+from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
+from triton_porting_kit.compiler.loops.tiles.transposed import lies_across, transpose_tile
+from triton_porting_kit.compiler.target import CpuTarget
+
+GATHERED = 8
+"""Lanes of what LLVM loads one by one: more are no faster, and much code."""
+
+
+class Product(ABC):
+    """A way to multiply; `unit` is the type that packed operands are read in, of `count` of an `element` along K."""
+
+    unit: str
+    element: str
+    count = 1
+    excess: int | None = None
+    """By what A's units are `spread` too large: sums come out too large by its product with B. None: they are right."""
+
+    @abstractmethod
+    def left(self, tensor: Tensor) -> Tensor:
+        """A in the type that it is packed in."""
+
+    @abstractmethod
+    def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
+        """A (..., M, K) in scratch as (..., M, depth) units, row-major."""
+
+    @abstractmethod
+    def pack_right(
+        self, lowering: Lowering, operation: Operation, tensor: Tensor, place: Buffer | None = None
+    ) -> Buffer:
+        """B (..., K, N) in scratch as (..., depth, N) units, row-major unless a `place` is given."""
+
+    def block(self, target: CpuTarget, m: int, n: int, work: str) -> Blocking:
+        """How many sums of M by `n` in the type `work` stay in registers."""
+        return blocking(target, m, n, work)
+
+
+class VectorProduct(Product):
+    """One unit of A by a vector of units of B."""
+
+    def spread(self, builder: LoopBuilder, a: Value, lanes: int) -> Value:
+        """A unit of A in every lane, as it is multiplied."""
+        return builder.broadcast(a, lanes)
+
+    @abstractmethod
+    def multiply_add(self, builder: LoopBuilder, a: Value, b: Value, c: Value) -> Value:
+        """c + a * b for units `a` and `b`, lane by lane."""
+
+
+class Elements(VectorProduct):
+    """One element of K at a time, in the accumulator's type."""
+
+    def __init__(self, element: str) -> None:
+        self.unit = self.element = element
+
+    def left(self, tensor: Tensor) -> Tensor:
+        return converted(tensor.buffer or tensor, self.unit)
+
+    def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
+        return lowering.materialise(self.left(tensor), operation)
+
+    def pack_right(
+        self, lowering: Lowering, operation: Operation, tensor: Tensor, place: Buffer | None = None
+    ) -> Buffer:
+        tensor = converted(tensor.buffer or tensor, self.unit)
+        if place is None:
+            return lowering.materialise(tensor, operation)
+        lowering.fill(operation, place, tensor)
+        return place
+
+    def multiply_add(self, builder: LoopBuilder, a: Value, b: Value, c: Value) -> Value:
+        if types.is_float(self.unit):
+            return builder.pure(f"math.fma {a.name}, {b.name}, {c.name} : {c.type}", c.type, (a, b, c))
+        return builder.add(c, builder.mul(a, b))
+
+
+class Interleaved(Product):
+    """`count` elements of K at a time, each of as many bits as make 32 together.
+
+    A unit holds neighbours along K, the earliest one in the lowest bits, and the sums have 32 bits, too.
+    """
+
+    unit = "i32"
+    lanes = 16
+
+    def left(self, tensor: Tensor) -> Tensor:
+        return converted(tensor.buffer or tensor, self.element)
+
+    def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
+        buffer = lowering.materialise(self.left(tensor), operation)
+        *outer, k = buffer.shape
+        return Buffer((*outer, k // self.count), self.unit, buffer.pointer)
+
+    def pack_right(
+        self, lowering: Lowering, operation: Operation, tensor: Tensor, place: Buffer | None = None
+    ) -> Buffer:
+        builder = lowering.builder
+        tensor = converted(tensor.buffer or tensor, self.element)
+        *batch, k, n = tensor.shape
+        packed = place or lowering.allocate((*batch, k // self.count, n), self.unit)
+        kept = lowering.plan(operation, tensor.shape, [tensor])
+
+        across = not kept and lies_across(tensor, lowering.target, self.count)
+
+        def emit(unmasked: frozenset[object]) -> list[Value]:
+            evaluation = Evaluation(builder, unmasked, kept)
+            if across:
+                write = partial(packed.write, builder)
+                transpose_tile(evaluation, tensor, lowering.target, write, unit=self.unit, count=self.count)
+                return []
+
+            def row(point: Point, index: int) -> Value:
+                first = builder.mul(point.indices[-2], builder.i64(self.count))
+                indices = (*point.indices[:-2], builder.add(first, builder.i64(index)), point.indices[-1])
+                value = evaluation.at(tensor, Point(indices, point.axis, point.width))
+                return builder.broadcast(value, point.width)
+
+            def body(point: Point) -> None:
+                rows = [row(point, index) for index in range(self.count)]
+                while len(rows) > 1:
+                    rows = [_interleaved(builder, *rows[i : i + 2]) for i in range(0, len(rows), 2)]
+                packed.write(builder, point, rows[0])
+
+            lanes = GATHERED if _gathers(tensor, unmasked) else self.lanes * self.count
+            lanes = min(lanes, packed.strides[-2])  # of one strip, where there are strips
+            tile_loop(builder, packed.shape, lanes, body)
+            return []
+
+        lowering.specialise([tensor], emit)
+        for kept_part, buffer in kept.items():
+            lowering.hold(kept_part, buffer)
+        return packed
+
+
+class Bfloat16Pairs(Interleaved, VectorProduct):
+    """Two elements of K at a time: AVX512-BF16's VDPBF16PS, which takes denormal inputs as zero."""
+
+    element = "bf16"
+    count = 2
+    elements = ("bf16", *types.FLOAT8)
+    """Types of which bf16 has every number."""
+
+    def multiply_add(self, builder: LoopBuilder, a: Value, b: Value, c: Value) -> Value:
+        return _sum_of_products(builder, "avx512bf16.dpbf16ps.512", vector_type("bf16", 2 * c.lanes), a, b, c)
+
+
+class ByteQuads(Interleaved, VectorProduct):
+    """Four elements of K at a time: AVX512-VNNI's VPDPBUSD, whose left operand has no sign: it is a + 128."""
+
+    element = "i8"
+    count = 4
+    excess = 0x80808080
+
+    def spread(self, builder: LoopBuilder, a: Value, lanes: int) -> Value:
+        vector = super().spread(builder, a, lanes)
+        return builder.binary("arith.xori", vector, builder.constant(self.excess, vector.type))
+
+    def multiply_add(self, builder: LoopBuilder, a: Value, b: Value, c: Value) -> Value:
+        return _sum_of_products(builder, "avx512.vpdpbusd.512", vector_type("i8", 4 * c.lanes), a, b, c)
+
+
+class TileProduct(Interleaved):
+    """Tile registers of units of A by those of B: see `amx_kernels`."""
+
+    instruction: amx_kernels.Instruction
+
+    def block(self, target: CpuTarget, m: int, n: int, work: str) -> Blocking:
+        """Up to two by two tile registers."""
+        return amx_kernels.blocking(m, n)
+
+
+class Bfloat16Tiles(TileProduct):
+    """AMX's TDPBF16PS, which takes denormal inputs and sums as zero."""
+
+    element = "bf16"
+    count = 2
+    instruction = "tdpbf16ps"
+
+
+class ByteTiles(TileProduct):
+    """AMX's TDPBSSD, of bytes with signs."""
+
+    element = "i8"
+    count = 4
+    instruction = "tdpbssd"
+
+
+def _gathers(tensor: Tensor, unmasked: frozenset[object]) -> bool:
+    """Whether neighbours along the last dimension are loaded from places that are not."""
+    last = len(tensor.shape) - 1
+    return any(
+        not part.access.is_contiguous(last) or (last in part.access.wraps and part.access not in unmasked)
+        for part in closure([tensor])
+        if isinstance(part, Load) and len(part.shape) > last
+    )
+
+
+def product_for(target: CpuTarget, left: str, right: str, shape: tuple[int, int, int], work: str) -> Product:
+    """The way to multiply M by K elements `left` and K by N `right` to sums in `work`; `shape` is (M, N, K)."""
+    elements, (_, n, k) = {left, right}, shape
+    found: list[Interleaved] = []
+    if work == "f32" and elements <= {*Bfloat16Pairs.elements}:
+        found += [Bfloat16Tiles()] if target.multiplies_bf16_tiles else []
+        found += [Bfloat16Pairs()] if target.multiplies_bf16_pairs else []
+    elif work == "i32" and elements == {ByteQuads.element}:
+        found += [ByteTiles()] if target.multiplies_byte_tiles else []
+        found += [ByteQuads()] if target.multiplies_byte_quads else []
+    for product in found:
+        if isinstance(product, TileProduct):
+            fits = amx_kernels.fits(shape, product.count)
+        else:
+            fits = k % product.count == 0 and n % product.lanes == 0
+        if fits:
+            return product
+    return Elements(work)
+
+
+def _interleaved(builder: LoopBuilder, low: Value, high: Value) -> Value:
+    """Lanes of twice the bits, of one lane of each vector."""
+    lanes, bits = low.lanes, types.BITS[low.element]
+    both = vector_type(low.element, 2 * lanes)
+    value = builder.pure(
+        f"vector.interleave {low.name}, {high.name} : {low.type} -> {both}", both, (low, high)
+    )
+    wide = vector_type(f"i{2 * bits}", lanes)
+    return builder.pure(f"vector.bitcast {value.name} : {both} to {wide}", wide, (value,))
+
+
+def _sum_of_products(
+    builder: LoopBuilder, instruction: str, operands: str, a: Value, b: Value, c: Value
+) -> Value:
+    """c + a * b by an instruction of x86-64's; `operands` is the type in which it takes the units of `a` and `b`."""
+    left, right = (
+        builder.pure(f"vector.bitcast {value.name} : {value.type} to {operands}", operands, (value,))
+        for value in (a, b)
+    )
+    text = (
+        f'llvm.call_intrinsic "llvm.x86.{instruction}"({c.name}, {left.name}, {right.name}) : '
+        f"({c.type}, {operands}, {operands}) -> {c.type}"
+    )
+    return builder.pure(text, c.type, (c, left, right))
+
+
+def converted(tensor: Tensor, element: str) -> Tensor:
+    """`tensor` in another element type, by value."""
+    if tensor.element == element:
+        return tensor
+    wider = types.BITS[element] > types.BITS[tensor.element]
+    if types.is_float(element):
+        name = "arith.extf" if wider else "arith.truncf"
+    else:
+        name = "arith.extsi" if wider else "arith.trunci"
+
+    def emit(builder: LoopBuilder, values: list[Value]) -> Value:
+        return convert(builder, name, values[0], tensor.element, element)
+
+    return Elementwise(tensor.shape, element, [tensor], emit)

@@ -1,0 +1,105 @@
+"""Dots on a CPU's vector registers: each step loads one strip of B, and one unit of A per row of accumulators."""
+
+from __future__ import annotations
+
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.matmul.products import VectorProduct
+from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
+from triton_porting_kit.compiler.loops.tiles import lane_memory
+
+
+class RegisterBlock:
+    """Loads, multiplies and stores one block of accumulators."""
+
+    units = 1
+    """Units along K of one step."""
+
+    def __init__(
+        self, builder: LoopBuilder, product: VectorProduct, block: Blocking, element: str, pitch: int
+    ) -> None:
+        self._builder = builder
+        self._product = product
+        self._block = block
+        self._element = element
+        self._pitch = pitch  # from one row of B to the next
+
+    def _read(self, pointer: Value, element: str, lanes: int) -> Value:
+        return lane_memory.read(self._builder, pointer, element, lanes, floor=self._builder.level)
+
+    def _place(self, base: Value, offset: int, element: str) -> Value:
+        return self._builder.address(base, [self._builder.i64(offset)], element)
+
+    def _accumulator(self, c_row: Value, index: int, width: int) -> Value:
+        row, vector = divmod(index, self._block.vectors)
+        return self._place(c_row, row * width + vector * self._block.lanes, self._element)
+
+    def load(self, c_row: Value, width: int) -> list[Value]:
+        """The accumulators of the block, row by row."""
+        return [
+            self._read(self._accumulator(c_row, index, width), self._element, self._block.lanes)
+            for index in range(self._block.rows * self._block.vectors)
+        ]
+
+    def begin(self, begun: Value, c_row: Value, width: int) -> list[Value]:
+        """The accumulators of the block, where there are any yet; else zeros."""
+        builder, block = self._builder, self._block
+        zero = builder.constant(0, vector_type(self._element, block.lanes))
+        zeros = [zero] * (block.rows * block.vectors)
+        return builder.if_else(begun, lambda: self.load(c_row, width), lambda: zeros)
+
+    def excess(self, b_column: Value, depth: Value, steps: int) -> list[Value]:
+        """What the sums of each column will be too large by. `steps` divides `depth`."""
+        builder, product = self._builder, self._product
+        assert product.excess is not None
+        type = vector_type(self._element, self._block.lanes)
+        by = builder.constant(product.excess, type)
+        vectors = self._block.vectors
+        totals = [builder.constant(0, type)] * (vectors * steps)  # those of each step are independent
+        with builder.loop(builder.i64(0), depth, builder.i64(steps), totals) as region:
+            for step in range(steps):
+                row = self._row(b_column, builder.add(region.induction, builder.i64(step)))
+                region.yields += [
+                    product.multiply_add(builder, by, b, total)
+                    for b, total in zip(row, region.arguments[step * vectors :], strict=False)
+                ]
+        sums = region.results[:vectors]
+        for step in range(1, steps):
+            more = region.results[step * vectors : (step + 1) * vectors]
+            sums = [builder.add(a, b) for a, b in zip(sums, more, strict=True)]
+        return sums
+
+    def store(self, values: list[Value], start: Value, pitch: Value) -> None:
+        """Put the accumulators into rows `pitch` elements apart."""
+        builder, block = self._builder, self._block
+        for row in range(block.rows):
+            place = builder.address(start, [builder.mul(pitch, builder.i64(row))], self._element)
+            for vector in range(block.vectors):
+                to = self._place(place, vector * block.lanes, self._element)
+                lane_memory.write(builder, to, values[row * block.vectors + vector])
+
+    def _row(self, b_column: Value, k: Value) -> list[Value]:
+        """The units of B in the block's columns, for one step."""
+        block, unit = self._block, self._product.unit
+        start = self._builder.address(b_column, [self._builder.mul(k, self._builder.i64(self._pitch))], unit)
+        return [
+            self._read(self._place(start, vector * block.lanes, unit), unit, block.lanes)
+            for vector in range(block.vectors)
+        ]
+
+    def step(self, values: list[Value], a_row: Value, b_column: Value, k: Value, pitch: Value) -> list[Value]:
+        """One step along K: every accumulator plus its product; A's rows are `pitch` elements apart."""
+        builder, block, product = self._builder, self._block, self._product
+        b = self._row(b_column, k)
+        element = types.storage(product.element)
+        alignment = types.byte_size(product.element)
+        a_start = builder.address(a_row, [k], product.unit)
+        updated = []
+        for row in range(block.rows):
+            place = builder.address(a_start, [builder.mul(pitch, builder.i64(row))], element)
+            a = lane_memory.read(builder, place, product.unit, 1, floor=builder.level, alignment=alignment)
+            a = product.spread(builder, a, block.lanes)
+            for vector in range(block.vectors):
+                accumulator = values[row * block.vectors + vector]
+                updated.append(product.multiply_add(builder, a, b[vector], accumulator))
+        return updated

@@ -1,0 +1,117 @@
+"""Reads that a store could disturb: what must be in scratch before the first element is written.
+
+A store and the loads that feed it run in one loop. That is the order of the program only where no load reads
+what an earlier iteration of the loop has stored: where each element is read from the very place it is stored to, or
+where the two lie in different arrays. Kernel arguments are taken for arrays that are the same or apart; whether
+they are the same is asked when the kernel runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import Value
+from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.tiles.access import Access, Gather, Load
+from triton_porting_kit.compiler.loops.tiles.graph import closure
+from triton_porting_kit.compiler.loops.tiles.tensors import Tensor
+
+
+def store_in_order(
+    lowering: Lowering,
+    operation: Operation,
+    access: Access,
+    inputs: Sequence[Tensor],
+    emit: Callable[[], None],
+) -> None:
+    """Call `emit`, which lowers the store of `inputs` to `access`, with disturbed reads done before."""
+    builder = lowering.builder
+    argument = lowering.origins.get(access.base.name)
+    apart: dict[Tensor, Value] = {}
+    elsewhere = _evaluated_elsewhere(inputs)
+    for tensor in closure(inputs):
+        base = _base(tensor)
+        if base is None or tensor.buffer is not None:
+            continue
+        other = lowering.origins.get(base.name)
+        if argument is None or other is None:
+            lowering.materialise(tensor, operation)
+        elif tensor in elsewhere or not _same_place(
+            tensor, access, moved=base != access.base and (base, access.base) != (other, argument)
+        ):
+            if other == argument:
+                lowering.materialise(tensor, operation)
+            else:
+                apart[tensor] = other
+    apart = {tensor: other for tensor, other in apart.items() if tensor.buffer is None}
+    if argument is None or not apart:
+        emit()
+        return
+    # What later operations need must not be computed in one of two branches only.
+    for tensor, buffer in lowering.plan(operation, access.shape, inputs).items():
+        lowering.fill(operation, buffer, tensor)
+        lowering.hold(tensor, buffer)
+    same = builder.constant(0, "i1")
+    for other in dict.fromkeys(apart.values()):
+        equal = builder.pure(
+            f'llvm.icmp "eq" {other.name}, {argument.name} : !llvm.ptr', "i1", (other, argument)
+        )
+        same = equal if same.constant == 0 else builder.binary("arith.ori", same, equal)
+
+    def branch(careful: bool) -> list[Value]:
+        mark = lowering.scratch.mark
+        for tensor in apart if careful else ():
+            lowering.hold(tensor, lowering.materialise(tensor, operation))
+        emit()
+        lowering.scratch.release(mark)
+        return []
+
+    builder.if_else(same, lambda: branch(True), lambda: branch(False))
+
+
+def _evaluated_elsewhere(inputs: Iterable[Tensor]) -> set[Tensor]:
+    """The tensors that are evaluated at other points than the loop's own: transposed, broadcast, gathered from."""
+    found: set[Tensor] = set()
+    stack = [(tensor, True) for tensor in inputs]
+    seen = set(stack)
+    while stack:
+        tensor, straight = stack.pop()
+        if not straight:
+            found.add(tensor)
+        if tensor.buffer is not None:
+            continue
+        for index, operand in enumerate(tensor.operands):
+            same = tensor.operand_dimensions(index) == list(range(len(tensor.shape)))
+            visit = (operand, straight and same)
+            if visit not in seen:
+                seen.add(visit)
+                stack.append(visit)
+    return found
+
+
+def _base(tensor: Tensor) -> Value | None:
+    """The pointer that a tensor reads from, if it reads the user's memory."""
+    if isinstance(tensor, Load):
+        return tensor.access.base
+    return tensor.base if isinstance(tensor, Gather) else None
+
+
+def _same_place(tensor: Tensor, store: Access, *, moved: bool) -> bool:
+    """Whether each element is read from the place it is stored to, and no place is stored to twice.
+
+    Of different arrays, this is asked for the case that they are the same. `moved`: the two bases differ even then.
+    """
+    if not isinstance(tensor, Load):
+        return False
+    load = tensor.access
+    return (
+        not moved
+        and load.offset == store.offset
+        and list(load.strides) == list(store.strides)
+        and load.shape == store.shape
+        and not load.wraps
+        and types.byte_size(load.element) == types.byte_size(store.element)
+        and not any(s.constant == 0 and n > 1 for s, n in zip(store.strides, store.shape, strict=True))
+    )

@@ -1,0 +1,46 @@
+"""``tpk.atomic_poll``: waiting until memory holds what is expected, or for a time at most."""
+
+from __future__ import annotations
+
+from triton_porting_kit.compiler.dialect.operations import AtomicPoll
+from triton_porting_kit.compiler.loops.ir import element_types
+from triton_porting_kit.compiler.loops.ir.builder import Value
+from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.memory import atomics, ordered
+
+CLOCK = "tpk_host_nanoseconds"
+
+
+def poll(lowering: Lowering, operation: Operation) -> None:
+    """Element after element, each read at least once; whether it was found to be what is expected."""
+    op = AtomicPoll(operation)
+    limit = op.timeout
+    builder = lowering.builder
+    start = None if limit is None else lowering.data.call(CLOCK, [], "i64")
+
+    def wait(pointer: Value, values: list[Value]) -> Value:
+        (wanted,) = values
+        stored = element_types.storage(wanted.type)
+        builder.open()
+        text = f"llvm.load volatile {pointer.name}{ordered.suffix(operation, stored)} : !llvm.ptr -> {stored}"
+        found = builder.effect(text, stored)
+        assert found is not None
+        same = builder.compare("eq", found, wanted)
+        done = same
+        if start is not None:
+            assert limit is not None
+            now = lowering.data.call(CLOCK, [], "i64")
+            assert now is not None
+            late = builder.compare("uge", builder.sub(now, start), lowering.scalar(limit))
+            done = builder.binary("arith.ori", same, late)
+        again = builder.binary("arith.xori", done, builder.constant(1, "i1"))
+        builder.line(f"scf.condition({again.name}) {same.name} : i1")
+        lines = builder.close()
+        builder.open()
+        seen = builder.fresh("i1")
+        builder.line("scf.yield")
+        lines += ["} do {", f"^bb0({seen.name}: i1):", *builder.close()]
+        return builder.region_operation("scf.while : () -> i1 {", ["i1"], lines)[0]
+
+    atomics.each(lowering, op, operation, [op.expected], None, wait)

@@ -1,0 +1,95 @@
+"""Which memory the programs of a launch write, all of them together: known before the first of them runs.
+
+For a kernel that writes with plain stores only, each of which lies in one stretch from its first to its last element.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from triton_porting_kit.compiler.dialect.operations import Store
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.program import Block, Def, walk
+from triton_porting_kit.compiler.loops.lowering import Lowering, is_fence
+from triton_porting_kit.compiler.loops.memory import ordered
+from triton_porting_kit.compiler.loops.memory.interval_analysis import Polynomial, Ranges, plus
+
+MOST = 4
+"""At most so many stores are followed."""
+
+
+@dataclass(frozen=True)
+class StoreFootprint:
+    """Stretches of memory outside of which nothing is written, if `holds`."""
+
+    holds: Value
+    """i1."""
+    stretches: tuple[tuple[Value, Value], ...]
+    """The address of the first byte of each, and that of the first one behind it: i64."""
+
+    def is_disjoint(self, builder: LoopBuilder, first: Value, end: Value) -> Value:
+        """i1: nothing is written to the addresses from `first` to before `end`."""
+        apart = self.holds
+        for low, high in self.stretches:
+            below, above = builder.compare("sle", end, low), builder.compare("sge", first, high)
+            apart = builder.logical_and(apart, builder.binary("arith.ori", below, above))
+        return apart
+
+
+def store_footprint(lowering: Lowering, body: Block) -> StoreFootprint | None:
+    """What all programs of a kernel with this `body` write; None where that is not known."""
+    stores = [operation for operation in walk(body) if is_fence(operation)]
+    if len(stores) > MOST or any(not Store.isa(s) or ordered.is_ordered(s) for s in stores):
+        return None
+    ranges, stretches = Ranges(lowering), []
+    for store in stores:
+        stretch = _stretch(ranges, Store(store))
+        if stretch is None:
+            return None
+        stretches.append(stretch)
+    return StoreFootprint(ranges.holds, tuple(stretches))
+
+
+def address(builder: LoopBuilder, pointer: Value) -> Value:
+    """The address in a pointer, as i64."""
+    return builder.pure(f"llvm.ptrtoint {pointer.name} : !llvm.ptr to i64", "i64", (pointer,))
+
+
+def _stretch(ranges: Ranges, store: Store[Def]) -> tuple[Value, Value] | None:
+    """From where to where a store writes, over all programs."""
+    lowering, builder = ranges.lowering, ranges.lowering.builder
+    kind, low, high = store.value.type, store.low, store.high
+    start = lowering.scalars.get(store.base)
+    if start is None or start.level > 0 or store.wrap_dims:
+        return None
+    first = last = ranges.expand(store.offset)
+    for dimension, (stride, size) in enumerate(zip(store.strides, kind.shape or (), strict=True)):
+        step = ranges.expand(stride)
+        if (found := ranges.least(step)) is None:
+            return None
+        ranges.at_least(found, 0)
+        if low:
+            first = plus(first, ranges.product(ranges.expand(low[dimension]), step))
+        end: Polynomial = ranges.expand(_limit(lowering, high[dimension])) if high else {(): size}
+        last = plus(last, ranges.product(plus(end, {(): -1}), step))
+    lowest, highest = ranges.least(first), ranges.most(last)
+    if lowest is None or highest is None:
+        return None
+    place, bytes_each = address(builder, start), builder.i64(types.byte_size(kind.element))
+    ends = (builder.mul(end, bytes_each) for end in (lowest, builder.add(highest, builder.i64(1))))
+    begin, end_ = (builder.add(place, end) for end in ends)
+    return begin, end_
+
+
+def _limit(lowering: Lowering, high: Def) -> Def:
+    """What bounds an index where the tile has any: its bound without being made to lie between 0 and the size."""
+    owner = high.owner
+    if owner is None or owner.name != "arith.minsi":
+        return high
+    limit = owner.operands[0]
+    owner = limit.owner
+    if owner is None or owner.name != "arith.maxsi":
+        return limit
+    least = lowering.scalars.get(owner.operands[1])
+    return owner.operands[0] if least is not None and least.constant == 0 else limit

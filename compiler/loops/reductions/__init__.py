@@ -1,0 +1,1 @@
+"""Reductions, scans and maps: operations whose region is a function of elements."""

@@ -1,0 +1,137 @@
+"""What reductions that run in one loop do with their elements, all of them at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+from triton_porting_kit.compiler.dialect.operations import Reduce
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import Value
+from triton_porting_kit.compiler.loops.ir.program import Block, Operation
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.reductions.accumulation import Accumulation
+from triton_porting_kit.compiler.loops.reductions.combine import takes_vectors
+from triton_porting_kit.compiler.loops.tiles.access import Load
+from triton_porting_kit.compiler.loops.tiles.graph import closure
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor
+
+LOOK_AHEAD = 32
+"""Among so many of the next operations a reduction looks for others that may run in its loop."""
+TOGETHER = 4
+"""So many results may be computed in one loop: their partial results must stay in registers."""
+
+
+def identity(operation: str, element: str) -> int | float | str | None:
+    """The neutral element of an ``arith`` operation, as a literal; None where there is none or it is not known."""
+    if element in ("f32", "f64"):
+        # A maximum of NaN and x is x; a sum of -0 and x is x, also where x is 0.
+        nan = "0x7FC00000" if element == "f32" else "0x7FF8000000000000"
+        floats: dict[str, int | float | str] = {
+            "arith.addf": -0.0,
+            "arith.mulf": 1.0,
+            "arith.maxnumf": nan,
+            "arith.minnumf": nan,
+            "arith.maximumf": -math.inf,
+            "arith.minimumf": math.inf,
+        }
+        return floats.get(operation)
+    if element not in ("i8", "i16", "i32", "i64"):
+        return None
+    half = 1 << (types.BITS[element] - 1)
+    integers = {
+        "arith.addi": 0,
+        "arith.muli": 1,
+        "arith.ori": 0,
+        "arith.xori": 0,
+        "arith.andi": -1,
+        "arith.maxsi": -half,
+        "arith.minsi": half - 1,
+        "arith.maxui": 0,
+        "arith.minui": -1,
+    }
+    return integers.get(operation)
+
+
+class Combination:
+    """The elements of the inputs of several reductions, one reduction after the other."""
+
+    def __init__(self, lowering: Lowering, operations: Sequence[Operation]) -> None:
+        self._lowering = lowering
+        self._parts = [
+            (Accumulation(lowering, operation.regions[0]), operation.regions[0], len(operation.operands))
+            for operation in operations
+        ]
+
+    @property
+    def takes_vectors(self) -> bool:
+        """Whether whole vectors can be combined."""
+        return all(takes_vectors(region) for _, region, _ in self._parts)
+
+    def hold(self, values: Sequence[Value]) -> list[Value]:
+        """Elements as partial results."""
+        return self._each(lambda part, held: part.hold(held), values)
+
+    def release(self, held: Sequence[Value]) -> list[Value]:
+        """Partial results as elements."""
+        return self._each(lambda part, held: part.release(held), held)
+
+    def combine(self, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
+        """Partial results `a` and `b` as one, lane by lane."""
+        return self._each(lambda part, left, right: part.combine(left, right), a, b)
+
+    def _each(self, function: Callable[..., list[Value]], *values: Sequence[Value]) -> list[Value]:
+        results: list[Value] = []
+        for accumulation, _, count in self._parts:
+            at = len(results)
+            results += function(accumulation, *(group[at : at + count] for group in values))
+        return results
+
+    def neutral(self) -> list[Value] | None:
+        """Scalars that leave every element as it is, where each combination is one operation that has such a number."""
+        values = []
+        for accumulation, region, _ in self._parts:
+            first, last = region.operations[0], region.operations[-1]
+            alone = len(region.operations) == 2 and last.operands == first.results
+            if not alone or set(first.operands) != set(region.arguments):
+                return None
+            element = accumulation.held_element(first.operands[0].type.element)
+            literal = identity(first.name, element)
+            if literal is None:
+                return None
+            values.append(self._lowering.builder.constant(literal, element))
+        return values
+
+
+def companions(lowering: Lowering, operation: Operation) -> list[Operation]:
+    """Later reductions along the same dimension, of what this one reads too, that need not wait for anything."""
+    found = [operation]
+    if not _is_simple(operation.regions[0]):
+        return found
+    shape, axis = operation.operands[0].type.shape, Reduce(operation).axis
+    following = operation.block.operations[operation.position + 1 : operation.position + 1 + LOOK_AHEAD]
+    for other in following:
+        alike = (
+            Reduce.isa(other)
+            and other.operands[0].type.shape == shape
+            and Reduce(other).axis == axis
+            and _is_simple(other.regions[0])
+        )
+        if not alike or not all(map(lowering.advance, other.operands)):
+            continue
+        sources = _sources(lowering.tensor(operand) for operand in operation.operands)
+        if sources.isdisjoint(_sources(lowering.tensor(operand) for operand in other.operands)):
+            continue
+        found.append(other)
+        if len(found) == TOGETHER:
+            break
+    return found
+
+
+def _is_simple(region: Block) -> bool:
+    return len(region.operations) == 2 and takes_vectors(region)
+
+
+def _sources(tensors: Iterable[Tensor]) -> set[object]:
+    """The memory that tensors are computed from."""
+    return {part for part in closure(tensors) if isinstance(part, Load | Buffer)}

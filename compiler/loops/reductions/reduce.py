@@ -1,0 +1,280 @@
+"""``tpk.reduce``: any associative and commutative combination along one dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triton_porting_kit.compiler.dialect.operations import Reduce
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.reductions.combinations import Combination, companions
+from triton_porting_kit.compiler.loops.tiles import lane_memory
+from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.graph import cost
+from triton_porting_kit.compiler.loops.tiles.peeling import PeeledLoop
+from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Tensor, joins
+from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk, innermost_axis, joined_around, tile_loop
+
+ACCUMULATORS = 4
+"""Independent partial results, so that one combination need not wait for the one before."""
+
+SIMPLE = 2
+"""Up to this cost of an element, combining takes longest."""
+
+
+def reduce(lowering: Lowering, operation: Operation) -> None:
+    """Partial results live in registers; a result of rank 0 stays there, others go to scratch."""
+    operations = companions(lowering, operation)
+    lowering.done.update(operations)
+    inputs = [lowering.tensor(operand) for part in operations for operand in part.operands]
+    definitions = [definition for part in operations for definition in part.results]
+    shape = inputs[0].shape
+    axis = Reduce(operation).axis
+    combination = Combination(lowering, operations)
+    kept_shape = shape[:axis] + shape[axis + 1 :]
+    kept = lowering.plan(operations[-1], shape, inputs)
+    around = joined_around(shape, axis, lambda dimension: joins(inputs, dimension))
+    results = [
+        lowering.allocate(d.type.shape, d.type.element) if d.type.shape is not None else None
+        for d in definitions
+    ]
+    span = PeeledLoop(lowering.builder, inputs, shape, axis)
+
+    def emit(unmasked: frozenset[object]) -> list[Value]:
+        evaluation = Evaluation(lowering.builder, unmasked, kept)
+        reducer = _Reducer(lowering, combination, inputs, axis, evaluation, span, kept)
+        if not kept_shape:
+            return reducer.at(Point((), -1, 1))
+
+        def body(point: Point) -> None:
+            for buffer, value in zip(results, reducer.at(point), strict=True):
+                assert buffer is not None
+                buffer.write(lowering.builder, point, value)
+
+        tile_loop(lowering.builder, around, reducer.kept_lanes, body)
+        return []
+
+    if span.is_split and shape[axis] > _width(lowering, combination, shape, axis):
+        lowering.builder.forget_reads()
+        values = emit(frozenset())
+        lowering.builder.forget_reads()
+    else:
+        values = lowering.specialise(inputs, emit)
+    for tensor, buffer in kept.items():
+        lowering.hold(tensor, buffer)
+    for index, definition in enumerate(definitions):
+        result = results[index]
+        if result is None:
+            lowering.scalars[definition] = values[index]
+        else:
+            lowering.define(definition, result)
+
+
+def _width(lowering: Lowering, combination: Combination, shape: tuple[int, ...], axis: int) -> int:
+    """How many elements of the reduced dimension are taken at a time."""
+    lanes = lowering.target.lanes if combination.takes_vectors else 1
+    return chunk(shape[axis], lanes) if innermost_axis(shape) == axis else 1
+
+
+class _Reducer:
+    """Reduces one row (or as many neighbouring rows as a vector has lanes) at a time.
+
+    `span` is that of the reduced dimension. Where `evaluation` takes its accesses for masked, the row is taken in
+    two parts: first what is wholly in bounds, without masks.
+    """
+
+    def __init__(
+        self,
+        lowering: Lowering,
+        combination: Combination,
+        inputs: Sequence[Tensor],
+        axis: int,
+        evaluation: Evaluation,
+        span: PeeledLoop,
+        kept: dict[Tensor, Buffer],
+    ) -> None:
+        shape = inputs[0].shape
+        self._builder: LoopBuilder = lowering.builder
+        self._combination = combination
+        self._inputs = inputs
+        self._axis = axis
+        self._size = shape[axis]
+        self._evaluation = evaluation
+        self._span = span
+        self._kept = kept
+        # Lanes lie along the reduced dimension where that is the contiguous one, else along a kept dimension.
+        self._across = innermost_axis(shape) == axis
+        self._width = _width(lowering, combination, shape, axis)
+        self.kept_lanes = 1 if self._across else lowering.target.lanes if combination.takes_vectors else 1
+        self._in_parts = (
+            span.is_split and self._size > self._width and not span.unmasked <= evaluation.unmasked
+        )
+
+    def at(self, kept: Point) -> list[Value]:
+        """The results at a point of the kept dimensions."""
+        steps = self._size // self._width
+        count = min(self._accumulators(), steps)
+        while steps % count:
+            count -= 1
+        # A row that is taken all at once is combined with nothing else.
+        neutral = self._combination.neutral() if steps > count or self._in_parts else None
+        if neutral is not None:
+            lanes = self._width if self._across else kept.width
+            neutral = [self._builder.broadcast(value, lanes) for value in neutral]
+        if self._in_parts:
+            held = self._two_parts(kept, count, neutral)
+        else:
+            held = self._part(kept, self._evaluation, count, neutral, self._builder.i64(self._size))
+        return self._combination.release(self._across_lanes(held) if self._width > 1 else held)
+
+    def _part(
+        self, kept: Point, evaluation: Evaluation, count: int, neutral: list[Value] | None, stop: Value
+    ) -> list[Value]:
+        """The elements before `stop`, of which there are some where nothing is `neutral`, in `count` partial results.
+
+        `stop` is a multiple of as many chunks.
+        """
+        builder = self._builder
+        stride = count * self._width
+        if neutral is not None:
+            # Nothing is taken out of the loop: what the inputs take to compute is written once.
+            groups = [neutral] * count
+        else:
+            groups = [self._load(kept, builder.i64(i * self._width), evaluation) for i in range(count)]
+        start = 0 if neutral is not None else stride
+        if stop.constant is None or start < self._size:
+            carried = [value for group in groups for value in group]
+            with builder.loop(builder.i64(start), stop, builder.i64(stride), carried) as region:
+                arguments = _regroup(region.arguments, len(self._inputs))
+                for i, held in enumerate(arguments):
+                    index = builder.add(region.induction, builder.i64(i * self._width))
+                    elements = self._load(kept, index, evaluation)
+                    region.yields += self._combination.combine(held, elements)
+            groups = _regroup(region.results, len(self._inputs))
+        while len(groups) > 1:
+            half = (len(groups) + 1) // 2
+            merged = [self._combination.combine(a, b) for a, b in zip(groups, groups[half:], strict=False)]
+            groups = merged + groups[len(merged) : half]
+        return groups[0]
+
+    def _two_parts(self, kept: Point, count: int, neutral: list[Value] | None) -> list[Value]:
+        """First the chunks wholly in bounds, without masks; then the others."""
+        builder = self._builder
+        whole = self._span.whole(self._point(kept, builder.i64(0)), count * self._width)
+
+        def unmasked() -> list[Value]:
+            evaluation = Evaluation(builder, self._span.unmasked, self._kept)
+            return self._part(kept, evaluation, count, neutral, whole)
+
+        some = builder.compare("sgt", whole, builder.i64(0))
+        start = whole
+        if neutral is None:
+
+            def first_masked() -> list[Value]:
+                return [builder.i64(self._width), *self._load(kept, builder.i64(0), self._evaluation)]
+
+            start, *held = builder.if_else(some, lambda: [whole, *unmasked()], first_masked)
+        elif self._span.is_pinned:
+            held = builder.if_else(some, unmasked, lambda: neutral)
+        else:
+            held = unmasked()
+        tensors = [*self._inputs, *self._kept]
+        if all(map(self._span.is_uniform, tensors)) and (self._across or not self._kept):
+            return self._until_settled(kept, start, held)
+        with builder.loop(start, builder.i64(self._size), builder.i64(self._width), held) as region:
+            elements = self._load(kept, region.induction, self._evaluation)
+            region.yields = self._combination.combine(region.arguments, elements)
+        return region.results
+
+    def _until_settled(self, kept: Point, start: Value, held: list[Value]) -> list[Value]:
+        """The elements from `start` on, until they are all padding, and one more of it changes nothing.
+
+        Then no number of them would. Tensors that are kept still get all their elements.
+        """
+        builder = self._builder
+        size, width = builder.i64(self._size), builder.i64(self._width)
+        past = self._span.past(self._width)
+        buffers = list(self._kept.values())
+        count = len(held)
+        carried = [start, *held]
+        if buffers:
+            # The last elements of what is kept, and where they end.
+            carried += [builder.broadcast(lane_memory.zero(builder, b.element), self._width) for b in buffers]
+            carried.append(start)
+        with builder.loop_below(size, carried) as region:
+            index, before = region.induction, region.arguments[1 : 1 + count]
+            combined = self._combination.combine(before, self._load(kept, index, self._evaluation))
+            point = self._point(kept, index)
+            last = [builder.broadcast(self._evaluation.at(t, point), self._width) for t in self._kept]
+            settled = builder.compare("sge", index, past)
+            for a, b in zip(before, combined, strict=True):
+                settled = builder.logical_and(settled, _same_bits(builder, a, b))
+            following = builder.add(index, width)
+            region.yields = [builder.select(settled, size, following), *combined]
+            if buffers:
+                region.yields += [*last, following]
+        if buffers:
+            with builder.loop(region.results[-1], size, width) as rest:
+                for buffer, value in zip(buffers, region.results[1 + count : -1], strict=True):
+                    buffer.write(builder, self._point(kept, rest.induction), value)
+        return region.results[1 : 1 + count]
+
+    def _accumulators(self) -> int:
+        """The dearer one element is, the fewer combinations it takes to keep the CPU busy."""
+        known: dict[Tensor, int] = {}
+        dearness = sum(cost(tensor, known) for tensor in self._inputs)
+        if dearness <= SIMPLE:
+            return ACCUMULATORS
+        return 2 if dearness < 2 * EXPENSIVE else 1
+
+    def _point(self, kept: Point, index: Value) -> Point:
+        """Where `kept` is in the whole tile, at an index along the reduced dimension."""
+        indices = (*kept.indices[: self._axis], index, *kept.indices[self._axis :])
+        if self._across:
+            return Point(indices, self._axis if self._width > 1 else -1, self._width)
+        axis = kept.axis if kept.axis < self._axis else kept.axis + 1
+        return Point(indices, axis if kept.axis >= 0 else -1, kept.width)
+
+    def _load(self, kept: Point, index: Value, evaluation: Evaluation) -> list[Value]:
+        point = self._point(kept, index)
+        elements = [self._builder.broadcast(evaluation.at(t, point), point.width) for t in self._inputs]
+        return self._combination.hold(elements)
+
+    def _across_lanes(self, values: list[Value]) -> list[Value]:
+        lanes = self._width
+        while lanes > 1:
+            lanes //= 2
+            low = [_slice(self._builder, value, 0, lanes) for value in values]
+            high = [_slice(self._builder, value, lanes, lanes) for value in values]
+            values = self._combination.combine(low, high)
+        return values
+
+
+def _same_bits(builder: LoopBuilder, a: Value, b: Value) -> Value:
+    """i1: two values are equal in all lanes, NaN and the signs of zeros included."""
+    if a.element.startswith("f"):
+        integers = vector_type(f"i{types.BITS[a.element]}", a.lanes)
+        a, b = (builder.cast("arith.bitcast", value, integers) for value in (a, b))
+    equal = builder.compare("eq", a, b)
+    if not equal.is_vector:
+        return equal
+    return builder.pure(f"vector.reduction <and>, {equal.name} : {equal.type} into i1", "i1", (equal,))
+
+
+def _regroup(values: Sequence[Value], size: int) -> list[list[Value]]:
+    return [list(values[i : i + size]) for i in range(0, len(values), size)]
+
+
+def _slice(builder: LoopBuilder, vector: Value, start: int, lanes: int) -> Value:
+    """`lanes` lanes of a vector from `start` on."""
+    if lanes == 1:
+        return builder.extract(vector, start)
+    type = vector_type(vector.element, lanes)
+    chosen = ", ".join(str(start + lane) for lane in range(lanes))
+    return builder.pure(
+        f"vector.shuffle {vector.name}, {vector.name} [{chosen}] : {vector.type}, {vector.type}",
+        type,
+        (vector,),
+    )

@@ -1,0 +1,1 @@
+"""Operations that move whole elements."""

@@ -1,0 +1,373 @@
+"""Structured accesses to memory: addresses, bounds and wrap-around at a point of a tile loop.
+
+The operands are those of ``tpk.load`` and ``tpk.store``: element (i0, ...) lives at ``base + offset + sum of
+stride_d * index_d`` and is touched where ``low_d <= i_d < high_d`` and the mask allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.tiles import lane_memory
+from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.tensors import GATHER_COST, MEMORY_COST, Point, Tensor, joins
+
+NOWHERE: AbstractContextManager[None] = nullcontext()
+"""While this holds, it is not told which line of the kernel something comes from."""
+
+At: TypeAlias = Callable[[], AbstractContextManager[None]]
+"""See `lowering.Lowering.place_of`."""
+
+
+def _nowhere() -> AbstractContextManager[None]:
+    return NOWHERE
+
+
+@dataclass(eq=False)
+class Access:
+    """A structured access of a tile of `shape`; all scalars are i64, in elements."""
+
+    shape: tuple[int, ...]
+    element: str
+    base: Value
+    offset: Value
+    strides: Sequence[Value]
+    low: Sequence[Value] = ()
+    high: Sequence[Value] = ()
+    wraps: dict[int, tuple[Value, Value]] = field(default_factory=dict)
+    mask: Tensor | None = None
+    exempt: Value | None = None
+    """i1: where it is set, so is every element of the mask."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Neither bounds nor wrap-around: there is nothing to specialise."""
+        return not self.low and not self.wraps
+
+    @property
+    def box(self) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
+        """The bounds, which accesses may have in common."""
+        return tuple(self.low), tuple(self.high)
+
+    def is_contiguous(self, axis: int) -> bool:
+        return self.strides[axis].constant == 1
+
+    def plain_condition(self, builder: LoopBuilder) -> Value:
+        """i1: the whole tile is in bounds, wraps nowhere, and is exempt from its mask, if it may be."""
+        condition = builder.constant(1, "i1")
+        for low, high, size in zip(self.low, self.high, self.shape, strict=False):
+            condition = builder.logical_and(condition, builder.compare("eq", low, builder.i64(0)))
+            condition = builder.logical_and(condition, builder.compare("eq", high, builder.i64(size)))
+        condition = builder.logical_and(condition, self.wraps_nowhere(builder))
+        return condition if self.exempt is None else builder.logical_and(condition, self.exempt)
+
+    def wraps_nowhere(self, builder: LoopBuilder) -> Value:
+        """i1: no index of the tile wraps around."""
+        condition = builder.constant(1, "i1")
+        for dimension, (start, period) in self.wraps.items():
+            first = self._wrapped_start(builder, start, period)
+            last = builder.add(first, builder.i64(self.shape[dimension]))
+            condition = builder.logical_and(condition, builder.compare("sge", start, builder.i64(0)))
+            condition = builder.logical_and(condition, builder.compare("sle", last, period))
+        return condition
+
+    @staticmethod
+    def _wrapped_start(builder: LoopBuilder, start: Value, size: Value) -> Value:
+        return builder.binary("arith.remsi", start, _divisor(builder, size))
+
+    def locate(
+        self, evaluation: Evaluation, point: Point, *, straight: bool = False
+    ) -> tuple[Value, Value | None]:
+        """(pointer, offsets): the address of the first lane; offsets of all lanes if they are not consecutive.
+
+        `straight`: the lanes are known not to wrap around.
+        """
+        builder = evaluation.builder
+        plain = self in evaluation.unmasked
+        terms = [self.offset]
+        offsets: Value | None = None
+        for dimension, (index, stride) in enumerate(zip(point.indices, self.strides, strict=True)):
+            along = dimension == point.axis and point.width > 1
+            wrap = self.wraps.get(dimension)
+            if wrap is not None and (plain or (straight and along)):
+                index = builder.add(self._wrapped_start(builder, *wrap), index)
+            elif wrap is not None and not along:
+                index = builder.binary("arith.remsi", builder.add(wrap[0], index), _divisor(builder, wrap[1]))
+            elif wrap is not None:
+                lanes = self._wrapped_lanes(builder, index, wrap, self.shape[dimension], point.width)
+                offsets = builder.mul(lanes, builder.broadcast(stride, point.width))
+                continue
+            terms.append(builder.mul(index, stride))
+            if along and stride.constant != 1:
+                offsets = builder.mul(
+                    builder.iota(point.width, "i64"), builder.broadcast(stride, point.width)
+                )
+        return builder.address(self.base, terms, types.storage(self.element)), offsets
+
+    def pointer(self, evaluation: Evaluation, point: Point) -> Value:
+        """The address of the one element at `point`."""
+        return self.locate(evaluation, point)[0]
+
+    @staticmethod
+    def _wrapped_lanes(
+        builder: LoopBuilder, index: Value, wrap: tuple[Value, Value], tile: int, width: int
+    ) -> Value:
+        """Wrapped index of each lane. A tile that passes the end at most once needs no division."""
+        start, size = wrap
+        first = Access._wrapped_start(builder, start, size)
+        once = builder.logical_and(
+            builder.compare("sge", start, builder.i64(0)), builder.compare("sle", builder.i64(tile), size)
+        )
+        iota = builder.iota(width, "i64")
+        sizes = builder.broadcast(size, width)
+
+        def one_pass() -> list[Value]:
+            lanes = builder.add(builder.broadcast(builder.add(first, index), width), iota)
+            return [builder.select(builder.compare("sge", lanes, sizes), builder.sub(lanes, sizes), lanes)]
+
+        def many_passes() -> list[Value]:
+            lanes = builder.add(builder.broadcast(builder.add(start, index), width), iota)
+            divisor = _divisor(builder, sizes)
+            text = f"arith.remsi {lanes.name}, {divisor.name} : {lanes.type}"
+            # The division stays in this branch; it is what the other one avoids.
+            return [builder.pure(text, lanes.type, (lanes, divisor), floor=builder.level)]
+
+        return builder.if_else(once, one_pass, many_passes)[0]
+
+    def lanes_in_bounds(self, evaluation: Evaluation, point: Point) -> Value | None:
+        """Mask of the lanes that may be touched (i1 scalar where no lane differs); None: all of them."""
+        builder = evaluation.builder
+        mask: Value | None = None
+        if self.low and self not in evaluation.unmasked:
+            mask = evaluation.boxes.get(self.box) or self._box(builder, point)
+        if self.mask is not None and (self.exempt is None or self not in evaluation.unmasked):
+            given = evaluation.at(self.mask, point)
+            if mask is None:
+                return given
+            lanes = max(given.lanes, mask.lanes)
+            mask = builder.logical_and(builder.broadcast(mask, lanes), builder.broadcast(given, lanes))
+        return mask
+
+    def _box(self, builder: LoopBuilder, point: Point) -> Value:
+        scalar = builder.constant(1, "i1")
+        lanes: Value | None = None
+        for dimension, (index, low, high) in enumerate(zip(point.indices, self.low, self.high, strict=True)):
+            if dimension == point.axis and point.width > 1:
+                lanes = _lane_bounds(builder, index, low, high, point.width)
+                continue
+            scalar = builder.logical_and(scalar, builder.compare("slt", index, high))
+            if low.constant != 0:
+                scalar = builder.logical_and(scalar, builder.compare("sge", index, low))
+        if lanes is None:
+            return scalar
+        if scalar.constant == 1:
+            return lanes
+        return builder.logical_and(builder.broadcast(scalar, point.width), lanes)
+
+    def read(self, evaluation: Evaluation, point: Point, other: Tensor | None) -> Value:
+        """The elements at `point`; `other` (zero by default) in the lanes that are out of bounds."""
+        builder, axis = evaluation.builder, point.axis
+        wraps = point.width > 1 and axis in self.wraps and self not in evaluation.unmasked
+        if not wraps or not self.is_contiguous(axis):
+            return self._read(evaluation, point, other)
+        start, size = self.wraps[axis]
+        first = builder.add(self._wrapped_start(builder, start, size), point.indices[axis])
+        ahead = builder.compare("sge", start, builder.i64(0))
+        fits = builder.compare("sle", builder.add(first, builder.i64(point.width)), size)
+        # Few lines end in the middle of a vector: most are read in one piece.
+        here = point.moved(axis, builder.here(point.indices[axis]))
+        for tensor in (self.mask, other):
+            if tensor is not None:  # both ways need it: once, and not in one of them for both
+                evaluation.at(tensor, point)
+        return builder.if_else(
+            builder.logical_and(ahead, fits),
+            lambda: [self._read(evaluation, here, other, straight=True)],
+            lambda: [self._read(evaluation, here, other)],
+        )[0]
+
+    def _read(
+        self, evaluation: Evaluation, point: Point, other: Tensor | None, *, straight: bool = False
+    ) -> Value:
+        builder = evaluation.builder
+        pointer, offsets = self.locate(evaluation, point, straight=straight)
+        mask = self.lanes_in_bounds(evaluation, point)
+        lanes = point.width if point.axis >= 0 else 1
+        fill = evaluation.at(other, point) if other is not None else None
+        if offsets is not None:
+            pointers = lane_memory.pointers_at(builder, pointer, offsets, types.storage(self.element))
+            return lane_memory.gather(
+                builder, pointers, self.element, floor=evaluation.floor, mask=mask, fill=fill
+            )
+        return lane_memory.read(
+            builder, pointer, self.element, lanes, floor=evaluation.floor, mask=mask, fill=fill
+        )
+
+    def write(self, evaluation: Evaluation, point: Point, value: Value) -> None:
+        """Store the elements at `point` where they are in bounds."""
+        if evaluation.split is not None and self in evaluation.split[1]:
+
+            def store(inner: Evaluation, place: Point) -> list[Value]:
+                self.write(inner, place, value)
+                return []
+
+            evaluation.either(point, store)
+            return
+        builder = evaluation.builder
+        pointer, offsets = self.locate(evaluation, point)
+        mask = self.lanes_in_bounds(evaluation, point)
+        lanes = point.width if point.axis >= 0 else 1
+        value = builder.broadcast(value, lanes)
+        if offsets is not None:
+            pointers = lane_memory.pointers_at(builder, pointer, offsets, types.storage(self.element))
+            lane_memory.scatter(builder, pointers, value, mask)
+        else:
+            lane_memory.write(builder, pointer, value, mask, streamed=self is evaluation.streamed)
+
+
+def _divisor(builder: LoopBuilder, size: Value) -> Value:
+    """`size`, or 1 where it is 0: remainders are computed even where no element will be touched.
+
+    Of -1 the remainders are those of 1, and x86 traps on that of the most negative value.
+    """
+    if isinstance(size.constant, int) and size.constant not in (0, -1):
+        return size
+    one = builder.constant(1, size.type)
+    traps = builder.compare("ule", builder.add(size, one), one)
+    return builder.select(traps, one, size)
+
+
+def _lane_bounds(builder: LoopBuilder, index: Value, low: Value, high: Value, width: int) -> Value:
+    iota = builder.iota(width)
+    remaining = builder.cast("arith.trunci", builder.sub(high, index), "i32")
+    mask = builder.compare("slt", iota, builder.broadcast(remaining, width))
+    if low.constant == 0:
+        return mask
+    skipped = builder.cast("arith.trunci", builder.sub(low, index), "i32")
+    return builder.logical_and(mask, builder.compare("sge", iota, builder.broadcast(skipped, width)))
+
+
+class Load(Tensor):
+    """The elements of a structured access."""
+
+    def __init__(self, access: Access, other: Tensor | None, place: At = _nowhere) -> None:
+        operands = [t for t in (access.mask, other) if t is not None]
+        contiguous = not access.strides or any(s.constant == 1 for s in access.strides)
+        super().__init__(access.shape, access.element, operands, MEMORY_COST if contiguous else GATHER_COST)
+        self.access = access
+        self.other = other
+        self.walked = False
+        """Whether a loop over it was emitted."""
+        self.place = place
+        """While this holds, what is written comes from its line of the kernel."""
+
+    def at(self, evaluation: Evaluation, point: Point) -> Value:
+        self.walked = True
+        with self.place():
+            return self.access.read(evaluation, point, self.other)
+
+    def pointer(self, evaluation: Evaluation, point: Point) -> Value:
+        """The address of the one element at `point`."""
+        return self.access.pointer(evaluation, point)
+
+    def wanted(self, evaluation: Evaluation, point: Point) -> Value | None:
+        """Whether the one element at `point` may be touched; None: it may."""
+        return self.access.lanes_in_bounds(evaluation, point)
+
+
+class Gather(Tensor):
+    """Elements at explicit offsets from one base."""
+
+    def __init__(
+        self,
+        base: Value,
+        offsets: Tensor,
+        element: str,
+        mask: Tensor | None,
+        other: Tensor | None,
+        *,
+        unit: str,
+        place: At = _nowhere,
+    ) -> None:
+        operands = [t for t in (offsets, mask, other) if t is not None]
+        super().__init__(offsets.shape, element, operands, GATHER_COST)
+        self.base, self.offsets, self.mask, self.other, self.unit = base, offsets, mask, other, unit
+        self.place = place
+
+    def at(self, evaluation: Evaluation, point: Point) -> Value:
+        with self.place():
+            return self._read(evaluation, point)
+
+    def _read(self, evaluation: Evaluation, point: Point) -> Value:
+        builder = evaluation.builder
+        lanes = point.width if point.axis >= 0 else 1
+        pointer, offsets = locate_explicit(evaluation, point, self.base, self.offsets, self.unit)
+        mask = None if self.mask is None else evaluation.at(self.mask, point)
+        fill = None if self.other is None else evaluation.at(self.other, point)
+        floor = evaluation.floor
+        if offsets is not None:
+            pointers = lane_memory.pointers_at(builder, pointer, offsets, self.unit)
+            return lane_memory.gather(builder, pointers, self.element, floor=floor, mask=mask, fill=fill)
+        varies = any(value is not None and value.is_vector for value in (mask, fill))
+        if mask is None or not varies:
+            return lane_memory.read(builder, pointer, self.element, 1, floor=floor, mask=mask, fill=fill)
+        # One address, several masks or fills: read it once where any lane wants it.
+        wanted = _any_lane(builder, mask) if mask.is_vector else mask
+        value = lane_memory.read(builder, pointer, self.element, 1, floor=floor, mask=wanted)
+        fill = fill or lane_memory.zero(builder, self.element)
+        return builder.select(*(builder.broadcast(v, lanes) for v in (mask, value, fill)))
+
+    def joins(self, dimension: int) -> bool:
+        return joins(self.operands, dimension)
+
+    def pointer(self, evaluation: Evaluation, point: Point) -> Value:
+        """The address of the one element at `point`."""
+        return locate_explicit(evaluation, point, self.base, self.offsets, self.unit)[0]
+
+    def wanted(self, evaluation: Evaluation, point: Point) -> Value | None:
+        """Whether the one element at `point` may be touched; None: it may."""
+        return None if self.mask is None else evaluation.at(self.mask, point)
+
+
+def _any_lane(builder: LoopBuilder, mask: Value) -> Value:
+    return builder.pure(f"vector.reduction <or>, {mask.name} : {mask.type} into i1", "i1", (mask,))
+
+
+def locate_explicit(
+    evaluation: Evaluation, point: Point, base: Value, offsets: Tensor, unit: str
+) -> tuple[Value, Value | None]:
+    """(pointer, None) where all lanes share an address, else (base, i64 offsets in `unit`s)."""
+    builder = evaluation.builder
+    value = evaluation.at(offsets, point)
+    value = builder.cast("arith.extsi", value, vector_type("i64", value.lanes))
+    if value.is_vector:
+        return base, value
+    return builder.address(base, [value], unit), None
+
+
+def scatter_explicit(
+    evaluation: Evaluation,
+    point: Point,
+    base: Value,
+    offsets: Tensor,
+    value: Value,
+    mask: Tensor | None,
+    unit: str,
+) -> None:
+    """Store the elements at `point` at explicit offsets; where several name one address, the last lane wins."""
+    builder = evaluation.builder
+    lanes = point.width if point.axis >= 0 else 1
+    pointer, lane_offsets = locate_explicit(evaluation, point, base, offsets, unit)
+    wanted = None if mask is None else evaluation.at(mask, point)
+    if lane_offsets is not None:
+        pointers = lane_memory.pointers_at(builder, pointer, lane_offsets, unit)
+    elif lanes > 1:
+        pointers = lane_memory.as_vector(builder, pointer, lanes)
+    else:
+        lane_memory.write(builder, pointer, value, wanted)
+        return
+    lane_memory.scatter(builder, pointers, value, wanted)

@@ -1,0 +1,147 @@
+"""Reading and writing lanes of memory: consecutive or at one pointer each, masked or not.
+
+Truth values are bytes in memory.
+"""
+
+from __future__ import annotations
+
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+
+
+def to_storage(builder: LoopBuilder, value: Value) -> Value:
+    """`value` as it lies in memory."""
+    stored = types.storage(value.element)
+    if stored == value.element:
+        return value
+    type = _like(value, stored)
+    return builder.cast("arith.extui" if value.element == "i1" else "arith.bitcast", value, type)
+
+
+def from_storage(builder: LoopBuilder, value: Value, element: str) -> Value:
+    """The inverse of `to_storage`."""
+    element = types.register(element)
+    if value.element == element:
+        return value
+    return builder.cast("arith.trunci" if element == "i1" else "arith.bitcast", value, _like(value, element))
+
+
+def _like(value: Value, element: str) -> str:
+    return f"vector<{value.lanes}x{element}>" if value.is_vector else element
+
+
+def zero(builder: LoopBuilder, element: str) -> Value:
+    """The scalar whose bits are all zero."""
+    if element == "!llvm.ptr":
+        return builder.pure("llvm.mlir.zero : !llvm.ptr", element, ())
+    return builder.constant(0, types.register(element))
+
+
+def pointers_at(builder: LoopBuilder, base: Value, offsets: Value, unit: str) -> Value:
+    """A vector of pointers: `base` plus a vector of i64 offsets in elements of type `unit`."""
+    type = f"vector<{offsets.lanes}x!llvm.ptr>"
+    text = f"llvm.getelementptr {base.name}[{offsets.name}] : (!llvm.ptr, {offsets.type}) -> {type}, {unit}"
+    return builder.pure(text, type, (base, offsets))
+
+
+def read(
+    builder: LoopBuilder,
+    pointer: Value,
+    element: str,
+    lanes: int,
+    *,
+    floor: int,
+    mask: Value | None = None,
+    fill: Value | None = None,
+    alignment: int | None = None,
+) -> Value:
+    """Consecutive elements; with a mask, its lanes only, and `fill` (0 by default) in the others.
+
+    `alignment`: of the pointer in bytes, that of the element by default.
+    """
+    stored, size = types.storage(element), alignment or types.byte_size(element)
+    if mask is None:
+        type = vector_type(stored, lanes)
+        text = f"llvm.load {pointer.name} {{alignment = {size} : i64}} : !llvm.ptr -> {type}"
+        return from_storage(builder, builder.read(text, type, (pointer,), floor=floor), element)
+    mask = as_vector(builder, mask, lanes)
+    fill = as_vector(builder, to_storage(builder, fill or zero(builder, element)), lanes)
+    text = (
+        f"llvm.intr.masked.load {pointer.name}, {mask.name}, {fill.name} {{alignment = {size} : i32}} : "
+        f"(!llvm.ptr, {mask.type}, {fill.type}) -> {fill.type}"
+    )
+    value = builder.read(text, fill.type, (pointer, mask, fill), floor=floor)
+    return from_storage(builder, value if lanes > 1 else builder.extract(value, 0), element)
+
+
+def gather(
+    builder: LoopBuilder,
+    pointers: Value,
+    element: str,
+    *,
+    floor: int,
+    mask: Value | None = None,
+    fill: Value | None = None,
+) -> Value:
+    """The element at each pointer, in the lanes of the mask; `fill` (0 by default) in the others."""
+    lanes = pointers.lanes
+    mask = builder.broadcast(mask or builder.constant(1, "i1"), lanes)
+    fill = builder.broadcast(to_storage(builder, fill or zero(builder, element)), lanes)
+    text = (
+        f"llvm.intr.masked.gather {pointers.name}, {mask.name}, {fill.name} "
+        f"{{alignment = {types.byte_size(element)} : i32}} : ({pointers.type}, {mask.type}, {fill.type}) -> {fill.type}"
+    )
+    value = builder.read(text, fill.type, (pointers, mask, fill), floor=floor)
+    return from_storage(builder, value, element)
+
+
+def write(
+    builder: LoopBuilder, pointer: Value, value: Value, mask: Value | None = None, *, streamed: bool = False
+) -> None:
+    """Store consecutive elements in the lanes of `mask` (all by default).
+
+    `streamed`: past the caches; then there is no mask, and the place is aligned to the whole vector.
+    """
+    size = types.byte_size(value.element)
+    lanes = value.lanes
+    value = to_storage(builder, value)
+    if mask is None:
+        how = f"alignment = {lanes * size} : i64, nontemporal" if streamed else f"alignment = {size} : i64"
+        builder.effect(f"llvm.store {value.name}, {pointer.name} {{{how}}} : {value.type}, !llvm.ptr")
+        return
+    value, mask = as_vector(builder, value, lanes), as_vector(builder, mask, lanes)
+    builder.effect(
+        f"llvm.intr.masked.store {value.name}, {pointer.name}, {mask.name} {{alignment = {size} : i32}} : "
+        f"{value.type}, {mask.type} into !llvm.ptr"
+    )
+
+
+def scatter(builder: LoopBuilder, pointers: Value, value: Value, mask: Value | None = None) -> None:
+    """Store each lane at its pointer, in the lanes of `mask`; of lanes with one pointer the last wins."""
+    size = types.byte_size(value.element)
+    value = to_storage(builder, builder.broadcast(value, pointers.lanes))
+    mask = builder.broadcast(mask or builder.constant(1, "i1"), pointers.lanes)
+    builder.effect(
+        f"llvm.intr.masked.scatter {value.name}, {pointers.name}, {mask.name} {{alignment = {size} : i32}} : "
+        f"{value.type}, {mask.type} into {pointers.type}"
+    )
+
+
+L1, L2 = 3, 2
+"""LLVM's names for where a prefetched line goes."""
+
+
+def prefetch(builder: LoopBuilder, pointer: Value, cache: int) -> None:
+    """Ask for the line at `pointer`, which need not be the user's: nothing faults."""
+    builder.effect(
+        f'"llvm.intr.prefetch"({pointer.name}) <{{cache = 1 : i32, hint = {cache} : i32, rw = 0 : i32}}> : '
+        "(!llvm.ptr) -> ()"
+    )
+
+
+def as_vector(builder: LoopBuilder, value: Value, lanes: int) -> Value:
+    """`value` in every lane, as a vector even of one lane, which masked operations need."""
+    if value.is_vector:
+        return value
+    type = f"vector<{lanes}x{value.type}>"
+    return builder.pure(f"vector.broadcast {value.name} : {value.type} to {type}", type, (value,))

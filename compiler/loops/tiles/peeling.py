@@ -1,0 +1,299 @@
+"""Where a loop along one dimension of a tile needs no masks, and where it meets nothing but padding.
+
+The accesses of a loop have bounds. Up to some index all of them are in bounds: there whole chunks are read and
+written without masks. From some index on all of them are out of bounds: there a store has nothing to do, and a
+reduction meets one value again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.tiles.access import Access
+from triton_porting_kit.compiler.loops.tiles.access import Load as LoadTensor
+from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.prefix_masks import PrefixMask
+from triton_porting_kit.compiler.loops.tiles.tensors import (
+    Buffer,
+    Elementwise,
+    Point,
+    Reindexed,
+    Splat,
+    Tensor,
+)
+from triton_porting_kit.compiler.loops.tiles.tile_loops import innermost_axis, rounded_down, tile_loop
+
+SHARED = 64
+"""From so many simple operations on a chunk's code is written once, for chunks in bounds and for the others."""
+
+READ_FIRST = 4
+"""Then at most so many vectors are read before all else: they take registers from then on."""
+
+Dimensions = tuple[int | None, ...]
+"""Which dimension of the loops each dimension of a tensor follows; None: none, or not index by index."""
+
+
+def uses(inputs: Iterable[Tensor], shape: Sequence[int]) -> dict[tuple[Tensor, Dimensions], None]:
+    """The tensors that loops over `shape` evaluate for `inputs`, and along which dimensions of the loops."""
+    found: dict[tuple[Tensor, Dimensions], None] = {}
+    same: Dimensions = tuple(range(len(shape)))
+    unknown: Dimensions = (None,) * len(shape)
+    stack = [
+        (tensor, same if len(tensor.shape) == len(shape) else unknown[: len(tensor.shape)])
+        for tensor in inputs
+    ]
+    while stack:
+        use = stack.pop()
+        if use in found:
+            continue
+        found[use] = None
+        tensor, followed = use
+        if tensor.buffer is None:
+            stack += [
+                (operand, _through(tensor, index, followed)) for index, operand in enumerate(tensor.operands)
+            ]
+    return found
+
+
+def _through(tensor: Tensor, index: int, followed: Dimensions) -> Dimensions:
+    """What the dimensions of an operand follow where its user's follow `followed`."""
+    operand = tensor.operands[index]
+    if not operand.shape:
+        return ()
+    dimensions = tensor.operand_dimensions(index)
+    if operand.shape == tensor.shape and dimensions == list(range(len(followed))):
+        return followed
+    return tuple(
+        followed[d] if d is not None and d < len(followed) and tensor.shape[d] == size else None
+        for d, size in zip(dimensions, operand.shape, strict=True)
+    )
+
+
+class PeeledLoop:
+    """The loop along `axis` in loops over `shape` that evaluate `inputs` and store to `written`.
+
+    `bounds`: what the loops along other dimensions are restricted to.
+    """
+
+    def __init__(
+        self,
+        builder: LoopBuilder,
+        inputs: Iterable[Tensor],
+        shape: Sequence[int],
+        axis: int,
+        *,
+        written: Access | None = None,
+        bounds: Mapping[int, tuple[Value, Value]] | None = None,
+    ) -> None:
+        self._builder = builder
+        self._shape = tuple(shape)
+        self._axis = axis
+        self._bounds = {d: pair for d, pair in (bounds or {}).items() if d != axis and shape[d] > 1}
+        self._uses = uses(inputs, shape)
+        accesses = [(t.access, dims) for t, dims in self._uses if isinstance(t, LoadTensor) and not t.buffer]
+        if written is not None:
+            accesses.append((written, tuple(range(len(shape)))))
+        self._accesses = [(access, dims) for access, dims in accesses if not access.is_plain]
+        self._masks = self._implied_masks()
+
+    def _implied_masks(self) -> frozenset[Tensor]:
+        """The masks that are set up to the same index along the axis as an access is in bounds."""
+        ends = {
+            high
+            for access, followed in self._accesses
+            for dimension, high in zip(followed, access.high, strict=False)
+            if dimension == self._axis
+        }
+        found: dict[Tensor, bool] = {}
+        for mask, followed in self._uses if ends else ():
+            if isinstance(mask, PrefixMask) and mask.buffer is None:
+                along = followed[mask.dimension] == self._axis
+                implied = along and mask.end(self._builder) in ends
+                found[mask] = found.get(mask, True) and implied
+        return frozenset(mask for mask, implied in found.items() if implied)
+
+    @property
+    def is_split(self) -> bool:
+        """Whether there is something to tell apart."""
+        return bool(self._accesses)
+
+    @property
+    def unmasked(self) -> frozenset[object]:
+        """The accesses that are in bounds in the first part, and the masks that are set there."""
+        return self._masks.union(access for access, _ in self._accesses)
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether an access lies at one place for the whole loop: it is read only where the loop has an iteration."""
+        return any(
+            all(
+                stride.constant == 0
+                for d, stride in zip(followed, access.strides, strict=True)
+                if d == self._axis
+            )
+            for access, followed in self._accesses
+        )
+
+    def is_shared(self, *, masks_gathers: bool) -> bool:
+        """Whether both parts are one loop, which asks of every chunk if it is in bounds.
+
+        Two loops are quicker by that question, but twice the code. So they are one where much is computed: there the
+        code takes long to compile, and the question is lost among the rest. `masks_gathers`: to gather elements takes
+        no longer under a mask.
+        """
+        same = tuple(range(len(self._shape)))
+        simple = (
+            sum(tensor.own_cost for tensor in {tensor for tensor, _ in self._uses}) >= SHARED
+            and all(followed == same for tensor, followed in self._uses if tensor in self._masks)
+            and all(followed == same for _, followed in self._accesses)
+            and not any(access.mask is not None or access.wraps for access, _ in self._accesses)
+        )
+        if not simple:
+            return False
+        loads = self._loads(contiguous=True)
+        return (
+            len(loads) <= READ_FIRST
+            and all(load.other is None or isinstance(load.other, Splat) for load in loads)
+            and (masks_gathers or not self._loads(contiguous=False))
+        )
+
+    def settle(self, evaluation: Evaluation, point: Point) -> None:
+        """Begin a chunk of a shared loop: ask the question, and do at once all that hangs on the answer."""
+        known = [*self._loads(contiguous=True), *self._masks]
+        evaluation.settle(known, [load.access for load in self._loads(contiguous=False)], point)
+
+    def _loads(self, *, contiguous: bool) -> list[LoadTensor]:
+        """What is read at some bounds: in one piece, or gathered element by element."""
+        loads = (tensor for tensor, _ in self._uses if isinstance(tensor, LoadTensor) and not tensor.buffer)
+        bounded = (load for load in loads if not load.access.is_plain)
+        return [load for load in bounded if load.access.is_contiguous(self._axis) == contiguous]
+
+    def whole(self, point: Point, step: int) -> Value:
+        """Up to which index, a multiple of `step`, all accesses are in bounds, `point` saying where in the rest."""
+        builder = self._builder
+        condition = builder.constant(1, "i1")
+        limit: Value | None = None
+        for access, followed in self._accesses:
+            condition = builder.logical_and(condition, access.wraps_nowhere(builder))
+            if access.exempt is not None:
+                condition = builder.logical_and(condition, access.exempt)
+            for dimension, low, high, size in zip(
+                followed, access.low, access.high, access.shape, strict=False
+            ):
+                if dimension is None or dimension == self._axis:
+                    condition = builder.logical_and(condition, builder.compare("eq", low, builder.i64(0)))
+                if dimension == self._axis:
+                    limit = high if limit in (None, high) else builder.binary("arith.minsi", limit, high)
+                elif dimension is None:
+                    condition = builder.logical_and(condition, builder.compare("eq", high, builder.i64(size)))
+                elif self._bounds.get(dimension) != (low, high):
+                    condition = builder.logical_and(condition, self._inside(point, dimension, low, high))
+        size = self._shape[self._axis]
+        last = builder.i64(size) if limit is None else rounded_down(builder, limit, step)
+        return builder.select(condition, last, builder.i64(0))
+
+    def _inside(self, point: Point, dimension: int, low: Value, high: Value) -> Value:
+        """i1: `point` and, where its lanes lie along the dimension, all of them are within bounds."""
+        builder = self._builder
+        index = point.indices[dimension]
+        lanes = point.width if dimension == point.axis else 1
+        last = builder.add(index, builder.i64(lanes - 1))
+        inside = builder.compare("slt", last, high)
+        if low.constant == 0:
+            return inside
+        return builder.logical_and(inside, builder.compare("sge", index, low))
+
+    def past(self, step: int) -> Value:
+        """From which index, a multiple of `step`, no access is in bounds."""
+        builder = self._builder
+        limit: Value | None = None
+        for access, followed in self._accesses:
+            for dimension, high in zip(followed, access.high, strict=False):
+                if dimension == self._axis:
+                    limit = high if limit in (None, high) else builder.binary("arith.maxsi", limit, high)
+        if limit is None:
+            return builder.i64(self._shape[self._axis])
+        return rounded_down(builder, builder.add(limit, builder.i64(step - 1)), step)
+
+    def is_uniform(self, tensor: Tensor, followed: Dimensions | None = None) -> bool:
+        """Whether the tensor's elements are the same along the whole of the loop, `past` all bounds."""
+        followed = tuple(range(len(self._shape))) if followed is None else followed
+        if isinstance(tensor, Splat) or not tensor.shape:
+            return True
+        if None not in followed and self._axis not in followed:
+            return True
+        if any(d is None and size > 1 for d, size in zip(followed, tensor.shape, strict=True)):
+            return False
+        if tensor.buffer is not None or isinstance(tensor, Buffer):
+            return self._axis not in followed
+        if tensor in self._masks:
+            return True
+        if isinstance(tensor, LoadTensor):
+            return bool(tensor.access.low) and (
+                tensor.other is None or self.is_uniform(tensor.other, followed)
+            )
+        if isinstance(tensor, Elementwise | Reindexed):
+            return all(
+                self.is_uniform(operand, _through(tensor, index, followed))
+                for index, operand in enumerate(tensor.operands)
+            )
+        return False
+
+
+def tile_in_parts(
+    builder: LoopBuilder,
+    shape: Sequence[int],
+    lanes: int,
+    body: Callable[[Evaluation, Point], None],
+    span: PeeledLoop,
+    bounds: dict[int, tuple[Value, Value]] | None,
+    kept: dict[Tensor, Buffer],
+    streamed: tuple[Access, Callable[[Point], Value]] | None = None,
+    *,
+    masks_gathers: bool = False,
+) -> None:
+    """Loops over a tile; along the lanes, first the chunks wholly in bounds without masks, then the others.
+
+    Or one loop over both that tells them apart, see `PeeledLoop.is_shared`, as which `masks_gathers`.
+    `span` is that of the lanes' dimension; `bounds` and `lanes` as in `tile_loop`, `kept` as in `Evaluation`.
+    `streamed`: what is stored to, and whether past the caches, for a line that begins at a point.
+    """
+    axis = innermost_axis(shape)
+    masked = Evaluation(builder, frozenset(), kept)
+
+    def line(point: Point, first: Value, last: Value) -> None:
+        def chunks(evaluation: Evaluation, start: Value, stop: Value) -> list[Value]:
+            with builder.loop(start, stop, builder.i64(point.width)) as region:
+                body(evaluation, point.moved(axis, region.induction))
+            return []
+
+        def plain(target: Access | None = None) -> list[Value]:
+            return chunks(Evaluation(builder, span.unmasked, kept, target), builder.i64(0), whole)
+
+        def unmasked() -> list[Value]:
+            if streamed is None:
+                return plain()
+            target, wanted = streamed
+            return builder.if_else(wanted(point), lambda: plain(target), plain)
+
+        whole = span.whole(point, point.width)
+        asks = streamed is None and point.axis == axis and whole.constant is None
+        if asks and span.is_shared(masks_gathers=masks_gathers):
+            with builder.loop(first, last, builder.i64(point.width)) as region:
+                here = point.moved(axis, region.induction)
+                inside = builder.compare("slt", region.induction, whole)
+                evaluation = Evaluation(builder, frozenset(), kept, split=(inside, span.unmasked))
+                span.settle(evaluation, here)
+                body(evaluation, here)
+            return
+        if span.is_pinned:
+            builder.if_else(builder.compare("sgt", whole, builder.i64(0)), unmasked)
+        else:
+            unmasked()
+        if whole.constant == shape[axis]:
+            return
+        start = whole if first.constant == 0 else builder.binary("arith.maxsi", whole, first)
+        chunks(masked, start, last)
+
+    tile_loop(builder, shape, lanes, lambda point: body(masked, point), bounds=bounds, line=line)

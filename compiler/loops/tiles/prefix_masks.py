@@ -1,0 +1,90 @@
+"""Masks that are set up to some index along a dimension, as ``tl.arange(0, BLOCK) < n``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.tensors import (
+    Elementwise,
+    Point,
+    Range,
+    Reindexed,
+    Splat,
+    Tensor,
+)
+
+_REVERSED = {"sgt": "slt", "sge": "sle"}
+
+
+class PrefixMask(Elementwise):
+    """``start + i < limit`` along `dimension`, or ``<=``; set without being computed where the loop knows."""
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        operands: Sequence[Tensor],
+        function: Callable[[LoopBuilder, list[Value]], Value],
+        *,
+        dimension: int,
+        start: int,
+        limit: Value,
+        inclusive: bool,
+    ) -> None:
+        super().__init__(shape, "i1", operands, function)
+        self.dimension = dimension
+        self._start = start
+        self._limit = limit
+        self._inclusive = inclusive
+
+    def end(self, builder: LoopBuilder) -> Value:
+        """The first index that is not set, at most the size; in the form that bounds of accesses have."""
+        limit = builder.cast("arith.extsi", self._limit, "i64")
+        limit = builder.sub(limit, builder.i64(self._start - self._inclusive))
+        limit = builder.binary("arith.maxsi", limit, builder.i64(0))
+        return builder.binary("arith.minsi", limit, builder.i64(self.shape[self.dimension]))
+
+    def at(self, evaluation: Evaluation, point: Point) -> Value:
+        if self in evaluation.unmasked:
+            return evaluation.builder.constant(1, "i1")
+        return super().at(evaluation, point)
+
+
+def prefix_mask(
+    predicate: str,
+    shape: tuple[int, ...],
+    operands: Sequence[Tensor],
+    function: Callable[[LoopBuilder, list[Value]], Value],
+) -> PrefixMask | None:
+    """The integer comparison of `operands` that `function` computes, if it is such a mask; else None."""
+    if predicate in _REVERSED:
+        range_of, limit = _range(operands[1]), operands[0]
+        predicate = _REVERSED[predicate]
+    else:
+        range_of, limit = _range(operands[0]), operands[1]
+    if predicate not in ("slt", "sle") or range_of is None or not isinstance(limit, Splat):
+        return None
+    dimension, start = range_of
+    return PrefixMask(
+        shape,
+        operands,
+        function,
+        dimension=dimension,
+        start=start,
+        limit=limit.value,
+        inclusive=predicate == "sle",
+    )
+
+
+def _range(tensor: Tensor) -> tuple[int, int] | None:
+    """(dimension, start) of a tensor that counts along a dimension."""
+    if isinstance(tensor, Range):
+        return 0, tensor.start
+    if not isinstance(tensor, Reindexed) or tensor.buffer is not None:
+        return None
+    inner = _range(tensor.operands[0])
+    if inner is None:
+        return None
+    dimension = tensor.operand_dimensions(0)[inner[0]]
+    return None if dimension is None else (dimension, inner[1])

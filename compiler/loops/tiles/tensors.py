@@ -1,0 +1,246 @@
+"""Tensor values during loop lowering: how to compute a tensor's elements at a point of a tile loop.
+
+A tensor of the structured form becomes a `Tensor` that is evaluated where it is consumed, so that chains of
+element-wise operations fuse into the consumer's loop. `Buffer` is the exception: elements already in scratch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.tiles import lane_memory
+
+if TYPE_CHECKING:
+    from triton_porting_kit.compiler.loops.ir.program import Def
+    from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+
+MEMORY_COST = 1
+GATHER_COST = 8
+FUNCTION_COST = 8
+EXPENSIVE = 8
+"""From this cost on a value that several loops need is kept in scratch instead of computed again."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where in a tile: an i64 index per dimension; `width` lanes lie along dimension `axis` (-1: one element)."""
+
+    indices: tuple[Value, ...]
+    axis: int
+    width: int
+
+    @cached_property
+    def key(self) -> tuple[object, ...]:
+        return (*(index.name for index in self.indices), self.axis, self.width)
+
+    def moved(self, dimension: int, index: Value) -> Point:
+        """The point with another index along a dimension."""
+        return Point(
+            (*self.indices[:dimension], index, *self.indices[dimension + 1 :]), self.axis, self.width
+        )
+
+    def pick(self, dimensions: Sequence[int | None], zero: Value) -> Point:
+        """The point of a tensor whose dimension d is this point's dimension `dimensions[d]` (None: index 0)."""
+        indices = tuple(zero if d is None else self.indices[d] for d in dimensions)
+        axis = dimensions.index(self.axis) if self.axis >= 0 and self.axis in dimensions else -1
+        return Point(indices, axis, self.width if axis >= 0 else 1)
+
+
+class Tensor:
+    """A tensor value. Of an abstract base class of Python's, `isinstance` would take ten times as long.
+
+    `operands` are the tensors it reads, `own_cost` what it adds to evaluating one element, in simple operations;
+    `buffer` holds its elements once they are kept in scratch.
+    """
+
+    definition: Def | None = None
+    buffer: Buffer | None = None
+
+    def __init__(
+        self, shape: tuple[int, ...], element: str, operands: Sequence[Tensor] = (), cost: int = 0
+    ) -> None:
+        self.shape = shape
+        self.element = element
+        self.operands = tuple(operands)
+        self.own_cost = cost
+        self.depth: int = 1 + max(
+            (operand.depth for operand in self.operands if not operand.buffer), default=0
+        )
+
+    def at(self, evaluation: Evaluation, point: Point) -> Value:
+        """The elements at `point`: a vector of ``point.width`` lanes, or a scalar where all lanes are equal."""
+        raise NotImplementedError
+
+    def operand_dimensions(self, index: int) -> list[int | None]:
+        """Which of this tensor's dimensions each dimension of operand `index` follows (None: always 0)."""
+        return list(range(len(self.operands[index].shape)))
+
+    def joins(self, dimension: int) -> bool:
+        """Whether indices (i, j) along `dimension` and the next one may be given as (0, i * size + j)."""
+        return False
+
+
+def joins(tensors: Iterable[Tensor], dimension: int) -> bool:
+    """Whether all tensors `join` there, as they lie now."""
+    return all((tensor.buffer or tensor).joins(dimension) for tensor in tensors)
+
+
+class Splat(Tensor):
+    """One scalar everywhere."""
+
+    def __init__(self, shape: tuple[int, ...], value: Value, element: str) -> None:
+        super().__init__(shape, element)
+        self.value = value
+
+    def at(self, evaluation: Evaluation, point: Point) -> Value:
+        return self.value
+
+    def joins(self, dimension: int) -> bool:
+        return True
+
+
+class Range(Tensor):
+    """start, start + 1, ... along the only dimension, as i32."""
+
+    def __init__(self, size: int, start: int) -> None:
+        super().__init__((size,), "i32")
+        self.start = start
+
+    def at(self, evaluation: Evaluation, point: Point) -> Value:
+        builder = evaluation.builder
+        index = builder.cast("arith.trunci", point.indices[0], "i32")
+        if self.start:
+            index = builder.add(index, builder.constant(self.start, "i32"))
+        if point.axis < 0:
+            return index
+        return builder.add(builder.broadcast(index, point.width), builder.iota(point.width))
+
+
+class Elementwise(Tensor):
+    """`function` of the operands' elements, all of one shape."""
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        element: str,
+        operands: Sequence[Tensor],
+        function: Callable[[LoopBuilder, list[Value]], Value],
+        cost: int = 1,
+    ) -> None:
+        super().__init__(shape, element, operands, cost)
+        self._function = function
+
+    def at(self, evaluation: Evaluation, point: Point) -> Value:
+        values = [evaluation.at(operand, point) for operand in self.operands]
+        lanes = {value.lanes for value in values}
+        if len(lanes) > 1:
+            values = [evaluation.builder.broadcast(value, max(lanes)) for value in values]
+        return self._function(evaluation.builder, values)
+
+    def joins(self, dimension: int) -> bool:
+        return joins(self.operands, dimension)
+
+
+class Reindexed(Tensor):
+    """An operand seen through other dimensions: broadcast, unit dimensions added or dropped, transposed.
+
+    `dimensions[d]` says which dimension of this tensor dimension d of the operand follows (None: index 0).
+    """
+
+    def __init__(self, shape: tuple[int, ...], operand: Tensor, dimensions: Sequence[int | None]) -> None:
+        super().__init__(shape, operand.element, (operand,))
+        self._dimensions = list(dimensions)
+
+    def at(self, evaluation: Evaluation, point: Point) -> Value:
+        return evaluation.at(self.operands[0], point.pick(self._dimensions, evaluation.zero))
+
+    def operand_dimensions(self, index: int) -> list[int | None]:
+        return self._dimensions
+
+    def joins(self, dimension: int) -> bool:
+        followed = [d for d in (dimension, dimension + 1) if d in self._dimensions]
+        if len(followed) < 2:
+            return not followed
+        at = self._dimensions.index(dimension)
+        return self._dimensions[at + 1 : at + 2] == [dimension + 1] and joins(self.operands, at)
+
+
+def unit_reshape(source: tuple[int, ...], target: tuple[int, ...]) -> list[int | None] | None:
+    """Dimensions for `Reindexed` when two shapes differ only in dimensions of size 1, else None."""
+    wide = [d for d, size in enumerate(target) if size != 1]
+    if [source[d] for d in range(len(source)) if source[d] != 1] != [target[d] for d in wide]:
+        return None
+    remaining = iter(wide)
+    return [None if size == 1 else next(remaining) for size in source]
+
+
+class Buffer(Tensor):
+    """Elements in scratch, contiguous and row-major; written by `write`, read at any point.
+
+    `shared`: another value lies in the same place, so this one must not be overwritten even after its last use.
+    """
+
+    def __init__(self, shape: tuple[int, ...], element: str, pointer: Value) -> None:
+        super().__init__(shape, element)
+        self.pointer = pointer
+        self.strides = row_major(shape)
+        self.shared = False
+
+    def renamed(self) -> Buffer:
+        """The same place as another value, which takes over from this one."""
+        return Buffer(self.shape, self.element, self.pointer)
+
+    def reshaped(self, shape: tuple[int, ...]) -> Buffer:
+        """The same elements in the same order under another shape, beside this value."""
+        other = Buffer(shape, self.element, self.pointer)
+        self.shared = other.shared = True
+        return other
+
+    def joins(self, dimension: int) -> bool:
+        return True
+
+    def address(self, builder: LoopBuilder, point: Point) -> Value:
+        terms = [
+            builder.mul(index, builder.i64(stride))
+            for index, stride in zip(point.indices, self.strides, strict=True)
+        ]
+        return builder.address(self.pointer, terms, types.storage(self.element))
+
+    def at(self, evaluation: Evaluation, point: Point) -> Value:
+        builder = evaluation.builder
+        address = self.address(builder, point)
+        stride = self.strides[point.axis] if point.axis >= 0 else 0
+        lanes = point.width if point.axis >= 0 else 1
+        if lanes == 1 or stride == 1:
+            return lane_memory.read(builder, address, self.element, lanes, floor=evaluation.floor)
+        pointers = self._pointers(builder, address, lanes, stride)
+        return lane_memory.gather(builder, pointers, self.element, floor=evaluation.floor)
+
+    def _pointers(self, builder: LoopBuilder, address: Value, lanes: int, stride: int) -> Value:
+        offsets = builder.mul(builder.iota(lanes, "i64"), builder.constant(stride, vector_type("i64", lanes)))
+        return lane_memory.pointers_at(builder, address, offsets, types.storage(self.element))
+
+    def write(self, builder: LoopBuilder, point: Point, value: Value) -> None:
+        """Store the elements at `point`."""
+        lanes = point.width if point.axis >= 0 else 1
+        value = builder.broadcast(value, lanes)
+        address = self.address(builder, point)
+        if lanes == 1 or self.strides[point.axis] == 1:
+            lane_memory.write(builder, address, value)
+        else:
+            pointers = self._pointers(builder, address, lanes, self.strides[point.axis])
+            lane_memory.scatter(builder, pointers, value)
+
+
+def row_major(shape: Sequence[int]) -> list[int]:
+    """Strides in elements of a contiguous row-major tensor."""
+    strides, step = [1] * len(shape), 1
+    for d in reversed(range(len(shape))):
+        strides[d] = step
+        step *= shape[d]
+    return strides

@@ -1,0 +1,143 @@
+"""Tensors that lie in memory across the way in which they are wanted.
+
+A weight matrix behind ``tl.trans`` lies column after column where rows are wanted: the lanes of a row would be loaded
+one by one. Blocks of it are read as they lie, a piece of a column at a time, and transposed in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.tiles.access import Gather, Load
+from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.graph import cost
+from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Tensor
+from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
+from triton_porting_kit.compiler.target import CpuTarget
+
+UNIT_BYTES = 4
+"""Of what is moved as one: an element, or several that are neighbours along the last dimension but one."""
+
+UNITS = 4
+"""Of one piece of a column: as many as fill 128 bits, within which x86-64 and aarch64 interleave at no great cost."""
+
+
+def lies_across(tensor: Tensor, target: CpuTarget, count: int = 1) -> bool:
+    """Whether `tensor`, in units of `count` elements along its last dimension but one, is read in such blocks.
+
+    That is so where all that it is made of lies in memory along that dimension. Nothing of it is dear enough to be
+    kept for other uses while it is read.
+    """
+    last = len(tensor.shape) - 1
+    return (
+        target.shuffles
+        and last >= 1
+        and count * types.byte_size(tensor.element) == UNIT_BYTES
+        and tensor.shape[-1] % target.lanes == 0
+        and tensor.shape[-2] % (UNITS * count) == 0
+        and _directions(tensor, last - 1) == {True}
+        and _directions(tensor, last) == {False}
+        and cost(tensor, {}) < EXPENSIVE
+    )
+
+
+def _directions(tensor: Tensor, dimension: int) -> set[bool]:
+    """For everything in memory that varies along a dimension of `tensor`: whether neighbours lie there together."""
+    tensor = tensor.buffer or tensor
+    if isinstance(tensor, Buffer):
+        return {tensor.strides[dimension] == 1}
+    if isinstance(tensor, Load):
+        return {tensor.access.is_contiguous(dimension) and dimension not in tensor.access.wraps}
+    if isinstance(tensor, Gather):
+        return {False}
+    found: set[bool] = set()
+    for index, operand in enumerate(tensor.operands):
+        followed = tensor.operand_dimensions(index)
+        if dimension in followed:
+            found |= _directions(operand, followed.index(dimension))
+    return found
+
+
+def transpose_tile(
+    evaluation: Evaluation,
+    tensor: Tensor,
+    target: CpuTarget,
+    write: Callable[[Point, Value], None],
+    *,
+    unit: str,
+    count: int = 1,
+) -> None:
+    """Loops in which `write` is given all of a `tensor` that lies across, a vector of units of a row at a time.
+
+    Its points count units along the last dimension but one, of `count` elements each; `unit` is their type.
+    """
+    builder, lanes = evaluation.builder, target.lanes
+    *outer, depth, width = tensor.shape
+    row, column = len(outer), len(outer) + 1
+    piece = vector_type(types.register(unit), UNITS)
+
+    def block(point: Point) -> None:
+        *indices, down, across = point.indices
+        first = builder.mul(down, builder.i64(UNITS))
+        element = builder.mul(down, builder.i64(UNITS * count))
+        left = builder.mul(across, builder.i64(lanes))
+        columns = []
+        for index in range(lanes):
+            place = (*indices, element, builder.add(left, builder.i64(index)))
+            value = evaluation.at(tensor, Point(place, row, UNITS * count))
+            value = builder.broadcast(value, UNITS * count)
+            if value.type != piece:
+                text = f"vector.bitcast {value.name} : {value.type} to {piece}"
+                value = builder.pure(text, piece, (value,))
+            columns.append(value)
+        for index, value in enumerate(_transposed(builder, columns)):
+            place = (*indices, builder.add(first, builder.i64(index)), left)
+            write(Point(place, column, lanes), value)
+
+    tile_loop(builder, (*outer, depth // (UNITS * count), width // lanes), 1, block)
+
+
+def _transposed(builder: LoopBuilder, columns: list[Value]) -> list[Value]:
+    """The `UNITS` rows of a block, of which there are the columns: 4 by 4 in each 128 bits at once.
+
+    Bits 0 and 1 of the numbers of column and unit change places one after the other (Eklundh, A Fast Computer Method
+    for Matrix Transposing, IEEE Transactions on Computers C-21, 1972).
+    """
+    lanes = len(columns)
+    every_fourth = [_beside(builder, columns[index::UNITS]) for index in range(UNITS)]
+    near, far = (_interleaved(builder, every_fourth[i], every_fourth[i + 1], 1, lanes) for i in (0, 2))
+    return [value for a, b in zip(near, far, strict=True) for value in _interleaved(builder, a, b, 2, lanes)]
+
+
+def _beside(builder: LoopBuilder, vectors: list[Value]) -> Value:
+    """Two, four, ... vectors as one."""
+    while len(vectors) > 1:
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        vectors = [_shuffled(builder, a, b, list(range(2 * a.lanes))) for a, b in pairs]
+    return vectors[0]
+
+
+def _interleaved(builder: LoopBuilder, a: Value, b: Value, size: int, lanes: int) -> list[Value]:
+    """Groups of `size` lanes of `a` and `b` in turn, of the lower half of each 128 bits, and of the upper half."""
+    halves = []
+    for half in (0, UNITS // 2):
+        starts = [
+            start + half + group for start in range(0, lanes, UNITS) for group in range(0, UNITS // 2, size)
+        ]
+        chosen = [
+            lane
+            for start in starts
+            for first in (start, start + lanes)
+            for lane in range(first, first + size)
+        ]
+        halves.append(_shuffled(builder, a, b, chosen))
+    return halves
+
+
+def _shuffled(builder: LoopBuilder, a: Value, b: Value, lanes: list[int]) -> Value:
+    """Those lanes of two vectors beside each other."""
+    chosen, type = ", ".join(map(str, lanes)), vector_type(a.element, len(lanes))
+    text = f"vector.shuffle {a.name}, {b.name} [{chosen}] : {a.type}, {b.type}"
+    return builder.pure(text, type, (a, b))

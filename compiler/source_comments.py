@@ -1,0 +1,76 @@
+"""Which line of the kernel a line of the loops artefact, or of C++ made of it, belongs to.
+
+Loops say it in comments, ``// tpk.load, kernel.py:12``, and in their head, ``// kernel.py: /path/of/kernel.py``. Before
+they read a parameter of the kernel, they say ``// parameter NAME``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from triton_porting_kit.compiler.locations import source_location
+from triton_porting_kit.errors import SourceLocation
+
+_COMMENT = re.compile(
+    r"\s*// (?P<what>parameter [^:]+|(?P<operation>[\w.]+)(?:, (?P<file>.+):(?P<line>\d+))?)\s*$"
+)
+_FILE = re.compile(r"\s*// (?P<name>[^,:]+): (?P<path>.+?)\s*$")
+_PLACE = re.compile(r'loc\("-":(\d+):\d+\)')
+
+
+class SourceComments:
+    """The comments of a text, to be asked in the order of its lines."""
+
+    def __init__(self, text: str) -> None:
+        self.files: dict[str, str] = {}
+        self._comments: dict[int, re.Match[str]] = {}
+        for number, line in enumerate(text.splitlines(), 1):
+            if "//" not in line:
+                continue
+            if found := _COMMENT.match(line):
+                self._comments[number] = found
+            elif (found := _FILE.match(line)) and not self._comments:
+                self.files[found["name"]] = found["path"]
+        self._seen = 0
+
+    @property
+    def head(self) -> list[str]:
+        """The lines that say where the files are."""
+        return [f"{name}: {path}" for name, path in self.files.items()]
+
+    def before(self, operation: Any) -> list[str]:
+        """The comments between the operation asked for last and this one."""
+        line = _line(operation)
+        if line is None or line <= self._seen:
+            return []
+        found = [self._comments[n]["what"] for n in range(self._seen + 1, line) if n in self._comments]
+        self._seen = line
+        return found
+
+    def location(self, operation: Any) -> SourceLocation | None:
+        """The line of the kernel that an operation of the loops comes from."""
+        line = _line(operation)
+        return source_location(operation.location) if line is None else self.location_of_line(line)
+
+    def location_of_line(self, line: int) -> SourceLocation | None:
+        """The line of the kernel that the nearest comment above a line of the text names."""
+        comment = self._above(line)
+        if comment is None or not comment["file"]:
+            return None
+        return SourceLocation(self.files.get(comment["file"], comment["file"]), int(comment["line"]))
+
+    def operation_of_line(self, line: int) -> str | None:
+        """The operation that the nearest comment above a line names."""
+        comment = self._above(line)
+        return comment["operation"] if comment else None
+
+    def _above(self, line: int) -> re.Match[str] | None:
+        numbers = [number for number in self._comments if number <= line]
+        return self._comments[max(numbers)] if numbers else None
+
+
+def _line(operation: Any) -> int | None:
+    """The line of the text that was parsed."""
+    found = _PLACE.fullmatch(str(operation.location))
+    return int(found[1]) if found else None

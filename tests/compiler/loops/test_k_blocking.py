@@ -1,0 +1,230 @@
+"""Loops of dots that look as if their sums, or the rows of A, could wait for later iterations, and some that can.
+
+What is multiplied several iterations at a time, and what of A is read where it lies, is counted; NumPy does one iteration after
+the other. The numbers are whole and small: every order of adding them up gives the same, every other mistake shows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from poisoned import Poisoned, targets
+
+from triton_porting_kit.compiler.loops.matmul import k_blocking
+from triton_porting_kit.compiler.loops.matmul.panels import Panel
+
+Array = np.ndarray[Any, Any]
+S, ITERATIONS = 16, 5
+AWAY = S * S * ITERATIONS
+"""The element of A that the kernel begins at."""
+
+
+@triton.jit
+def summed(A, B, C, D, start, iterations, pitch, period, FORM: tl.constexpr, S: tl.constexpr):
+    i, j = tl.arange(0, S)[:, None], tl.arange(0, S)[None, :]
+    total = tl.zeros((S, S), tl.float64)
+    if FORM == "begins elsewhere":
+        total = tl.load(D + i * S + j)
+    other = tl.full((S, S), 2.0, tl.float64)
+    rows = (i % period) if FORM == "wrapped rows" else i
+    a_at, b_at = A + start + rows * pitch + j, B + i * S + j
+    ahead = tl.load(a_at)
+    offset = 0
+    for t in range(iterations):
+        if FORM == "offset by the iteration":
+            a = tl.load(A + start + i * pitch + t * S + j)
+        elif FORM == "growing steps":
+            a = tl.load(A + start + i * pitch + offset + j)
+            offset += S * t
+        elif FORM == "another pitch":
+            a = tl.load(A + start + i * (pitch + t) + t * S + j)
+        elif FORM == "another array":
+            a = tl.load((A + start if t % 2 == 0 else B) + i * pitch + t * S + j)
+        elif FORM == "volatile":
+            a = tl.load(a_at, volatile=True)
+        elif FORM == "fixed":
+            a = ahead
+        elif FORM == "of the iteration before":
+            a = ahead
+            ahead = tl.load(a_at)
+        elif FORM == "computed":
+            a = tl.load(a_at) * 2 + 1
+        elif FORM == "turned":
+            a = tl.trans(tl.load(a_at))
+        else:
+            a = tl.load(a_at)
+        b = tl.load(b_at)
+        if FORM == "under a condition":
+            if t % 2 == 0:
+                total = tl.dot(a, b, total, input_precision="ieee", out_dtype=tl.float64)
+        elif FORM == "in turns":
+            total, other = tl.dot(a, b, other, input_precision="ieee", out_dtype=tl.float64), total
+        elif FORM == "a factor":
+            total = tl.dot(a, total, total, input_precision="ieee", out_dtype=tl.float64)
+        elif FORM == "from one each time":
+            total = tl.dot(
+                a, b, tl.full((S, S), 1.0, tl.float64), input_precision="ieee", out_dtype=tl.float64
+            )
+        else:
+            total = tl.dot(a, b, total, input_precision="ieee", out_dtype=tl.float64)
+        if FORM == "carried twice":
+            other = total
+        if FORM == "added up":
+            other += total
+        if FORM == "summed up":
+            other += tl.sum(total)
+        if FORM == "writes the next rows":
+            tl.store(a_at + S, a + b)
+        if FORM == "writes the last rows":
+            tl.store(a_at, b)
+        if FORM == "atomic":
+            tl.atomic_add(a_at, b)
+        if FORM == "barrier":
+            tl.debug_barrier()
+        a_at += -S if FORM == "backwards" else S
+        b_at += S * S
+    tl.store(C + i * S + j, total)
+    tl.store(D + i * S + j, other)
+
+
+FORMS = {
+    "plain": (1, 1), "begins elsewhere": (1, 1), "offset by the iteration": (1, 0), "wrapped rows": (1, 1),
+    "barrier": (1, 1),  # a program is one thread
+    # What lies elsewhere in every iteration than K elements behind is packed, or, where no more than one iteration fits, alone.
+    "growing steps": (1, 0), "another pitch": (1, 0), "another array": (1, 0), "computed": (1, 0), "turned": (1, 0),
+    "backwards": (1, 0),
+    # What the loop may change is read in its turn.
+    "volatile": (1, 0), "writes the next rows": (1, 0), "writes the last rows": (1, 0), "atomic": (1, 0),
+    # What is not the iteration's own, or is seen before the end, does not wait.
+    "fixed": (0, 0), "of the iteration before": (0, 0), "under a condition": (0, 0), "in turns": (0, 0), "a factor": (0, 0),
+    "from one each time": (0, 0), "carried twice": (0, 0), "added up": (0, 0), "summed up": (0, 0),
+}  # fmt: skip
+"""By form: how many dots wait for later iterations, and of how many of them A is read where it lies."""
+
+
+def expected(
+    form: str, a: Array, b: Array, d: Array, start: int, pitch: int, iterations: int, period: int
+) -> Any:
+    """A, C and D after the kernel; `a` and `b` as they lie."""
+    a = a.copy()
+    i, j = np.arange(S)[:, None], np.arange(S)[None, :]
+    total = d.reshape(S, S).copy() if form == "begins elsewhere" else np.zeros((S, S))
+    other = np.full((S, S), 2.0)
+    rows = i % period if form == "wrapped rows" else i
+    ahead = a[start + rows * pitch + j]
+    offset = 0
+    for t in range(iterations):
+        by = -t if form == "backwards" else t
+        at = start + rows * pitch + by * S + j
+        left, right = a[at], b[t * S * S + i * S + j]
+        if form == "growing steps":
+            left = a[start + i * pitch + offset + j]
+            offset += S * t
+        elif form == "another pitch":
+            left = a[start + i * (pitch + t) + t * S + j]
+        elif form == "another array" and t % 2:
+            left = b[i * pitch + t * S + j]
+        elif form == "fixed":
+            left = ahead
+        elif form == "of the iteration before":
+            left, ahead = ahead, left
+        elif form == "computed":
+            left = left * 2 + 1
+        elif form == "turned":
+            left = left.T
+        if form == "under a condition":
+            total = total + (left @ right if t % 2 == 0 else 0)
+        elif form == "in turns":
+            total, other = other + left @ right, total
+        elif form == "a factor":
+            total = total + left @ total
+        elif form == "from one each time":
+            total = 1 + left @ right
+        else:
+            total = total + left @ right
+        if form == "carried twice":
+            other = total
+        if form == "added up":
+            other = other + total
+        if form == "summed up":
+            other = other + total.sum()
+        if form == "writes the next rows":
+            a[at + S] = left + right
+        if form == "writes the last rows":
+            a[at] = right
+        if form == "atomic":
+            np.add.at(a, at, right)
+    return {"A": a, "C": total.ravel(), "D": other.ravel()}
+
+
+def compiled(
+    monkeypatch: pytest.MonkeyPatch, kernel: Any, signature: dict[str, str], target: str, **constexprs: Any
+) -> tuple[Poisoned, list[Panel]]:
+    """A kernel, and the dots of it that wait."""
+    found: list[Panel] = []
+    plan = k_blocking.plan
+
+    def noted(*arguments: Any) -> list[Panel]:
+        panels = plan(*arguments)
+        found.extend(panels)
+        return panels
+
+    monkeypatch.setattr(k_blocking, "plan", noted)
+    return Poisoned(kernel, signature, targets()[target], **constexprs), found
+
+
+@pytest.mark.parametrize("target", targets())
+@pytest.mark.parametrize("form", FORMS)
+def test_which_dots_wait(monkeypatch: pytest.MonkeyPatch, form: str, target: str) -> None:
+    signature = dict.fromkeys("ABCD", "*fp64") | dict.fromkeys(
+        ("start", "iterations", "pitch", "period"), "i32"
+    )
+    kernel, panels = compiled(monkeypatch, summed, signature, target, FORM=form, S=S)
+    assert (len(panels), sum(panel.in_place for panel in panels)) == FORMS[form]
+    random = np.random.default_rng(7)
+    writes = form in ("writes the next rows", "writes the last rows", "atomic")
+    for iterations in (0, 1, 2, ITERATIONS):
+        for pitch in (S * (ITERATIONS + 1), 0, 3, -24) if not writes else (S * (ITERATIONS + 1),):
+            a = random.integers(-2, 3, 4 * AWAY).astype(np.float64)
+            b = random.integers(-2, 3, S * S * ITERATIONS).astype(np.float64)
+            d = random.integers(-2, 3, S * S).astype(np.float64)
+            given = {
+                "start": AWAY,
+                "iterations": iterations,
+                "pitch": pitch if form != "another array" else S,
+                "period": 5,
+            }
+            found = kernel(A=a, B=b, C=np.full(S * S, 9.0), D=d, **given)
+            wanted = expected(form, a, b, d, AWAY, given["pitch"], iterations, 5)
+            for name, values in wanted.items():
+                np.testing.assert_array_equal(found[name], values, err_msg=f"{name} {given}")
+
+
+@triton.jit
+def rounded(A, B, C, iterations, S: tl.constexpr):
+    i, j = tl.arange(0, S)[:, None], tl.arange(0, S)[None, :]
+    total = tl.full((S, S), 2048.0, tl.float16)
+    a_at, b_at = A + i * (S * iterations) + j, B + i * S + j
+    for _ in range(iterations):
+        total = tl.dot(tl.load(a_at), tl.load(b_at), total, out_dtype=tl.float16)
+        a_at += S
+        b_at += S * S
+    tl.store(C + i * S + j, total)
+
+
+@pytest.mark.parametrize("target", targets())
+def test_narrow_sums_are_rounded_every_iteration(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    """Behind 2048 the next number of half precision is 2050: one more makes no difference, however often."""
+    signature = dict.fromkeys("ABC", "*fp16") | {"iterations": "i32"}
+    kernel, panels = compiled(monkeypatch, rounded, signature, target, S=S)
+    a = np.tile(np.eye(S, dtype=np.float16), ITERATIONS)
+    b = np.ones((S * ITERATIONS, S), np.float16)
+    found = kernel(
+        A=a.view(np.int16), B=b.view(np.int16), C=np.zeros(S * S, np.int16), iterations=ITERATIONS
+    )["C"]
+    np.testing.assert_array_equal(found.view(np.float16), np.full(S * S, 2048.0, np.float16))
+    assert panels == []

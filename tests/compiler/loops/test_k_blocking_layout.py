@@ -1,0 +1,107 @@
+"""Which dots of a loop wait for later iterations, and what that takes. What they give: `test_semantics_dot_loops`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import native_functions
+import pytest
+import sample_loops
+import triton
+import triton.language as tl
+
+from triton_porting_kit.compiler import CpuTarget, codegen
+from triton_porting_kit.compiler.loops.matmul.k_blocking import PANEL_BYTES, STRIP_BYTES
+from triton_porting_kit.compiler.loops.tiles.scratch import Scratch
+
+TARGET = CpuTarget.named("cascadelake")
+SIGNATURE = {"A": "*i8", "B": "*i8", "C": "*i32", "count": "i32", "pitch": "i32", "width": "i32"}
+
+
+@triton.jit
+def products(
+    A, B, C, count, pitch, width, FORM: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr
+):
+    m, n, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
+    if FORM == "columns":
+        a_at = A + m + k[None, :] * pitch
+        ahead = K * pitch
+    else:
+        a_at = A + m * pitch + k[None, :]
+        ahead = K
+    b_at = B + k[:, None] * width + n
+    total = tl.zeros((M, N), tl.int32)
+    for i in range(count):
+        if FORM == "masked":
+            a = tl.load(a_at, mask=k[None, :] < pitch - i * K, other=0)
+        else:
+            a = tl.load(a_at)
+        total = tl.dot(a, tl.load(b_at), total, out_dtype=tl.int32)
+        if FORM == "writes":
+            tl.store(C + i, i)
+        if FORM == "seen":
+            tl.store(C + m * N + n, total)
+        a_at += ahead
+        b_at += K * width
+    tl.store(C + m * N + n, total)
+
+
+def loops(form: str, m: int, n: int, k: int) -> Any:
+    return native_functions.loops_of(products, SIGNATURE, TARGET, FORM=form, M=m, N=n, K=k)
+
+
+def scratch(form: str, m: int, n: int, k: int) -> int:
+    """Bytes of it that are neither the sums nor kept for other programs."""
+    return native_functions.scratch_of_a_program(loops(form, m, n, k)) - 4 * m * n
+
+
+M, N, K = 32, 64, 32
+ITERATIONS = STRIP_BYTES // (N * K)
+
+
+def test_an_operand_in_rows_is_not_packed() -> None:
+    """There is room for nothing of A; B is among what is kept."""
+    assert scratch("rows", M, N, K) == Scratch.ALIGNMENT
+
+
+def test_other_operands_are_packed_side_by_side() -> None:
+    for form in ("columns", "masked"):
+        assert scratch(form, M, N, K) == ITERATIONS * M * K
+    # Where it is not known what the loop writes, nothing of B is kept.
+    assert scratch("writes", M, N, K) == ITERATIONS * (M + N) * K
+
+
+def test_sums_that_are_seen_do_not_wait() -> None:
+    assert scratch("seen", M, N, K) == (M + N) * K + 4 * N  # what makes sums of bytes too large
+
+
+@pytest.mark.parametrize(
+    "shape", [(16, 16, 32), (128, 128, 32), (128, 64, 256), (16, 256, 64), (256, 16, 32)]
+)
+def test_panels_stay_in_the_caches(shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    assert scratch("columns", m, n, k) <= 2 * max(PANEL_BYTES, max(m, n) * k)
+    strip = min(n, 64)
+    assert scratch("rows", m, n, k) - Scratch.ALIGNMENT <= max(STRIP_BYTES // strip, k) * n
+
+
+@pytest.mark.parametrize("form", ["rows", "masked", "columns"])
+def test_the_multiplication_is_there_once(form: str) -> None:
+    """A step along K of four rows by four vectors; and two steps of the sums of B's four."""
+    ir = codegen.lower_to_llvm_ir(loops(form, M, N, K).text)
+    text = codegen.emit_assembly(ir, TARGET)
+    assert len(re.findall(r"\tvpdpbusd\t", text)) <= 16 + 4 * 2
+
+
+def test_an_operand_in_place_is_read_by_what_makes_it_positive() -> None:
+    ir = codegen.lower_to_llvm_ir(loops("rows", M, N, K).text)
+    text = codegen.emit_assembly(ir, TARGET)
+    assert len(re.findall(r"\tvpxord\t.*1to16", text)) == 4
+
+
+def test_one_operand_for_both_sides() -> None:
+    text = native_functions.loops_of(
+        sample_loops.product, {"X": "*fp32", "O": "*fp32", "n": "i32"}, TARGET, B=32
+    ).text
+    assert text.count("math.fma") == 8 * 2

@@ -1,0 +1,112 @@
+"""Stores past the caches: where they are emitted, when they are used, and that they write the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import sample_loops
+import triton
+import triton.language as tl
+from native_functions import loops_of
+
+from triton_porting_kit.compiler import CpuTarget
+from triton_porting_kit.compiler.loops.memory import non_temporal
+from triton_porting_kit.driver import DeviceArray
+
+SIGNATURE = {"X": "*fp32", "O": "*fp32", "n": "i32"}
+FENCE = "llvm.x86.sse.sfence"
+
+
+def text_of(kernel: Any, target: CpuTarget | None = None) -> str:
+    text: str = loops_of(kernel, SIGNATURE, target, B=256).text
+    return text
+
+
+def test_one_of_the_loops_of_a_chain_streams() -> None:
+    text = text_of(sample_loops.chain, CpuTarget.named("sapphirerapids"))
+    assert text.count("nontemporal") == text.count(FENCE) == 1
+    # What they must be aligned to, on which it depends whether that loop is taken.
+    assert "alignment = 64 : i64, nontemporal" in text
+
+
+@triton.jit
+def under_a_mask(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + i)
+    tl.store(O + i, x, mask=x > 0)
+
+
+@triton.jit
+def around_the_end(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(O + i % n, tl.load(X + i))
+
+
+@triton.jit
+def dear(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(O + i, tl.exp(tl.load(X + i)))
+
+
+@triton.jit
+def wide(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(O.to(tl.pointer_type(tl.float64)) + i, tl.load(X + i).to(tl.float64))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        sample_loops.in_place,
+        sample_loops.in_a_loop,
+        sample_loops.beside_an_atomic,
+        sample_loops.strided,
+        under_a_mask,
+        around_the_end,
+        dear,
+        wide,
+    ],
+    ids=lambda kernel: kernel.__name__,
+)
+def test_what_does_not_stream(kernel: Any) -> None:
+    text = text_of(kernel, CpuTarget.named("sapphirerapids"))
+    assert "nontemporal" not in text
+    assert FENCE not in text
+
+
+def test_only_x86_streams() -> None:
+    assert "nontemporal" not in text_of(sample_loops.chain, CpuTarget.named("neoverse-n1"))
+
+
+@triton.jit
+def doubled_streaming(X, O, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(O + i, tl.load(X + i, mask=i < n) * 2, mask=i < n)
+
+
+@pytest.mark.parametrize("skipped", [0, 1, 16])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_streamed_values(
+    monkeypatch: pytest.MonkeyPatch, cpu_backend: None, dtype: str, skipped: int
+) -> None:
+    from triton.runtime import driver
+
+    monkeypatch.setattr(non_temporal, "NON_TEMPORAL_BYTES", 1024)
+    n, block = 5000, 512
+    x = np.arange(n + skipped).astype(dtype)
+    source, target = (DeviceArray.from_numpy(a, driver.active.device) for a in (x, np.zeros_like(x)))
+
+    class Rest:
+        dtype = x.dtype
+
+        def __init__(self, array: DeviceArray) -> None:
+            self._array = array
+
+        def data_ptr(self) -> int:
+            return self._array.data_ptr() + skipped * x.itemsize
+
+    doubled_streaming[(triton.cdiv(n, block),)](Rest(source), Rest(target), n, B=block)
+    np.testing.assert_array_equal(target.numpy()[skipped:], x[skipped:] * 2)
+    assert not target.numpy()[:skipped].any()

@@ -1,0 +1,26 @@
+"""Register blocks of dots."""
+
+from __future__ import annotations
+
+import pytest
+
+from triton_porting_kit.compiler import CpuTarget
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.matmul.register_blocking import blocking
+
+WIDE = CpuTarget("x86_64-unknown-linux-gnu", "skylake-avx512", frozenset({"avx", "avx2", "avx512f"}))
+NARROW = CpuTarget("x86_64-unknown-linux-gnu", "haswell", frozenset({"avx", "avx2"}))
+PLAIN = CpuTarget("x86_64-unknown-linux-gnu", "x86-64", frozenset())
+
+
+@pytest.mark.parametrize("target", [WIDE, NARROW, PLAIN], ids=["avx512", "avx2", "sse2"])
+@pytest.mark.parametrize("element", ["f32", "f64", "i32"])
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (2, 4), (16, 16), (64, 128), (128, 2), (1, 256), (256, 1)])
+def test_blocks_tile_the_result_and_fit_the_registers(
+    m: int, n: int, element: str, target: CpuTarget
+) -> None:
+    block = blocking(target, m, n, element)
+    assert m % block.rows == 0
+    assert n % block.strip == 0
+    assert block.lanes * types.byte_size(element) <= target.vector_bytes
+    assert block.rows * block.vectors + block.vectors + 1 <= target.vector_registers

@@ -1,0 +1,190 @@
+"""What is fetched for later steps and iterations of a loop, and where nothing is. Results do not depend on it."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from typing import Any
+
+import native_functions
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+
+from triton_porting_kit.compiler import CpuTarget, codegen
+from triton_porting_kit.compiler.loops.matmul import k_blocking, register_blocking, software_prefetch
+from triton_porting_kit.compiler.loops.tiles import lane_memory
+
+Array = np.ndarray[Any, Any]
+CACHES = (lane_memory.L1, lane_memory.L2)
+FETCH = re.compile(r'"llvm\.intr\.prefetch"\((%\w+)\) <\{[^}]*hint = (\d)[^}]*\}> : \(!llvm\.ptr\) -> \(\)')
+
+SIGNATURE = {"A": "*bf16", "B": "*bf16", "C": "*fp32", "count": "i32", "pitch": "i32"}
+SHAPES = [(1, 64, 32), (16, 16, 16), (32, 32, 32), (64, 64, 32), (128, 128, 128), (32, 128, 64)]
+X86 = CpuTarget.named("znver4")
+
+
+@triton.jit
+def products(A, B, C, count, pitch, FORM: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    m, n, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
+    a_at = A + m * pitch + k[None, :]
+    b_at = B + k[:, None] + n * pitch if FORM == "columns" else B + k[:, None] * pitch + n
+    total = tl.zeros((M, N), tl.float32)
+    for i in range(count):
+        b = tl.load(b_at)
+        if FORM == "computed":
+            b = b * 2
+        total = tl.dot(tl.load(a_at), b, total)
+        a_at += K
+        if FORM == "columns":
+            b_at += K
+        elif FORM == "squares":
+            b_at += i * pitch
+        else:
+            b_at += K * pitch
+    tl.store(C + m * N + n, total)
+
+
+def fetches(
+    form: str, shape: tuple[int, int, int] = (64, 64, 32), target: CpuTarget = X86
+) -> tuple[int, int]:
+    """How many fetches there are in the code: into the first cache, and into the second."""
+    m, n, k = shape
+    loops: Any = native_functions.loops_of(products, SIGNATURE, target, FORM=form, M=m, N=n, K=k)
+    caches = [int(cache) for _, cache in FETCH.findall(loops.text)]
+    return caches.count(lane_memory.L1), caches.count(lane_memory.L2)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_few_lines_are_fetched_at_a_time(shape: tuple[int, int, int]) -> None:
+    rows, lines = fetches("rows", shape)
+    assert rows == register_blocking.blocking(X86, *shape[:2], "f32").rows
+    assert 1 <= lines <= software_prefetch.MOST
+
+
+@pytest.mark.parametrize("form", ["columns", "computed", "squares"])
+def test_where_the_right_factor_goes_on_must_be_known(form: str) -> None:
+    rows, lines = fetches(form)
+    assert rows > 0
+    assert lines == 0
+
+
+@pytest.mark.parametrize(
+    "target",
+    [CpuTarget.portable(64), CpuTarget.named("neoverse-v1"), CpuTarget.named("sapphirerapids")],
+    ids=["c++", "arm", "matrix registers"],
+)
+def test_other_processors_are_left_to_themselves(target: CpuTarget) -> None:
+    assert fetches("rows", target=target) == (0, 0)
+
+
+def test_the_inner_loop_does_nothing_but_multiply() -> None:
+    loops = native_functions.loops_of(products, SIGNATURE, X86, FORM="rows", M=64, N=64, K=32)
+    text = codegen.emit_assembly(codegen.lower_to_llvm_ir(loops.text), X86)
+    assert "prefetcht0" in text
+    assert "prefetcht1" in text
+    start = text.index("vdpbf16ps")
+    assert "prefetch" not in text[text.rindex(":\n", 0, start) : text.index("\tj", start)]
+
+
+class Fetched:
+    """The function of `products` of float32, for one program after the other, and what it fetches."""
+
+    M, N, K = 64, 128, 32
+
+    def __init__(self, target: CpuTarget) -> None:
+        signature = SIGNATURE | {"A": "*fp32", "B": "*fp32"}
+        self.loops: Any = native_functions.loops_of(
+            products, signature, target, FORM="rows", M=self.M, N=self.N, K=self.K
+        )
+        text, count = FETCH.subn(r"llvm.call @fetch_\2(\1) : (!llvm.ptr) -> ()", self.loops.text)
+        assert count
+        declared = "".join(f"llvm.func @fetch_{cache}(!llvm.ptr)\n" for cache in CACHES)
+        text = text.replace("module {\n", f"module {{\n{declared}", 1)
+        self.lines: dict[int, set[int]] = {cache: set() for cache in CACHES}
+        note = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+        self.notes = {
+            cache: note(lambda address, cache=cache: self.lines[cache].add(address // software_prefetch.LINE))
+            for cache in CACHES
+        }
+        imports = {
+            f"fetch_{cache}": ctypes.cast(function, ctypes.c_void_p).value or 0
+            for cache, function in self.notes.items()
+        }
+        self.code = native_functions.link(text, [self.loops.name], target, imports)
+        types = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 2 + [ctypes.c_int32] * 3
+        self.run = ctypes.CFUNCTYPE(ctypes.c_int32, *types)(self.code.addresses[self.loops.name])
+        self.scratch = aligned(self.loops.scratch_bytes, np.uint8)
+        self.scratch[:] = 0
+
+    def __call__(self, a: Array, b: Array, c: Array, begin: int) -> None:
+        """Run the program `begin`, of two."""
+        block = np.zeros(32, np.uint8)
+        block[:24].view(np.uint64)[:] = [array.ctypes.data for array in (a, b, c)]
+        block[24:].view(np.int32)[:] = [b.shape[0] // self.K, a.shape[1]]
+        for lines in self.lines.values():
+            lines.clear()
+        assert self.run(block.ctypes.data, self.scratch.ctypes.data, begin, begin + 1, 2, 1, 1) == 0
+
+
+def aligned(size: int, dtype: Any) -> Array:
+    """An array that begins with a line of memory."""
+    memory = np.zeros(size * np.dtype(dtype).itemsize + software_prefetch.LINE, np.uint8)
+    start = -memory.ctypes.data % software_prefetch.LINE
+    return memory[start : start + size * np.dtype(dtype).itemsize].view(dtype)
+
+
+def lines_of(array: Array) -> set[int]:
+    """All lines of memory that the rows of an array touch."""
+    return {
+        line
+        for row in array
+        for line in range(
+            row.ctypes.data // software_prefetch.LINE,
+            (row.ctypes.data + row.nbytes - 1) // software_prefetch.LINE + 1,
+        )
+    }
+
+
+@pytest.mark.skipif(
+    not native_functions.host().triple.startswith("x86_64"), reason="nothing is fetched there"
+)
+@pytest.mark.parametrize("without", ["-avx512f,-amx-tile", "-amx-tile"])
+def test_what_comes_next_is_fetched(without: str) -> None:
+    target = native_functions.host().with_features(without)
+    fetched, size = Fetched(target), 1536
+    m, n = fetched.M, fetched.N
+    generator = np.random.default_rng(0)
+    a, b, c = (aligned(x * y, np.float32).reshape(x, y) for x, y in ((m, size), (size, size), (m, n)))
+    a[:], b[:] = (generator.integers(-4, 4, array.shape) for array in (a, b))
+    block = register_blocking.blocking(target, m, n, "f32")
+    panel = k_blocking.STRIP_BYTES // block.strip // 4 // fetched.K * fetched.K
+    panel = min(panel, k_blocking.PANEL_BYTES // n // 4)
+    assert panel < size
+
+    fetched(a, b, c, 0)
+    np.testing.assert_array_equal(c, a @ b[:, :n])
+    first, second = (fetched.lines[cache] for cache in CACHES)
+    assert lines_of(a[block.rows :]) <= first
+    assert lines_of(b[panel:, :n]) <= second
+    assert not lines_of(b[:panel]) & second
+
+    # The next program finds the right factor packed, and fetches that.
+    fetched(a, b, c, 1)
+    np.testing.assert_array_equal(c, a @ b[:, :n])
+    first, second = (fetched.lines[cache] for cache in CACHES)
+    assert lines_of(a[block.rows :]) <= first
+    assert not lines_of(b) & second
+    packed = [
+        b[k : k + panel, column : column + block.strip].ravel()
+        for k in range(panel, size, panel)
+        for column in range(0, n, block.strip)
+    ]
+    wanted = np.concatenate(packed)
+    lines = np.array(
+        sorted(second & lines_of(fetched.scratch[None]))[: wanted.nbytes // software_prefetch.LINE]
+    )
+    offsets = lines * software_prefetch.LINE - fetched.scratch.ctypes.data
+    found = np.concatenate([fetched.scratch[offset : offset + software_prefetch.LINE] for offset in offsets])
+    np.testing.assert_array_equal(found.view(np.float32), wanted)
