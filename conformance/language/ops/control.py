@@ -69,6 +69,11 @@ def both(x, y):
     return x + y, x * y
 
 """
+MAPPED = """@triton.jit
+def mapped(x, y):
+    return x * 3 + y, y - 1
+
+"""
 DEFAULT = """@triton.jit
 def scaled(x, factor: tl.constexpr = 3, shift=1):
     return x * factor + shift
@@ -124,8 +129,8 @@ OPS: tuple[Op, ...] = (
         lambda x: x + 3, ("i32", "i64", "fp32"), form="tl.program_id(0)"),
     _control("map_elementwise", "tl.map_elementwise(branches, x)", _selu, ("i32", "i64", "fp32", "fp64"), helpers=BRANCHES,
         any_zero=True, note="With control flow in the mapped function."),
-    _control("map_elementwise_two", "r0, r1 = tl.map_elementwise(both, x, y)", lambda x, y: (x + y, x * y), ("i32", "fp32"), operands=("T", "T"),
-        results=("T", "T"), helpers=BOTH),
+    _control("map_elementwise_two", "r0, r1 = tl.map_elementwise(mapped, x, y)", lambda x, y: (x * 3 + y, y - 1), ("i32", "fp32"), operands=("T", "T"),
+        results=("T", "T"), helpers=MAPPED),
     _control("map_elementwise_packed", "r = tl.map_elementwise(swapped, x, pack=2)[0]", lambda x: _swapped_pairs(x), ("i32", "fp32"), helpers=PACKED,
         shapes=(tile(64), tile(4, 8)), note="Which elements are packed together is the backend's choice; here neighbours."),
     _control("hints", _lines("n = tl.multiple_of(tl.program_id(0) * 16, 16)", "tl.assume(n >= 0)", "i = tl.max_contiguous(tl.multiple_of(n + tl.arange(0, 64), 16), 64)",

@@ -92,6 +92,31 @@ def _looped(m: int, n: int, k: int, step: int, more: str) -> str:
     )
 
 
+def _in_place(kind: Kind, shape: Shape) -> Work:
+    """A matrix that is multiplied twice, each time over itself: what was read of it before is no longer there.
+
+    The factor is a permutation with signs, so that every product is exact in every type and precision.
+    """
+    _, n, k = shape.extents
+    step = shape.params["loop"]
+    random = np.random.default_rng(7)
+    a = np.zeros((k, k))
+    a[np.arange(k), random.permutation(k)] = random.choice([-1.0, 1.0], k)
+    b = random.integers(-8, 9, (k, n)).astype(np.float64)
+    source = (
+        f"def kernel_dot(A, B, O):\n    rows, columns = tl.arange(0, {k})[:, None], tl.arange(0, {n})[None, :]\n"
+        f"    tl.store(O + rows * {n} + columns, tl.load(B + rows * {n} + columns))\n    tl.debug_barrier()\n"
+        f"    for turn in range(2):\n        acc = tl.zeros(({k}, {n}), tl.{'float64' if kind.name == 'fp64' else 'float32'})\n"
+        f"        for k in range(0, {k}, {step}):\n"
+        f"            a = tl.load(A + rows * {k} + k + tl.arange(0, {step})[None, :])\n"
+        f"            b = tl.load(O + (k + tl.arange(0, {step})[:, None]) * {n} + columns)\n"
+        f"            acc = tl.dot(a, b, acc, out_dtype=acc.dtype)\n        tl.debug_barrier()\n"
+        f"        tl.store(O + rows * {n} + columns, acc.to({kind.language}))\n        tl.debug_barrier()\n"
+    )
+    inputs = tuple((from_float64(value, kind), kind) for value in (a, b))
+    return Work(source, inputs, (Result(kind, from_float64(a @ a @ b, kind), any_zero=True),))
+
+
 def _special(kind: Kind, shape: Shape, accumulator: Kind) -> Work:
     """Rows of infinities, NaN and zeros of both signs, times positive powers of two: every finite sum is exact."""
     m, n, k = shape.extents
@@ -169,6 +194,9 @@ PRECISIONS = tuple(_shape(16, 32, 64, f"_{p}", precision=p) for p in ("ieee", "t
 PRECISE = tuple(_shape(*p, "_ieee", precision="ieee") for p in PRODUCTS)
 
 
+OVER_ITSELF = (_shape(64, 32, 64, loop=16), _shape(128, 16, 128, loop=32))
+
+
 def _halves() -> Op:
     """bf16 operands of fp32 are what the precision says."""
     shapes = tuple(_shape(16, 32, 64, f"_{p}", precision=p) for p in ("bf16x3", "bf16x6"))
@@ -181,6 +209,7 @@ OPS: tuple[Op, ...] = (
     _dot("dot_acc", "tl.dot(a, b, acc)", TYPES, ADDED),
     _dot("dot_loop", "acc = tl.dot(a, b, acc)", TYPES, LOOPED),
     _dot("dot_special", "tl.dot(a, b, acc)", FLOAT, SPECIAL),
+    Op("dot_in_place", SECTION, "store(B, tl.dot(a, load(B)))", _in_place, ("fp16", "bf16", "fp32", "fp64"), OVER_ITSELF, tolerance=WITHIN),
     _dot("dot_turned", "tl.dot(tl.trans(a), tl.trans(b))", TYPES, TURNED),
     _dot("dot_batched", "tl.dot(a, b) of rank 3", TYPES, BATCHED),
     _dot("dot_fp16", "tl.dot(a, b, out_dtype=tl.float16)", ("fp16", *FP8),
