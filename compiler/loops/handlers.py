@@ -14,12 +14,13 @@ from triton_porting_kit.compiler.loops.control import control_flow, host_calls
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
-from triton_porting_kit.compiler.loops.lowering import Handler, Lowering
+from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul import dots
 from triton_porting_kit.compiler.loops.memory import accesses, atomics, polls
 from triton_porting_kit.compiler.loops.reductions import reduce, scan
 from triton_porting_kit.compiler.loops.reductions.map import map_elements
 from triton_porting_kit.compiler.loops.shapes import microscaling, rearrange
+from triton_porting_kit.compiler.loops.state import Handler
 from triton_porting_kit.compiler.loops.tiles.lane_memory import zero
 from triton_porting_kit.compiler.loops.tiles.prefix_masks import prefix_mask
 from triton_porting_kit.compiler.loops.tiles.tensors import (
@@ -208,11 +209,11 @@ def _empty(lowering: Lowering, operation: Operation) -> None:
 
 
 def _program_id(lowering: Lowering, operation: Operation) -> None:
-    lowering.scalars[operation.results[0]] = lowering.program_ids[operations.ProgramId(operation).axis]
+    lowering.scalars[operation.results[0]] = lowering.grid.program_ids[operations.ProgramId(operation).axis]
 
 
 def _num_programs(lowering: Lowering, operation: Operation) -> None:
-    lowering.scalars[operation.results[0]] = lowering.program_counts[operations.NumPrograms(operation).axis]
+    lowering.scalars[operation.results[0]] = lowering.grid.counts[operations.NumPrograms(operation).axis]
 
 
 def _extract(lowering: Lowering, operation: Operation) -> None:

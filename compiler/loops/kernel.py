@@ -16,9 +16,11 @@ from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
 from triton_porting_kit.compiler.loops.ir.program import Program, read_program, walk
 from triton_porting_kit.compiler.loops.ir.source_lines import SourceLines
-from triton_porting_kit.compiler.loops.lowering import LOADS, WRITES, Lowering
+from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory import non_temporal
 from triton_porting_kit.compiler.loops.memory.checking import BOUNDS_ALIGNMENT, Checks
+from triton_porting_kit.compiler.loops.memory.non_temporal import NonTemporal
+from triton_porting_kit.compiler.loops.state import LOADS, WRITES, Grid, Origins, Rules
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import SourceLocation
@@ -83,33 +85,33 @@ def lower_to_loops(
     )  # fmt: skip
     data = ModuleData(builder)
     mode = Mode(fuse_multiply_add, target.has_scalef, data, target.multiplies_high)
-    lowering = Lowering(builder, target, mode, HANDLERS, scratch, data, fused_stores)
-    lowering.program_counts = counts
-    lowering.threads = threads
-    lowering.places = SourceLines(builder) if with_places else None
+    lowering = Lowering(
+        builder, target, mode, Rules(HANDLERS, fused_stores), scratch, Grid(counts, threads=threads)
+    )
+    lowering.source_lines = SourceLines(builder) if with_places else None
     # A kernel that accesses no memory does not crash.
     notes_program = notes_program and any(op.name in LOADS or op.name in WRITES for op in walk(program.body))
-    note = lowering.keep(types.byte_size("i64")) if notes_program else None
-    lowering.may_bypass_caches = non_temporal.allowed(lowering, program.body)
+    note = lowering.scratch.keep(types.byte_size("i64")) if notes_program else None
+    lowering.part(NonTemporal).allowed = non_temporal.allowed(lowering, program.body)
     pointers = _read_arguments(builder, lowering, program, args, check_memory=check_memory)
     counted = counts if check_memory else counts[: _axes(program)]
     with builder.loop(begin, end, builder.i64(1), _first_program(builder, begin, counted)) as region:
-        lowering.program_ids = region.arguments
+        lowering.grid.program_ids = region.arguments
         if note is not None:  # for who looks when the program is interrupted
             builder.effect(f"llvm.store volatile {region.induction.name}, {note.name} : i64, !llvm.ptr")
         lowering.block(program.body)
         region.yields = _next_program(builder, region.arguments, counted)
-    if lowering.bypasses_caches:
+    if lowering.part(NonTemporal).used:
         builder.line(non_temporal.FENCE)
     status = builder.constant(0, "i32")
     builder.line(f"llvm.return {status.name} : i32")
-    cleared_bytes = lowering.cleared_bytes
-    scratch_bytes = cleared_bytes + lowering.scratch.high_water + lowering.kept_bytes
+    cleared_bytes = lowering.scratch.cleared.size
+    scratch_bytes = lowering.scratch.size
     numbers = {}
-    if lowering.checks is not None:
+    if isinstance(lowering.checks, Checks):
         numbers[ARGUMENT_BYTES_SYMBOL_SUFFIX] = lowering.checks.argument_bytes
     if note is not None:  # what is kept comes last, and this first of it
-        numbers[PROGRAM_SYMBOL_SUFFIX] = scratch_bytes - lowering.kept_bytes
+        numbers[PROGRAM_SYMBOL_SUFFIX] = scratch_bytes - lowering.scratch.kept.size
     text = _module_text(
         program.name,
         "%cleared" if cleared_bytes else "%scratch",
@@ -118,9 +120,9 @@ def lower_to_loops(
         [scratch_bytes, cleared_bytes],
         pointers,
         lowering.source_comments.lines(),
-        has_loop_hints=lowering.has_loop_hints,
+        has_loop_hints=lowering.data.has_loop_hints,
     )
-    places = [] if lowering.places is None else lowering.places.lines(text)
+    places = [] if lowering.source_lines is None else lowering.source_lines.lines(text)
     return LoopsResult(text, program.name, scratch_bytes, cleared_bytes, places, program.promises)
 
 
@@ -138,10 +140,10 @@ def _parts_of_scratch(lowering: Lowering) -> list[str]:
     First what the host clears, then what each program uses anew, then what stays from one program to the next.
     """
     lines = []
-    if lowering.cleared_bytes:
-        lines.append(_beyond("%scratch", lowering.cleared.name, lowering.cleared_bytes))
-    if lowering.kept_bytes:
-        lines.append(_beyond(lowering.kept.name, "%scratch", lowering.scratch.high_water))
+    if lowering.scratch.cleared.size:
+        lines.append(_beyond("%scratch", lowering.scratch.cleared.start.name, lowering.scratch.cleared.size))
+    if lowering.scratch.kept.size:
+        lines.append(_beyond(lowering.scratch.kept.start.name, "%scratch", lowering.scratch.stack.high_water))
     return lines
 
 
@@ -167,11 +169,12 @@ def _read_arguments(
         value = lane_memory.read(builder, place, element, 1, floor=0)
         lowering.scalars[definition] = value
         if element == "!llvm.ptr":
-            lowering.origins[value.name] = value
+            lowering.part(Origins)[value.name] = value
             pointers.append(offset)
             named.append((name, value))
         offset += size
     if check_memory:
+        lowering.uses.checked = True
         lowering.checks = Checks(lowering, named, args, -(-offset // BOUNDS_ALIGNMENT) * BOUNDS_ALIGNMENT)
     return pointers
 

@@ -13,12 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import Any, TypeVar, cast
 
-from triton_porting_kit.compiler.dialect import Trait, having
 from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import Mode
 from triton_porting_kit.compiler.loops.ir import element_types as types
@@ -26,6 +24,20 @@ from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
 from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation, walk
 from triton_porting_kit.compiler.loops.ir.source_comments import SourceComments
+from triton_porting_kit.compiler.loops.ir.source_lines import SourceLines
+from triton_porting_kit.compiler.loops.state import (
+    DEFERRED,
+    MOVABLE,
+    SILENT,
+    AccessChecks,
+    EarlyStores,
+    FusedStores,
+    Grid,
+    OpenBlock,
+    Rules,
+    Uses,
+    is_fence,
+)
 from triton_porting_kit.compiler.loops.tiles.access import NOWHERE, Access, Gather
 from triton_porting_kit.compiler.loops.tiles.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
@@ -38,21 +50,6 @@ from triton_porting_kit.compiler.loops.tiles.transposed import lies_across, tran
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import PortingKitError
 
-if TYPE_CHECKING:
-    from triton_porting_kit.compiler.loops.ir.source_lines import SourceLines
-    from triton_porting_kit.compiler.loops.matmul.panels import Panel
-    from triton_porting_kit.compiler.loops.memory.checking import Checks
-
-Handler = Callable[["Lowering", Operation], None]
-
-DEFERRED = having(Trait.DEFERRABLE)
-MOVABLE = having(Trait.MOVABLE)
-WRITES = having(Trait.WRITES)
-LOADS = having(Trait.READS) - WRITES
-
-_SILENT = having(Trait.TERMINATOR) | having(Trait.POSITION)
-"""Operations whose lowering needs no comment in the artefact."""
-
 CONSTANT_STORES = 4
 """So many vectors of one value are stored one after the other: a loop over them would be longer."""
 
@@ -63,82 +60,49 @@ RECLAIM = 1 << 20
 """From so many bytes of scratch on that a block holds, what it does not need any more is used again."""
 
 
-@dataclass
-class FusedStores:
-    """What is computed in the loop of a store for the next iteration of the loop around it."""
-
-    targets: dict[Tensor, Buffer]
-    """Where each goes."""
-    terminator: Operation
-    rest: set[Tensor]
-    """What the terminator will still evaluate."""
+T = TypeVar("T")
 
 
 class Lowering:
-    """State of lowering one kernel body."""
+    """State of lowering one kernel body. State of one part of the lowering is a `part`, of a type that it defines."""
 
     def __init__(
-        self,
-        builder: LoopBuilder,
-        target: CpuTarget,
-        mode: Mode,
-        handlers: dict[str, Handler],
-        scratch_base: Value,
-        data: ModuleData,
-        find_fused_stores: Callable[[Lowering, Operation], FusedStores | None] = lambda lowering, operation: (
-            None
-        ),
+        self, builder: LoopBuilder, target: CpuTarget, mode: Mode, rules: Rules, scratch: Value, grid: Grid
     ) -> None:
         self.builder = builder
         self.target = target
         self.mode = mode
-        self.scratch = Scratch()
-        self.data = data
+        self.grid = grid
+        self.scratch = Scratch(builder, scratch)
         self.source_comments = SourceComments()
+        self.source_lines: SourceLines | None = None
+        """Where it is to be known which line of the kernel everything comes from."""
         self.scalars: dict[Def, Value] = {}
         self.tensors: dict[Def, Tensor] = {}
-        self.origins: dict[str, Value] = {}
-        """By the name of a pointer: the kernel argument that it was computed from, where that is known."""
-        self.checks: Checks | None = None
-        """What holds accesses against the bounds of the arguments, in checked mode."""
-        self.places: SourceLines | None = None
-        """Where it is to be known which line of the kernel everything comes from."""
-        self.program_ids: list[Value] = []
-        self.program_counts: list[Value] = []
-        self.has_loop_hints = False
-        """Whether a loop of the kernel carries hints for LLVM (see `compiler.loop_hints`)."""
-        self.may_bypass_caches = False
-        """Whether stores may go past the caches, and ..."""
-        self.bypasses_caches = False
-        """... whether one does (see `non_temporal`)."""
-        self.threads = 1
-        """As how many threads the program prints what is one value for all of them."""
-        self._handlers = handlers
-        self._find_fused_stores = find_fused_stores
-        self._scratch_base = scratch_base
-        self.kept = Value("%kept", "!llvm.ptr", 0)
-        """Where in scratch that begins which stays from one program to the next, and ..."""
-        self.kept_bytes = 0
-        """... how much that is."""
-        self.cleared = Value("%cleared", "!llvm.ptr", 0)
-        """Where in scratch that begins which stays, too, but is zero at the start of a launch, and ..."""
-        self.cleared_bytes = 0
-        """... how much that is."""
-        self._pending: list[Tensor] = []
-        self._alive: list[Def] = []
-        """The tensor values of the current block that may still be needed."""
-        self._roots: dict[Def, frozenset[Operation]] = {}
-        self._block: Block | None = None
-        self.carried: dict[Block, dict[int, Buffer]] = {}
-        """By the body of a loop: where the tensors lie that it carries, by their place among its results."""
+        self.checks: AccessChecks | None = None
+        """In checked mode."""
+        self.uses = Uses()
         self.fused: FusedStores | None = None
         """While a store is lowered: what its loop computes for the next iteration."""
-        self.panels: dict[Operation, Panel] = {}
-        """Dots that are multiplied several iterations at a time."""
-        self.stored: dict[Operation, Value] = {}
-        """Stores that a loop before them may have done: i1, whether it has."""
         self.done: set[Operation] = set()
         """Operations that were lowered before their turn, with another one."""
+        self._rules = rules
+        self._parts: dict[type[Any], Any] = {}
+        self._pending: list[Tensor] = []
+        self._open = OpenBlock()
+
+    @property
+    def data(self) -> ModuleData:
+        """Constant data and declarations of the kernel's module."""
+        assert self.mode.data is not None
+        return self.mode.data
+
+    def part(self, cls: type[T]) -> T:
+        """The state of one part of the lowering, made when it is first asked for."""
+        found = self._parts.get(cls)
+        if found is None:
+            found = self._parts[cls] = cls()
+        return cast(T, found)
 
     # --- program order ---------------------------------------------------------------------------
 
@@ -147,28 +111,28 @@ class Lowering:
 
         What they take from scratch is free again afterwards.
         """
-        outer, self._block = self._block, block
-        alive, self._alive = self._alive, []
-        mark, holes = self.scratch.mark, self.scratch.set_holes_aside()
+        outer, self._open = self._open, OpenBlock(block)
+        stack = self.scratch.stack
+        mark, holes = stack.mark, stack.set_holes_aside()
         for operation in block.operations:
             if operation in self.done:
                 continue
             self.operation(operation)
-            if self.scratch.mark - mark >= RECLAIM and operation is not block.operations[-1]:
+            if stack.mark - mark >= RECLAIM and operation is not block.operations[-1]:
                 self._reclaim(operation, mark)
         if finish is not None:
             finish()
-        self._block, self._alive = outer, alive
-        self.scratch.release(mark)
-        self.scratch.put_back(holes)
+        self._open = outer
+        stack.release(mark)
+        stack.put_back(holes)
 
     def _reclaim(self, operation: Operation, mark: int) -> None:
         """Hand out again what scratch the current block has taken and will not read after `operation`."""
         # What only operations before this one read is needed where it is part of a tensor that is needed.
-        self._alive = [d for d in self._alive if _last_user(d) > operation.position]
+        self._open.alive = [d for d in self._open.alive if _last_user(d) > operation.position]
         used: set[Value] = set()
         seen: set[Tensor] = set()
-        stack = [self.tensors[definition] for definition in self._alive]
+        stack = [self.tensors[definition] for definition in self._open.alive]
         while stack:
             tensor = stack.pop()
             held = tensor.buffer or tensor
@@ -177,13 +141,13 @@ class Lowering:
             elif tensor not in seen:
                 seen.add(tensor)
                 stack += tensor.operands
-        for offset in self.scratch.taken(mark):
-            if self._place(offset) not in used:
-                self.scratch.give_back(offset)
+        for offset in self.scratch.stack.taken(mark):
+            if self.scratch.place(offset) not in used:
+                self.scratch.stack.give_back(offset)
 
     def operation(self, operation: Operation) -> None:
         """Lower one operation."""
-        handler = self._handlers.get(operation.name)
+        handler = self._rules.handlers.get(operation.name)
         if handler is None:
             raise operation.unsupported(
                 f"the CPU backend has no lowering for {operation.name}",
@@ -192,15 +156,15 @@ class Lowering:
         try:
             if is_fence(operation) or any(map(is_fence, chain(*map(walk, operation.regions)))):
                 plain = Store.isa(operation) and not operation.is_volatile
-                if plain and operation not in self.stored:
-                    self.fused = self._find_fused_stores(self, operation)
+                if plain and operation not in self.part(EarlyStores):
+                    self.fused = self._rules.fused_stores(self, operation)
                 self.settle_before(operation)
-            if operation.name not in DEFERRED and operation.name not in _SILENT:
+            if operation.name not in DEFERRED and operation.name not in SILENT:
                 self.builder.comment(self.source_comments.of(operation))
-            if self.places is None:
+            if self.source_lines is None:
                 handler(self, operation)
             else:
-                with self.places.of(operation):
+                with self.source_lines.of(operation):
                     handler(self, operation)
             self.fused = None
         except PortingKitError:
@@ -213,7 +177,7 @@ class Lowering:
 
     def place_of(self, operation: Operation) -> AbstractContextManager[None]:
         """While this holds, what is written comes from the line of `operation`; see `source_lines`."""
-        return NOWHERE if self.places is None else self.places.of(operation)
+        return NOWHERE if self.source_lines is None else self.source_lines.of(operation)
 
     def advance(self, definition: Def) -> bool:
         """Note down a value of this block before its turn, where that is element-wise; whether it is known now."""
@@ -224,7 +188,7 @@ class Lowering:
             if current in self.tensors or current in self.scalars:
                 continue
             owner = current.owner
-            if owner is None or owner.block is not self._block or owner.name not in MOVABLE:
+            if owner is None or owner.block is not self._open.block or owner.name not in MOVABLE:
                 return False
             waiting[owner] = None
             if len(waiting) > ADVANCED:
@@ -249,46 +213,19 @@ class Lowering:
         if isinstance(tensor, LoadTensor | Gather):
             self._pending.append(tensor)
         self.tensors[definition] = tensor
-        if definition.block is self._block:
-            self._alive.append(definition)
+        if definition.block is self._open.block:
+            self._open.alive.append(definition)
         if tensor.depth > DEEPEST:
             self.materialise(tensor)
 
     # --- who needs a value -----------------------------------------------------------------------
-
-    def roots(self, definition: Def) -> frozenset[Operation]:
-        """The operations, in the block that defines the value, in whose loops it will be evaluated."""
-        pending = [] if definition in self._roots else [definition]
-        while pending:
-            current = pending[-1]
-            found: set[Operation] = set()
-            unknown: list[Def] = []
-            for user in current.users:
-                ancestor = user.ancestor_in(current.block)
-                assert ancestor is not None
-                if ancestor is not user or user.name not in DEFERRED:
-                    found.add(ancestor)
-                    continue
-                if self.checks is not None and user.name in LOADS:
-                    found.add(user)  # its offsets and its mask are evaluated by its check, too
-                for result in user.results:
-                    known = self._roots.get(result)
-                    if known is None:
-                        unknown.append(result)
-                    else:
-                        found |= known
-            if unknown:
-                pending += unknown  # and come back to this one
-            else:
-                self._roots[pending.pop()] = frozenset(found)
-        return self._roots[definition]
 
     def needed_after(self, tensor: Tensor, operation: Operation) -> bool:
         """Whether an operation after this one, in the same block, will evaluate the tensor."""
         definition = tensor.definition
         if definition is None or definition.block is not operation.block:
             return False
-        later = [root for root in self.roots(definition) if root.position > operation.position]
+        later = [root for root in self.uses.roots(definition) if root.position > operation.position]
         if self.fused is not None and tensor not in self.fused.rest:
             later = [root for root in later if root is not self.fused.terminator]
         return bool(later)
@@ -311,38 +248,15 @@ class Lowering:
 
     # --- scratch ---------------------------------------------------------------------------------
 
-    def allocate(self, shape: tuple[int, ...], element: str) -> Buffer:
-        """A fresh buffer in scratch."""
-        count = 1
-        for size in shape:
-            count *= size
-        offset = self.scratch.take(count * types.byte_size(element))
-        return Buffer(shape, element, self._place(offset))
-
-    def keep(self, size: int) -> Value:
-        """A pointer to `size` bytes of scratch that nothing else uses, in any program of the kernel."""
-        place = self.builder.address(self.kept, [self.builder.i64(self.kept_bytes)], "i8")
-        self.kept_bytes += Scratch.rounded(size)
-        return place
-
-    def keep_cleared(self, size: int) -> Value:
-        """The same, of bytes that are zero when a thread runs its first programs of a launch."""
-        place = self.builder.address(self.cleared, [self.builder.i64(self.cleared_bytes)], "i8")
-        self.cleared_bytes += Scratch.rounded(size)
-        return place
-
-    def _place(self, offset: int) -> Value:
-        return self.builder.address(self._scratch_base, [self.builder.i64(offset)], "i8")
-
     def materialise(self, tensor: Tensor, operation: Operation | None = None) -> Buffer:
         """Compute every element of `tensor` into scratch here; later uses in this block read it there."""
         if isinstance(tensor, Buffer):
             return tensor
         if tensor.buffer is not None:
             return tensor.buffer
-        buffer = self.allocate(tensor.shape, tensor.element)
+        buffer = self.scratch.allocate(tensor.shape, tensor.element)
         self.fill(operation, buffer, tensor)
-        if tensor.definition is None or tensor.definition.block is self._block:
+        if tensor.definition is None or tensor.definition.block is self._open.block:
             # Not for a value of an outer block: this region may not run, and its scratch is reused after it.
             self.hold(tensor, buffer)
         return buffer
@@ -504,7 +418,7 @@ class Lowering:
             if cost(tensor, costs) >= EXPENSIVE:
                 again = operation is not None and self.needed_after(tensor, operation)
                 if again and aligned and tensor.shape == shape:
-                    kept[tensor] = self.allocate(tensor.shape, tensor.element)
+                    kept[tensor] = self.scratch.allocate(tensor.shape, tensor.element)
                     # What it is made of is evaluated in this loop all the same.
                 elif (again or repeated) and tensor.shape:
                     self.materialise(tensor, operation)
@@ -540,11 +454,6 @@ def _last_user(definition: Def) -> int:
     """The position, in the block of the value, of the last operation that reads it or holds one that does."""
     ancestors = (user.ancestor_in(definition.block) for user in definition.users)
     return max((operation.position for operation in ancestors if operation is not None), default=-1)
-
-
-def is_fence(operation: Operation) -> bool:
-    """Whether loads of before must not be read after this operation: it writes, or waits for what others write."""
-    return operation.name in WRITES or operation.is_volatile
 
 
 ADVANCED = 64

@@ -10,6 +10,7 @@ from triton_porting_kit.compiler.loops.ir.builder import Value
 from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul import k_blocking
+from triton_porting_kit.compiler.loops.state import CarriedBuffers
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor
 
 
@@ -22,7 +23,7 @@ def _buffers(lowering: Lowering, definitions: Sequence[Def]) -> dict[int, Buffer
     for index in _tensor_defs(definitions):
         type = definitions[index].type
         assert type.shape is not None
-        buffers[index] = lowering.allocate(type.shape, type.element)
+        buffers[index] = lowering.scratch.allocate(type.shape, type.element)
     return buffers
 
 
@@ -48,7 +49,7 @@ def _hints(lowering: Lowering, operation: Operation) -> str:
     annotation = operation.attribute(loop_hints.ANNOTATION)
     if annotation is None:
         return ""
-    lowering.has_loop_hints = True
+    lowering.data.has_loop_hints = True
     return f"{{{loop_hints.ANNOTATION} = {annotation}}}"
 
 
@@ -88,7 +89,7 @@ def for_loop(lowering: Lowering, operation: Operation) -> None:
         lowering.builder.forget_reads()
         lowering.scalars[body.arguments[0]] = lowering.builder.cast("arith.trunci", region.induction, narrow)
         _bind(lowering, body.arguments[1:], buffers, region.arguments)
-        lowering.carried[body] = buffers
+        lowering.part(CarriedBuffers)[body] = buffers
         k_blocking.begin(lowering, panels, region.arguments[own:], region.induction, stop, step)
         region.yields = _lower_body(lowering, body, buffers)
         region.yields += [value for panel in panels for value in panel.following]
@@ -136,7 +137,7 @@ def _assign(
 def _aside(lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
     held = tensor.buffer or tensor
     if isinstance(held, Buffer):
-        copy = lowering.allocate(held.shape, held.element)
+        copy = lowering.scratch.allocate(held.shape, held.element)
         lowering.fill(operation, copy, held)
         return copy
     return lowering.materialise(tensor, operation)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.compiler.loops.control.control_flow import reads_buffer
 from triton_porting_kit.compiler.loops.ir.program import Operation
-from triton_porting_kit.compiler.loops.lowering import FusedStores, Lowering
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.state import CarriedBuffers, FusedStores
 from triton_porting_kit.compiler.loops.tiles.graph import closure
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor
 
@@ -17,7 +18,7 @@ from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor
 def fused_stores(lowering: Lowering, operation: Operation) -> FusedStores | None:
     """What the loop around a store carries on and may be written in the loop of the store; None: nothing need be."""
     block = operation.block
-    places = lowering.carried.get(block)
+    places = lowering.part(CarriedBuffers).get(block)
     if not places:
         return None
     terminator = block.operations[-1]
@@ -48,7 +49,7 @@ def fused_stores(lowering: Lowering, operation: Operation) -> FusedStores | None
         # What it is now is needed by nothing else that comes later.
         and all(
             root is terminator or root.position <= operation.position
-            for root in lowering.roots(block.arguments[1 + index])
+            for root in lowering.uses.roots(block.arguments[1 + index])
         )
         and not reads_buffer(lowering.tensor(stored), places[index], aligned_only=True)
     }
@@ -74,4 +75,4 @@ def fused_stores(lowering: Lowering, operation: Operation) -> FusedStores | None
 
 def _roots(lowering: Lowering, tensor: Tensor) -> frozenset[Operation]:
     assert tensor.definition is not None
-    return lowering.roots(tensor.definition)
+    return lowering.uses.roots(tensor.definition)

@@ -46,7 +46,7 @@ def fail_unless(lowering: Lowering, operation: Operation, holds: Value, element:
             text = f"vector.reduction <minui>, {first.name} : {first.type} into i32"
             lane = builder.pure(text, "i32", (first,), floor=builder.level)
             failed = builder.add(element, builder.cast("arith.extui", lane, "i64"))
-        lowering.data.call(FAIL, [description, *lowering.program_ids, failed, shape])
+        lowering.data.call(FAIL, [description, *lowering.grid.program_ids, failed, shape])
         return []
 
     every = holds
@@ -80,7 +80,7 @@ def show(lowering: Lowering, operation: Operation) -> None:
         prefix = f" {prefix}"
     nothing = builder.pure("llvm.mlir.zero : !llvm.ptr", "!llvm.ptr", ())
     if not op.values:
-        _print(lowering, [data.text(prefix), nothing, hexadecimal, nothing, nothing], lowering.threads)
+        _print(lowering, [data.text(prefix), nothing, hexadecimal, nothing, nothing], lowering.grid.threads)
     for index, definition in enumerate(op.values):
         tensor = lowering.tensor(definition)
         if tensor.element in types.FLOAT8:
@@ -94,12 +94,14 @@ def show(lowering: Lowering, operation: Operation) -> None:
         text, name = data.text(prefix + number), data.text(type)
         shape = data.table([len(tensor.shape), *tensor.shape])
         elements = lowering.materialise(tensor, operation).pointer
-        _print(lowering, [text, name, hexadecimal, shape, elements], 1 if tensor.shape else lowering.threads)
+        _print(
+            lowering, [text, name, hexadecimal, shape, elements], 1 if tensor.shape else lowering.grid.threads
+        )
 
 
 def _print(lowering: Lowering, what: list[Value], times: int) -> None:
     builder = lowering.builder
-    call = [*what, *lowering.program_ids]
+    call = [*what, *lowering.grid.program_ids]
     if times == 1:
         lowering.data.call(PRINT, call)
         return

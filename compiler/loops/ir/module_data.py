@@ -14,6 +14,8 @@ class ModuleData:
         self._builder = builder
         self._symbols: dict[str, str] = {}
         self._declarations: dict[str, str] = {}
+        self.has_loop_hints = False
+        """Whether a loop carries hints for LLVM (see `compiler.loop_hints`)."""
 
     def text(self, text: str) -> Value:
         """The address of a text in UTF-8, ended by a zero byte; zero bytes in the text are left out."""

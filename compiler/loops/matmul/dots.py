@@ -17,7 +17,7 @@ from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.amx_kernels import TileBlock
 from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue
-from triton_porting_kit.compiler.loops.matmul.panels import Left, Panel, Part, Strips
+from triton_porting_kit.compiler.loops.matmul.panels import Left, Panel, Panels, Part, Strips
 from triton_porting_kit.compiler.loops.matmul.products import (
     Product,
     TileProduct,
@@ -41,7 +41,7 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     """outs + a * b, accumulated in the type of outs (16-bit outs in f32, rounded once at the end)."""
     a, b, c = (lowering.tensor(operand) for operand in operation.operands)
     result = operation.results[0]
-    panel = lowering.panels.get(operation)
+    panel = lowering.part(Panels).get(operation)
     if panel is not None:
         lowering.define(result, _add_to_panel(lowering, operation, panel, a, b, c))
         return
@@ -54,12 +54,12 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
     builder = lowering.builder
     from_zero = isinstance(c, Splat) and c.value.constant == 0
     if from_zero:
-        accumulator = lowering.allocate(c.shape, work)
+        accumulator = lowering.scratch.allocate(c.shape, work)
     else:
         accumulator = _accumulator(lowering, operation, c, work, (left, right))
     builder.forget_reads()
     block = product.block(lowering.target, m, n, work)
-    excess = None if product.excess is None else lowering.allocate((n,), work).pointer
+    excess = None if product.excess is None else lowering.scratch.allocate((n,), work).pointer
 
     def multiply(batch: Sequence[Value]) -> None:
         depth = left.shape[-1]
@@ -132,7 +132,7 @@ def _accumulator(
         ):
             lowering.fill(operation, tensor, held)
             return tensor.renamed()
-    buffer = lowering.allocate(initial.shape, element)
+    buffer = lowering.scratch.allocate(initial.shape, element)
     lowering.fill(operation, buffer, converted(held, element))
     return buffer
 
@@ -145,7 +145,7 @@ def _ends_here(lowering: Lowering, tensor: Tensor, operation: Operation) -> bool
         definition is not None
         and not (isinstance(held, Buffer) and held.shared)
         and definition.block is operation.block
-        and all(root.position <= operation.position for root in lowering.roots(definition))
+        and all(root.position <= operation.position for root in lowering.uses.roots(definition))
     )
 
 

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
-from triton_porting_kit.compiler.loops.lowering import DEEPEST, LOADS, MOVABLE, Lowering
+from triton_porting_kit.compiler.loops.lowering import DEEPEST, Lowering
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
 from triton_porting_kit.compiler.loops.memory import accesses, ordered
 from triton_porting_kit.compiler.loops.memory.store_footprint import StoreFootprint
+from triton_porting_kit.compiler.loops.state import LOADS, MOVABLE
 from triton_porting_kit.compiler.loops.tiles.access import Access, Gather, Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.graph import closure
@@ -131,7 +132,7 @@ def epilogue(
     _, width = sums.type.shape or ()
     if not chain and access.is_contiguous(1):
         return Epilogue(sums, chain, store, access, block, None, writes)
-    room = lowering.allocate((block.rows, width), sums.type.element)
+    room = lowering.scratch.allocate((block.rows, width), sums.type.element)
     return Epilogue(sums, chain, store, access, block, room.pointer, writes)
 
 
@@ -143,7 +144,7 @@ def _comes_last(lowering: Lowering, dot: Operation) -> bool:
         root.position <= dot.position
         for result in results
         if result.owner is not None and result.owner.name in LOADS
-        for root in lowering.roots(result)
+        for root in lowering.uses.roots(result)
     )
 
 

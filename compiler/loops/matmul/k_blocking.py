@@ -16,12 +16,13 @@ from triton_porting_kit.compiler.dialect.operations import Load
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import Value
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation, walk
-from triton_porting_kit.compiler.loops.lowering import Lowering, is_fence
+from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.epilogues import epilogue
 from triton_porting_kit.compiler.loops.matmul.packed_cache import packed_cache
-from triton_porting_kit.compiler.loops.matmul.panels import Panel, State, Strips
+from triton_porting_kit.compiler.loops.matmul.panels import Panel, Panels, State, Strips
 from triton_porting_kit.compiler.loops.matmul.products import product_for
 from triton_porting_kit.compiler.loops.matmul.software_prefetch import advance
+from triton_porting_kit.compiler.loops.state import EarlyStores, is_fence
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Splat
 
 STRIP_BYTES = 1 << 15
@@ -67,7 +68,7 @@ def end(lowering: Lowering, panels: Sequence[Panel], carried: Sequence[Value]) -
     _resume(panels, carried)
     for panel in panels:
         if panel.epilogue is not None:
-            lowering.stored[panel.epilogue.store] = panel.state.stored
+            lowering.part(EarlyStores)[panel.epilogue.store] = panel.state.stored
 
 
 def _resume(panels: Sequence[Panel], carried: Sequence[Value]) -> None:
@@ -108,17 +109,17 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
     iterations = max(1, most // (size * depth))
     if iterations < 2 and not in_place:
         return None
-    left = lowering.allocate((rows, iterations * depth), product.unit)
+    left = lowering.scratch.allocate((rows, iterations * depth), product.unit)
     kept, room = None, None
     if (owner := dot.operands[1].owner) is not None and Load.isa(owner) and not is_fence(owner):
         kept, room = packed_cache(lowering, owner, iterations, iterations * depth * n * size) or (None, None)
     if room is None:
-        room = lowering.allocate((iterations * depth, n), product.unit).pointer
+        room = lowering.scratch.allocate((iterations * depth, n), product.unit).pointer
     excess = None
     if product.excess is not None:
         room_of_rows = iterations if kept is None else kept.panels * iterations
         bytes_of_rows = room_of_rows * n * types.byte_size(product.unit)
-        excess = lowering.keep(bytes_of_rows)
+        excess = lowering.scratch.keep(bytes_of_rows)
     place = dot.block.arguments.index(dot.operands[2]) - 1
     initial = lowering.tensor(loop.operands[3 + place])
     from_zero = isinstance(initial, Splat) and initial.value.constant == 0
@@ -141,7 +142,7 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
         last=builder.constant(0, "i1"),
         following=state,
     )
-    lowering.panels[dot] = panel
+    lowering.part(Panels)[dot] = panel
     return panel
 
 

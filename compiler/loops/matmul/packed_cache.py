@@ -89,8 +89,8 @@ def packed_cache(
     writes = store_footprint(lowering, body)
     if writes is None:
         return None
-    addresses = lowering.keep_cleared(panels * iterations * types.byte_size("i64"))
-    return PackedCache(panels, iterations, addresses, writes), lowering.keep(panels * size)
+    addresses = lowering.scratch.keep_cleared(panels * iterations * types.byte_size("i64"))
+    return PackedCache(panels, iterations, addresses, writes), lowering.scratch.keep(panels * size)
 
 
 def _extent(builder: LoopBuilder, access: Access) -> tuple[Value, Value]:

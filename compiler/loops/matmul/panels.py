@@ -72,6 +72,10 @@ class Left:
     pitch: Value
 
 
+class Panels(dict[Operation, "Panel"]):
+    """Dots that are multiplied several iterations at a time."""
+
+
 @dataclass(frozen=True)
 class Part:
     """A multiplication over some of K."""

@@ -118,7 +118,7 @@ class Interleaved(Product):
         builder = lowering.builder
         tensor = converted(tensor.buffer or tensor, self.element)
         *batch, k, n = tensor.shape
-        packed = place or lowering.allocate((*batch, k // self.count, n), self.unit)
+        packed = place or lowering.scratch.allocate((*batch, k // self.count, n), self.unit)
         kept = lowering.plan(operation, tensor.shape, [tensor])
 
         across = not kept and lies_across(tensor, lowering.target, self.count)

@@ -13,6 +13,7 @@ from triton_porting_kit.compiler.loops.ir.program import Def, Operation
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory import non_temporal, ordered, row_prefetch
 from triton_porting_kit.compiler.loops.memory.overlaps import store_in_order
+from triton_porting_kit.compiler.loops.state import EarlyStores, Origins
 from triton_porting_kit.compiler.loops.tiles.access import Access, Gather, Load, scatter_explicit
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.tensors import Point, Splat, Tensor
@@ -107,7 +108,7 @@ def store(lowering: Lowering, operation: Operation) -> None:
         store_in_order(lowering, operation, access, inputs, emit)
         return []
 
-    if (stored := lowering.stored.get(operation)) is None:
+    if (stored := lowering.part(EarlyStores).get(operation)) is None:
         in_order()
     else:
         lowering.builder.if_else(stored, lambda: [], in_order)
@@ -169,5 +170,6 @@ def getelementptr(lowering: Lowering, operation: Operation) -> None:
     element = str(operation.required("elem_type").value)
     pointer = lowering.builder.address(base, [index], element)
     lowering.scalars[operation.results[0]] = pointer
-    if base.name in lowering.origins:
-        lowering.origins[pointer.name] = lowering.origins[base.name]
+    origins = lowering.part(Origins)
+    if base.name in origins:
+        origins[pointer.name] = origins[base.name]

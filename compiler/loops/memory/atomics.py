@@ -146,7 +146,7 @@ def each(
         lowering.scalars[result] = one(Evaluation(builder, frozenset(), {}), Point((), -1, 1))
         builder.forget_reads()
         return
-    buffer = lowering.allocate(result.type.shape, element) if result.users else None
+    buffer = lowering.scratch.allocate(result.type.shape, element) if result.users else None
 
     def body(evaluation: Evaluation, point: Point) -> None:
         old = one(evaluation, point)

@@ -20,6 +20,7 @@ from triton_porting_kit.compiler.loops.ir.builder import Value
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory.store_footprint import address
+from triton_porting_kit.compiler.loops.state import Origins
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import Access, locate_explicit
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
@@ -142,7 +143,7 @@ class Checks:
 
     def _argument(self, pointer: Value) -> int | None:
         """The number of the argument that a pointer was computed from; None where that is not known."""
-        origin = self._lowering.origins.get(pointer.name)
+        origin = self._lowering.part(Origins).get(pointer.name)
         return None if origin is None else self._indices[origin.name]
 
     def _extent(self, access: Access) -> tuple[Value, Value, Value, Value]:
@@ -235,7 +236,7 @@ class Checks:
             where, names = data.text(_where(operation)), data.text(self._names)
             site = self._site(operation, element, shape, argument)
             count = builder.i64(lanes)
-            programs = self._lowering.program_ids
+            programs = self._lowering.grid.program_ids
             data.call(
                 ACCESS,
                 [where, names, site, self._table, addresses, set_lanes, count, number, *programs],
@@ -261,7 +262,7 @@ class Checks:
         """Where the addresses of lanes are put for the host, and which of them are wanted."""
         if self._room is None:
             lanes = self._lowering.target.lanes
-            self._room = self._lowering.keep(8 * lanes), self._lowering.keep(lanes)
+            self._room = self._lowering.scratch.keep(8 * lanes), self._lowering.scratch.keep(lanes)
         return self._room
 
 

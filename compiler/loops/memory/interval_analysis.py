@@ -101,7 +101,7 @@ class Ranges:
         if owner is None:
             return None
         if (position := ProgramId.dyn_cast(owner)) is not None:
-            count = self.lowering.program_counts[position.axis]
+            count = self.lowering.grid.counts[position.axis]
             last = builder.sub(builder.cast("arith.extsi", count, "i64"), builder.i64(1))
             return Range(builder.i64(0), last)
         if owner.name not in _FOLLOWED:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from triton_porting_kit.compiler.dialect.operations import Scatter, Store
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import Value
 from triton_porting_kit.compiler.loops.ir.program import Block, Operation, walk
-from triton_porting_kit.compiler.loops.lowering import WRITES, Lowering
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.state import WRITES
 from triton_porting_kit.compiler.loops.tiles.access import Access, Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.graph import closure, cost
@@ -33,6 +35,16 @@ FENCE = 'llvm.call_intrinsic "llvm.x86.sse.sfence"() : () -> ()'
 """What orders such stores before all that the thread writes later, such as that it has finished."""
 
 
+@dataclass
+class NonTemporal:
+    """Of one kernel."""
+
+    allowed: bool = False
+    """Whether its stores may bypass the caches, and ..."""
+    used: bool = False
+    """... whether one does: then the kernel ends with a fence."""
+
+
 def allowed(lowering: Lowering, body: Block) -> bool:
     """Whether the stores of a kernel may be of this kind: nothing in it is ordered by atomic operations."""
     return lowering.target.triple.startswith("x86_64") and not any(
@@ -46,7 +58,7 @@ def suits(lowering: Lowering, operation: Operation, access: Access, inputs: Sequ
     Only of what is cheap to compute: else memory is not what takes longest, and the code is there twice.
     """
     axis = innermost_axis(access.shape)
-    if not lowering.may_bypass_caches or operation.block.parent is not None or axis < 0:
+    if not lowering.part(NonTemporal).allowed or operation.block.parent is not None or axis < 0:
         return False
     step = chunk(access.shape[axis], lowering.target.lanes)
     in_place = any(isinstance(t, Load) and t.access.base == access.base for t in closure(inputs))
@@ -64,10 +76,10 @@ def suits(lowering: Lowering, operation: Operation, access: Access, inputs: Sequ
 def condition(lowering: Lowering, access: Access, point: Point) -> Value:
     """i1: the launch writes so much, and the line that begins at `point` is aligned."""
     builder = lowering.builder
-    lowering.bypasses_caches = True
+    lowering.part(NonTemporal).used = True
     size = types.byte_size(access.element)
     programs = builder.i64(1)
-    for count in lowering.program_counts:
+    for count in lowering.grid.counts:
         programs = builder.mul(programs, builder.cast("arith.extui", count, "i64"))
     least = -(-NON_TEMPORAL_BYTES // (math.prod(access.shape) * size))
     large = builder.compare("sge", programs, builder.i64(least))

@@ -52,7 +52,7 @@ def load(lowering: Lowering, operation: Operation, tensor: Load | Gather) -> Non
     if result.type.shape is None:
         lowering.scalars[result] = one(Evaluation(builder, frozenset(), {}), Point((), -1, 1))
     else:
-        buffer = lowering.allocate(result.type.shape, result.type.element)
+        buffer = lowering.scratch.allocate(result.type.shape, result.type.element)
         lowering.tile(
             operation,
             buffer.shape,

@@ -14,6 +14,7 @@ from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import Value
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.state import Origins
 from triton_porting_kit.compiler.loops.tiles.access import Access, Gather, Load
 from triton_porting_kit.compiler.loops.tiles.graph import closure
 from triton_porting_kit.compiler.loops.tiles.tensors import Tensor
@@ -28,14 +29,15 @@ def store_in_order(
 ) -> None:
     """Call `emit`, which lowers the store of `inputs` to `access`, with disturbed reads done before."""
     builder = lowering.builder
-    argument = lowering.origins.get(access.base.name)
+    origins = lowering.part(Origins)
+    argument = origins.get(access.base.name)
     apart: dict[Tensor, Value] = {}
     elsewhere = _evaluated_elsewhere(inputs)
     for tensor in closure(inputs):
         base = _base(tensor)
         if base is None or tensor.buffer is not None:
             continue
-        other = lowering.origins.get(base.name)
+        other = origins.get(base.name)
         if argument is None or other is None:
             lowering.materialise(tensor, operation)
         elif tensor in elsewhere or not _same_place(
@@ -61,11 +63,11 @@ def store_in_order(
         same = equal if same.constant == 0 else builder.binary("arith.ori", same, equal)
 
     def branch(careful: bool) -> list[Value]:
-        mark = lowering.scratch.mark
+        mark = lowering.scratch.stack.mark
         for tensor in apart if careful else ():
             lowering.hold(tensor, lowering.materialise(tensor, operation))
         emit()
-        lowering.scratch.release(mark)
+        lowering.scratch.stack.release(mark)
         return []
 
     builder.if_else(same, lambda: branch(True), lambda: branch(False))

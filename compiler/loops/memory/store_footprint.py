@@ -11,9 +11,10 @@ from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
 from triton_porting_kit.compiler.loops.ir.program import Block, Def, walk
-from triton_porting_kit.compiler.loops.lowering import Lowering, is_fence
+from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory import ordered
 from triton_porting_kit.compiler.loops.memory.interval_analysis import Polynomial, Ranges, plus
+from triton_porting_kit.compiler.loops.state import is_fence
 
 MOST = 4
 """At most so many stores are followed."""

@@ -34,7 +34,7 @@ def map_elements(lowering: Lowering, operation: Operation) -> None:
 
             lowering.define(definition, Elementwise(shape, definition.type.element, inputs, compute, cost))
         return
-    buffers = [lowering.allocate(shape, definition.type.element) for definition in operation.results]
+    buffers = [lowering.scratch.allocate(shape, definition.type.element) for definition in operation.results]
 
     def body(evaluation: Evaluation, point: Point) -> None:
         arguments = [evaluation.at(tensor, point) for tensor in inputs]
@@ -58,7 +58,7 @@ def _packed(lowering: Lowering, operation: Operation, pack: int) -> None:
             "let `pack` divide the number of elements",
         )
     inputs = [lowering.materialise(lowering.tensor(operand), operation) for operand in operation.operands]
-    buffers = [lowering.allocate(shape, definition.type.element) for definition in operation.results]
+    buffers = [lowering.scratch.allocate(shape, definition.type.element) for definition in operation.results]
     flat_inputs, flat_outputs = (
         [Buffer((count,), buffer.element, buffer.pointer) for buffer in group] for group in (inputs, buffers)
     )

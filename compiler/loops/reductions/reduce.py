@@ -37,7 +37,7 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
     kept = lowering.plan(operations[-1], shape, inputs)
     around = joined_around(shape, axis, lambda dimension: joins(inputs, dimension))
     results = [
-        lowering.allocate(d.type.shape, d.type.element) if d.type.shape is not None else None
+        lowering.scratch.allocate(d.type.shape, d.type.element) if d.type.shape is not None else None
         for d in definitions
     ]
     span = PeeledLoop(lowering.builder, inputs, shape, axis)

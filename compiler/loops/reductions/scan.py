@@ -25,7 +25,7 @@ def scan(lowering: Lowering, operation: Operation) -> None:
     accumulation = Accumulation(lowering, region)
     kept = lowering.plan(operation, shape, inputs)
     around = joined_around(shape, axis, lambda dimension: joins(inputs, dimension))
-    results = [lowering.allocate(shape, tensor.element) for tensor in inputs]
+    results = [lowering.scratch.allocate(shape, tensor.element) for tensor in inputs]
     across = innermost_axis(shape) != axis and takes_vectors(region)
     lanes = lowering.target.lanes if across else 1
 

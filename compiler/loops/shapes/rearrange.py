@@ -79,7 +79,7 @@ def concat(lowering: Lowering, operation: Operation) -> None:
     assert definition.type.shape is not None
     dimension = operation.integer("dim")
     builder = lowering.builder
-    buffer = lowering.allocate(definition.type.shape, definition.type.element)
+    buffer = lowering.scratch.allocate(definition.type.shape, definition.type.element)
     start = 0
     for operand in operation.operands:
         part = lowering.tensor(operand)
@@ -102,7 +102,7 @@ def gather_along(lowering: Lowering, operation: Operation) -> None:
     source, index = lowering.tensor(op.source), lowering.tensor(op.indices)
     builder = lowering.builder
     held = lowering.materialise(source, operation)
-    buffer = lowering.allocate(definition.type.shape, definition.type.element)
+    buffer = lowering.scratch.allocate(definition.type.shape, definition.type.element)
     stored = types.storage(held.element)
 
     def body(evaluation: Evaluation, point: Point) -> None:
@@ -144,7 +144,7 @@ def histogram(lowering: Lowering, operation: Operation) -> None:
     inputs = [values] if mask is None else [values, mask]
     (bins,) = definition.type.shape
     builder = lowering.builder
-    buffer = lowering.allocate(definition.type.shape, element)
+    buffer = lowering.scratch.allocate(definition.type.shape, element)
     zero = builder.constant(0, element)
     lowering.tile(operation, buffer.shape, [], lambda evaluation, point: buffer.write(builder, point, zero))
 

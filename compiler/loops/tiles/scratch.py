@@ -1,10 +1,19 @@
-"""The per-thread scratch block, handed out like a stack whose lower part may have holes."""
+"""The per-thread scratch block: a cleared part, a stack that each program uses anew, and a part that is kept.
+
+The stack may have holes in its lower part.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 
-class Scratch:
-    """Offsets in the scratch block."""
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer
+
+
+class Stack:
+    """Offsets in the part that each program uses anew."""
 
     ALIGNMENT = 64
 
@@ -72,3 +81,55 @@ class Scratch:
     def put_back(self, holes: dict[int, int]) -> None:
         """The holes that were set aside may be used again."""
         self._holes = holes
+
+
+@dataclass
+class Part:
+    """A part of the block that outlives a program; where it begins is known when the kernel is complete."""
+
+    start: Value
+    size: int = 0
+    """Bytes."""
+
+    def take(self, builder: LoopBuilder, size: int) -> Value:
+        """A pointer to `size` bytes that nothing else uses, in any program of the kernel."""
+        place = builder.address(self.start, [builder.i64(self.size)], "i8")
+        self.size += Stack.rounded(size)
+        return place
+
+
+class Scratch:
+    """The block of one kernel, whose stack begins at `base`."""
+
+    def __init__(self, builder: LoopBuilder, base: Value) -> None:
+        self._builder = builder
+        self._base = base
+        self.stack = Stack()
+        self.kept = Part(Value("%kept", "!llvm.ptr", 0))
+        """Stays from one program to the next."""
+        self.cleared = Part(Value("%cleared", "!llvm.ptr", 0))
+        """Stays, too, and is zero when a thread runs its first programs of a launch."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole block."""
+        return self.cleared.size + self.stack.high_water + self.kept.size
+
+    def allocate(self, shape: tuple[int, ...], element: str) -> Buffer:
+        """A fresh buffer on the stack."""
+        count = 1
+        for size in shape:
+            count *= size
+        return Buffer(shape, element, self.place(self.stack.take(count * types.byte_size(element))))
+
+    def place(self, offset: int) -> Value:
+        """The address of an offset in the stack."""
+        return self._builder.address(self._base, [self._builder.i64(offset)], "i8")
+
+    def keep(self, size: int) -> Value:
+        """A pointer to `size` bytes that stay from one program to the next."""
+        return self.kept.take(self._builder, size)
+
+    def keep_cleared(self, size: int) -> Value:
+        """The same, of bytes that are zero when a thread runs its first programs of a launch."""
+        return self.cleared.take(self._builder, size)

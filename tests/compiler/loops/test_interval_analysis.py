@@ -18,6 +18,7 @@ from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
 from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation, Type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory.interval_analysis import Polynomial, Range, Ranges, plus
+from triton_porting_kit.compiler.loops.state import Grid, Rules
 
 COUNT = 40
 """Programs."""
@@ -40,10 +41,9 @@ class Kernel:
         self.builder = LoopBuilder()
         data = ModuleData(self.builder)
         mode = Mode(True, False, data)
-        self.lowering = Lowering(
-            self.builder, host(), mode, {}, Value("%scratch", "!llvm.ptr", 0), data, lambda *_: None
-        )
-        self.lowering.program_counts = [Value("%count", "i32", 0)] * 3
+        grid = Grid([Value("%count", "i32", 0)] * 3)
+        scratch = Value("%scratch", "!llvm.ptr", 0)
+        self.lowering = Lowering(self.builder, host(), mode, Rules({}), scratch, grid)
         self.body = Block([])
         self.pid = self._operation("tpk.program_id", [], "i32", axis=SimpleNamespace(value=0))
         self.parameters = []

@@ -13,7 +13,7 @@ import triton.language as tl
 
 from triton_porting_kit.compiler import CpuTarget, codegen
 from triton_porting_kit.compiler.loops.matmul.k_blocking import PANEL_BYTES, STRIP_BYTES
-from triton_porting_kit.compiler.loops.tiles.scratch import Scratch
+from triton_porting_kit.compiler.loops.tiles.scratch import Stack
 
 TARGET = CpuTarget.named("cascadelake")
 SIGNATURE = {"A": "*i8", "B": "*i8", "C": "*i32", "count": "i32", "pitch": "i32", "width": "i32"}
@@ -62,7 +62,7 @@ ITERATIONS = STRIP_BYTES // (N * K)
 
 def test_an_operand_in_rows_is_not_packed() -> None:
     """There is room for nothing of A; B is among what is kept."""
-    assert scratch("rows", M, N, K) == Scratch.ALIGNMENT
+    assert scratch("rows", M, N, K) == Stack.ALIGNMENT
 
 
 def test_other_operands_are_packed_side_by_side() -> None:
@@ -83,7 +83,7 @@ def test_panels_stay_in_the_caches(shape: tuple[int, int, int]) -> None:
     m, n, k = shape
     assert scratch("columns", m, n, k) <= 2 * max(PANEL_BYTES, max(m, n) * k)
     strip = min(n, 64)
-    assert scratch("rows", m, n, k) - Scratch.ALIGNMENT <= max(STRIP_BYTES // strip, k) * n
+    assert scratch("rows", m, n, k) - Stack.ALIGNMENT <= max(STRIP_BYTES // strip, k) * n
 
 
 @pytest.mark.parametrize("form", ["rows", "masked", "columns"])

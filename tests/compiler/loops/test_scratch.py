@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 
-from triton_porting_kit.compiler.loops.tiles.scratch import Scratch
+from triton_porting_kit.compiler.loops.tiles.scratch import Stack
 
 
 def test_handed_out_like_a_stack() -> None:
-    scratch = Scratch()
+    scratch = Stack()
     assert scratch.take(10) == 0
     mark = scratch.mark
     assert scratch.take(64) == 64
@@ -19,7 +19,7 @@ def test_handed_out_like_a_stack() -> None:
 
 
 def test_what_is_given_back_is_taken_again() -> None:
-    scratch = Scratch()
+    scratch = Stack()
     offsets = [scratch.take(64) for _ in range(4)]
     scratch.give_back(offsets[1])
     scratch.give_back(offsets[2])
@@ -30,7 +30,7 @@ def test_what_is_given_back_is_taken_again() -> None:
 
 
 def test_holes_set_aside_are_not_used() -> None:
-    scratch = Scratch()
+    scratch = Stack()
     first, _ = scratch.take(64), scratch.take(64)
     scratch.give_back(first)
     holes, mark = scratch.set_holes_aside(), scratch.mark
@@ -42,7 +42,7 @@ def test_holes_set_aside_are_not_used() -> None:
 
 def test_nothing_is_handed_out_twice() -> None:
     choose = random.Random(4)
-    scratch, held = Scratch(), dict[int, int]()
+    scratch, held = Stack(), dict[int, int]()
     for _ in range(500):
         if held and choose.random() < 0.5:
             offset = choose.choice(list(held))
@@ -51,7 +51,7 @@ def test_nothing_is_handed_out_twice() -> None:
         else:
             size = choose.randrange(1, 400)
             offset = scratch.take(size)
-            assert offset % Scratch.ALIGNMENT == 0
+            assert offset % Stack.ALIGNMENT == 0
             assert all(offset + size <= start or start + room <= offset for start, room in held.items())
             held[offset] = size
         assert sorted(scratch.taken(0)) == sorted(held)

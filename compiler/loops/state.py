@@ -1,0 +1,125 @@
+"""What the parts of the lowering share: which operations may move or wait, the grid, and who evaluates a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from triton_porting_kit.compiler.dialect import Trait, having
+from triton_porting_kit.compiler.loops.ir.builder import Value
+from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation
+from triton_porting_kit.compiler.loops.tiles.access import Access
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor
+
+if TYPE_CHECKING:
+    from triton_porting_kit.compiler.loops.lowering import Lowering
+
+Handler = Callable[["Lowering", Operation], None]
+
+DEFERRED = having(Trait.DEFERRABLE)
+MOVABLE = having(Trait.MOVABLE)
+WRITES = having(Trait.WRITES)
+LOADS = having(Trait.READS) - WRITES
+
+SILENT = having(Trait.TERMINATOR) | having(Trait.POSITION)
+"""Operations whose lowering needs no comment in the artefact."""
+
+
+@dataclass
+class FusedStores:
+    """What is computed in the loop of a store for the next iteration of the loop around it."""
+
+    targets: dict[Tensor, Buffer]
+    """Where each goes."""
+    terminator: Operation
+    rest: set[Tensor]
+    """What the terminator will still evaluate."""
+
+
+class CarriedBuffers(dict[Block, dict[int, Buffer]]):
+    """By the body of a loop: where the tensors lie that it carries, by their place among its results."""
+
+
+class Origins(dict[str, Value]):
+    """By the name of a pointer: the kernel argument that it was computed from, where that is known."""
+
+
+class EarlyStores(dict[Operation, Value]):
+    """Stores that a loop before them may have done: i1, whether it has."""
+
+
+class AccessChecks(Protocol):
+    """What holds accesses against the bounds of the arguments, in checked mode."""
+
+    def structured(self, operation: Operation, access: Access) -> None: ...
+    def explicit(
+        self, operation: Operation, base: Value, offsets: Tensor, unit: str, element: str, mask: Tensor | None
+    ) -> None: ...
+
+
+@dataclass
+class Grid:
+    """The grid of a launch, and the program that runs."""
+
+    counts: list[Value]
+    program_ids: list[Value] = field(default_factory=list)
+    threads: int = 1
+    """How many threads of a program print a value that all of them share."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How operations are lowered."""
+
+    handlers: Mapping[str, Handler]
+    fused_stores: Callable[[Lowering, Operation], FusedStores | None] = lambda lowering, operation: None
+
+
+@dataclass
+class OpenBlock:
+    """The block whose operations are being lowered."""
+
+    block: Block | None = None
+    alive: list[Def] = field(default_factory=list)
+    """Its tensor values that may still be needed."""
+
+
+class Uses:
+    """Which operations evaluate a value; with `checked`, loads also evaluate their offsets and masks themselves."""
+
+    def __init__(self) -> None:
+        self.checked = False
+        self._roots: dict[Def, frozenset[Operation]] = {}
+
+    def roots(self, definition: Def) -> frozenset[Operation]:
+        """The operations, in the block that defines the value, in whose loops it will be evaluated."""
+        pending = [] if definition in self._roots else [definition]
+        while pending:
+            current = pending[-1]
+            found: set[Operation] = set()
+            unknown: list[Def] = []
+            for user in current.users:
+                ancestor = user.ancestor_in(current.block)
+                assert ancestor is not None
+                if ancestor is not user or user.name not in DEFERRED:
+                    found.add(ancestor)
+                    continue
+                if self.checked and user.name in LOADS:
+                    found.add(user)  # its offsets and its mask are evaluated by its check, too
+                for result in user.results:
+                    known = self._roots.get(result)
+                    if known is None:
+                        unknown.append(result)
+                    else:
+                        found |= known
+            if unknown:
+                pending += unknown  # and come back to this one
+            else:
+                self._roots[pending.pop()] = frozenset(found)
+        return self._roots[definition]
+
+
+def is_fence(operation: Operation) -> bool:
+    """Whether loads of before must not be read after this operation: it writes, or waits for what others write."""
+    return operation.name in WRITES or operation.is_volatile
