@@ -68,17 +68,10 @@ class DeviceProperties:
 class NativeLaunchEntry:
     """A launch routine in native code, for launchers that do not pass through Python.
 
-    `function` is the address of ::
-
-        int32_t launch(void *context, uint64_t stream, uint64_t function,
-                       uint32_t gx, uint32_t gy, uint32_t gz, const void *args, uint64_t args_size,
-                       char *message, uint64_t message_size)
-
-    and `context` its first argument. It may be called from any thread, without the interpreter's lock. It has
-    taken what it needs of `args` when it returns. It returns 0 or 1 `OutOfMemory`, 2 `InvalidPointer`,
-    3 `InvalidModule`, 4 `LaunchError`, 5 `DeviceLost`, 6 `AssertionFailed`, 7 `LaunchTimeout`,
-    8 `MemoryAccessError`, with a NUL-terminated text in `message`. Both numbers are valid as long as the device
-    object lives.
+    `function` is the address of a `tpk::LaunchFunction` (see `triton_porting_kit.abi.launching`), and `context` its
+    first argument. It may be called from any thread, without the interpreter's lock. It has taken what it needs of
+    `args` when it returns. It returns 0, or a code of `LAUNCH_ERRORS` there with a NUL-terminated text in `message`.
+    Both numbers are valid as long as the device object lives.
     """
 
     function: int

@@ -12,24 +12,12 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from triton_porting_kit import errors
-from triton_porting_kit.errors import DeviceError, GridError, LaunchError, SignatureError
+from triton_porting_kit.abi.launching import LAUNCH_ERRORS
+from triton_porting_kit.errors import GridError, LaunchError, SignatureError
 from triton_porting_kit.launcher.types import Kind, scalar_type
 from triton_porting_kit.toolchain import tensors
 
 MAX_GRID = 2**31 - 1
-
-LAUNCH_ERRORS: dict[int, type[DeviceError]] = {
-    1: errors.OutOfMemory,
-    2: errors.InvalidPointer,
-    3: errors.InvalidModule,
-    4: errors.LaunchError,
-    5: errors.DeviceLost,
-    6: errors.AssertionFailed,
-    7: errors.LaunchTimeout,
-    8: errors.MemoryAccessError,
-}
-"""The error that each code of a device's launch entry stands for; any other code is a `LaunchError`."""
 
 
 def encode(name: str, type_name: str, value: Any) -> bytes:

@@ -77,11 +77,20 @@ def test_the_walk_sees_the_kit() -> None:
 
 def test_parts_do_not_import_each_other() -> None:
     parts = {"compiler", "launcher", "driver"}
-    allowed = {"errors", "toolchain", "trust", "untrusted", ""}
+    allowed = {"abi", "errors", "toolchain", "trust", "untrusted", ""}
     for name, target, item in IMPORTS:
         if room(name) in parts and target.startswith("triton_porting_kit"):
             wanted = room(f"{target}.{item}" if target == "triton_porting_kit" else target)
             assert wanted in {room(name), *allowed}, f"{name} imports {item} from {target}"
+
+
+def test_the_abi_is_below_everything() -> None:
+    """What the parts agree on is plain data: it needs none of them, and no library."""
+    for name, target, item in IMPORTS:
+        if room(name) == "abi":
+            wanted = room(f"{target}.{item}" if target == "triton_porting_kit" else target)
+            plain = target.partition(".")[0] in sys.stdlib_module_names
+            assert plain or wanted in ("abi", "errors"), f"{name} imports {item} from {target}"
 
 
 def test_backends_use_public_names_only() -> None:
@@ -125,7 +134,7 @@ def test_the_suite_needs_little() -> None:
             elif name.startswith("triton_porting_kit.conformance.judge") and wanted == "replay":
                 pass  # what a stranger's kernels were launched with is recorded
             else:
-                assert wanted in ("", "conformance", "errors", "kernels", "trust", "untrusted") or (
+                assert wanted in ("", "abi", "conformance", "errors", "kernels", "trust", "untrusted") or (
                     target == "triton_porting_kit.toolchain"
                     and (item == "compat" or f"{target}.{item}" in READERS)
                 ), f"{name} imports {item} from {target}"

@@ -13,6 +13,7 @@ import linecache
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from triton_porting_kit.abi.kernel import ACCESS, REACHES
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops import lane_memory
 from triton_porting_kit.compiler.loops.access import Access, locate_explicit
@@ -24,8 +25,6 @@ from triton_porting_kit.compiler.loops.program import Operation
 from triton_porting_kit.compiler.loops.tensors import Point, Tensor
 from triton_porting_kit.compiler.loops.tiles import tile_loop
 from triton_porting_kit.compiler.loops.written import address
-
-ACCESS, REACHES = "tpk_host_access", "tpk_host_reaches"
 
 BOUNDS_ALIGNMENT, BOUNDS_BYTES = 8, 16
 """Of one pointer argument in the table behind the arguments: where its memory begins, and how many bytes it has."""

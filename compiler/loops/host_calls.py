@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triton_porting_kit.abi.kernel import FAIL, PRINT
 from triton_porting_kit.compiler.locations import enclosing_function
 from triton_porting_kit.compiler.loops import element_types as types
 from triton_porting_kit.compiler.loops.builder import Value
@@ -11,8 +12,6 @@ from triton_porting_kit.compiler.loops.products import converted
 from triton_porting_kit.compiler.loops.program import Operation
 from triton_porting_kit.compiler.loops.tensors import Point
 from triton_porting_kit.errors import SourceLocation
-
-FAIL, PRINT = "tpk_host_fail", "tpk_host_print"
 
 TELLING = frozenset({"tpk.assert", "tpk.print"})
 """The operations that tell the host which program they are in."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from triton_porting_kit.abi.kernel import CLOCK
 from triton_porting_kit.compiler.loops import atomics, element_types, ordered
 from triton_porting_kit.compiler.loops.builder import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.program import Operation
-
-CLOCK = "tpk_host_nanoseconds"
 
 
 def poll(lowering: Lowering, operation: Operation) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from triton_porting_kit.abi.header import HEADER
 from triton_porting_kit.launcher.codegen import text
 from triton_porting_kit.launcher.layout import ArgLayout, ArgSlot
 from triton_porting_kit.launcher.signature import Argument
@@ -69,7 +70,7 @@ def generate_source(layout: ArgLayout, runtime: RuntimeSymbol | None = None) -> 
     fields = _FieldNames(layout)
     lines = [
         *_header_comment(layout),
-        _text("launch_interface.h"),
+        *_interface(),
         *([f"#include {runtime.header}", ""] if runtime else []),
         "namespace {",
         "",
@@ -92,7 +93,11 @@ def generate_source(layout: ArgLayout, runtime: RuntimeSymbol | None = None) -> 
 
 def support_source() -> str:
     """The source of what is the same for all signatures, to be compiled once and linked with each."""
-    return "\n".join([_text("launch_interface.h"), *_support()])
+    return "\n".join([*_interface(), *_support()])
+
+
+def _interface() -> list[str]:
+    return [HEADER.read_text(), _text("launch_interface.h")]
 
 
 def _support() -> list[str]:
@@ -101,7 +106,9 @@ def _support() -> list[str]:
 
 def _text(name: str) -> str:
     """A file of the support, without what it includes of the others."""
-    return re.sub(r'^#include "launch_\w+\.h"\n\n?', "", (_NATIVE / name).read_text(), flags=re.MULTILINE)
+    return re.sub(
+        r'^#include "(?:launch|tpk)_\w+\.h"\n\n?', "", (_NATIVE / name).read_text(), flags=re.MULTILINE
+    )
 
 
 class _FieldNames:

@@ -12,22 +12,23 @@
 
 namespace py = pybind11;
 using namespace tpk::hip;
+using tpk::Code;
 
 namespace {
 
 /// An argument of a hook, and what it is a mistake of where no unsigned integer can hold it.
 struct Argument {
   const char *name;
-  Kind mistake;
+  Code mistake;
 };
 
-constexpr Argument kSize{"size", Kind::InvalidArgument};
-constexpr Argument kAddress{"addr", Kind::InvalidPointer};
-constexpr Argument kTarget{"dst", Kind::InvalidPointer};
-constexpr Argument kSource{"src", Kind::InvalidPointer};
-constexpr Argument kStream{"stream", Kind::InvalidArgument};
-constexpr Argument kEvent{"event", Kind::InvalidArgument};
-constexpr Argument kModule{"module", Kind::InvalidModule};
+constexpr Argument kSize{"size", Code::InvalidArgument};
+constexpr Argument kAddress{"addr", Code::InvalidPointer};
+constexpr Argument kTarget{"dst", Code::InvalidPointer};
+constexpr Argument kSource{"src", Code::InvalidPointer};
+constexpr Argument kStream{"stream", Code::InvalidArgument};
+constexpr Argument kEvent{"event", Code::InvalidArgument};
+constexpr Argument kModule{"module", Code::InvalidModule};
 
 /// Raises TypeError for what is no integer at all.
 template <typename Number>
@@ -56,7 +57,7 @@ tpk::HeldBuffer hold(const Device &device, const char *hook, const char *argumen
   try {
     return tpk::hold(object, writable);
   } catch (const tpk::NoBuffer &mistake) {
-    throw Failure(Kind::InvalidArgument,
+    throw Failure(Code::InvalidArgument,
                   tpk::text(device.where(hook), ": ", argument, " of ", mistake.what()));
   }
 }
@@ -86,8 +87,8 @@ uint64_t memalloc(Device &device, py::handle sizeObject, py::handle alignment) {
     throw py::error_already_set();
   // Too large for 64 bits is too large for the memory; below zero is a mistake of another kind.
   auto size = number<uint64_t>(device, "memalloc",
-                               {"size", negative ? Kind::InvalidArgument : Kind::OutOfMemory}, sizeObject);
-  auto boundary = number<uint64_t>(device, "memalloc", {"alignment", Kind::InvalidArgument}, alignment);
+                               {"size", negative ? Code::InvalidArgument : Code::OutOfMemory}, sizeObject);
+  auto boundary = number<uint64_t>(device, "memalloc", {"alignment", Code::InvalidArgument}, alignment);
   py::gil_scoped_release released;
   return device.memalloc(size, boundary);
 }
@@ -112,7 +113,7 @@ void memcpyDtoh(Device &device, py::handle target, py::handle source, py::handle
 
 void fill(Device &device, py::handle target, py::handle value, py::handle size, py::handle stream) {
   auto dst = number<uint64_t>(device, "memset", kTarget, target);
-  auto byte = number<uint8_t>(device, "memset", {"value", Kind::InvalidArgument}, value);
+  auto byte = number<uint8_t>(device, "memset", {"value", Code::InvalidArgument}, value);
   auto bytes = number<uint64_t>(device, "memset", kSize, size);
   auto queue = number<uint64_t>(device, "memset", kStream, stream);
   py::gil_scoped_release released;
@@ -140,9 +141,9 @@ void launch(Device &device, py::handle function, const std::array<py::object, 3>
             const py::bytes &args) {
   uint32_t counts[3];
   for (int axis = 0; axis < 3; ++axis)
-    counts[axis] = number<uint32_t>(device, "launch", {"a count of the grid", Kind::LaunchError}, grid[axis]);
-  auto handle = number<uint64_t>(device, "launch", {"function", Kind::LaunchError}, function);
-  auto queue = number<uint64_t>(device, "launch", {"stream", Kind::LaunchError}, stream);
+    counts[axis] = number<uint32_t>(device, "launch", {"a count of the grid", Code::LaunchError}, grid[axis]);
+  auto handle = number<uint64_t>(device, "launch", {"function", Code::LaunchError}, function);
+  auto queue = number<uint64_t>(device, "launch", {"stream", Code::LaunchError}, stream);
   std::string_view block = args;
   py::gil_scoped_release released;
   device.launch(queue, handle, counts, block.data(), block.size(), false);
@@ -164,13 +165,12 @@ py::dict properties(const tpk::hip::api::hipDeviceProp_tR0600 &found) {
                   "cooperative_launch"_a = found.cooperativeLaunch != 0);
 }
 
-/// The kit's exceptions, in the order of Kind. They stay: a failure may be raised while the interpreter ends.
+/// The kit's exceptions by Code. They stay: a failure may be raised while the interpreter ends.
 const std::vector<py::object> &errorTypes() {
   static const auto *types = [] {
     auto errors = py::module_::import("triton_porting_kit.errors");
     auto *found = new std::vector<py::object>;
-    for (const char *name : {"DeviceError", "OutOfMemory", "InvalidPointer", "InvalidModule", "LaunchError",
-                             "DeviceLost", "AssertionFailed", "InvalidArgument", "ToolchainError"})
+    for (const char *name : tpk::ErrorNames)
       found->push_back(errors.attr(name));
     return found;
   }();
@@ -187,7 +187,7 @@ PYBIND11_MODULE(_hip, module, py::mod_gil_not_used()) {
       if (thrown)
         std::rethrow_exception(thrown);
     } catch (const Failure &failure) {
-      py::set_error(errorTypes()[size_t(failure.kind)], failure.what());
+      py::set_error(errorTypes()[size_t(failure.code)], failure.what());
     }
   });
 

@@ -106,7 +106,7 @@ private:
   class Current;
 
   void check(const char *call, const char *function, api::hipError_t error,
-             Kind otherwise = Kind::DeviceError) const;
+             Code otherwise = Code::DeviceError) const;
 
   void checkRange(const char *call, const char *argument, uint64_t address, uint64_t size);
   void checkForeign(const char *call, const char *argument, uint64_t address, uint64_t size) const;

@@ -15,7 +15,7 @@ uint64_t Device::loadModule(std::string image, const std::string &name) {
   auto error = hip_.hipModuleLoadData(&module.handle, module.image.data());
   if (error != api::hipSuccess)
     library_->check(text(where("load_module"), ": the binary of kernel '", name, "'"), "hipModuleLoadData",
-                    error, Kind::InvalidModule);
+                    error, Code::InvalidModule);
   auto handle = module.handle;
   try {
     std::lock_guard lock(tables_);
@@ -39,7 +39,7 @@ void Device::unloadModule(uint64_t handle) {
         functions.push_back(functions_.extract(function));
   }
   if (!node)
-    throw Failure(Kind::InvalidModule,
+    throw Failure(Code::InvalidModule,
                   text(where("unload_module"), ": module ", handle, " does not exist or was unloaded"));
   // Launches in flight end first; one that fails does not keep the module.
   auto failed = hip_.hipDeviceSynchronize();
@@ -51,7 +51,7 @@ void Device::unloadModule(uint64_t handle) {
       functions_.insert(std::move(function));
   }
   check("unload_module", "hipDeviceSynchronize", failed);
-  check("unload_module", "hipModuleUnload", error, Kind::InvalidModule);
+  check("unload_module", "hipModuleUnload", error, Code::InvalidModule);
 }
 
 uint64_t Device::getFunction(uint64_t module, const std::string &name, KernelFacts facts) {
@@ -59,7 +59,7 @@ uint64_t Device::getFunction(uint64_t module, const std::string &name, KernelFac
   std::lock_guard lock(tables_);
   auto found = modules_.find(module);
   if (found == modules_.end())
-    throw Failure(Kind::InvalidModule,
+    throw Failure(Code::InvalidModule,
                   text(where("get_function"), ": module ", module, " does not exist or was unloaded"));
   auto &known = found->second.functions;
   if (auto before = known.find(name); before != known.end())
@@ -68,7 +68,7 @@ uint64_t Device::getFunction(uint64_t module, const std::string &name, KernelFac
   auto error = hip_.hipModuleGetFunction(&function, found->second.handle, name.c_str());
   if (error != api::hipSuccess)
     library_->check(text(where("get_function"), ": kernel '", name, "' of module ", module),
-                    "hipModuleGetFunction", error, Kind::InvalidModule);
+                    "hipModuleGetFunction", error, Code::InvalidModule);
   uint64_t size = 0;
   for (auto &place : facts.arguments)
     size = std::max(size, place.offset + place.size);
@@ -89,16 +89,16 @@ void Device::launch(uint64_t streamHandle, uint64_t handle, const uint32_t (&gri
       function = found->second;
   }
   if (!function)
-    throw Failure(Kind::LaunchError,
+    throw Failure(Code::LaunchError,
                   text(where("launch"), ": function ", handle, " does not exist or was unloaded"));
   auto refuse = [&](const std::string &why) {
-    throw Failure(Kind::LaunchError, text(where("launch"), ": kernel '", function->name, "': ", why));
+    throw Failure(Code::LaunchError, text(where("launch"), ": kernel '", function->name, "': ", why));
   };
   api::hipStream_t queue = nullptr;
   try {
     queue = stream("launch", streamHandle);
   } catch (const Failure &failure) {
-    throw Failure(Kind::LaunchError, failure.what());
+    throw Failure(Code::LaunchError, failure.what());
   }
   if (!grid[0] || !grid[1] || !grid[2])
     return;
@@ -127,7 +127,7 @@ void Device::launch(uint64_t streamHandle, uint64_t handle, const uint32_t (&gri
   auto started = [&](const char *call, api::hipError_t error) {
     if (error != api::hipSuccess)
       library_->check(text(where("launch"), ": kernel '", function->name, "'"), call, error,
-                      Kind::LaunchError);
+                      Code::LaunchError);
   };
   if (cooperative) {
     std::vector<void *> params;
@@ -150,22 +150,20 @@ namespace {
 
 int32_t enter(void *context, uint64_t stream, uint64_t function, const uint32_t (&grid)[3], const void *args,
               uint64_t size, bool cooperative, char *message, uint64_t messageSize) {
-  auto report = [&](Kind kind, const char *what) {
+  auto report = [&](Code code, const char *what) {
     if (message && messageSize)
       std::snprintf(message, messageSize, "%s", what);
-    return int32_t(kind);
+    return int32_t(code);
   };
   try {
     static_cast<Device *>(context)->launch(stream, function, grid, args, size, cooperative);
     return 0;
   } catch (const Failure &failure) {
-    // Kinds without a number there are what went wrong with this launch.
-    bool numbered = failure.kind >= Kind::OutOfMemory && failure.kind <= Kind::AssertionFailed;
-    return report(numbered ? failure.kind : Kind::LaunchError, failure.what());
+    return report(launchCode(failure.code), failure.what());
   } catch (const std::bad_alloc &) {
-    return report(Kind::OutOfMemory, "HIP: launch: the process is out of memory");
+    return report(Code::OutOfMemory, "HIP: launch: the process is out of memory");
   } catch (const std::exception &error) {
-    return report(Kind::LaunchError, error.what());
+    return report(Code::LaunchError, error.what());
   }
 }
 

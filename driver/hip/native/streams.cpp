@@ -25,11 +25,11 @@ api::hipStream_t Device::stream(const char *call, uint64_t handle) {
   api::hipDevice_t owner = -1;
   auto error = hip_.hipStreamGetDevice(streamOf(handle), &owner);
   if (error != api::hipSuccess)
-    throw Failure(Kind::InvalidArgument, text(where(call), ": stream ", handle,
+    throw Failure(Code::InvalidArgument, text(where(call), ": stream ", handle,
                                               " does not exist or was destroyed: hipStreamGetDevice says ",
                                               library_->describe(error)));
   if (owner != index_)
-    throw Failure(Kind::InvalidArgument,
+    throw Failure(Code::InvalidArgument,
                   text(where(call), ": stream ", handle, " belongs to device ", owner));
   return streamOf(handle);
 }
@@ -53,12 +53,12 @@ uint64_t Device::createStream() {
 void Device::destroyStream(uint64_t handle) {
   Current current(*this, "destroy_stream");
   if (handle == 0)
-    throw Failure(Kind::InvalidArgument,
+    throw Failure(Code::InvalidArgument,
                   where("destroy_stream") + ": stream 0 is the default stream and cannot be destroyed");
   {
     std::lock_guard lock(tables_);
     if (!streams_.erase(handle))
-      throw Failure(Kind::InvalidArgument, text(where("destroy_stream"), ": stream ", handle,
+      throw Failure(Code::InvalidArgument, text(where("destroy_stream"), ": stream ", handle,
                                                 " was not made here, or was destroyed"));
   }
   auto failed = hip_.hipStreamSynchronize(streamOf(handle));
@@ -92,7 +92,7 @@ Device::Event Device::event(const char *call, uint64_t handle) {
   std::lock_guard lock(tables_);
   auto found = events_.find(handle);
   if (found == events_.end())
-    throw Failure(Kind::InvalidArgument,
+    throw Failure(Code::InvalidArgument,
                   text(where(call), ": event ", handle, " does not exist or was destroyed"));
   return found->second;
 }
@@ -115,12 +115,12 @@ uint64_t Device::createEvent() {
 void Device::adoptEvent(uint64_t handle) {
   Current current(*this, "adopt_event");
   if (!handle)
-    throw Failure(Kind::InvalidArgument, where("adopt_event") + ": event is NULL");
+    throw Failure(Code::InvalidArgument, where("adopt_event") + ": event is NULL");
   auto error = hip_.hipEventQuery(eventOf(handle));
   if (error == api::hipErrorNotReady)
     hip_.hipGetLastError();
   else
-    check("adopt_event", "hipEventQuery", error, Kind::InvalidArgument);
+    check("adopt_event", "hipEventQuery", error, Code::InvalidArgument);
   std::lock_guard lock(tables_);
   events_.try_emplace(handle, Event{false, true}); // whether it was recorded is not known: HIP decides
 }
@@ -131,7 +131,7 @@ void Device::destroyEvent(uint64_t handle) {
   {
     std::lock_guard lock(tables_);
     if (!events_.erase(handle))
-      throw Failure(Kind::InvalidArgument,
+      throw Failure(Code::InvalidArgument,
                     text(where("destroy_event"), ": event ", handle, " was destroyed"));
   }
   if (!gone.owned)
@@ -172,15 +172,15 @@ double Device::elapsedTime(uint64_t start, uint64_t end) {
   Current current(*this, "elapsed_time");
   for (uint64_t handle : {start, end})
     if (!event("elapsed_time", handle).recorded)
-      throw Failure(Kind::InvalidArgument,
+      throw Failure(Code::InvalidArgument,
                     text(where("elapsed_time"), ": event ", handle, " was never recorded"));
   float milliseconds = 0;
   auto error = hip_.hipEventElapsedTime(&milliseconds, eventOf(start), eventOf(end));
   if (error == api::hipErrorNotReady)
-    throw Failure(Kind::InvalidArgument,
+    throw Failure(Code::InvalidArgument,
                   text(where("elapsed_time"), ": events ", start, " and ", end,
                        " are not both reached yet: hipEventElapsedTime says ", library_->describe(error)));
-  check("elapsed_time", "hipEventElapsedTime", error, Kind::InvalidArgument);
+  check("elapsed_time", "hipEventElapsedTime", error, Code::InvalidArgument);
   return milliseconds;
 }
 

@@ -142,11 +142,10 @@ py::object raisedType(const char *name) {
 
 py::object errorType(Code code) {
   // Indexed by code; leaked on purpose, the interpreter may be gone when statics are destroyed.
-  static auto *types = new std::vector<py::object>{
-      raisedType("DeviceError"),     raisedType("OutOfMemory"),   raisedType("InvalidPointer"),
-      raisedType("InvalidModule"),   raisedType("LaunchError"),   raisedType("DeviceLost"),
-      raisedType("AssertionFailed"), raisedType("LaunchTimeout"), raisedType("MemoryAccessError"),
-      raisedType("InvalidArgument")};
+  static auto *types = new std::vector<py::object>;
+  if (types->empty())
+    for (const char *name : tpk::ErrorNames)
+      types->push_back(raisedType(name));
   return (*types)[size_t(code)];
 }
 

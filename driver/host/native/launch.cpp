@@ -159,8 +159,7 @@ int32_t tpk_host_launch(void *context, uint64_t stream, uint64_t function, uint3
     static_cast<tpk::Host *>(context)->launch(stream, function, {gridX, gridY, gridZ}, args, argsSize);
     return 0;
   } catch (const tpk::Error &error) {
-    return report(error.code == tpk::Code::InvalidArgument ? tpk::Code::LaunchError : error.code,
-                  error.what());
+    return report(tpk::launchCode(error.code), error.what());
   } catch (const tpk::Interrupted &) {
     return report(tpk::Code::LaunchError, "launch: interrupted");
   } catch (const std::bad_alloc &) {
