@@ -38,7 +38,7 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(PYBIND11_FINDPYTHON ON)
 find_package(pybind11 CONFIG REQUIRED)
 find_package(Threads REQUIRED)
-set(abi_include ${CMAKE_CURRENT_SOURCE_DIR}/abi)
+set(abi_include ${CMAKE_CURRENT_SOURCE_DIR}/abi/include)
 add_subdirectory(driver)
 add_subdirectory(launcher)
 """
@@ -168,7 +168,7 @@ def build_all(sources: Path, build: Path, jobs: int, flags: str = "", beside: st
     for room in ("driver", "launcher"):
         leave = shutil.ignore_patterns("*.so", "__pycache__")
         shutil.copytree(folder_of(room), sources / room, ignore=leave)
-    shutil.copytree(header.INCLUDE, sources / "abi")
+    shutil.copytree(header.INCLUDE, sources / "abi" / "include")
     root = _ROOT
     if beside:
         (sources / "beside.cpp").write_text(beside)

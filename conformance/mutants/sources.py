@@ -22,7 +22,7 @@ OTHERS = (
 )  # fmt: skip
 """Parts of these trees that are not of the CPU backend: emitters, launchers and devices of other backends, and what
 they are made with; and the table of types, which the suite has its own from."""
-NATIVE = ("driver/host/native", "driver/native", "launcher/native")
+NATIVE = ("abi/include", "driver/host/native", "driver/native", "launcher/native")
 """Folders of C++ sources."""
 NOT_BUILT = ("launcher/native/launch_module.h",)
 """C++ that is no part of the host device's two modules: it is built for kernels of other devices."""

@@ -109,19 +109,19 @@ void Device::close() noexcept {
 
 uint64_t Device::memalloc(uint64_t size, uint64_t alignment) {
   if (alignment == 0 || (alignment & (alignment - 1)) || alignment > kMaximumAlignment)
-    throw Failure(Code::InvalidArgument, text(where("memalloc"), ": alignment ", alignment,
+    throw Failure(Code::InvalidArgument, text(where(__func__), ": alignment ", alignment,
                                               " is not a power of two between 1 and ", kMaximumAlignment));
-  Current current(*this, "memalloc");
+  Current current(*this, __func__);
   uint64_t slack = alignment > kOwnAlignment ? alignment : 0;
   uint64_t whole;
   if (__builtin_add_overflow(std::max<uint64_t>(size, 1), slack, &whole) ||
       whole > properties_.totalGlobalMem)
-    throw Failure(Code::OutOfMemory, text(where("memalloc"), ": ", size, " bytes asked for, the device has ",
+    throw Failure(Code::OutOfMemory, text(where(__func__), ": ", size, " bytes asked for, the device has ",
                                           properties_.totalGlobalMem));
   void *base = nullptr;
   auto error = hip_.hipMalloc(&base, whole);
   if (error != api::hipSuccess)
-    library_->check(text(where("memalloc"), ": ", size, " bytes"), "hipMalloc", error, Code::OutOfMemory);
+    library_->check(text(where(__func__), ": ", size, " bytes"), "hipMalloc", error, Code::OutOfMemory);
   uint64_t start = reinterpret_cast<uint64_t>(base);
   uint64_t address = (start + alignment - 1) & ~(alignment - 1);
   try {
@@ -135,9 +135,9 @@ uint64_t Device::memalloc(uint64_t size, uint64_t alignment) {
 }
 
 void Device::memfree(uint64_t address) {
-  Current current(*this, "memfree");
+  Current current(*this, __func__);
   if (!address)
-    throw Failure(Code::InvalidPointer, where("memfree") + ": addr is NULL");
+    throw Failure(Code::InvalidPointer, where(__func__) + ": addr is NULL");
   decltype(memory_)::node_type node;
   {
     std::lock_guard lock(tables_);
@@ -148,13 +148,13 @@ void Device::memfree(uint64_t address) {
         auto [start, allocation] = *std::prev(next);
         if (address - start < allocation.size)
           throw Failure(Code::InvalidPointer,
-                        text(where("memfree"), ": addr ", hex(address), " lies ", address - start,
+                        text(where(__func__), ": addr ", hex(address), " lies ", address - start,
                              " bytes inside the allocation at ", hex(start), "; free that address"));
       }
     }
   }
   if (!node)
-    throw Failure(Code::InvalidPointer, text(where("memfree"), ": addr ", hex(address),
+    throw Failure(Code::InvalidPointer, text(where(__func__), ": addr ", hex(address),
                                              " was not allocated by this device, or was freed before"));
   // hipFree itself waits for the work in flight.
   auto error = hip_.hipFree(pointer(node.mapped().base));
@@ -162,7 +162,7 @@ void Device::memfree(uint64_t address) {
     std::lock_guard lock(tables_);
     memory_.insert(std::move(node)); // for a reset to free
   }
-  check("memfree", "hipFree", error, Code::InvalidPointer);
+  check(__func__, "hipFree", error, Code::InvalidPointer);
   reapAll();
 }
 
