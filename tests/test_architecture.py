@@ -14,13 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from triton_porting_kit.public import is_public
+
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES: dict[str, str] = PROJECT["tool"]["scikit-build"]["wheel"]["packages"]
-PUBLIC_MODULES = ("compiler.gpu", "driver.adapter", "driver.hip", "driver.host", "errors")
-"""Modules that backends may import from, beside the names in ``__all__`` of the rooms."""
-PUBLIC_TOOLCHAIN = ("amd_codegen", "code_object", "compat")
-"""Likewise, of what touches Triton's internals."""
 READERS = ("triton_porting_kit.toolchain.code_object", "triton_porting_kit.toolchain.amdgpu_disassembler")
 """Modules of the toolchain that read binaries, which the suite judges."""
 TEST_BACKEND = (
@@ -100,12 +98,7 @@ def test_backends_use_public_names_only() -> None:
             continue
         if room(name) != "backends" and not (name.startswith(TEST_BACKEND) and room(target) != "conformance"):
             continue
-        if ".".join(parts[1:]) in PUBLIC_MODULES:
-            public = True
-        elif target == "triton_porting_kit.toolchain":
-            public = item in PUBLIC_TOOLCHAIN
-        else:
-            public = len(parts) == 2 and item in importlib.import_module(target).__all__
+        public = is_public(target, item)
         assert public, f"{name} imports {item or 'the module'} from {target}, which is not public"
 
 
