@@ -6,6 +6,8 @@ import functools
 import hashlib
 from pathlib import Path
 
+from triton_porting_kit import abi
+
 
 @functools.cache
 def toolchain_versions() -> str:
@@ -17,14 +19,18 @@ def toolchain_versions() -> str:
 
 @functools.cache
 def source_digest(package: str) -> str:
-    """SHA-256 of the Python sources of an installed package's folder: no kernel of an edited compiler is reused."""
+    """SHA-256 of the Python sources of an installed package's folder: no kernel of an edited compiler is reused.
+
+    That of the kit's compiler has those of the definitions that it reads, too.
+    """
     from importlib.util import find_spec
 
-    spec = find_spec(package)
-    if spec is None or spec.submodule_search_locations is None:
-        raise ValueError(f"{package} is not an importable package")
     digest = hashlib.sha256()
-    for folder in spec.submodule_search_locations:
-        for path in sorted(Path(folder).rglob("*.py")):
-            digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
+    for each in (package, *([abi.__name__] if package == __package__ else [])):
+        spec = find_spec(each)
+        if spec is None or spec.submodule_search_locations is None:
+            raise ValueError(f"{each} is not an importable package")
+        for folder in spec.submodule_search_locations:
+            for path in sorted(Path(folder).rglob("*.py")):
+                digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()

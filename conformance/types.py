@@ -1,8 +1,8 @@
 """The element types of Triton's language, by its names for them, and their values on the host.
 
 Values of a type are numpy arrays of its `host` type. numpy has no bfloat16 and no 8-bit floating-point types: those are
-held in float32 arrays, all of whose values the type has. `to_bits` and `from_bits` are exact and know nothing of the
-code under test.
+held in float32 arrays, all of whose values the type has. `to_bits` and `from_bits` are exact, and know nothing of the
+code under test but its table of types, `triton_porting_kit.abi.elements`, of which the kit's tests have another one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from triton_porting_kit.abi.elements import ELEMENTS, ElementType
 
 Array = np.ndarray[Any, Any]
 
@@ -93,30 +95,27 @@ class Kind:
         return self.name
 
 
-def _integer(name: str, device: str) -> Kind:
-    kind = np.dtype(device)
-    return Kind(name, device, kind, kind.itemsize * 8)
+def _kind(element: ElementType) -> Kind:
+    form = element.form
+    if form is None:
+        return Kind(element.name, element.array, np.dtype(element.array), element.bits)
+    host = _F32 if element.is_minifloat or element.name == "bf16" else np.dtype(element.array)
+    return Kind(
+        element.name,
+        element.array,
+        host,
+        element.bits,
+        form.precision,
+        form.largest_exponent,
+        form.bias,
+        has_infinity=form.infinity is not None,
+        only_nan=not form.signed_zero,
+    )
 
 
 _F32 = np.dtype("float32")
 
-KINDS = {
-    kind.name: kind
-    for kind in (
-        Kind("i1", "bool", np.dtype(bool), 1),
-        *(_integer(f"i{bits}", f"int{bits}") for bits in (8, 16, 32, 64)),
-        *(_integer(f"u{bits}", f"uint{bits}") for bits in (8, 16, 32, 64)),
-        Kind("fp16", "float16", np.dtype("float16"), 16, 11, 15, 15),
-        Kind("bf16", "bfloat16", _F32, 16, 8, 127, 127),
-        Kind("fp32", "float32", _F32, 32, 24, 127, 127),
-        Kind("fp64", "float64", np.dtype("float64"), 64, 53, 1023, 1023),
-        Kind("fp8e4nv", "float8_e4m3fn", _F32, 8, 4, 8, 7, has_infinity=False),
-        Kind("fp8e5", "float8_e5m2", _F32, 8, 3, 15, 15),
-        Kind("fp8e4b8", "float8_e4m3fnuz", _F32, 8, 4, 7, 8, has_infinity=False, only_nan=True),
-        Kind("fp8e5b16", "float8_e5m2fnuz", _F32, 8, 3, 15, 16, has_infinity=False, only_nan=True),
-        Kind("fp8e4b15", "float8e4b15", _F32, 8, 4, 0, 15, has_infinity=False),
-    )
-}
+KINDS = {name: _kind(element) for name, element in ELEMENTS.items()}
 """Every element type by name."""
 
 INTEGERS = [kind for kind in KINDS.values() if kind.is_integer]
@@ -131,20 +130,9 @@ NUMBERS = INTEGERS + FLOATS
 @functools.cache
 def minifloat_values(kind: Kind) -> Array:
     """The float32 value of each of the 256 patterns of an 8-bit floating-point type."""
-    pattern = np.arange(256)
-    mantissa_bits = kind.precision - 1
-    mantissa, exponent = pattern & ((1 << mantissa_bits) - 1), (pattern & 0x7F) >> mantissa_bits
-    significand = mantissa + np.where(exponent > 0, 1 << mantissa_bits, 0)
-    values = np.ldexp(significand.astype(np.float64), np.maximum(exponent, 1) - kind.bias - mantissa_bits)
-    values = np.where(pattern & 0x80, -values, values)
-    if kind.has_infinity:  # as IEEE 754 has them
-        top = exponent == exponent.max()
-        values[top] = np.where(mantissa[top] == 0, np.copysign(np.inf, values[top]), np.nan)
-    elif kind.only_nan:
-        values[0x80] = np.nan
-    elif kind.name == "fp8e4nv":
-        values[[0x7F, 0xFF]] = np.nan  # fp8e4b15 has none
-    return np.asarray(values.astype(np.float32))
+    form = ELEMENTS[kind.name].form
+    assert form is not None
+    return np.array(form.values, np.float32)
 
 
 def to_bits(values: Array, kind: Kind) -> Array:

@@ -1,3 +1,4 @@
+# Written by `python -m triton_porting_kit.driver.native_stub`.
 from triton_porting_kit.driver.device import Buffer
 
 class NativeHooks:

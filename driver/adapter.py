@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
+from triton_porting_kit.abi.elements import PARAMETERS
 from triton_porting_kit.driver import active
 from triton_porting_kit.driver.array import DeviceArray
 from triton_porting_kit.driver.benchmark import Benchmarker
@@ -20,17 +21,10 @@ from triton_porting_kit.driver.interface import DeviceInterface
 from triton_porting_kit.errors import InvalidArgument, SignatureError
 from triton_porting_kit.toolchain import compat, launches
 
-_CPP_TYPES = {
-    "i1": "int8_t",
-    **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
-    "u1": "uint8_t",
-    **{f"u{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
-    "fp16": "uint16_t",  # bit patterns: C++ has no type of that size that every compiler knows
-    "bf16": "uint16_t",
-    "fp32": "float",
-    "f32": "float",
-    "fp64": "double",
+_CPP_TYPES = {name: element.cpp.removeprefix("std::") for name, element in PARAMETERS.items()} | {
+    "i1": "int8_t"
 }
+"""As Triton's own drivers have them; floats that not every compiler knows are bit patterns."""
 
 
 class TritonDriver(DriverBase):  # type: ignore[misc]

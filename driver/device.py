@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from triton_porting_kit.driver.hooks import name_missing_hooks
+from triton_porting_kit.driver.hooks import hook, name_missing_hooks
 
 Buffer: TypeAlias = Any
 """An object with the buffer protocol (bytes, bytearray, memoryview, a numpy array, ...)."""
@@ -68,17 +68,10 @@ class DeviceProperties:
 class NativeLaunchEntry:
     """A launch routine in native code, for launchers that do not pass through Python.
 
-    `function` is the address of ::
-
-        int32_t launch(void *context, uint64_t stream, uint64_t function,
-                       uint32_t gx, uint32_t gy, uint32_t gz, const void *args, uint64_t args_size,
-                       char *message, uint64_t message_size)
-
-    and `context` its first argument. It may be called from any thread, without the interpreter's lock. It has
-    taken what it needs of `args` when it returns. It returns 0 or 1 `OutOfMemory`, 2 `InvalidPointer`,
-    3 `InvalidModule`, 4 `LaunchError`, 5 `DeviceLost`, 6 `AssertionFailed`, 7 `LaunchTimeout`,
-    8 `MemoryAccessError`, with a NUL-terminated text in `message`. Both numbers are valid as long as the device
-    object lives.
+    `function` is the address of a `tpk::LaunchFunction` (see `triton_porting_kit.abi.launching`), and `context` its
+    first argument. It may be called from any thread, without the interpreter's lock. It has taken what it needs of
+    `args` when it returns. It returns 0, or a code of `LAUNCH_ERRORS` there with a NUL-terminated text in `message`.
+    Both numbers are valid as long as the device object lives.
     """
 
     function: int
@@ -111,12 +104,26 @@ class Device(ABC):
         super().__init_subclass__(**options)
         name_missing_hooks(cls)
 
+    @hook(
+        "properties",
+        "Says what the device is, always the same.",
+        "runtime/device/propert*",
+        "registration/discovery/target*",
+    )
     @abstractmethod
     def properties(self) -> DeviceProperties:
         """What this device is. Does not change during the life of the object."""
 
     # --- memory ------------------------------------------------------------------------------------------
 
+    @hook(
+        "memory",
+        "Allocates bytes at a multiple of an alignment and returns their address.",
+        "runtime/memory/size-*",
+        "runtime/memory/alignment-*",
+        "runtime/memory/too-much-*",
+        "runtime/memory/exhaustion",
+    )
     @abstractmethod
     def memalloc(self, size: int, alignment: int = DEFAULT_ALIGNMENT) -> int:
         """Allocate `size` bytes at a multiple of `alignment`, a power of two, and return the address.
@@ -126,6 +133,13 @@ class Device(ABC):
         alignment.
         """
 
+    @hook(
+        "memory",
+        "Frees what memalloc returned, after the work in flight that uses it.",
+        "runtime/memory/free-*",
+        "runtime/memory/double-free",
+        "runtime/streams/free-waits",
+    )
     @abstractmethod
     def memfree(self, addr: int) -> None:
         """Free what `memalloc` returned; work in flight that uses it ends first.
@@ -134,6 +148,11 @@ class Device(ABC):
         return.
         """
 
+    @hook(
+        "copies",
+        "Copies a contiguous host buffer to a device address, behind what is on the stream.",
+        "runtime/copies/htod-*",
+    )
     @abstractmethod
     def memcpy_htod(self, dst: int, src: Buffer, stream: int = DEFAULT_STREAM) -> None:
         """Copy the whole of a contiguous host buffer to device address `dst`.
@@ -142,70 +161,164 @@ class Device(ABC):
         `InvalidPointer` when `dst` is NULL or freed or the range leaves its allocation.
         """
 
+    @hook(
+        "copies",
+        "Fills a contiguous writable host buffer from a device address, behind what is on the stream.",
+        "runtime/copies/dtoh-*",
+    )
     @abstractmethod
     def memcpy_dtoh(self, dst: Buffer, src: int, stream: int = DEFAULT_STREAM) -> None:
         """Fill a contiguous writable host buffer from device address `src`; errors as `memcpy_htod`."""
 
+    @hook(
+        "copies",
+        "Copies bytes within the device, behind what is on the stream.",
+        "runtime/copies/dtod-*",
+    )
     @abstractmethod
     def memcpy_dtod(self, dst: int, src: int, size: int, stream: int = DEFAULT_STREAM) -> None:
         """Copy `size` bytes within the device; overlapping ranges are undefined. Errors as above."""
 
+    @hook(
+        "copies",
+        "Sets bytes of the device to a value from 0 to 255, behind what is on the stream.",
+        "runtime/copies/memset-*",
+        "runtime/streams/memset-after-kernel",
+    )
     @abstractmethod
     def memset(self, dst: int, value: int, size: int, stream: int = DEFAULT_STREAM) -> None:
         """Set `size` bytes to the byte `value` (0 to 255). Errors as above."""
 
     # --- streams and events ------------------------------------------------------------------------------
 
+    @hook(
+        "streams",
+        "Makes a stream, whose work runs in order and independently of all other streams.",
+        "runtime/streams/handles",
+        "runtime/streams/overlap*",
+        "runtime/streams/asynchronous",
+    )
     @abstractmethod
     def create_stream(self) -> int:
         """A new stream. Its work runs in order, independently of all other streams, the default included."""
 
+    @hook(
+        "streams",
+        "Lets the stream's work end, destroys the stream, and raises a failure that nothing has raised yet.",
+        "runtime/streams/destroy*",
+        "runtime/device/destroy-raises-failure",
+    )
     @abstractmethod
     def destroy_stream(self, stream: int) -> None:
         """Let the stream's work end, destroy it, and raise its failure if one has not been raised yet."""
 
+    @hook(
+        "streams",
+        "Waits for all work of a stream, or of the device, and raises its first failure, once.",
+        "runtime/streams/synchronize-*",
+        "runtime/device/*failure*",
+    )
     @abstractmethod
     def synchronize(self, stream: int | None = None) -> None:
         """Wait for everything on `stream` (None: on the device); raise the first failure not yet raised."""
 
+    @hook(
+        "events",
+        "Makes an event that stands for nothing yet.",
+        "runtime/events/handles",
+        "runtime/events/unrecorded-*",
+    )
     @abstractmethod
     def create_event(self) -> int:
         """A new event, not yet recorded."""
 
+    @hook(
+        "events",
+        "Destroys an event; who waits for it goes on waiting for what was recorded.",
+        "runtime/events/destroyed-*",
+        "runtime/events/churn",
+    )
     @abstractmethod
     def destroy_event(self, event: int) -> None:
         """Destroy an event. Who waits for it goes on waiting for what was recorded."""
 
+    @hook(
+        "events",
+        "Lets an event stand for the work that is on a stream now.",
+        "runtime/events/record-again",
+        "runtime/events/wait-keeps-its-point",
+    )
     @abstractmethod
     def record_event(self, event: int, stream: int = DEFAULT_STREAM) -> None:
         """Let `event` stand for the work that is on `stream` now, instead of what it stood for before."""
 
+    @hook(
+        "events",
+        "Lets later work of a stream start after what an event stands for now.",
+        "runtime/events/wait*",
+        "runtime/events/fan-in",
+    )
     @abstractmethod
     def wait_event(self, stream: int, event: int) -> None:
         """Work put on `stream` from now on starts after what `event` stands for now (nothing: at once)."""
 
+    @hook(
+        "events",
+        "Waits on the host for what an event stands for.",
+        "runtime/events/synchronize",
+        "runtime/events/unrecorded-synchronize",
+    )
     @abstractmethod
     def synchronize_event(self, event: int) -> None:
         """Wait on the host for what `event` stands for; returns at once if it was never recorded."""
 
+    @hook(
+        "events",
+        "Gives the milliseconds between two events that were recorded and reached.",
+        "runtime/events/*elapsed-*",
+    )
     @abstractmethod
     def elapsed_time(self, start: int, end: int) -> float:
         """Milliseconds between two events; `InvalidArgument` if one was not recorded or not reached yet."""
 
     # --- modules and launches ----------------------------------------------------------------------------
 
+    @hook(
+        "modules",
+        "Loads what the compiler's last stage made, and refuses anything else with InvalidModule.",
+        "runtime/modules/load*",
+        "runtime/modules/many",
+        "runtime/modules/[!gmu]*-refused",
+    )
     @abstractmethod
     def load_module(self, binary: bytes, name: str) -> int:
         """Load what the compiler's last stage made for kernel `name`. Raises `InvalidModule`."""
 
+    @hook(
+        "modules",
+        "Unloads a module after the launches of its kernels that are in flight.",
+        "runtime/modules/unload*",
+    )
     @abstractmethod
     def unload_module(self, module: int) -> None:
         """Unload a module; launches in flight end first. Raises `InvalidModule` for an unknown handle."""
 
+    @hook(
+        "modules",
+        "Gives the handle of a module's kernel for launches.",
+        "runtime/modules/missing-function-refused",
+        "runtime/modules/through-triton",
+    )
     @abstractmethod
     def get_function(self, module: int, name: str) -> int:
         """Handle of kernel `name` in a module, for `launch`. Raises `InvalidModule` if it is not there."""
 
+    @hook(
+        "launches",
+        "Runs a kernel for every program of a grid, with a copy of the packed argument block.",
+        "runtime/modules/grid-*",
+        "runtime/modules/unload-then-launch-refused",
+    )
     @abstractmethod
     def launch(self, function: int, grid: Sequence[int], stream: int, args: bytes) -> None:
         """Run a kernel for every program of a grid of one to three counts; missing counts are 1.
@@ -214,12 +327,24 @@ class Device(ABC):
         0 runs nothing. Raises `LaunchError` for a bad grid, function or stream.
         """
 
+    @hook(
+        "launches",
+        "Gives the address of launch in native code, which launchers call without Python.",
+        "runtime/launches/*",
+        "runtime/grids/*",
+        "runtime/arguments/*",
+    )
     def launch_entry(self) -> NativeLaunchEntry | None:
         """`launch` in native code, or None where there is only the Python hook."""
         return None
 
     # --- life --------------------------------------------------------------------------------------------
 
+    @hook(
+        "reset",
+        "Brings the device back to its first state: memory, streams, events and modules are gone.",
+        "runtime/device/reset-*",
+    )
     @abstractmethod
     def reset(self) -> None:
         """Bring the device back to its first state: all memory, streams, events and modules are gone.

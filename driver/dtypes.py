@@ -7,27 +7,14 @@ and `encode` / `decode` turn float32 into those patterns and back.
 from __future__ import annotations
 
 import contextlib
+import functools
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from triton_porting_kit.abi.elements import ELEMENTS, ElementType, FloatFormat
 from triton_porting_kit.errors import DTypeError
-
-
-@dataclass(frozen=True)
-class Minifloat:
-    """A floating-point format that numpy lacks: sign, then `exponent` bits, then `mantissa` bits."""
-
-    exponent: int
-    mantissa: int
-    bias: int
-    infinities: bool
-    """IEEE's special values; else the format is finite, with NaN at one pattern per sign or at -0."""
-    negative_zero: bool = True
-    """False: the pattern of -0 is the only NaN (the ``fnuz`` formats)."""
-    has_nan: bool = True
-    """False: every pattern is a number."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +25,8 @@ class DType:
     numpy: np.dtype[Any]
     """The numpy type of the same size: the same type, or unsigned integers where numpy has none."""
     dlpack_code: int
-    minifloat: Minifloat | None = None
+    minifloat: FloatFormat | None = None
+    """Of a type that numpy lacks."""
 
     @property
     def itemsize(self) -> int:
@@ -59,30 +47,18 @@ class DType:
         return hash(self.name)
 
 
-def _plain(name: str, code: int) -> DType:
-    return DType(name, np.dtype(name), code)
+def _dtype(element: ElementType) -> DType:
+    lacking = element.array not in _OF_NUMPY
+    kind = np.dtype(f"uint{element.bits}" if lacking else element.array)
+    return DType(element.array, kind, element.dlpack, element.form if lacking else None)
 
 
-bool_ = _plain("bool", 6)
-int8, int16, int32, int64 = (_plain(f"int{bits}", 0) for bits in (8, 16, 32, 64))
-uint8, uint16, uint32, uint64 = (_plain(f"uint{bits}", 1) for bits in (8, 16, 32, 64))
-float16, float32, float64 = (_plain(f"float{bits}", 2) for bits in (16, 32, 64))
-bfloat16 = DType("bfloat16", np.dtype("uint16"), 4, Minifloat(8, 7, 127, True))
-float8_e4m3fn = DType("float8_e4m3fn", np.dtype("uint8"), 10, Minifloat(4, 3, 7, False))
-float8_e4m3fnuz = DType("float8_e4m3fnuz", np.dtype("uint8"), 11, Minifloat(4, 3, 8, False, False))
-float8_e5m2 = DType("float8_e5m2", np.dtype("uint8"), 12, Minifloat(5, 2, 15, True))
-float8_e5m2fnuz = DType("float8_e5m2fnuz", np.dtype("uint8"), 13, Minifloat(5, 2, 16, False, False))
-# Triton's own, which DLPack has no code for: it travels as the unsigned integers with its bits.
-float8e4b15 = DType("float8e4b15", np.dtype("uint8"), 1, Minifloat(4, 3, 15, False, has_nan=False))
+_OF_NUMPY = ("bool", *(f"{kind}{bits}" for kind in ("int", "uint", "float") for bits in (8, 16, 32, 64)))
 
-ALL: dict[str, DType] = {
-    dtype.name: dtype
-    for dtype in (
-        bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
-        float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8e4b15,
-    )
-}  # fmt: skip
+ALL: dict[str, DType] = {element.array: _dtype(element) for element in ELEMENTS.values()}
 """Every element type by name."""
+
+float32, bfloat16 = ALL["float32"], ALL["bfloat16"]
 
 
 def as_dtype(value: Any) -> DType:
@@ -122,11 +98,11 @@ def encode(values: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
     up = (magnitude - low > high - magnitude) | ((magnitude - low == high - magnitude) & (above % 2 == 0))
     index = np.where(up, above, above - 1)
     form = dtype.minifloat
-    quiet = 0x7F if form.negative_zero else 0x80  # the largest number where there is no NaN
-    overflow = top + 1 if form.infinities else quiet
+    quiet = 0x7F if form.signed_zero else 0x80  # the largest number where there is no NaN
+    overflow = quiet if form.infinity is None else form.infinity
     pattern = np.where(index > top, overflow, index)
     pattern = np.where(np.isnan(values), quiet, pattern).astype(np.uint8)
-    signed = np.signbit(values) & (form.negative_zero | (pattern != 0)) & (pattern != 0x80)
+    signed = np.signbit(values) & (form.signed_zero | (pattern != 0)) & (pattern != 0x80)
     return np.where(signed, pattern | 0x80, pattern).astype(np.uint8)
 
 
@@ -139,21 +115,10 @@ def decode(patterns: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]
         )
     if dtype is bfloat16:
         return (patterns.astype(np.uint32) << 16).view(np.float32)
-    bits = patterns.astype(np.int32)
-    mantissa = bits & ((1 << form.mantissa) - 1)
-    exponent = (bits >> form.mantissa) & ((1 << form.exponent) - 1)
-    normal = exponent > 0
-    significand = mantissa + np.where(normal, 1 << form.mantissa, 0)
-    values = np.ldexp(
-        significand.astype(np.float32), np.maximum(exponent, 1) - form.bias - form.mantissa
-    ).astype(np.float32)
-    values = np.where(bits & 0x80, -values, values)
-    if form.infinities:
-        special = exponent == (1 << form.exponent) - 1
-        infinity = np.where(bits & 0x80, np.float32(-np.inf), np.float32(np.inf))
-        return np.where(special, np.where(mantissa == 0, infinity, np.float32(np.nan)), values).astype(
-            np.float32
-        )
-    nan = (bits & 0x7F) == 0x7F if form.negative_zero else bits == 0x80
-    nan &= form.has_nan
-    return np.where(nan, np.float32(np.nan), values).astype(np.float32)
+    return np.asarray(_values(form)[patterns])
+
+
+@functools.cache
+def _values(form: FloatFormat) -> np.ndarray[Any, Any]:
+    """The number of each pattern."""
+    return np.array(form.values, np.float32)

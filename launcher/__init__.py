@@ -7,6 +7,7 @@ packed one that tells kernels the bounds of their arguments. A `Guard` gives lau
 another version of the kernel.
 """
 
+from triton_porting_kit.abi.launching import LAUNCH_ERRORS
 from triton_porting_kit.launcher.build import BuildOptions
 from triton_porting_kit.launcher.checked import CheckedLauncher, own_memory
 from triton_porting_kit.launcher.code_objects import check_kernel_arguments
@@ -18,7 +19,6 @@ from triton_porting_kit.launcher.layout import ArgLayout, ArgSlot
 from triton_porting_kit.launcher.packed import PackedLauncher
 from triton_porting_kit.launcher.python import PythonLauncher
 from triton_porting_kit.launcher.signature import Argument, Parameter, Signature
-from triton_porting_kit.launcher.values import LAUNCH_ERRORS
 
 __all__ = [
     "LAUNCH_ERRORS",

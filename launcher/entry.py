@@ -8,11 +8,10 @@ from typing import Protocol
 class LaunchEntry(Protocol):
     """A device's native launch routine: its address and the pointer that it is given first.
 
-    The routine is ``int32_t launch(void *context, uint64_t stream, uint64_t function, uint32_t gx,
-    uint32_t gy, uint32_t gz, const void *args, uint64_t args_size, char *message, uint64_t message_size)``.
-    It copies `args` before it returns, and is called without the interpreter lock. It returns 0, or a code of
-    `LAUNCH_ERRORS` with a NUL-terminated text in `message`. Where a handler of a signal has raised an exception
-    meanwhile, it returns such a code with the exception set.
+    The routine is a `tpk::LaunchFunction`, whose parameters `triton_porting_kit.abi.launching` has. It copies `args`
+    before it returns, and is called without the interpreter lock. It returns 0, or a code of `LAUNCH_ERRORS` with a
+    NUL-terminated text in `message`. Where a handler of a signal has raised an exception meanwhile, it returns such a
+    code with the exception set.
     """
 
     @property

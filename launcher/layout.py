@@ -1,7 +1,6 @@
 """The packed argument block: where each parameter of a kernel lies in memory.
 
-Compiler and launcher agree on this and on nothing else. Every parameter lies at the next multiple of its
-own size; the block's size is a multiple of 8, and so is its address.
+Compilers read it by the same rule, `triton_porting_kit.abi.block`.
 """
 
 from __future__ import annotations
@@ -10,12 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from triton_porting_kit.abi import block
 from triton_porting_kit.errors import SignatureError
 from triton_porting_kit.launcher.signature import Parameter, Signature
 from triton_porting_kit.launcher.types import Kind, scalar_type
 from triton_porting_kit.launcher.values import check_hidden, encode
-
-BLOCK_ALIGNMENT = 8
 
 
 @dataclass(frozen=True)
@@ -46,21 +44,21 @@ class ArgLayout:
     slots: tuple[ArgSlot, ...]
     hidden: tuple[ArgSlot, ...]
     size: int
-    alignment: int = BLOCK_ALIGNMENT
+    alignment: int = block.ALIGNMENT
 
     @classmethod
     def from_signature(cls, signature: Signature, hidden: Mapping[str, str] | None = None) -> ArgLayout:
         """Lay out `signature` and after it the `hidden` arguments (name to scalar type), in order."""
         extra = [Parameter((name,), name, type_) for name, type_ in (hidden or {}).items()]
-        slots: list[ArgSlot] = []
-        end = 0
-        for parameter in (*signature.parameters, *extra):
-            size = scalar_type(parameter.type, parameter.name).size
-            offset = _round_up(end, size)
-            slots.append(ArgSlot(parameter.name, parameter.type, offset, size, size))
-            end = offset + size
+        parameters = (*signature.parameters, *extra)
+        sizes = [scalar_type(parameter.type, parameter.name).size for parameter in parameters]
+        offsets, end = block.offsets(sizes)
+        slots = tuple(
+            ArgSlot(parameter.name, parameter.type, offset, size, size)
+            for parameter, offset, size in zip(parameters, offsets, sizes, strict=True)
+        )
         count = len(signature.parameters)
-        return cls(signature, tuple(slots[:count]), tuple(slots[count:]), _round_up(end, BLOCK_ALIGNMENT))
+        return cls(signature, slots[:count], slots[count:], block.round_up(end, block.ALIGNMENT))
 
     @classmethod
     def from_source(cls, src: Any, hidden: Mapping[str, str] | None = None) -> ArgLayout:
@@ -80,11 +78,11 @@ class ArgLayout:
             raise SignatureError(f"the block has {len(self.slots)} parameters, got {len(values)} values")
         given = hidden or {}
         check_hidden(", ".join(slot.name for slot in self.hidden), list(given))
-        block = bytearray(self.size)
+        packed = bytearray(self.size)
         extra = [given[slot.name] for slot in self.hidden]
         for slot, value in zip((*self.slots, *self.hidden), (*values, *extra), strict=True):
-            block[slot.offset : slot.offset + slot.size] = encode(slot.name, slot.type, value)
-        return bytes(block)
+            packed[slot.offset : slot.offset + slot.size] = encode(slot.name, slot.type, value)
+        return bytes(packed)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data that survives JSON, to travel in a kernel's metadata."""
@@ -107,7 +105,3 @@ class ArgLayout:
                 "signature; compile the kernel again (clear its cache)"
             )
         return layout
-
-
-def _round_up(value: int, alignment: int) -> int:
-    return -(-value // alignment) * alignment

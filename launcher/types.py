@@ -6,6 +6,7 @@ import enum
 import re
 from dataclasses import dataclass
 
+from triton_porting_kit.abi.elements import PARAMETERS, POINTER_SIZE, ElementType, FloatFormat
 from triton_porting_kit.errors import SignatureError
 
 
@@ -30,41 +31,27 @@ class Kind(enum.IntEnum):
 
 @dataclass(frozen=True)
 class ScalarType:
-    """One kind of parameter: `size` (also its alignment) in bytes, and for integers the range it holds."""
+    """One kind of parameter: `size` (also its alignment) in bytes, the range of integers, the format of floats."""
 
     kind: Kind
     size: int
     minimum: int = 0
     maximum: int = 0
+    form: FloatFormat | None = None
 
 
-def _signed(kind: Kind, bits: int) -> ScalarType:
-    return ScalarType(kind, bits // 8, -(1 << bits - 1), (1 << bits - 1) - 1)
+def _of(element: ElementType) -> ScalarType:
+    kind = Kind.BOOL if element.bits == 1 else Kind[element.name.upper()]
+    if element.form is not None:
+        return ScalarType(kind, element.size, form=element.form)
+    bits = element.bits
+    if element.is_signed:
+        return ScalarType(kind, element.size, -(1 << bits - 1), (1 << bits - 1) - 1)
+    return ScalarType(kind, element.size, 0, (1 << bits) - 1)
 
 
-def _unsigned(kind: Kind, bits: int) -> ScalarType:
-    return ScalarType(kind, bits // 8, 0, (1 << bits) - 1)
-
-
-_POINTER = _unsigned(Kind.POINTER, 64)
-_BOOL = ScalarType(Kind.BOOL, 1, 0, 1)
-_SCALARS = {
-    "i1": _BOOL,
-    "u1": _BOOL,
-    "i8": _signed(Kind.I8, 8),
-    "i16": _signed(Kind.I16, 16),
-    "i32": _signed(Kind.I32, 32),
-    "i64": _signed(Kind.I64, 64),
-    "u8": _unsigned(Kind.U8, 8),
-    "u16": _unsigned(Kind.U16, 16),
-    "u32": _unsigned(Kind.U32, 32),
-    "u64": _unsigned(Kind.U64, 64),
-    "fp16": ScalarType(Kind.FP16, 2),
-    "bf16": ScalarType(Kind.BF16, 2),
-    "fp32": ScalarType(Kind.FP32, 4),
-    "f32": ScalarType(Kind.FP32, 4),
-    "fp64": ScalarType(Kind.FP64, 8),
-}
+_POINTER = ScalarType(Kind.POINTER, POINTER_SIZE, 0, (1 << 8 * POINTER_SIZE) - 1)
+_SCALARS = {name: _of(element) for name, element in PARAMETERS.items()}
 _POINTER_TYPE = re.compile(r"\*+[A-Za-z_]\w*")
 
 

@@ -12,24 +12,12 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from triton_porting_kit import errors
-from triton_porting_kit.errors import DeviceError, GridError, LaunchError, SignatureError
+from triton_porting_kit.abi.launching import LAUNCH_ERRORS
+from triton_porting_kit.errors import GridError, LaunchError, SignatureError
 from triton_porting_kit.launcher.types import Kind, scalar_type
 from triton_porting_kit.toolchain import tensors
 
 MAX_GRID = 2**31 - 1
-
-LAUNCH_ERRORS: dict[int, type[DeviceError]] = {
-    1: errors.OutOfMemory,
-    2: errors.InvalidPointer,
-    3: errors.InvalidModule,
-    4: errors.LaunchError,
-    5: errors.DeviceLost,
-    6: errors.AssertionFailed,
-    7: errors.LaunchTimeout,
-    8: errors.MemoryAccessError,
-}
-"""The error that each code of a device's launch entry stands for; any other code is a `LaunchError`."""
 
 
 def encode(name: str, type_name: str, value: Any) -> bytes:
@@ -41,12 +29,11 @@ def encode(name: str, type_name: str, value: Any) -> bytes:
     Raises `SignatureError`, naming the parameter, for a value of the wrong type or out of range.
     """
     scalar = scalar_type(type_name, name)
-    if scalar.kind >= Kind.FP16:
+    if scalar.form is not None:
         number = _double(name, type_name, value)
         if scalar.kind == Kind.FP64:
             return struct.pack("<d", number)
-        exponent_bits, mantissa_bits = _FLOAT_FORMATS[scalar.kind]
-        return round_float(number, exponent_bits, mantissa_bits).to_bytes(scalar.size, "little")
+        return round_float(number, scalar.form.exponent, scalar.form.mantissa).to_bytes(scalar.size, "little")
     if scalar.kind == Kind.POINTER:
         integer = _address(name, type_name, value)
     else:
@@ -59,9 +46,6 @@ def encode(name: str, type_name: str, value: Any) -> bytes:
             f"{scalar.minimum} to {scalar.maximum}"
         )
     return integer.to_bytes(scalar.size, "little", signed=scalar.minimum < 0)
-
-
-_FLOAT_FORMATS = {Kind.FP16: (5, 10), Kind.BF16: (8, 7), Kind.FP32: (8, 23)}
 
 
 def round_float(value: float, exponent_bits: int, mantissa_bits: int) -> int:

@@ -14,13 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from triton_porting_kit.public import is_public
+
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES: dict[str, str] = PROJECT["tool"]["scikit-build"]["wheel"]["packages"]
-PUBLIC_MODULES = ("compiler.gpu", "driver.adapter", "driver.hip", "driver.host", "errors")
-"""Modules that backends may import from, beside the names in ``__all__`` of the rooms."""
-PUBLIC_TOOLCHAIN = ("amd_codegen", "code_object", "compat")
-"""Likewise, of what touches Triton's internals."""
 READERS = ("triton_porting_kit.toolchain.code_object", "triton_porting_kit.toolchain.amdgpu_disassembler")
 """Modules of the toolchain that read binaries, which the suite judges."""
 TEST_BACKEND = (
@@ -77,11 +75,20 @@ def test_the_walk_sees_the_kit() -> None:
 
 def test_parts_do_not_import_each_other() -> None:
     parts = {"compiler", "launcher", "driver"}
-    allowed = {"errors", "toolchain", "trust", "untrusted", ""}
+    allowed = {"abi", "errors", "toolchain", "trust", "untrusted", ""}
     for name, target, item in IMPORTS:
         if room(name) in parts and target.startswith("triton_porting_kit"):
             wanted = room(f"{target}.{item}" if target == "triton_porting_kit" else target)
             assert wanted in {room(name), *allowed}, f"{name} imports {item} from {target}"
+
+
+def test_the_abi_is_below_everything() -> None:
+    """What the parts agree on is plain data: it needs none of them, and no library."""
+    for name, target, item in IMPORTS:
+        if room(name) == "abi":
+            wanted = room(f"{target}.{item}" if target == "triton_porting_kit" else target)
+            plain = target.partition(".")[0] in sys.stdlib_module_names
+            assert plain or wanted in ("abi", "errors"), f"{name} imports {item} from {target}"
 
 
 def test_backends_use_public_names_only() -> None:
@@ -91,12 +98,7 @@ def test_backends_use_public_names_only() -> None:
             continue
         if room(name) != "backends" and not (name.startswith(TEST_BACKEND) and room(target) != "conformance"):
             continue
-        if ".".join(parts[1:]) in PUBLIC_MODULES:
-            public = True
-        elif target == "triton_porting_kit.toolchain":
-            public = item in PUBLIC_TOOLCHAIN
-        else:
-            public = len(parts) == 2 and item in importlib.import_module(target).__all__
+        public = is_public(target, item)
         assert public, f"{name} imports {item or 'the module'} from {target}, which is not public"
 
 
@@ -125,7 +127,7 @@ def test_the_suite_needs_little() -> None:
             elif name.startswith("triton_porting_kit.conformance.judge") and wanted == "replay":
                 pass  # what a stranger's kernels were launched with is recorded
             else:
-                assert wanted in ("", "conformance", "errors", "kernels", "trust", "untrusted") or (
+                assert wanted in ("", "abi", "conformance", "errors", "kernels", "trust", "untrusted") or (
                     target == "triton_porting_kit.toolchain"
                     and (item == "compat" or f"{target}.{item}" in READERS)
                 ), f"{name} imports {item} from {target}"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from triton_porting_kit.abi import kernel
 from triton_porting_kit.compiler.artefacts import mlir_module
 from triton_porting_kit.compiler.cpp import names, support
 from triton_porting_kit.compiler.cpp.emitter import Emitter
@@ -14,8 +15,7 @@ from triton_porting_kit.compiler.source_comments import SourceComments
 from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import mlir
 
-_PARAMETERS = ("args", "scratch", "begin", "end", "grid_x", "grid_y", "grid_z")
-_KERNEL_TYPES = ("const void *", "void *", "int64_t ", "int64_t ", "int32_t ", "int32_t ", "int32_t ")
+_PARAMETERS = tuple(name for name, _ in kernel.PARAMETERS)
 
 
 def emit_cpp(loops: object) -> str:
@@ -142,6 +142,8 @@ def _kernel_body(emitter: Emitter, operation: Any) -> str:
 def _kernel(symbol: str, taken: Collection[str], body: Sequence[str]) -> list[str]:
     """The kernel's function around its body."""
     name, label = names.labelled(symbol, taken)
-    parameters = ", ".join(f"{t}{n}" for t, n in zip(_KERNEL_TYPES, _PARAMETERS, strict=True))
+    types = [kind.removeprefix("std::") for _, kind in kernel.PARAMETERS]
+    listed = zip(types, _PARAMETERS, strict=True)
+    parameters = ", ".join(f"{kind}{'' if kind.endswith('*') else ' '}{each}" for kind, each in listed)
     head = f"int32_t {name}({parameters})"
     return [*([f"{head}{label};"] if label else []), f"{head} {{", *body, "}"]

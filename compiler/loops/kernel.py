@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from triton_porting_kit.abi import block
+from triton_porting_kit.abi import kernel as abi
 from triton_porting_kit.compiler import loop_hints
 from triton_porting_kit.compiler.dialect import Trait, having
 from triton_porting_kit.compiler.dialect.operations import ProgramId
@@ -26,15 +28,6 @@ from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import SourceLocation
 
 _TELLS = having(Trait.TELLS)
-
-ABI_VERSION = 3
-"""Version of the kernel ABI, exported as ``tpk_host_abi_version``; see docs/architecture.md."""
-
-ABI_VERSION_SYMBOL = "tpk_host_abi_version"
-SCRATCH_SYMBOL_SUFFIX = "__scratch_bytes"
-POINTERS_SYMBOL_SUFFIX = "__pointers"
-ARGUMENT_BYTES_SYMBOL_SUFFIX = "__argument_bytes"
-PROGRAM_SYMBOL_SUFFIX = "__program"
 
 
 @dataclass(frozen=True)
@@ -109,9 +102,9 @@ def lower_to_loops(
     scratch_bytes = lowering.scratch.size
     numbers = {}
     if isinstance(lowering.checks, Checks):
-        numbers[ARGUMENT_BYTES_SYMBOL_SUFFIX] = lowering.checks.argument_bytes
+        numbers[abi.ARGUMENT_BYTES] = lowering.checks.argument_bytes
     if note is not None:  # what is kept comes last, and this first of it
-        numbers[PROGRAM_SYMBOL_SUFFIX] = scratch_bytes - lowering.scratch.kept.size
+        numbers[abi.PROGRAM] = scratch_bytes - lowering.scratch.kept.size
     text = _module_text(
         program.name,
         "%cleared" if cleared_bytes else "%scratch",
@@ -154,17 +147,14 @@ def _beyond(name: str, base: str, offset: int) -> str:
 def _read_arguments(
     builder: LoopBuilder, lowering: Lowering, program: Program, args: Value, *, check_memory: bool
 ) -> list[int]:
-    """Every argument lies at the next multiple of its own size (see `launcher.ArgLayout`).
-
-    Returns the offsets in bytes of those that are pointers.
-    """
-    offset, pointers = 0, []
+    """Reads the block. Returns the offsets in bytes of the arguments that are pointers."""
+    pointers: list[int] = []
     named: list[tuple[str, Value]] = []
-    for definition, name in zip(program.body.arguments, program.argument_names, strict=True):
+    arguments = program.body.arguments
+    offsets, end = block.offsets(types.byte_size(definition.type.element) for definition in arguments)
+    for definition, name, offset in zip(arguments, program.argument_names, offsets, strict=True):
         builder.comment(f"parameter {name}")
         element = definition.type.element
-        size = types.byte_size(element)
-        offset = -(-offset // size) * size
         place = builder.address(args, [builder.i64(offset)], "i8")
         value = lane_memory.read(builder, place, element, 1, floor=0)
         lowering.scalars[definition] = value
@@ -172,10 +162,9 @@ def _read_arguments(
             lowering.part(Origins)[value.name] = value
             pointers.append(offset)
             named.append((name, value))
-        offset += size
     if check_memory:
         lowering.uses.checked = True
-        lowering.checks = Checks(lowering, named, args, -(-offset // BOUNDS_ALIGNMENT) * BOUNDS_ALIGNMENT)
+        lowering.checks = Checks(lowering, named, args, block.round_up(end, BOUNDS_ALIGNMENT))
     return pointers
 
 
@@ -226,11 +215,11 @@ def _module_text(
     lines = [
         f"module attributes {{{loop_hints.FLAG}}} {{" if has_loop_hints else "module {",
         *(f"  {line}" for line in comments),
-        f"  llvm.mlir.global external constant @{name}{SCRATCH_SYMBOL_SUFFIX}(dense<{scratch_bytes}> : "
+        f"  llvm.mlir.global external constant @{name}{abi.SCRATCH}(dense<{scratch_bytes}> : "
         f"tensor<{len(scratch_bytes)}xi64>) : !llvm.array<{len(scratch_bytes)} x i64>",
-        f"  llvm.mlir.global external constant @{name}{POINTERS_SYMBOL_SUFFIX}(dense<{table}> : "
+        f"  llvm.mlir.global external constant @{name}{abi.POINTERS}(dense<{table}> : "
         f"tensor<{len(table)}xi32>) : !llvm.array<{len(table)} x i32>",
-        f"  llvm.mlir.global external constant @{ABI_VERSION_SYMBOL}({ABI_VERSION} : i32) : i32",
+        f"  llvm.mlir.global external constant @{abi.VERSION_SYMBOL}({abi.VERSION} : i32) : i32",
         *(f"  {line}" for line in data),
         f"  llvm.func @{name}(%args: !llvm.ptr, {scratch}: !llvm.ptr, %begin: i64, %end: i64, "
         "%grid_x: i32, %grid_y: i32, %grid_z: i32) -> i32 {",

@@ -53,8 +53,11 @@ CLASSES: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     ("configuration", ("compiler/*", "backends/cpu/*", "driver/active.py")),
-    ("launch", ("launcher/*", "driver/host/native/launch.cpp", "driver/host/native/job.*", "driver/native/grid.h")),
-    ("host", ("driver/*",)),
+    (
+        "launch",
+        ("abi/*.py", "launcher/*", "driver/host/native/launch.cpp", "driver/host/native/job.*", "driver/native/grid.h"),
+    ),
+    ("host", ("driver/*", "abi/include/*")),
 )  # fmt: skip
 """In order: the first that has a pattern for the file. ``diagnosis`` is what is told of faults; ``host`` is memory,
 streams and the driver's hooks."""

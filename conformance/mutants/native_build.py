@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from triton_porting_kit.abi import header
 from triton_porting_kit.conformance.mutants.mutation import Mutation
 from triton_porting_kit.conformance.mutants.sources import folder_of
 from triton_porting_kit.errors import PortingKitError
@@ -37,6 +38,7 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(PYBIND11_FINDPYTHON ON)
 find_package(pybind11 CONFIG REQUIRED)
 find_package(Threads REQUIRED)
+set(abi_include ${CMAKE_CURRENT_SOURCE_DIR}/abi/include)
 add_subdirectory(driver)
 add_subdirectory(launcher)
 """
@@ -166,6 +168,7 @@ def build_all(sources: Path, build: Path, jobs: int, flags: str = "", beside: st
     for room in ("driver", "launcher"):
         leave = shutil.ignore_patterns("*.so", "__pycache__")
         shutil.copytree(folder_of(room), sources / room, ignore=leave)
+    shutil.copytree(header.INCLUDE, sources / "abi" / "include")
     root = _ROOT
     if beside:
         (sources / "beside.cpp").write_text(beside)

@@ -33,6 +33,7 @@ FIRST = {
     "backends": ("driver", "driver.adapter", "driver.host", "launcher", "compiler"),
     "driver": ("compiler", "compiler.cpu"),
     "launcher": ("compiler", "compiler.cpu"),
+    "abi": (),
     EVERYTHING: (),
 }
 """By the room that mutants are in, what is imported before, because it does not import that room."""

@@ -12,16 +12,17 @@ from triton_porting_kit.conformance.mutants.mutation import CPP, PYTHON, Mutatio
 from triton_porting_kit.conformance.mutants.python_sites import python_mutations
 
 PACKAGE = "triton_porting_kit"
-TREES = ("compiler", "launcher", "driver", "backends/cpu")
+TREES = ("abi", "compiler", "launcher", "driver", "backends/cpu")
 OTHERS = (
+    "abi/elements.py", "abi/header.py",
     "compiler/cpp", "compiler/commands.py", "compiler/external.py", "compiler/gpu.py",
     "launcher/build.py", "launcher/cache.py", "launcher/code_objects.py", "launcher/codegen", "launcher/generated.py",
     "launcher/python.py",
     "driver/hip", "driver/virtual",
 )  # fmt: skip
 """Parts of these trees that are not of the CPU backend: emitters, launchers and devices of other backends, and what
-they are made with."""
-NATIVE = ("driver/host/native", "driver/native", "launcher/native")
+they are made with; and the table of types, which the suite has its own from."""
+NATIVE = ("abi/include", "driver/host/native", "driver/native", "launcher/native")
 """Folders of C++ sources."""
 NOT_BUILT = ("launcher/native/launch_module.h",)
 """C++ that is no part of the host device's two modules: it is built for kernels of other devices."""

@@ -162,7 +162,7 @@ class HipDevice(NativeDevice):
                 f"HIP device {self.index}: launch: the grid has {len(grid)} counts, not one to three"
             )
         x, y, z = (*grid, 1, 1)[:3]
-        self._native.launch(function, (x, y, z), stream, args)
+        self._native.launch(function, x, y, z, stream, args)
 
     def launch_entry(self, *, cooperative: bool = False) -> NativeLaunchEntry:
         """`launch` in native code; `cooperative`: for kernels whose programs wait for each other."""

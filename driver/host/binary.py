@@ -6,17 +6,14 @@ import platform
 import struct
 from dataclasses import dataclass
 
+from triton_porting_kit.abi import kernel as abi
 from triton_porting_kit.driver.host import _host
 from triton_porting_kit.errors import InvalidModule
 from triton_porting_kit.toolchain.elf import read_object
 from triton_porting_kit.toolchain.llvm import LinkedObject
 
-ABI_VERSION = 3
-"""Version of the kernel ABI that this device runs: the data symbol ``tpk_host_abi_version``."""
-
 SCRATCH_LIMIT = 1 << 30
 
-_VERSION_SYMBOL = "tpk_host_abi_version"
 _TABLE = "a table of 32-bit integers"
 
 
@@ -43,7 +40,7 @@ def link(binary: bytes, name: str) -> Binary:
     """Link the object of kernel `name`. Raises `InvalidModule` for what is none, or made for another kernel ABI."""
     made = read_object(binary, platform.machine())
     symbols = {symbol.name: symbol for symbol in made.symbols if symbol.section}
-    required = (name, f"{name}__scratch_bytes", _VERSION_SYMBOL)
+    required = (name, name + abi.SCRATCH, abi.VERSION_SYMBOL)
     if missing := set(required) - symbols.keys():
         raise InvalidModule(f"it does not define {', '.join(sorted(missing))}")
 
@@ -61,19 +58,19 @@ def link(binary: bytes, name: str) -> Binary:
             raise InvalidModule(f"its symbol {symbol} has {len(data)} bytes")
         return struct.unpack(form if form != _TABLE else f"<{size // 4}i", data)
 
-    (version,) = numbers(_VERSION_SYMBOL, "<i")
-    if version != ABI_VERSION:
-        raise InvalidModule(f"it was made for kernel ABI {version}, this device runs {ABI_VERSION}")
+    (version,) = numbers(abi.VERSION_SYMBOL, "<i")
+    if version != abi.VERSION:
+        raise InvalidModule(f"it was made for kernel ABI {version}, this device runs {abi.VERSION}")
     scratch, cleared = numbers(required[1], "<qq")
     if not 0 <= scratch <= SCRATCH_LIMIT:
         raise InvalidModule(f"it asks for {scratch} bytes of scratch, the limit is {SCRATCH_LIMIT}")
     if not 0 <= cleared <= scratch:
         raise InvalidModule(f"it wants {cleared} of {scratch} bytes of scratch to be cleared")
-    (program_at,) = numbers(f"{name}__program", "<q", (-1,))
+    (program_at,) = numbers(name + abi.PROGRAM, "<q", (-1,))
     if not (program_at == -1 or 0 <= program_at <= scratch - 8):
         raise InvalidModule(f"it keeps a number at byte {program_at} of {scratch} bytes of scratch")
-    (argument_bytes,) = numbers(f"{name}__argument_bytes", "<q", (0,))
-    table = numbers(f"{name}__pointers", _TABLE, (0,))
+    (argument_bytes,) = numbers(name + abi.ARGUMENT_BYTES, "<q", (0,))
+    table = numbers(name + abi.POINTERS, _TABLE, (0,))
     pointers = [*table[1:]]
     if not table or table[0] != len(pointers) or any(at < 0 for at in pointers):
         raise InvalidModule(f"its table of pointers is {list(table)}, not a count and as many offsets")
@@ -88,13 +85,13 @@ def link(binary: bytes, name: str) -> Binary:
         program_at,
         pointers,
         # The name of what an object calls stands in it. Other kernels need nowhere to be left to.
-        may_be_left=b"tpk_host_fail" in binary or b"tpk_host_access" in binary,
+        may_be_left=any(routine.encode() in binary for routine in (abi.FAIL, abi.ACCESS)),
     )
 
 
 def _imports(binary: bytes) -> dict[str, int]:
     """The host's routines that an object may call. Those of mathematics are many, and most kernels call none."""
-    if b"tpk_math_" not in binary:
+    if abi.MATHEMATICS.encode() not in binary:
         return _host.services
     called = {name: address for name, address in _host.functions.items() if name.encode() in binary}
     return {**_host.services, **called}

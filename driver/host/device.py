@@ -157,7 +157,7 @@ class HostDevice(NativeDevice):
         if not 1 <= len(grid) <= 3:
             raise LaunchError(f"host CPU: launch: the grid has {len(grid)} counts, not one to three")
         x, y, z = (*grid, 1, 1)[:3]
-        self._native.launch(function, (x, y, z), stream, args)
+        self._native.launch(function, x, y, z, stream, args)
 
     def launch_entry(self) -> NativeLaunchEntry:
         return NativeLaunchEntry(function=_host.launch_entry, context=self._native.context)

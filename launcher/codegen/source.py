@@ -10,10 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from triton_porting_kit.abi.elements import PARAMETERS
+from triton_porting_kit.abi.header import HEADER
 from triton_porting_kit.launcher.codegen import text
 from triton_porting_kit.launcher.layout import ArgLayout, ArgSlot
 from triton_porting_kit.launcher.signature import Argument
-from triton_porting_kit.launcher.types import Kind
+from triton_porting_kit.launcher.types import Kind, scalar_type
 
 MODULE_NAME = "tpk_generated_launcher"
 _NATIVE = Path(__file__).parent.parent / "native"
@@ -21,21 +23,16 @@ _NATIVE = Path(__file__).parent.parent / "native"
 APART = "LAUNCH_SUPPORT_IS_APART"
 """A macro. Where it is defined, a source is compiled without the text of `support_source`, and linked with it."""
 
+_CONVERSIONS = dict.fromkeys(("i1", "u1"), "to_bool") | {
+    **{name: f"to_{name}" for name in ("fp16", "bf16", "fp32")},
+    **{"f32": "to_fp32", "fp64": "to_double"},
+}
 _FIELD_TYPES = {
     Kind.POINTER: ("std::uint64_t", "to_pointer"),
-    Kind.BOOL: ("std::uint8_t", "to_bool"),
-    Kind.I8: ("std::int8_t", "to_integer"),
-    Kind.I16: ("std::int16_t", "to_integer"),
-    Kind.I32: ("std::int32_t", "to_integer"),
-    Kind.I64: ("std::int64_t", "to_integer"),
-    Kind.U8: ("std::uint8_t", "to_integer"),
-    Kind.U16: ("std::uint16_t", "to_integer"),
-    Kind.U32: ("std::uint32_t", "to_integer"),
-    Kind.U64: ("std::uint64_t", "to_integer"),
-    Kind.FP16: ("std::uint16_t", "to_fp16"),
-    Kind.BF16: ("std::uint16_t", "to_bf16"),
-    Kind.FP32: ("float", "to_fp32"),
-    Kind.FP64: ("double", "to_double"),
+    **{
+        scalar_type(name, name).kind: (element.cpp, _CONVERSIONS.get(name, "to_integer"))
+        for name, element in PARAMETERS.items()
+    },
 }
 """Of each kind: the C++ type of its field and the function of the support header that converts to it."""
 
@@ -69,7 +66,7 @@ def generate_source(layout: ArgLayout, runtime: RuntimeSymbol | None = None) -> 
     fields = _FieldNames(layout)
     lines = [
         *_header_comment(layout),
-        _text("launch_interface.h"),
+        *_interface(),
         *([f"#include {runtime.header}", ""] if runtime else []),
         "namespace {",
         "",
@@ -92,7 +89,11 @@ def generate_source(layout: ArgLayout, runtime: RuntimeSymbol | None = None) -> 
 
 def support_source() -> str:
     """The source of what is the same for all signatures, to be compiled once and linked with each."""
-    return "\n".join([_text("launch_interface.h"), *_support()])
+    return "\n".join([*_interface(), *_support()])
+
+
+def _interface() -> list[str]:
+    return [HEADER.read_text(), _text("launch_interface.h")]
 
 
 def _support() -> list[str]:
@@ -101,7 +102,9 @@ def _support() -> list[str]:
 
 def _text(name: str) -> str:
     """A file of the support, without what it includes of the others."""
-    return re.sub(r'^#include "launch_\w+\.h"\n\n?', "", (_NATIVE / name).read_text(), flags=re.MULTILINE)
+    return re.sub(
+        r'^#include "(?:launch|tpk)_\w+\.h"\n\n?', "", (_NATIVE / name).read_text(), flags=re.MULTILINE
+    )
 
 
 class _FieldNames:

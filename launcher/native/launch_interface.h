@@ -1,18 +1,12 @@
 // What the code of one signature is written against. What stands behind these declarations is in
 // launch_support.h, which has them from here: they are enough to compile a signature, and quick to read.
+#include "tpk_abi.h"
+
 #include <cstddef>
-#include <cstdint>
 
 typedef struct _object PyObject;
 
 namespace tpk {
-
-/// A device's launch routine; it copies `args` before it returns. 0 is success, see the launcher's error
-/// codes.
-using LaunchFunction = std::int32_t (*)(void *context, std::uint64_t stream, std::uint64_t function,
-                                        std::uint32_t grid_x, std::uint32_t grid_y, std::uint32_t grid_z,
-                                        const void *args, std::uint64_t args_size, char *message,
-                                        std::uint64_t message_size);
 
 /// A parameter's name and Triton type, for errors.
 struct Parameter {

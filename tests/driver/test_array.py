@@ -17,7 +17,7 @@ ALL = list(dtypes.ALL.values())
 
 def _samples(dtype: dtypes.DType, shape: tuple[int, ...]) -> np.ndarray:  # type: ignore[type-arg]
     raw = np.random.default_rng(3).integers(0, 256, (*shape, dtype.itemsize), dtype=np.uint8)
-    if dtype is dtypes.bool_:
+    if dtype is dtypes.ALL["bool"]:
         raw &= 1
     return raw.view(dtype.numpy).reshape(shape)
 

@@ -10,7 +10,7 @@ from triton_porting_kit.driver.dtypes import as_dtype, decode, encode
 from triton_porting_kit.errors import DTypeError
 
 MINIFLOATS = [dtype for dtype in dtypes.ALL.values() if dtype.minifloat]
-IN_TORCH = [dtype for dtype in MINIFLOATS if dtype is not dtypes.float8e4b15]
+IN_TORCH = [dtype for dtype in MINIFLOATS if dtype is not dtypes.ALL["float8e4b15"]]
 
 
 class _Pointer:
@@ -44,9 +44,9 @@ def test_one_object_of_each(name: str) -> None:
 def test_as_dtype_takes_what_others_call_it() -> None:
     torch = pytest.importorskip("torch")
     assert as_dtype(np.float32) is as_dtype(np.dtype("f4")) is as_dtype(torch.float32) is dtypes.float32
-    assert as_dtype(float) is dtypes.float64
+    assert as_dtype(float) is dtypes.ALL["float64"]
     assert as_dtype(torch.bfloat16) is dtypes.bfloat16
-    assert as_dtype(torch.float8_e5m2) is dtypes.float8_e5m2
+    assert as_dtype(torch.float8_e5m2) is dtypes.ALL["float8_e5m2"]
     for bad in ("complex64", np.complex128, "nonsense", None.__class__, object()):
         with pytest.raises(DTypeError, match="no element type"):
             as_dtype(bad)
@@ -82,7 +82,7 @@ def test_the_format_of_triton_itself() -> None:
     """float16 of fewer bits: without its first exponent bit, and with 3 bits of fraction."""
     patterns = np.arange(256, dtype=np.uint16)
     halves = ((patterns & 0x7F) << 7 | (patterns & 0x80) << 8).view(np.float16)
-    dtype = dtypes.float8e4b15
+    dtype = dtypes.ALL["float8e4b15"]
     np.testing.assert_array_equal(decode(patterns.astype(np.uint8), dtype), halves.astype(np.float32))
     np.testing.assert_array_equal(encode(halves.astype(np.float32), dtype), patterns)
     assert encode(np.float32([9.0, -np.inf]), dtype).tolist() == [0x7F, 0xFF]
@@ -105,6 +105,6 @@ def test_only_float32_is_encoded() -> None:
     with pytest.raises(DTypeError):
         encode(np.zeros(3), dtypes.bfloat16)
     with pytest.raises(DTypeError):
-        encode(np.zeros(3, np.float32), dtypes.float16)
+        encode(np.zeros(3, np.float32), dtypes.ALL["float16"])
     with pytest.raises(DTypeError):
         decode(np.zeros(3, np.uint8), dtypes.bfloat16)

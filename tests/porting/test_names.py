@@ -17,6 +17,7 @@ from triton_porting_kit.errors import NamingError
 from triton_porting_kit.porting import names as rule
 from triton_porting_kit.porting.names import following, installed, names_of, refusal, suggestions, title
 from triton_porting_kit.porting.template import Template
+from triton_porting_kit.public import MODULES, ROOMS
 
 GOOD = {
     "acme": ("acme", "acme", "triton_acme", "Acme"),
@@ -189,9 +190,9 @@ def test_no_class_is_called_like_one_of_the_kit() -> None:
     roles = set(re.findall(r"class \{\{ *class_prefix *\}\}(\w+)", template))
     roles |= {"Backend", "Device", "Driver", "Launcher", "Options", "Pipeline", "Properties", "Target"}
     public = {"BaseBackend", "DriverBase", "GPUDriver", "GPUTarget"}
-    for room in ("compiler", "driver", "launcher"):
+    for room in ROOMS:
         public |= set(importlib.import_module(f"triton_porting_kit.{room}").__all__)
-    for module in ("driver.adapter", "driver.host", "errors"):
+    for module in MODULES:
         held = vars(importlib.import_module(f"triton_porting_kit.{module}"))
         public |= {name for name, value in held.items() if inspect.isclass(value)}
     beginnings = {

@@ -142,8 +142,7 @@ extern "C" int32_t launch_entry(void *context, uint64_t stream, uint64_t functio
     return 0;
   } catch (const Failure &failure) {
     std::snprintf(message, message_size, "%s", failure.what());
-    // Kinds behind AssertionFailed have no number there.
-    return static_cast<int32_t>(failure.kind <= Kind::AssertionFailed ? failure.kind : Kind::LaunchError);
+    return static_cast<int32_t>(tpk::launchCode(failure.code));
   } catch (const std::exception &error) {
     std::snprintf(message, message_size, "%s: launch: %s", kDeviceName, error.what());
     return static_cast<int32_t>(Kind::DeviceLost);

@@ -6,75 +6,17 @@ The rules of rounding are those of docs/conversions.md.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
+from triton_porting_kit.abi.elements import MICROSCALING, OF_MLIR, FloatFormat
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
 
 _INFINITY = 0x7F800000
 _NAN = 0x7FC00000
 
 
-@dataclass(frozen=True)
-class Minifloat:
-    """A format: a sign, `exponent` bits, `mantissa` bits. `bias` is that of the exponent."""
-
-    exponent: int
-    mantissa: int
-    bias: int
-    infinity: int | None = None
-    """The pattern of +infinity; what lies above it is NaN."""
-    nan: int | None = None
-    """The pattern of a positive NaN, or of the only one."""
-    signed_zero: bool = True
-    """False (the ``fnuz`` formats): the pattern that would be -0 is the only NaN, and there is no -0."""
-
-    @property
-    def sign(self) -> int:
-        """The bit of the sign."""
-        return 1 << (self.exponent + self.mantissa)
-
-    @property
-    def largest(self) -> int:
-        """The pattern of the largest number."""
-        if self.infinity is not None:
-            return self.infinity - 1
-        return self.sign - 1 - (self.nan == self.sign - 1)
-
-    @property
-    def unit(self) -> float:
-        """The smallest number above 0."""
-        return 2.0 ** (1 - self.bias - self.mantissa)
-
-    def value(self, pattern: int) -> float:
-        """The number that a pattern stands for."""
-        magnitude = pattern & (self.sign - 1)
-        negative = -1.0 if pattern & self.sign else 1.0
-        if pattern == self.nan or (self.signed_zero and magnitude == self.nan):
-            return float("nan")
-        if self.infinity is not None and magnitude >= self.infinity:
-            return negative * float("inf") if magnitude == self.infinity else float("nan")
-        exponent, mantissa = divmod(magnitude, 1 << self.mantissa)
-        if exponent:
-            mantissa += 1 << self.mantissa
-        return negative * mantissa * self.unit * 2.0 ** max(exponent - 1, 0)
-
-    def pattern(self, value: float) -> int:
-        """The pattern of a number that the format has. Raises ValueError for any other."""
-        if value != value and self.nan is not None:
-            return self.nan
-        for pattern in range(2 * self.sign):
-            found = self.value(pattern)
-            if found == value and str(found) == str(value):
-                return pattern
-        raise ValueError(f"{value} is no number of {self}")
-
-
-FORMATS = {
-    "f8E4M3FN": Minifloat(4, 3, 7, nan=0x7F),
-    "f8E5M2": Minifloat(5, 2, 15, infinity=0x7C, nan=0x7F),
-    "f8E4M3FNUZ": Minifloat(4, 3, 8, nan=0x80, signed_zero=False),
-    "f8E5M2FNUZ": Minifloat(5, 2, 16, nan=0x80, signed_zero=False),
-    "f4E2M1FN": Minifloat(2, 1, 1),
+FORMATS: dict[str, FloatFormat] = {
+    **{name: element.form for name, element in OF_MLIR.items() if element.form and element.is_minifloat},
+    **{name: form for name, form in MICROSCALING.items() if form},
 }
 """By MLIR's names. Elements of 4 bits are held in the low half of an i8."""
 
@@ -132,7 +74,7 @@ def widen(builder: LoopBuilder, value: Value, element: str) -> Value:
     return at.as_float(at.binary("ori", number, sign))
 
 
-def _magnitude_bits(at: _Lanes, form: Minifloat, magnitude: Value) -> Value:
+def _magnitude_bits(at: _Lanes, form: FloatFormat, magnitude: Value) -> Value:
     """The f32, as bits, of patterns without their sign; infinity and NaN are read as numbers."""
     shifted = at.binary("shli", magnitude, 23 - form.mantissa)
     normal = at.binary("addi", shifted, (127 - form.bias) << 23)

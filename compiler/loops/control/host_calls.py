@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triton_porting_kit.abi.kernel import FAIL, PRINT
 from triton_porting_kit.compiler.dialect.operations import Assert, Print
 from triton_porting_kit.compiler.locations import enclosing_function
 from triton_porting_kit.compiler.loops.ir import element_types as types
@@ -12,8 +13,6 @@ from triton_porting_kit.compiler.loops.matmul.products import converted
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.tensors import Point
 from triton_porting_kit.errors import SourceLocation
-
-FAIL, PRINT = "tpk_host_fail", "tpk_host_print"
 
 
 def check(lowering: Lowering, operation: Operation) -> None:

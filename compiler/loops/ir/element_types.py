@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
+from triton_porting_kit.abi import elements
+from triton_porting_kit.abi.elements import OF_MLIR
+
 BITS = {
-    "i1": 8,
-    "i8": 8,
-    "i16": 16,
-    "i32": 32,
-    "i64": 64,
-    "f16": 16,
-    "bf16": 16,
-    "f8E4M3FN": 8,
-    "f8E5M2": 8,
-    "f8E4M3FNUZ": 8,
-    "f8E5M2FNUZ": 8,
-    "f8E8M0FNU": 8,
-    "f4E2M1FN": 8,
-    "f32": 32,
-    "f64": 64,
-    "!llvm.ptr": 64,
+    **{name: 8 * element.size for name, element in OF_MLIR.items()},
+    **dict.fromkeys(elements.MICROSCALING, 8),
+    "!llvm.ptr": 8 * elements.POINTER_SIZE,
 }
 """Bits that one element takes in memory; a truth value takes a byte, and so does a number of 4 bits."""
 
-FLOAT8 = ("f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f8E5M2FNUZ")
+FLOAT8 = tuple(name for name, element in OF_MLIR.items() if element.is_minifloat)
 """Floating-point types of 8 bits that kernels compute with."""
 
-MICROSCALING = ("f8E8M0FNU", "f4E2M1FN")
+MICROSCALING = tuple(elements.MICROSCALING)
 """Scales and elements of microscaling formats, which are only ever turned into wider numbers."""
 
 NARROW_FLOATS = ("f16", "bf16", *FLOAT8, *MICROSCALING)

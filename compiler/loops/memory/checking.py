@@ -13,6 +13,7 @@ import linecache
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from triton_porting_kit.abi.kernel import ACCESS, REACHES
 from triton_porting_kit.compiler.dialect.operations import AtomicPoll, Gather, Load, Scatter, Store
 from triton_porting_kit.compiler.loops.control.host_calls import place_of
 from triton_porting_kit.compiler.loops.ir import element_types as types
@@ -26,8 +27,6 @@ from triton_porting_kit.compiler.loops.tiles.access import Access, locate_explic
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor
 from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
-
-ACCESS, REACHES = "tpk_host_access", "tpk_host_reaches"
 
 BOUNDS_ALIGNMENT, BOUNDS_BYTES = 8, 16
 """Of one pointer argument in the table behind the arguments: where its memory begins, and how many bytes it has."""

@@ -87,36 +87,35 @@ void Device::copy(const char *call, const char *function, uint64_t size, uint64_
   check(call, "hipEventRecord", error);
 }
 
-void Device::memcpyHtod(uint64_t dst, const void *src, uint64_t size, uint64_t streamHandle, Keep keep) {
-  Current current(*this, "memcpy_htod");
-  checkRange("memcpy_htod", "dst", dst, size);
-  copy("memcpy_htod", "hipMemcpyHtoDAsync", size, streamHandle, std::move(keep),
+void Device::memcpy_htod(uint64_t dst, const void *src, uint64_t size, uint64_t streamHandle, Keep keep) {
+  Current current(*this, __func__);
+  checkRange(__func__, "dst", dst, size);
+  copy(__func__, "hipMemcpyHtoDAsync", size, streamHandle, std::move(keep),
        [&](api::hipStream_t queue) { return hip_.hipMemcpyHtoDAsync(pointer(dst), src, size, queue); });
 }
 
-void Device::memcpyDtoh(void *dst, uint64_t src, uint64_t size, uint64_t streamHandle, Keep keep) {
-  Current current(*this, "memcpy_dtoh");
-  checkRange("memcpy_dtoh", "src", src, size);
-  copy("memcpy_dtoh", "hipMemcpyDtoHAsync", size, streamHandle, std::move(keep),
+void Device::memcpy_dtoh(void *dst, uint64_t src, uint64_t size, uint64_t streamHandle, Keep keep) {
+  Current current(*this, __func__);
+  checkRange(__func__, "src", src, size);
+  copy(__func__, "hipMemcpyDtoHAsync", size, streamHandle, std::move(keep),
        [&](api::hipStream_t queue) { return hip_.hipMemcpyDtoHAsync(dst, pointer(src), size, queue); });
 }
 
-void Device::memcpyDtod(uint64_t dst, uint64_t src, uint64_t size, uint64_t streamHandle) {
-  Current current(*this, "memcpy_dtod");
-  checkRange("memcpy_dtod", "dst", dst, size);
-  checkRange("memcpy_dtod", "src", src, size);
-  auto queue = stream("memcpy_dtod", streamHandle);
+void Device::memcpy_dtod(uint64_t dst, uint64_t src, uint64_t size, uint64_t streamHandle) {
+  Current current(*this, __func__);
+  checkRange(__func__, "dst", dst, size);
+  checkRange(__func__, "src", src, size);
+  auto queue = stream(__func__, streamHandle);
   if (size)
-    check("memcpy_dtod", "hipMemcpyDtoDAsync",
-          hip_.hipMemcpyDtoDAsync(pointer(dst), pointer(src), size, queue));
+    check(__func__, "hipMemcpyDtoDAsync", hip_.hipMemcpyDtoDAsync(pointer(dst), pointer(src), size, queue));
 }
 
 void Device::memset(uint64_t dst, uint8_t value, uint64_t size, uint64_t streamHandle) {
-  Current current(*this, "memset");
-  checkRange("memset", "dst", dst, size);
-  auto queue = stream("memset", streamHandle);
+  Current current(*this, __func__);
+  checkRange(__func__, "dst", dst, size);
+  auto queue = stream(__func__, streamHandle);
   if (size)
-    check("memset", "hipMemsetD8Async", hip_.hipMemsetD8Async(pointer(dst), value, size, queue));
+    check(__func__, "hipMemsetD8Async", hip_.hipMemsetD8Async(pointer(dst), value, size, queue));
 }
 
 } // namespace tpk::hip

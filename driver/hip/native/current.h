@@ -10,13 +10,13 @@ public:
   Current(const Device &device, const char *call) : hip_(device.hip_) {
     device.library_->checkProcess();
     if (device.closed_)
-      throw Failure(Kind::DeviceLost,
+      throw Failure(Code::DeviceLost,
                     device.where(call) + ": the device was closed, as it is when Python ends");
     int current = device.index_;
     device.check(call, "hipGetDevice", hip_.hipGetDevice(&current));
     if (current == device.index_)
       return;
-    device.check(call, "hipSetDevice", hip_.hipSetDevice(device.index_), Kind::DeviceLost);
+    device.check(call, "hipSetDevice", hip_.hipSetDevice(device.index_), Code::DeviceLost);
     previous_ = current;
   }
   ~Current() {

@@ -23,7 +23,7 @@ Device::Device(LibraryPointer library, int index)
     : library_(std::move(library)), hip_(library_->call()), index_(index) {
   int count = library_->deviceCount();
   if (index < 0 || index >= count)
-    throw Failure(Kind::InvalidArgument, text("HIP: there is no device ", index, " of ", count));
+    throw Failure(Code::InvalidArgument, text("HIP: there is no device ", index, " of ", count));
   properties_ = library_->properties(index);
 }
 
@@ -31,7 +31,7 @@ Device::~Device() { close(); }
 
 std::string Device::where(const char *call) const { return text("HIP device ", index_, ": ", call); }
 
-void Device::check(const char *call, const char *function, api::hipError_t error, Kind otherwise) const {
+void Device::check(const char *call, const char *function, api::hipError_t error, Code otherwise) const {
   if (error != api::hipSuccess) [[unlikely]]
     library_->check(where(call), function, error, otherwise);
 }
@@ -88,7 +88,7 @@ void Device::reset(bool whole) {
   Current current(*this, "reset");
   auto error = releaseEverything();
   if (whole)
-    check("reset", "hipDeviceReset", hip_.hipDeviceReset(), Kind::DeviceLost);
+    check("reset", "hipDeviceReset", hip_.hipDeviceReset(), Code::DeviceLost);
   else
     check("reset", "freeing what was made here", error);
 }
@@ -109,19 +109,19 @@ void Device::close() noexcept {
 
 uint64_t Device::memalloc(uint64_t size, uint64_t alignment) {
   if (alignment == 0 || (alignment & (alignment - 1)) || alignment > kMaximumAlignment)
-    throw Failure(Kind::InvalidArgument, text(where("memalloc"), ": alignment ", alignment,
+    throw Failure(Code::InvalidArgument, text(where(__func__), ": alignment ", alignment,
                                               " is not a power of two between 1 and ", kMaximumAlignment));
-  Current current(*this, "memalloc");
+  Current current(*this, __func__);
   uint64_t slack = alignment > kOwnAlignment ? alignment : 0;
   uint64_t whole;
   if (__builtin_add_overflow(std::max<uint64_t>(size, 1), slack, &whole) ||
       whole > properties_.totalGlobalMem)
-    throw Failure(Kind::OutOfMemory, text(where("memalloc"), ": ", size, " bytes asked for, the device has ",
+    throw Failure(Code::OutOfMemory, text(where(__func__), ": ", size, " bytes asked for, the device has ",
                                           properties_.totalGlobalMem));
   void *base = nullptr;
   auto error = hip_.hipMalloc(&base, whole);
   if (error != api::hipSuccess)
-    library_->check(text(where("memalloc"), ": ", size, " bytes"), "hipMalloc", error, Kind::OutOfMemory);
+    library_->check(text(where(__func__), ": ", size, " bytes"), "hipMalloc", error, Code::OutOfMemory);
   uint64_t start = reinterpret_cast<uint64_t>(base);
   uint64_t address = (start + alignment - 1) & ~(alignment - 1);
   try {
@@ -135,9 +135,9 @@ uint64_t Device::memalloc(uint64_t size, uint64_t alignment) {
 }
 
 void Device::memfree(uint64_t address) {
-  Current current(*this, "memfree");
+  Current current(*this, __func__);
   if (!address)
-    throw Failure(Kind::InvalidPointer, where("memfree") + ": addr is NULL");
+    throw Failure(Code::InvalidPointer, where(__func__) + ": addr is NULL");
   decltype(memory_)::node_type node;
   {
     std::lock_guard lock(tables_);
@@ -147,14 +147,14 @@ void Device::memfree(uint64_t address) {
       if (next != memory_.begin()) {
         auto [start, allocation] = *std::prev(next);
         if (address - start < allocation.size)
-          throw Failure(Kind::InvalidPointer,
-                        text(where("memfree"), ": addr ", hex(address), " lies ", address - start,
+          throw Failure(Code::InvalidPointer,
+                        text(where(__func__), ": addr ", hex(address), " lies ", address - start,
                              " bytes inside the allocation at ", hex(start), "; free that address"));
       }
     }
   }
   if (!node)
-    throw Failure(Kind::InvalidPointer, text(where("memfree"), ": addr ", hex(address),
+    throw Failure(Code::InvalidPointer, text(where(__func__), ": addr ", hex(address),
                                              " was not allocated by this device, or was freed before"));
   // hipFree itself waits for the work in flight.
   auto error = hip_.hipFree(pointer(node.mapped().base));
@@ -162,19 +162,19 @@ void Device::memfree(uint64_t address) {
     std::lock_guard lock(tables_);
     memory_.insert(std::move(node)); // for a reset to free
   }
-  check("memfree", "hipFree", error, Kind::InvalidPointer);
+  check(__func__, "hipFree", error, Code::InvalidPointer);
   reapAll();
 }
 
 void Device::checkRange(const char *call, const char *argument, uint64_t address, uint64_t size) {
   uint64_t end;
   if (__builtin_add_overflow(address, size, &end))
-    throw Failure(Kind::InvalidPointer, text(where(call), ": ", argument, " ", hex(address), " plus ", size,
+    throw Failure(Code::InvalidPointer, text(where(call), ": ", argument, " ", hex(address), " plus ", size,
                                              " bytes leaves the address space"));
   if (!address) {
     if (size == 0) // an empty torch tensor has no memory and no address
       return;
-    throw Failure(Kind::InvalidPointer, text(where(call), ": ", argument, " is NULL"));
+    throw Failure(Code::InvalidPointer, text(where(call), ": ", argument, " is NULL"));
   }
   {
     std::lock_guard lock(tables_);
@@ -185,7 +185,7 @@ void Device::checkRange(const char *call, const char *argument, uint64_t address
       if (end <= limit)
         return;
       if (address < limit || (address == start && !allocation.size))
-        throw Failure(Kind::InvalidPointer,
+        throw Failure(Code::InvalidPointer,
                       text(where(call), ": ", argument, " ", hex(address), " plus ", size, " bytes ends ",
                            end - limit, " bytes behind the allocation of ", allocation.size, " bytes at ",
                            hex(start)));
@@ -200,16 +200,16 @@ void Device::checkForeign(const char *call, const char *argument, uint64_t addre
     api::hipPointerAttribute_t found{};
     auto error = hip_.hipPointerGetAttributes(&found, pointer(at));
     if (error != api::hipSuccess)
-      throw Failure(Kind::InvalidPointer,
+      throw Failure(Code::InvalidPointer,
                     text(where(call), ": ", argument, " ", hex(address), " (", size,
                          " bytes) is not memory of this device, or was freed: hipPointerGetAttributes says ",
                          library_->describe(error)));
     if (found.type != api::hipMemoryTypeDevice && found.type != api::hipMemoryTypeManaged &&
         found.type != api::hipMemoryTypeUnified)
-      throw Failure(Kind::InvalidPointer, text(where(call), ": ", argument, " ", hex(address), " (", size,
+      throw Failure(Code::InvalidPointer, text(where(call), ": ", argument, " ", hex(address), " (", size,
                                                " bytes) is not memory of this device, or was freed"));
     if (found.type == api::hipMemoryTypeDevice && found.device != index_)
-      throw Failure(Kind::InvalidPointer, text(where(call), ": ", argument, " ", hex(address),
+      throw Failure(Code::InvalidPointer, text(where(call), ": ", argument, " ", hex(address),
                                                " is memory of device ", found.device));
   }
 }

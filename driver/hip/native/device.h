@@ -52,30 +52,33 @@ public:
 
   uint64_t memalloc(uint64_t size, uint64_t alignment);
   void memfree(uint64_t address);
-  void memcpyHtod(uint64_t dst, const void *src, uint64_t size, uint64_t stream, Keep keep);
-  void memcpyDtoh(void *dst, uint64_t src, uint64_t size, uint64_t stream, Keep keep);
-  void memcpyDtod(uint64_t dst, uint64_t src, uint64_t size, uint64_t stream);
+  void memcpy_htod(uint64_t dst, const void *src, uint64_t size, uint64_t stream, Keep keep);
+  void memcpy_dtoh(void *dst, uint64_t src, uint64_t size, uint64_t stream, Keep keep);
+  void memcpy_dtod(uint64_t dst, uint64_t src, uint64_t size, uint64_t stream);
   void memset(uint64_t dst, uint8_t value, uint64_t size, uint64_t stream);
 
-  uint64_t createStream();
-  void destroyStream(uint64_t stream);
+  uint64_t create_stream();
+  void destroy_stream(uint64_t stream);
   void synchronize(uint64_t stream);
-  void synchronizeAll();
+  void synchronize_all();
 
-  uint64_t createEvent();
-  /// Lets the hooks take an event that was made elsewhere, until destroyEvent, which leaves it alive.
-  void adoptEvent(uint64_t event);
-  void destroyEvent(uint64_t event);
-  void recordEvent(uint64_t event, uint64_t stream);
-  void waitEvent(uint64_t stream, uint64_t event);
-  void synchronizeEvent(uint64_t event);
-  double elapsedTime(uint64_t start, uint64_t end);
+  uint64_t create_event();
+  /// Lets the hooks take an event that was made elsewhere, until destroy_event, which leaves it alive.
+  void adopt_event(uint64_t event);
+  void destroy_event(uint64_t event);
+  void record_event(uint64_t event, uint64_t stream);
+  void wait_event(uint64_t stream, uint64_t event);
+  void synchronize_event(uint64_t event);
+  double elapsed_time(uint64_t start, uint64_t end);
 
-  uint64_t loadModule(std::string image, const std::string &name);
-  void unloadModule(uint64_t module);
-  uint64_t getFunction(uint64_t module, const std::string &name, KernelFacts facts);
-  void launch(uint64_t stream, uint64_t function, const uint32_t (&grid)[3], const void *args, uint64_t size,
-              bool cooperative);
+  uint64_t load_module(const void *binary, uint64_t size, const std::string &name);
+  void unload_module(uint64_t module);
+  uint64_t get_function(uint64_t module, const std::string &name, KernelFacts facts);
+  void launch(uint64_t function, uint32_t x, uint32_t y, uint32_t z, uint64_t stream, const void *args,
+              uint64_t size);
+  /// The same, all programs at a time if asked.
+  void start(uint64_t stream, uint64_t function, const uint32_t (&grid)[3], const void *args, uint64_t size,
+             bool cooperative);
 
   /// Frees everything that was made here; `whole`: also lets HIP reset the device for the whole process.
   void reset(bool whole);
@@ -106,7 +109,7 @@ private:
   class Current;
 
   void check(const char *call, const char *function, api::hipError_t error,
-             Kind otherwise = Kind::DeviceError) const;
+             Code otherwise = Code::DeviceError) const;
 
   void checkRange(const char *call, const char *argument, uint64_t address, uint64_t size);
   void checkForeign(const char *call, const char *argument, uint64_t address, uint64_t size) const;

@@ -13,26 +13,26 @@ namespace {
 
 std::atomic<uint64_t> forks{0};
 
-Kind kindOf(api::hipError_t error, Kind otherwise) {
+Code codeOf(api::hipError_t error, Code otherwise) {
   switch (error) {
   case api::hipErrorOutOfMemory:
-    return Kind::OutOfMemory;
+    return Code::OutOfMemory;
   case api::hipErrorInvalidDevicePointer:
-    return Kind::InvalidPointer;
+    return Code::InvalidPointer;
   case api::hipErrorInvalidImage:
   case api::hipErrorNoBinaryForGpu:
   case api::hipErrorInvalidKernelFile:
   case api::hipErrorInvalidSource:
   case api::hipErrorSharedObjectSymbolNotFound:
   case api::hipErrorSharedObjectInitFailed:
-    return Kind::InvalidModule;
+    return Code::InvalidModule;
   case api::hipErrorInvalidConfiguration:
   case api::hipErrorInvalidDeviceFunction:
   case api::hipErrorLaunchOutOfResources:
   case api::hipErrorCooperativeLaunchTooLarge:
-    return Kind::LaunchError;
+    return Code::LaunchError;
   case api::hipErrorAssert:
-    return Kind::AssertionFailed;
+    return Code::AssertionFailed;
   // After these nothing works before the device is reset.
   case api::hipErrorDeinitialized:
   case api::hipErrorPriorLaunchFailure:
@@ -41,7 +41,7 @@ Kind kindOf(api::hipError_t error, Kind otherwise) {
   case api::hipErrorIllegalAddress:
   case api::hipErrorLaunchTimeOut:
   case api::hipErrorLaunchFailure:
-    return Kind::DeviceLost;
+    return Code::DeviceLost;
   default:
     return otherwise;
   }
@@ -65,7 +65,7 @@ Library::Library(const std::string &path) {
   void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char *why = dlerror();
-    throw Failure(Kind::ToolchainError,
+    throw Failure(Code::ToolchainError,
                   text("HIP's runtime library ", path, " does not open: ", why ? why : "unknown"));
   }
   path_ = loadedPath(handle, path);
@@ -80,7 +80,7 @@ Library::Library(const std::string &path) {
 #undef TPK_HIP_LOOK_UP
   if (count) {
     dlclose(handle);
-    throw Failure(Kind::ToolchainError,
+    throw Failure(Code::ToolchainError,
                   text(path_, " lacks ", count, " functions of HIP (", missing, count > 3 ? ", ..." : "",
                        "): the driver needs the runtime library of ROCm 6.0 or later"));
   }
@@ -115,7 +115,7 @@ api::hipDeviceProp_tR0600 Library::properties(int device) const {
 
 void Library::checkProcess() const {
   if (!isOwn())
-    throw Failure(Kind::DeviceLost,
+    throw Failure(Code::DeviceLost,
                   "HIP: this process was forked off one that uses HIP, which does not work in it; "
                   "start it with multiprocessing's 'spawn' method, or fork before the first call");
 }
@@ -131,12 +131,12 @@ std::string Library::describe(api::hipError_t error) const {
 }
 
 void Library::fail(const std::string &where, const char *function, api::hipError_t error,
-                   Kind otherwise) const {
-  Kind kind = kindOf(error, otherwise);
+                   Code otherwise) const {
+  Code code = codeOf(error, otherwise);
   std::string whole = text(where, ": ", function, " failed: ", describe(error));
-  if (kind == Kind::DeviceLost)
+  if (code == Code::DeviceLost)
     whole += "; reset the device, or start the process again";
-  throw Failure(kind, whole);
+  throw Failure(code, whole);
 }
 
 } // namespace tpk::hip

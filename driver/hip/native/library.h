@@ -45,14 +45,14 @@ public:
   /// Throws for anything but success: "WHERE: FUNCTION failed: NAME (NUMBER): TEXT". `otherwise` is the kind
   /// of results that do not themselves say what went wrong.
   void check(const std::string &where, const char *function, api::hipError_t error,
-             Kind otherwise = Kind::DeviceError) const {
+             Code otherwise = Code::DeviceError) const {
     if (error != api::hipSuccess) [[unlikely]]
       fail(where, function, error, otherwise);
   }
 
 private:
   [[noreturn]] void fail(const std::string &where, const char *function, api::hipError_t error,
-                         Kind otherwise) const;
+                         Code otherwise) const;
 
   api::Functions functions_;
   std::string path_;

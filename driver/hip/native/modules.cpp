@@ -9,13 +9,13 @@
 
 namespace tpk::hip {
 
-uint64_t Device::loadModule(std::string image, const std::string &name) {
-  Current current(*this, "load_module");
-  Module module{nullptr, name, std::move(image), {}};
+uint64_t Device::load_module(const void *binary, uint64_t size, const std::string &name) {
+  Current current(*this, __func__);
+  Module module{nullptr, name, std::string(static_cast<const char *>(binary), size), {}};
   auto error = hip_.hipModuleLoadData(&module.handle, module.image.data());
   if (error != api::hipSuccess)
-    library_->check(text(where("load_module"), ": the binary of kernel '", name, "'"), "hipModuleLoadData",
-                    error, Kind::InvalidModule);
+    library_->check(text(where(__func__), ": the binary of kernel '", name, "'"), "hipModuleLoadData", error,
+                    Code::InvalidModule);
   auto handle = module.handle;
   try {
     std::lock_guard lock(tables_);
@@ -27,8 +27,8 @@ uint64_t Device::loadModule(std::string image, const std::string &name) {
   }
 }
 
-void Device::unloadModule(uint64_t handle) {
-  Current current(*this, "unload_module");
+void Device::unload_module(uint64_t handle) {
+  Current current(*this, __func__);
   decltype(modules_)::node_type node;
   std::vector<decltype(functions_)::node_type> functions;
   {
@@ -39,8 +39,8 @@ void Device::unloadModule(uint64_t handle) {
         functions.push_back(functions_.extract(function));
   }
   if (!node)
-    throw Failure(Kind::InvalidModule,
-                  text(where("unload_module"), ": module ", handle, " does not exist or was unloaded"));
+    throw Failure(Code::InvalidModule,
+                  text(where(__func__), ": module ", handle, " does not exist or was unloaded"));
   // Launches in flight end first; one that fails does not keep the module.
   auto failed = hip_.hipDeviceSynchronize();
   auto error = hip_.hipModuleUnload(node.mapped().handle);
@@ -50,25 +50,25 @@ void Device::unloadModule(uint64_t handle) {
     for (auto &function : functions)
       functions_.insert(std::move(function));
   }
-  check("unload_module", "hipDeviceSynchronize", failed);
-  check("unload_module", "hipModuleUnload", error, Kind::InvalidModule);
+  check(__func__, "hipDeviceSynchronize", failed);
+  check(__func__, "hipModuleUnload", error, Code::InvalidModule);
 }
 
-uint64_t Device::getFunction(uint64_t module, const std::string &name, KernelFacts facts) {
-  Current current(*this, "get_function");
+uint64_t Device::get_function(uint64_t module, const std::string &name, KernelFacts facts) {
+  Current current(*this, __func__);
   std::lock_guard lock(tables_);
   auto found = modules_.find(module);
   if (found == modules_.end())
-    throw Failure(Kind::InvalidModule,
-                  text(where("get_function"), ": module ", module, " does not exist or was unloaded"));
+    throw Failure(Code::InvalidModule,
+                  text(where(__func__), ": module ", module, " does not exist or was unloaded"));
   auto &known = found->second.functions;
   if (auto before = known.find(name); before != known.end())
     return before->second;
   api::hipFunction_t function = nullptr;
   auto error = hip_.hipModuleGetFunction(&function, found->second.handle, name.c_str());
   if (error != api::hipSuccess)
-    library_->check(text(where("get_function"), ": kernel '", name, "' of module ", module),
-                    "hipModuleGetFunction", error, Kind::InvalidModule);
+    library_->check(text(where(__func__), ": kernel '", name, "' of module ", module), "hipModuleGetFunction",
+                    error, Code::InvalidModule);
   uint64_t size = 0;
   for (auto &place : facts.arguments)
     size = std::max(size, place.offset + place.size);
@@ -78,8 +78,13 @@ uint64_t Device::getFunction(uint64_t module, const std::string &name, KernelFac
   return nextHandle_++;
 }
 
-void Device::launch(uint64_t streamHandle, uint64_t handle, const uint32_t (&grid)[3], const void *args,
-                    uint64_t size, bool cooperative) {
+void Device::launch(uint64_t function, uint32_t x, uint32_t y, uint32_t z, uint64_t stream, const void *args,
+                    uint64_t size) {
+  start(stream, function, {x, y, z}, args, size, false);
+}
+
+void Device::start(uint64_t streamHandle, uint64_t handle, const uint32_t (&grid)[3], const void *args,
+                   uint64_t size, bool cooperative) {
   Current current(*this, "launch");
   std::shared_ptr<const Function> function;
   {
@@ -89,16 +94,16 @@ void Device::launch(uint64_t streamHandle, uint64_t handle, const uint32_t (&gri
       function = found->second;
   }
   if (!function)
-    throw Failure(Kind::LaunchError,
+    throw Failure(Code::LaunchError,
                   text(where("launch"), ": function ", handle, " does not exist or was unloaded"));
   auto refuse = [&](const std::string &why) {
-    throw Failure(Kind::LaunchError, text(where("launch"), ": kernel '", function->name, "': ", why));
+    throw Failure(Code::LaunchError, text(where("launch"), ": kernel '", function->name, "': ", why));
   };
   api::hipStream_t queue = nullptr;
   try {
     queue = stream("launch", streamHandle);
   } catch (const Failure &failure) {
-    throw Failure(Kind::LaunchError, failure.what());
+    throw Failure(Code::LaunchError, failure.what());
   }
   if (!grid[0] || !grid[1] || !grid[2])
     return;
@@ -127,7 +132,7 @@ void Device::launch(uint64_t streamHandle, uint64_t handle, const uint32_t (&gri
   auto started = [&](const char *call, api::hipError_t error) {
     if (error != api::hipSuccess)
       library_->check(text(where("launch"), ": kernel '", function->name, "'"), call, error,
-                      Kind::LaunchError);
+                      Code::LaunchError);
   };
   if (cooperative) {
     std::vector<void *> params;
@@ -150,22 +155,20 @@ namespace {
 
 int32_t enter(void *context, uint64_t stream, uint64_t function, const uint32_t (&grid)[3], const void *args,
               uint64_t size, bool cooperative, char *message, uint64_t messageSize) {
-  auto report = [&](Kind kind, const char *what) {
+  auto report = [&](Code code, const char *what) {
     if (message && messageSize)
       std::snprintf(message, messageSize, "%s", what);
-    return int32_t(kind);
+    return int32_t(code);
   };
   try {
-    static_cast<Device *>(context)->launch(stream, function, grid, args, size, cooperative);
+    static_cast<Device *>(context)->start(stream, function, grid, args, size, cooperative);
     return 0;
   } catch (const Failure &failure) {
-    // Kinds without a number there are what went wrong with this launch.
-    bool numbered = failure.kind >= Kind::OutOfMemory && failure.kind <= Kind::AssertionFailed;
-    return report(numbered ? failure.kind : Kind::LaunchError, failure.what());
+    return report(launchCode(failure.code), failure.what());
   } catch (const std::bad_alloc &) {
-    return report(Kind::OutOfMemory, "HIP: launch: the process is out of memory");
+    return report(Code::OutOfMemory, "HIP: launch: the process is out of memory");
   } catch (const std::exception &error) {
-    return report(Kind::LaunchError, error.what());
+    return report(Code::LaunchError, error.what());
   }
 }
 

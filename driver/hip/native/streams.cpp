@@ -25,20 +25,19 @@ api::hipStream_t Device::stream(const char *call, uint64_t handle) {
   api::hipDevice_t owner = -1;
   auto error = hip_.hipStreamGetDevice(streamOf(handle), &owner);
   if (error != api::hipSuccess)
-    throw Failure(Kind::InvalidArgument, text(where(call), ": stream ", handle,
+    throw Failure(Code::InvalidArgument, text(where(call), ": stream ", handle,
                                               " does not exist or was destroyed: hipStreamGetDevice says ",
                                               library_->describe(error)));
   if (owner != index_)
-    throw Failure(Kind::InvalidArgument,
+    throw Failure(Code::InvalidArgument,
                   text(where(call), ": stream ", handle, " belongs to device ", owner));
   return streamOf(handle);
 }
 
-uint64_t Device::createStream() {
-  Current current(*this, "create_stream");
+uint64_t Device::create_stream() {
+  Current current(*this, __func__);
   api::hipStream_t made = nullptr;
-  check("create_stream", "hipStreamCreateWithFlags",
-        hip_.hipStreamCreateWithFlags(&made, api::kStreamNonBlocking));
+  check(__func__, "hipStreamCreateWithFlags", hip_.hipStreamCreateWithFlags(&made, api::kStreamNonBlocking));
   uint64_t handle = reinterpret_cast<uint64_t>(made);
   try {
     std::lock_guard lock(tables_);
@@ -50,16 +49,16 @@ uint64_t Device::createStream() {
   return handle;
 }
 
-void Device::destroyStream(uint64_t handle) {
-  Current current(*this, "destroy_stream");
+void Device::destroy_stream(uint64_t handle) {
+  Current current(*this, __func__);
   if (handle == 0)
-    throw Failure(Kind::InvalidArgument,
-                  where("destroy_stream") + ": stream 0 is the default stream and cannot be destroyed");
+    throw Failure(Code::InvalidArgument,
+                  where(__func__) + ": stream 0 is the default stream and cannot be destroyed");
   {
     std::lock_guard lock(tables_);
     if (!streams_.erase(handle))
-      throw Failure(Kind::InvalidArgument, text(where("destroy_stream"), ": stream ", handle,
-                                                " was not made here, or was destroyed"));
+      throw Failure(Code::InvalidArgument,
+                    text(where(__func__), ": stream ", handle, " was not made here, or was destroyed"));
   }
   auto failed = hip_.hipStreamSynchronize(streamOf(handle));
   auto error = hip_.hipStreamDestroy(streamOf(handle));
@@ -67,18 +66,18 @@ void Device::destroyStream(uint64_t handle) {
     std::lock_guard lock(tables_);
     streams_.insert(handle); // for a reset to destroy
   }
-  check("destroy_stream", "hipStreamSynchronize", failed);
-  check("destroy_stream", "hipStreamDestroy", error);
+  check(__func__, "hipStreamSynchronize", failed);
+  check(__func__, "hipStreamDestroy", error);
   reapAll();
 }
 
 void Device::synchronize(uint64_t handle) {
-  Current current(*this, "synchronize");
-  check("synchronize", "hipStreamSynchronize", hip_.hipStreamSynchronize(stream("synchronize", handle)));
+  Current current(*this, __func__);
+  check(__func__, "hipStreamSynchronize", hip_.hipStreamSynchronize(stream(__func__, handle)));
   reapAll();
 }
 
-void Device::synchronizeAll() {
+void Device::synchronize_all() {
   Current current(*this, "synchronize");
   check("synchronize", "hipDeviceSynchronize", hip_.hipDeviceSynchronize());
   reapUnmarked();
@@ -92,15 +91,15 @@ Device::Event Device::event(const char *call, uint64_t handle) {
   std::lock_guard lock(tables_);
   auto found = events_.find(handle);
   if (found == events_.end())
-    throw Failure(Kind::InvalidArgument,
+    throw Failure(Code::InvalidArgument,
                   text(where(call), ": event ", handle, " does not exist or was destroyed"));
   return found->second;
 }
 
-uint64_t Device::createEvent() {
-  Current current(*this, "create_event");
+uint64_t Device::create_event() {
+  Current current(*this, __func__);
   api::hipEvent_t made = nullptr;
-  check("create_event", "hipEventCreateWithFlags", hip_.hipEventCreateWithFlags(&made, api::kEventDefault));
+  check(__func__, "hipEventCreateWithFlags", hip_.hipEventCreateWithFlags(&made, api::kEventDefault));
   uint64_t handle = reinterpret_cast<uint64_t>(made);
   try {
     std::lock_guard lock(tables_);
@@ -112,27 +111,26 @@ uint64_t Device::createEvent() {
   return handle;
 }
 
-void Device::adoptEvent(uint64_t handle) {
-  Current current(*this, "adopt_event");
+void Device::adopt_event(uint64_t handle) {
+  Current current(*this, __func__);
   if (!handle)
-    throw Failure(Kind::InvalidArgument, where("adopt_event") + ": event is NULL");
+    throw Failure(Code::InvalidArgument, where(__func__) + ": event is NULL");
   auto error = hip_.hipEventQuery(eventOf(handle));
   if (error == api::hipErrorNotReady)
     hip_.hipGetLastError();
   else
-    check("adopt_event", "hipEventQuery", error, Kind::InvalidArgument);
+    check(__func__, "hipEventQuery", error, Code::InvalidArgument);
   std::lock_guard lock(tables_);
   events_.try_emplace(handle, Event{false, true}); // whether it was recorded is not known: HIP decides
 }
 
-void Device::destroyEvent(uint64_t handle) {
-  Current current(*this, "destroy_event");
-  Event gone = event("destroy_event", handle);
+void Device::destroy_event(uint64_t handle) {
+  Current current(*this, __func__);
+  Event gone = event(__func__, handle);
   {
     std::lock_guard lock(tables_);
     if (!events_.erase(handle))
-      throw Failure(Kind::InvalidArgument,
-                    text(where("destroy_event"), ": event ", handle, " was destroyed"));
+      throw Failure(Code::InvalidArgument, text(where(__func__), ": event ", handle, " was destroyed"));
   }
   if (!gone.owned)
     return;
@@ -141,46 +139,45 @@ void Device::destroyEvent(uint64_t handle) {
     std::lock_guard lock(tables_);
     events_[handle] = gone; // for a reset to destroy
   }
-  check("destroy_event", "hipEventDestroy", error);
+  check(__func__, "hipEventDestroy", error);
 }
 
-void Device::recordEvent(uint64_t handle, uint64_t streamHandle) {
-  Current current(*this, "record_event");
-  event("record_event", handle);
-  auto queue = stream("record_event", streamHandle);
-  check("record_event", "hipEventRecord", hip_.hipEventRecord(eventOf(handle), queue));
+void Device::record_event(uint64_t handle, uint64_t streamHandle) {
+  Current current(*this, __func__);
+  event(__func__, handle);
+  auto queue = stream(__func__, streamHandle);
+  check(__func__, "hipEventRecord", hip_.hipEventRecord(eventOf(handle), queue));
   std::lock_guard lock(tables_);
   if (auto found = events_.find(handle); found != events_.end())
     found->second.recorded = true;
 }
 
-void Device::waitEvent(uint64_t streamHandle, uint64_t handle) {
-  Current current(*this, "wait_event");
-  bool recorded = event("wait_event", handle).recorded;
-  auto queue = stream("wait_event", streamHandle);
+void Device::wait_event(uint64_t streamHandle, uint64_t handle) {
+  Current current(*this, __func__);
+  bool recorded = event(__func__, handle).recorded;
+  auto queue = stream(__func__, streamHandle);
   if (recorded)
-    check("wait_event", "hipStreamWaitEvent", hip_.hipStreamWaitEvent(queue, eventOf(handle), 0));
+    check(__func__, "hipStreamWaitEvent", hip_.hipStreamWaitEvent(queue, eventOf(handle), 0));
 }
 
-void Device::synchronizeEvent(uint64_t handle) {
-  Current current(*this, "synchronize_event");
-  if (event("synchronize_event", handle).recorded)
-    check("synchronize_event", "hipEventSynchronize", hip_.hipEventSynchronize(eventOf(handle)));
+void Device::synchronize_event(uint64_t handle) {
+  Current current(*this, __func__);
+  if (event(__func__, handle).recorded)
+    check(__func__, "hipEventSynchronize", hip_.hipEventSynchronize(eventOf(handle)));
 }
 
-double Device::elapsedTime(uint64_t start, uint64_t end) {
-  Current current(*this, "elapsed_time");
+double Device::elapsed_time(uint64_t start, uint64_t end) {
+  Current current(*this, __func__);
   for (uint64_t handle : {start, end})
-    if (!event("elapsed_time", handle).recorded)
-      throw Failure(Kind::InvalidArgument,
-                    text(where("elapsed_time"), ": event ", handle, " was never recorded"));
+    if (!event(__func__, handle).recorded)
+      throw Failure(Code::InvalidArgument, text(where(__func__), ": event ", handle, " was never recorded"));
   float milliseconds = 0;
   auto error = hip_.hipEventElapsedTime(&milliseconds, eventOf(start), eventOf(end));
   if (error == api::hipErrorNotReady)
-    throw Failure(Kind::InvalidArgument,
-                  text(where("elapsed_time"), ": events ", start, " and ", end,
+    throw Failure(Code::InvalidArgument,
+                  text(where(__func__), ": events ", start, " and ", end,
                        " are not both reached yet: hipEventElapsedTime says ", library_->describe(error)));
-  check("elapsed_time", "hipEventElapsedTime", error, Kind::InvalidArgument);
+  check(__func__, "hipEventElapsedTime", error, Code::InvalidArgument);
   return milliseconds;
 }
 

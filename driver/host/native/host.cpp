@@ -34,7 +34,7 @@ template <typename Wait> void Host::interruptibly(Wait wait) {
   }
 }
 
-void Host::release(uint64_t address) {
+void Host::memfree(uint64_t address) {
   interruptibly([this] {
     for (auto &stream : streams())
       stream->drain();
@@ -42,46 +42,46 @@ void Host::release(uint64_t address) {
   memory_.release(address);
 }
 
-void Host::copyIn(uint64_t target, const void *source, uint64_t size, uint64_t stream, Keep keep) {
-  memory_.check("memcpy_htod", "dst", target, size);
-  submit("memcpy_htod", stream, [=, keep = std::move(keep)] { move(pointer(target), source, size); });
+void Host::memcpy_htod(uint64_t target, const void *source, uint64_t size, uint64_t stream, Keep keep) {
+  memory_.check(__func__, "dst", target, size);
+  submit(__func__, stream, [=, keep = std::move(keep)] { move(pointer(target), source, size); });
 }
 
-void Host::copyOut(void *target, uint64_t source, uint64_t size, uint64_t stream, Keep keep) {
-  memory_.check("memcpy_dtoh", "src", source, size);
-  submit("memcpy_dtoh", stream, [=, keep = std::move(keep)] { move(target, pointer(source), size); });
+void Host::memcpy_dtoh(void *target, uint64_t source, uint64_t size, uint64_t stream, Keep keep) {
+  memory_.check(__func__, "src", source, size);
+  submit(__func__, stream, [=, keep = std::move(keep)] { move(target, pointer(source), size); });
 }
 
-void Host::copy(uint64_t target, uint64_t source, uint64_t size, uint64_t stream) {
-  memory_.check("memcpy_dtod", "dst", target, size);
-  memory_.check("memcpy_dtod", "src", source, size);
-  submit("memcpy_dtod", stream, [=] { move(pointer(target), pointer(source), size); });
+void Host::memcpy_dtod(uint64_t target, uint64_t source, uint64_t size, uint64_t stream) {
+  memory_.check(__func__, "dst", target, size);
+  memory_.check(__func__, "src", source, size);
+  submit(__func__, stream, [=] { move(pointer(target), pointer(source), size); });
 }
 
-void Host::fill(uint64_t target, uint8_t value, uint64_t size, uint64_t stream) {
-  memory_.check("memset", "dst", target, size);
-  submit("memset", stream, [=] {
+void Host::memset(uint64_t target, uint8_t value, uint64_t size, uint64_t stream) {
+  memory_.check(__func__, "dst", target, size);
+  submit(__func__, stream, [=] {
     if (size)
       std::memset(pointer(target), value, size);
   });
 }
 
-uint64_t Host::createStream() {
+uint64_t Host::create_stream() {
   std::lock_guard lock(tables_);
   streams_.emplace(nextHandle_, std::make_shared<Stream>());
   return nextHandle_++;
 }
 
-void Host::destroyStream(uint64_t handle) {
+void Host::destroy_stream(uint64_t handle) {
   if (handle == 0)
     throw Error(Code::InvalidArgument,
-                "destroy_stream: stream 0 is the default stream and cannot be destroyed");
-  StreamPointer gone = stream("destroy_stream", handle);
+                text(__func__, ": stream 0 is the default stream and cannot be destroyed"));
+  StreamPointer gone = stream(__func__, handle);
   interruptibly([&] { gone->drain(); });
   {
     std::lock_guard lock(tables_);
     if (!streams_.erase(handle))
-      unknown("destroy_stream", "stream", handle);
+      unknown(__func__, "stream", handle);
   }
   if (auto error = gone->takeError())
     throw *error;
@@ -90,13 +90,13 @@ void Host::destroyStream(uint64_t handle) {
 void Host::synchronize(uint64_t handle) {
   if (handle == 0)
     return;
-  StreamPointer waited = stream("synchronize", handle);
+  StreamPointer waited = stream(__func__, handle);
   interruptibly([&] { waited->drain(); });
   if (auto error = waited->takeError())
     throw *error;
 }
 
-void Host::synchronizeAll() {
+void Host::synchronize_all() {
   auto all = streams();
   interruptibly([&] {
     for (auto &stream : all)
@@ -107,53 +107,53 @@ void Host::synchronizeAll() {
       throw *error;
 }
 
-uint64_t Host::createEvent() {
+uint64_t Host::create_event() {
   std::lock_guard lock(tables_);
   events_.emplace(nextHandle_, Event{});
   return nextHandle_++;
 }
 
-void Host::destroyEvent(uint64_t event) {
+void Host::destroy_event(uint64_t event) {
   std::lock_guard lock(tables_);
   if (!events_.erase(event))
-    unknown("destroy_event", "event", event);
+    unknown(__func__, "event", event);
 }
 
-void Host::recordEvent(uint64_t event, uint64_t stream) {
+void Host::record_event(uint64_t event, uint64_t stream) {
   auto record = std::make_shared<Record>();
-  latest("record_event", event);
-  submit("record_event", stream, [record] { record->finish(); }, Stream::Kind::Event);
+  latest(__func__, event);
+  submit(__func__, stream, [record] { record->finish(); }, Stream::Kind::Event);
   std::lock_guard lock(tables_);
   if (auto entry = events_.find(event); entry != events_.end())
     entry->second.latest = record;
 }
 
-void Host::waitEvent(uint64_t stream, uint64_t event) {
-  RecordPointer record = latest("wait_event", event);
+void Host::wait_event(uint64_t stream, uint64_t event) {
+  RecordPointer record = latest(__func__, event);
   auto wait = [record] {
     if (record)
       record->wait();
   };
   if (stream == 0)
     return interruptibly(wait);
-  submit("wait_event", stream, wait, Stream::Kind::Event);
+  submit(__func__, stream, wait, Stream::Kind::Event);
 }
 
-void Host::synchronizeEvent(uint64_t event) {
-  if (RecordPointer record = latest("synchronize_event", event))
+void Host::synchronize_event(uint64_t event) {
+  if (RecordPointer record = latest(__func__, event))
     interruptibly([&] { record->wait(); });
 }
 
-double Host::elapsedMilliseconds(uint64_t start, uint64_t end) {
-  RecordPointer records[] = {latest("elapsed_time", start), latest("elapsed_time", end)};
+double Host::elapsed_time(uint64_t start, uint64_t end) {
+  RecordPointer records[] = {latest(__func__, start), latest(__func__, end)};
   for (int i = 0; i < 2; ++i) {
     const char *which = i ? "end" : "start";
     if (!records[i])
-      throw Error(Code::InvalidArgument, text("elapsed_time: the ", which, " event was never recorded"));
+      throw Error(Code::InvalidArgument, text(__func__, ": the ", which, " event was never recorded"));
     if (!records[i]->finished())
-      throw Error(Code::InvalidArgument,
-                  text("elapsed_time: the ", which,
-                       " event has not been reached; synchronize it or its stream first"));
+      throw Error(
+          Code::InvalidArgument,
+          text(__func__, ": the ", which, " event has not been reached; synchronize it or its stream first"));
   }
   return double(records[1]->nanoseconds() - records[0]->nanoseconds()) * 1e-6;
 }

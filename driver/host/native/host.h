@@ -20,7 +20,8 @@ using FunctionPointer = std::shared_ptr<const Function>;
 using StreamPointer = std::shared_ptr<Stream>;
 
 // Stream 0 is the default stream: its work runs on the calling thread and has finished when the call returns.
-// It is ordered with nothing else. Every member may be called from any thread.
+// It is ordered with nothing else. Every member may be called from any thread. Hooks have the names that
+// `tpk::bindHooks` binds.
 class Host {
 public:
   explicit Host(uint64_t memoryLimit);
@@ -28,42 +29,43 @@ public:
   Host(const Host &) = delete;
   Host &operator=(const Host &) = delete;
 
-  uint64_t allocate(uint64_t size, uint64_t alignment) { return memory_.allocate(size, alignment); }
+  uint64_t memalloc(uint64_t size, uint64_t alignment) { return memory_.allocate(size, alignment); }
   // Waits for all asynchronous work first: it may use the memory.
-  void release(uint64_t address);
+  void memfree(uint64_t address);
   Allocator::Usage usage() { return memory_.usage(); }
   std::optional<Allocator::Extent> allocationOf(uint64_t address) { return memory_.find(address); }
   // Why a kernel may not touch this memory, as far as the devices of this process know; empty: they do not.
   static std::string refusal(uint64_t address, uint64_t size);
 
   // `source` or `target` outside of this device's memory stays alive through `keep`.
-  void copyIn(uint64_t target, const void *source, uint64_t size, uint64_t stream, Keep keep);
-  void copyOut(void *target, uint64_t source, uint64_t size, uint64_t stream, Keep keep);
-  void copy(uint64_t target, uint64_t source, uint64_t size, uint64_t stream);
-  void fill(uint64_t target, uint8_t value, uint64_t size, uint64_t stream);
+  void memcpy_htod(uint64_t target, const void *source, uint64_t size, uint64_t stream, Keep keep);
+  void memcpy_dtoh(void *target, uint64_t source, uint64_t size, uint64_t stream, Keep keep);
+  void memcpy_dtod(uint64_t target, uint64_t source, uint64_t size, uint64_t stream);
+  void memset(uint64_t target, uint8_t value, uint64_t size, uint64_t stream);
 
-  uint64_t createStream();
-  void destroyStream(uint64_t stream);
+  uint64_t create_stream();
+  void destroy_stream(uint64_t stream);
   // Both wait, and throw the first failure of asynchronous work that nobody has been told yet.
   //
   // An interrupted thread leaves its waits: these, those for an event, for memory to be given back and for a
   // stream to be destroyed. Nothing of what it has put on streams writes memory any more when `Interrupted`
   // is thrown.
   void synchronize(uint64_t stream);
-  void synchronizeAll();
+  void synchronize_all();
 
-  uint64_t createEvent();
-  void destroyEvent(uint64_t event);
-  void recordEvent(uint64_t event, uint64_t stream);
-  void waitEvent(uint64_t stream, uint64_t event);
-  void synchronizeEvent(uint64_t event);
-  double elapsedMilliseconds(uint64_t start, uint64_t end);
+  uint64_t create_event();
+  void destroy_event(uint64_t event);
+  void record_event(uint64_t event, uint64_t stream);
+  void wait_event(uint64_t stream, uint64_t event);
+  void synchronize_event(uint64_t event);
+  double elapsed_time(uint64_t start, uint64_t end);
 
   uint64_t addFunction(Function function);
   // The caller keeps the code in memory until it holds the only reference.
   FunctionPointer removeFunction(uint64_t function);
   // `args` is copied where the launch does not finish within the call.
-  void launch(uint64_t stream, uint64_t function, const uint32_t (&grid)[3], const void *args, uint64_t size);
+  void launch(uint64_t function, uint32_t x, uint32_t y, uint32_t z, uint64_t stream, const void *args,
+              uint64_t size);
 
   // Drops work that has not started, waits for what runs. Afterwards all work runs on the calling thread.
   void close();

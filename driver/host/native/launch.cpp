@@ -97,8 +97,9 @@ FunctionPointer Host::removeFunction(uint64_t handle) {
   return function;
 }
 
-void Host::launch(uint64_t streamHandle, uint64_t functionHandle, const uint32_t (&counts)[3],
+void Host::launch(uint64_t functionHandle, uint32_t x, uint32_t y, uint32_t z, uint64_t streamHandle,
                   const void *args, uint64_t size) {
+  const uint32_t counts[3] = {x, y, z};
   FunctionPointer function;
   StreamPointer target;
   {
@@ -156,11 +157,10 @@ int32_t tpk_host_launch(void *context, uint64_t stream, uint64_t function, uint3
     return int32_t(code);
   };
   try {
-    static_cast<tpk::Host *>(context)->launch(stream, function, {gridX, gridY, gridZ}, args, argsSize);
+    static_cast<tpk::Host *>(context)->launch(function, gridX, gridY, gridZ, stream, args, argsSize);
     return 0;
   } catch (const tpk::Error &error) {
-    return report(error.code == tpk::Code::InvalidArgument ? tpk::Code::LaunchError : error.code,
-                  error.what());
+    return report(tpk::launchCode(error.code), error.what());
   } catch (const tpk::Interrupted &) {
     return report(tpk::Code::LaunchError, "launch: interrupted");
   } catch (const std::bad_alloc &) {

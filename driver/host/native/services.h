@@ -1,14 +1,11 @@
 // What the host does for a kernel that runs: end it when an assertion fails, and print.
 #pragma once
 
-#include <cstdint>
+#include "tpk_abi.h"
+
 #include <string>
 
 namespace tpk {
-
-// Compiled kernel: runs linear programs [begin, end), returns 0 or a failure code.
-using KernelEntry = int32_t (*)(const void *args, void *scratch, int64_t begin, int64_t end, int32_t gridX,
-                                int32_t gridY, int32_t gridZ);
 
 // A failed assertion. `text` and `shape` (the rank, then the sizes) belong to the kernel's object file.
 struct Assertion {

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from triton_porting_kit.abi import elements
 from triton_porting_kit.cli.errors import UserError
 
-SCALARS = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32", "fp64")
-ELEMENTS = (*SCALARS, "fp8e4nv", "fp8e5", "fp8e4b8", "fp8e5b16", "fp8e4b15")
+SCALARS = tuple(name for name in elements.PARAMETERS if name != "f32")
+ELEMENTS = (*SCALARS, *(name for name, element in elements.ELEMENTS.items() if element.is_minifloat))
 HINTS = {"16": ["tt.divisibility", 16], "2g": ["tt.pointer_range", 32]}
 """What may stand behind a type, after colons: a multiple of 16; memory of less than 2 GiB."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from triton_porting_kit.abi.elements import OF_MLIR
 from triton_porting_kit.compiler.dialect import OPERATIONS
 from triton_porting_kit.compiler.dialect import operations as ops
 from triton_porting_kit.compiler.dialect.building import create
@@ -30,13 +31,9 @@ GATE = "gate"
 STORE_SHIFT = 40
 """A witness is the number of a program, from 1 on, and above that the number of the store."""
 
-_TYPES = {
-    **{f"i{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
-    **{"i1": "i8", "f16": "fp16", "bf16": "bf16", "f32": "fp32", "f64": "fp64"},
-    **{"f8E4M3FN": "fp8e4nv", "f8E4M3FNUZ": "fp8e4b8", "f8E5M2": "fp8e5", "f8E5M2FNUZ": "fp8e5b16"},
-}
+_TYPES = {name: element.name for name, element in OF_MLIR.items()} | {"i1": "i8"}
 """Of MLIR's element types those that are kept, by Triton's names for what is kept of them."""
-_WITHOUT_ONE = ("f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f8E5M2FNUZ")
+_WITHOUT_ONE = tuple(name for name, element in OF_MLIR.items() if element.is_minifloat)
 """Types without canaries."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from triton_porting_kit.abi.elements import OF_MLIR
 from triton_porting_kit.toolchain.mlir import ir
 
 
@@ -19,11 +20,12 @@ class _Format:
     """What may be lost near zero: denormals where they may be flushed, else half of the smallest one."""
 
 
+_SMALLEST = {"f16": 2.0**-25, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 0.0}
+
 FORMATS = {
-    "f16": _Format(11, 2.0**-25),
-    "bf16": _Format(8, 2.0**-126),
-    "f32": _Format(24, 2.0**-126),
-    "f64": _Format(53, 0.0),
+    name: _Format(form.precision, smallest)
+    for name, smallest in _SMALLEST.items()
+    if (form := OF_MLIR[name].form)
 }
 """f64 is not widened, but rounded at random as the others."""
 

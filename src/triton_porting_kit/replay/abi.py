@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import struct
 
+from triton_porting_kit.abi.kernel import POINTERS, VERSION_SYMBOL
 from triton_porting_kit.errors import InvalidModule
 from triton_porting_kit.toolchain.elf import read_object
-
-VERSION_SYMBOL = "tpk_host_abi_version"
 
 _RELOCATABLE, _SHARED = 1, 3
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -25,7 +24,7 @@ def abi_version(binary: bytes) -> int | None:
 
 def pointer_offsets(binary: bytes, kernel: str) -> list[int] | None:
     """Where in the argument block the pointers of a kernel lie, in bytes; None where the binary does not say."""
-    content = _after_symbol(binary, f"{kernel}__pointers")
+    content = _after_symbol(binary, kernel + POINTERS)
     if content is None or len(content) < 4:
         return None
     count = struct.unpack_from("<i", content)[0]

@@ -8,20 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from triton_porting_kit.abi.elements import ELEMENTS, PARAMETERS
 from triton_porting_kit.driver.dtypes import ALL, DType, decode
 from triton_porting_kit.replay.manifest import Manifest, Slot
 
-_NAMES = {
-    "i1": "bool",
-    **{
-        f"{sign}{bits}": f"{word}int{bits}"
-        for sign, word in (("i", ""), ("u", "u"))
-        for bits in (8, 16, 32, 64)
-    },
-    **{"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "f32": "float32", "fp64": "float64"},
-    **{"fp8e4nv": "float8_e4m3fn", "fp8e4b8": "float8_e4m3fnuz", "fp8e5": "float8_e5m2"},
-    **{"fp8e5b16": "float8_e5m2fnuz", "fp8e4b15": "float8e4b15"},
-}
+_NAMES = {name: element.array for name, element in (*PARAMETERS.items(), *ELEMENTS.items())}
 """Of Triton's element types, those of `triton_porting_kit.driver.dtypes`."""
 
 _BYTE = ALL["uint8"]

@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from triton_porting_kit.abi.elements import PARAMETERS, POINTER_SIZE
+
 if TYPE_CHECKING:
     from triton_porting_kit.replay.manifest import Buffer, Manifest, Slot
 
-FIELD_TYPES = {
-    **{"i1": "std::uint8_t", "u1": "std::uint8_t", "fp16": "std::uint16_t", "bf16": "std::uint16_t"},
-    **{f"i{bits}": f"std::int{bits}_t" for bits in (8, 16, 32, 64)},
-    **{f"u{bits}": f"std::uint{bits}_t" for bits in (8, 16, 32, 64)},
-    **{"fp32": "float", "f32": "float", "fp64": "double"},
-}
+FIELD_TYPES = {name: element.cpp for name, element in PARAMETERS.items()}
 """Types of parameters that are no pointers, and what C++ has a field of the argument block as."""
-_BYTES = {
-    "float": 4,
-    "double": 8,
-    **{f"std::{u}int{bits}_t": bits // 8 for u in ("", "u") for bits in (8, 16, 32, 64)},
-}
-_POINTER_BYTES = 8
 
 
 def contradictions(manifest: Manifest, sizes: Mapping[str, int]) -> Iterator[str]:
@@ -46,9 +37,9 @@ def _of_slot(slot: Slot, manifest: Manifest, end: int) -> Iterator[str]:
             f"{end:,}"
         )
     if slot.is_pointer:
-        expected: int | None = _POINTER_BYTES
+        expected: int | None = POINTER_SIZE
     else:
-        expected = _BYTES.get(FIELD_TYPES.get(slot.type, ""))
+        expected = PARAMETERS[slot.type].size if slot.type in PARAMETERS else None
     if slot.size != expected:
         yield f"is of the type {slot.type}, and has {slot.size} bytes"
     if slot.buffer is None:

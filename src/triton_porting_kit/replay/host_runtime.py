@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jinja2
 
+from triton_porting_kit.abi import header, kernel
 from triton_porting_kit.errors import CaptureError, InvalidModule
 from triton_porting_kit.replay.manifest import Capture
 from triton_porting_kit.replay.replaying import uses_matrix_registers
@@ -16,7 +17,7 @@ from triton_porting_kit.toolchain.elf import Object, read_object
 from triton_porting_kit.toolchain.shared_object import link_shared_object
 
 TEMPLATES = Path(__file__).parent / "templates"
-_ALWAYS = ("float_environment.h",)
+_ALWAYS = ("float_environment.h", "tpk_abi.h")
 _SERVICES = ("services.cpp", "print.cpp")
 _MATHEMATICS = ("functions_directed.cpp", "functions_elementary.cpp", "functions_special.cpp")
 
@@ -51,7 +52,7 @@ set_source_files_properties(host/functions_directed.cpp PROPERTIES COMPILE_OPTIO
     def sources(self, capture: Capture) -> dict[str, bytes]:
         calls = _calls(capture)
         services = any(name.startswith("tpk_host_") for name in calls)
-        mathematics = sorted(name for name in calls if name.startswith("tpk_math_"))
+        mathematics = sorted(name for name in calls if name.startswith(kernel.MATHEMATICS))
         matrices = uses_matrix_registers(capture.manifest)
         environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -66,7 +67,7 @@ set_source_files_properties(host/functions_directed.cpp PROPERTIES COMPILE_OPTIO
             template = environment.get_template(name)
             return template.render(
                 services=services,
-                asserts="tpk_host_fail" in calls,
+                asserts=kernel.FAIL in calls,
                 mathematics=mathematics,
                 matrices=matrices,
             ).encode()
@@ -95,7 +96,11 @@ def _native_sources(names: Iterable[str]) -> dict[str, bytes]:
     from triton_porting_kit import driver
 
     room = Path(driver.__file__).parent
-    folders = (room / "host" / "native", room / "native")  # the second has what devices share
+    folders = (
+        room / "host" / "native",
+        room / "native",
+        header.INCLUDE,
+    )  # the others have what devices share
     found: dict[str, bytes] = {}
     waiting = list(names)
     while waiting:

@@ -21,6 +21,7 @@ import numpy as np
 import triton
 
 import triton_porting_kit
+from triton_porting_kit.abi.elements import PARAMETERS
 from triton_porting_kit.driver import Device
 from triton_porting_kit.driver.adapter import TritonDriver
 from triton_porting_kit.errors import CaptureWarning, DeviceError, DeviceLost
@@ -39,10 +40,6 @@ from triton_porting_kit.replay.memory import Region, TrackedMemory, merged, regi
 from triton_porting_kit.replay.settings import COUNT, FOLDER, LIMIT, Settings, readable, size_of
 from triton_porting_kit.toolchain import compat
 
-_FORMATS = {
-    **{"i1": "<B", "u1": "<B", "i8": "<b", "u8": "<B", "i16": "<h", "u16": "<H", "i32": "<i", "u32": "<I"},
-    **{"i64": "<q", "u64": "<Q", "fp16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d"},
-}
 _MANIFEST_BYTES = 16 << 10
 """About what a manifest takes."""
 
@@ -329,7 +326,7 @@ def _value(launch: Launch, slot: ArgSlot) -> int | str:
         return hex(word)
     if slot.type == "bf16":
         return str(struct.unpack("<f", struct.pack("<I", word << 16))[0])
-    value = struct.unpack(_FORMATS[slot.type], word.to_bytes(slot.size, "little"))[0]
+    value = struct.unpack("<" + PARAMETERS[slot.type].packed, word.to_bytes(slot.size, "little"))[0]
     return value if isinstance(value, int) else repr(value)
 
 

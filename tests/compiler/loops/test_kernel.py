@@ -10,7 +10,7 @@ import pytest
 import sample_loops
 from native_functions import link, loops_of
 
-from triton_porting_kit.compiler.loops.kernel import ABI_VERSION, ABI_VERSION_SYMBOL, SCRATCH_SYMBOL_SUFFIX
+from triton_porting_kit.abi.kernel import SCRATCH, VERSION, VERSION_SYMBOL
 
 Run = ctypes.CFUNCTYPE(
     ctypes.c_int32,
@@ -30,10 +30,8 @@ class Linked:
     def __init__(self, kernel: Any, **constexprs: Any) -> None:
         self.result = loops_of(kernel, {"X": "*i32", "O": "*i32", "n": "i32"}, **constexprs)
         name = self.result.name
-        self.code = link(self.result.text, [name, name + SCRATCH_SYMBOL_SUFFIX, ABI_VERSION_SYMBOL])
-        self.scratch_bytes = ctypes.c_int64.from_address(
-            self.code.addresses[name + SCRATCH_SYMBOL_SUFFIX]
-        ).value
+        self.code = link(self.result.text, [name, name + SCRATCH, VERSION_SYMBOL])
+        self.scratch_bytes = ctypes.c_int64.from_address(self.code.addresses[name + SCRATCH]).value
         self.run = Run(self.code.addresses[name])
 
     def __call__(self, x: Any, out: Any, n: int, begin: int, end: int, grid: tuple[int, int, int]) -> int:
@@ -97,8 +95,8 @@ def test_exported_symbols() -> None:
     name = linked.result.name
     assert name == "nothing_to_do"
     assert linked.scratch_bytes == linked.result.scratch_bytes == 0
-    version = ctypes.c_int32.from_address(linked.code.addresses[ABI_VERSION_SYMBOL]).value
-    assert version == ABI_VERSION == 3
+    version = ctypes.c_int32.from_address(linked.code.addresses[VERSION_SYMBOL]).value
+    assert version == VERSION == 3
 
 
 def test_scratch_is_kept_to() -> None:

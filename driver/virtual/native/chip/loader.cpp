@@ -17,7 +17,6 @@
 namespace vnpu {
 namespace {
 
-constexpr int32_t AbiVersion = 3;
 constexpr unsigned TrialSeconds = 2; // of CPU time: the machine may be busy
 constexpr unsigned PatienceSeconds = 20;
 
@@ -94,8 +93,8 @@ uint64_t Loader::load(uint64_t upload) {
   std::string image = std::move(uploads_[upload]);
   uploads_.erase(upload);
   Symbols symbols = readSharedObject(image);
-  if (!symbols.contains("tpk_host_abi_version"))
-    refuse("the binary holds no kernel for this chip: it does not define tpk_host_abi_version");
+  if (!symbols.contains(tpk::AbiVersionSymbol))
+    refuse(text("the binary holds no kernel for this chip: it does not define ", tpk::AbiVersionSymbol));
   int descriptor = memoryFile(image);
   std::string path = text("/proc/self/fd/", descriptor);
   void *handle = nullptr;
@@ -111,9 +110,9 @@ uint64_t Loader::load(uint64_t upload) {
     link_map *map = nullptr;
     dlinfo(handle, RTLD_DI_LINKMAP, &map);
     Module module{handle, descriptor, map->l_addr, std::move(symbols), {}};
-    auto version = *static_cast<const int32_t *>(data(module, "tpk_host_abi_version", sizeof(int32_t)));
-    if (version != AbiVersion)
-      refuse(text("the binary was made for kernel ABI ", version, ", this chip runs ", AbiVersion));
+    auto version = *static_cast<const int32_t *>(data(module, tpk::AbiVersionSymbol, sizeof(int32_t)));
+    if (version != tpk::AbiVersion)
+      refuse(text("the binary was made for kernel ABI ", version, ", this chip runs ", tpk::AbiVersion));
     modules_.emplace(next_, std::move(module));
   } catch (const Failure &) {
     if (handle)
@@ -163,7 +162,7 @@ uint64_t Loader::symbol(uint64_t number, const std::string &name, void *answer, 
   if (entry == module.symbols.end() || !entry->second.executable)
     refuse(text("the module has no kernel '", name, "'"));
   int64_t sizes[2] = {};
-  std::memcpy(sizes, data(module, name + "__scratch_bytes", sizeof sizes), sizeof sizes);
+  std::memcpy(sizes, data(module, name + tpk::ScratchSuffix, sizeof sizes), sizeof sizes);
   auto [scratch, cleared] = sizes;
   uint64_t limit = limits.scratchpadBytes;
   if (scratch < 0 || uint64_t(scratch) > limit)
@@ -172,13 +171,13 @@ uint64_t Loader::symbol(uint64_t number, const std::string &name, void *answer, 
   if (cleared < 0 || cleared > scratch)
     refuse(
         text("kernel '", name, "' wants ", cleared, " of ", scratch, " bytes of scratchpad to be cleared"));
-  const void *table = data(module, name + "__pointers", sizeof(uint32_t));
+  const void *table = data(module, name + tpk::PointersSuffix, sizeof(uint32_t));
   int32_t count = 0;
   std::memcpy(&count, table, sizeof count);
   uint64_t size = sizeof(SymbolAnswer) + uint64_t(uint32_t(count)) * sizeof(uint32_t);
   if (count < 0 || size > capacity)
     refuse(text("kernel '", name, "' says that it has ", count, " pointers"));
-  data(module, name + "__pointers", sizeof(uint32_t) * (1 + uint64_t(count)));
+  data(module, name + tpk::PointersSuffix, sizeof(uint32_t) * (1 + uint64_t(count)));
   SymbolAnswer head{next_++, uint64_t(scratch), uint32_t(count), 0};
   std::memcpy(answer, &head, sizeof head);
   std::memcpy(static_cast<char *>(answer) + sizeof head, static_cast<const char *>(table) + sizeof count,

@@ -1,0 +1,79 @@
+"""The same definitions for C++: ``python -m triton_porting_kit.abi.header`` writes ``include/tpk_abi.h``.
+
+The header is kept in the repository, so that building needs no Python of the kit; tests hold it against this.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from triton_porting_kit.abi import kernel, launching
+from triton_porting_kit.abi.launching import LAST_OF_LAUNCH, Code
+
+INCLUDE = Path(__file__).parent / "include"
+"""The folder to compile with."""
+HEADER = INCLUDE / "tpk_abi.h"
+
+
+def header() -> str:
+    """The text of the header."""
+    lines = [
+        "// What passes between the kit's compiler, launchers and devices. Written by",
+        "// `python -m triton_porting_kit.abi.header`: change what that reads.",
+        "#ifndef TPK_ABI_H",
+        "#define TPK_ABI_H",
+        "",
+        "#include <cstdint>",
+        "",
+        "// clang-format off",
+        "namespace tpk {",
+        "",
+        "/// The kernel ABI: its version, and the symbols of an object file. Some stand behind the kernel's name.",
+        f"inline constexpr std::int32_t AbiVersion = {kernel.VERSION};",
+        f'inline constexpr char AbiVersionSymbol[] = "{kernel.VERSION_SYMBOL}";',
+        f'inline constexpr char ScratchSuffix[] = "{kernel.SCRATCH}";',
+        f'inline constexpr char PointersSuffix[] = "{kernel.POINTERS}";',
+        "",
+        "/// A compiled kernel: runs the programs [begin, end) of the grid, returns 0 or a failure code.",
+        _pointer("KernelEntry", kernel.PARAMETERS),
+        "",
+        "/// A device's launch routine: copies `args` before it returns, and returns a Code up to LastOfLaunch, but",
+        "/// for Ok with a text in `message`.",
+        _pointer("LaunchFunction", launching.PARAMETERS),
+        "",
+        "/// The kit's errors by number.",
+        "enum class Code : std::int32_t {",
+        *(f"  {code.name} = {int(code)}," for code in Code),
+        "};",
+        f"inline constexpr Code LastOfLaunch = Code::{LAST_OF_LAUNCH.name};",
+        "",
+        "/// The code that a launch routine returns for an error.",
+        "constexpr Code launchCode(Code code) {",
+        "  return code > Code::Ok && code <= LastOfLaunch ? code : Code::LaunchError;",
+        "}",
+        "",
+        "/// The names of the exceptions, by Code; that of Ok is not used.",
+        "inline constexpr const char *ErrorNames[] = {",
+        *(f'  "{(code or Code.DeviceError).name}",' for code in Code),
+        "};",
+        "",
+        "} // namespace tpk",
+        "// clang-format on",
+        "",
+        "#endif",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _pointer(name: str, parameters: Sequence[tuple[str, str]]) -> str:
+    """The type of pointers to a function that returns an int32_t."""
+    listed = (f"{kind}{'' if kind.endswith('*') else ' '}{parameter}" for parameter, kind in parameters)
+    text = f"using {name} = std::int32_t (*)({', '.join(listed)});"
+    return "\n".join(textwrap.wrap(text, 108, subsequent_indent="    ", break_on_hyphens=False))
+
+
+if __name__ == "__main__":
+    HEADER.write_text(header())
