@@ -33,7 +33,14 @@ def check_cached(metadata: Any, backend: PipelineBackend) -> None:
     check_folder(compat.cache_root(), folder)
     cached = _CachedKernel(folder, metadata, backend)
     for name in cached.names:
-        cached.mend(name)
+        try:
+            cached.mend(name)
+        except CorruptCacheError as error:
+            if not cached.can_do_without(name):
+                raise
+            warnings.warn(
+                f"{error.message}; the binary is intact, and is used", CorruptCacheWarning, stacklevel=3
+            )
 
 
 class _CachedKernel:
@@ -68,6 +75,15 @@ class _CachedKernel:
             CorruptCacheWarning,
             stacklevel=4,
         )
+
+    def can_do_without(self, name: str) -> bool:
+        """Whether an artefact that cannot be made again is only there to be read: the binary is what was compiled.
+
+        Two processes that compile a kernel at once, from files of the same text at two paths, leave the artefacts of
+        one and the metadata of the other: these differ in the paths, and the binary does not.
+        """
+        binary = [*self._digests][-1:]
+        return not self._metadata.get(OVERRIDDEN) and name not in binary and all(map(self._intact, binary))
 
     def _intact(self, name: str) -> bool:
         path, expected = self._files.get(name), self._digests.get(name)

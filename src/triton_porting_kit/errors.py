@@ -135,7 +135,7 @@ class CorruptCacheError(PortingKitError):
 
 
 class CorruptCacheWarning(UserWarning):
-    """A cached file was not what the compiler had written, and has been made again."""
+    """A cached file was not what the compiler had written: it was made again, or the intact binary is used without."""
 
 
 # --- launcher ------------------------------------------------------------------------------------

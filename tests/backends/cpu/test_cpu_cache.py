@@ -158,6 +158,16 @@ def test_nothing_to_make_it_from(array: Array, cache: Path) -> None:
     launch(array)
 
 
+def test_artefacts_of_another_process_beside_an_intact_binary(array: Array, cache: Path) -> None:
+    """As two processes leave them that compile the same text from two paths at once."""
+    launch(array)
+    for stage in ("source", "ttir", "structured", "loops"):
+        path = file(cache, stage)
+        path.write_text(f"// from elsewhere\n{path.read_text()}")
+    with pytest.warns(CorruptCacheWarning, match="the binary is intact, and is used"):
+        launch(array)
+
+
 def test_a_damaged_override_is_not_replaced_by_the_compilers(
     array: Array, cache: Path, tmp_path: Path
 ) -> None:
