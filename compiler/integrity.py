@@ -38,9 +38,7 @@ def check_cached(metadata: Any, backend: PipelineBackend) -> None:
         except CorruptCacheError as error:
             if not cached.can_do_without(name):
                 raise
-            warnings.warn(
-                f"{error.message}; the binary is intact, and is used", CorruptCacheWarning, stacklevel=3
-            )
+            warnings.warn(f"{error}; the binary is intact, and is used", CorruptCacheWarning, stacklevel=3)
 
 
 class _CachedKernel:
