@@ -10,6 +10,8 @@ import pytest
 from triton_porting_kit.abi import block, header, kernel, launching
 from triton_porting_kit.abi.launching import LAST_OF_LAUNCH, LAUNCH_ERRORS, Code
 from triton_porting_kit.errors import PortingKitError
+from triton_porting_kit.launcher.types import Kind
+from triton_porting_kit.toolchain.intervals import Op
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("src", "compiler", "launcher", "driver", "backends", "kernels", "conformance", "backend_template")
@@ -56,6 +58,33 @@ def test_no_other_list_of_errors_has_numbers() -> None:
     pattern = re.compile(r"enum[^;]*?\{[^}]*\b(OutOfMemory|InvalidPointer|DeviceLost)\b[^}]*\}", re.DOTALL)
     found = {path for path, text in sources(".h", ".cpp", ".jinja", ".j2").items() if pattern.search(text)}
     assert found == set()
+
+
+def test_the_virtual_npu_s_statuses_are_translated_by_name() -> None:
+    """Its numbers are its own: the template's device gives each status the code that means the same."""
+    template = ROOT / "backend_template" / "template" / "native" / "errors.cpp"
+    cases = re.findall(r"case VNPU_(\w+):\s*return Kind::(\w+);", template.read_text())
+    text = (ROOT / "driver" / "virtual" / "include" / "vnpu.h").read_text()
+    statuses = re.findall(r"^  VNPU_(\w+) = \d+", text, re.MULTILINE)
+    assert ["OK", *(status for status, _ in cases)] == statuses
+    words = {"LAUNCH_FAILED": "LaunchError", "COPY_FAILED": "CopyError"}
+    for status, code in cases:
+        assert code == words.get(status, "".join(word.title() for word in status.split("_")))
+        assert code in Code.__members__
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "members"),
+    [
+        ("launcher/native/packed.cpp", "Kind", [kind.name for kind in Kind]),
+        ("launcher/native/guard.h", "Op", [op.name for op in Op]),
+    ],
+)
+def test_numbers_that_python_gives_native_code_are_the_same(path: str, name: str, members: list[str]) -> None:
+    found = re.search(rf"enum class {name}\b[^{{]*\{{([^}}]*)\}}", (ROOT / path).read_text())
+    assert found is not None
+    listed = re.findall(r"(\w+)(?: = \d+)?,?", re.sub(r"//.*", "", found[1]))
+    assert [word.replace("_", "").upper() for word in listed] == [m.replace("_", "") for m in members]
 
 
 def test_the_contract_lists_the_codes() -> None:
