@@ -4,7 +4,7 @@ It shares the classes of the dialect with the compiler, and nothing with the low
 what a kernel should do, and finds where one accesses memory that is not its own.
 """
 
-from .errors import At, KernelAssertion, NotInterpreted, OutOfBounds, WaitsForOthers
+from .errors import At, BrokenPromise, KernelAssertion, NotInterpreted, OutOfBounds, WaitsForOthers
 from .interpret import interpret
 from .machine import Launch
 from .memory import Memory
@@ -14,6 +14,7 @@ from .table import HANDLERS
 __all__ = [
     "HANDLERS",
     "At",
+    "BrokenPromise",
     "Kernel",
     "KernelAssertion",
     "Launch",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -193,9 +194,7 @@ def _in_order(
     for place in zip(*np.nonzero(touched), strict=True):
         only = np.zeros(touched.shape, bool)
         only[place] = True
-        result[place] = _checked(run, op, only, lambda at=place, only=only: step(addresses[at][None], only))[
-            0
-        ]
+        (result[place],) = _checked(run, op, only, partial(step, addresses[place][None], only))
     return result
 
 
@@ -213,7 +212,7 @@ def atomic_poll(run: Run, op: Operation, *_: Any) -> Any:
         only[place] = True
         wanted = expected[place].tobytes()
         while True:
-            found = _checked(run, op, only, lambda at=place: run.memory.read(addresses[at][None], element))
+            found = _checked(run, op, only, partial(run.memory.read, addresses[place][None], element))
             result[place] = found.tobytes() == wanted
             if result[place] or (limit is not None and time.monotonic_ns() - start >= limit):
                 break

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -143,15 +144,20 @@ def larger(a: Any, b: Any, *, propagate_nan: bool) -> Any:
     return -smaller(-a, -b, propagate_nan=propagate_nan)
 
 
+_UNO, _TRUE = 14, 15
+"""Of the predicates of floats, which come after eight that do not hold for NaN, and seven that do."""
+
+
 def _compare_floats(op: Operation, a: Any, b: Any) -> Any:
-    """Of a predicate's number, the bits 0 to 3 say whether it holds for equal, greater, less and unordered."""
+    """Three bits of a predicate say whether it holds for equal, greater and less."""
     predicate = op.integer("predicate")
     a, b = widen(a, op.sources[0]), widen(b, op.sources[1])
-    holds = [a == b, a > b, a < b, np.isnan(a) | np.isnan(b)]
-    result = np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)), bool)
-    for bit, relation in enumerate(holds):
-        if predicate >> bit & 1:
-            result = result | relation
+    unordered = predicate > 7
+    bits = {_UNO: 0, _TRUE: 7}.get(predicate, predicate - 7) if unordered else predicate
+    result = (np.isnan(a) | np.isnan(b)) & unordered
+    for bit, holds in enumerate((a == b, a > b, a < b)):
+        if bits >> bit & 1:
+            result = result | holds
     return result
 
 
@@ -234,14 +240,14 @@ FUNCTIONS: dict[str, Function] = {
     "arith.select": _select,
     **{
         f"arith.{name}": _float(function)
-        for name, function in {
-            "addf": np.add, "subf": np.subtract, "mulf": np.multiply, "divf": np.divide, "remf": np.fmod,
-            "maximumf": lambda a, b: larger(a, b, propagate_nan=True),
-            "minimumf": lambda a, b: smaller(a, b, propagate_nan=True),
-            "maxnumf": lambda a, b: larger(a, b, propagate_nan=False),
-            "minnumf": lambda a, b: smaller(a, b, propagate_nan=False),
-        }.items()
+        for name, function in (
+            ("addf", np.add), ("subf", np.subtract), ("mulf", np.multiply), ("divf", np.divide), ("remf", np.fmod),
+        )
     },
+    "arith.maximumf": _float(partial(larger, propagate_nan=True)),
+    "arith.minimumf": _float(partial(smaller, propagate_nan=True)),
+    "arith.maxnumf": _float(partial(larger, propagate_nan=False)),
+    "arith.minnumf": _float(partial(smaller, propagate_nan=False)),
     "arith.negf": _sign(np.negative),
     "math.absf": _sign(np.abs),
     "arith.extf": _truncate,

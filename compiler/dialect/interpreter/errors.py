@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from triton_porting_kit.errors import (
     AssertionFailed,
     CompilationError,
+    LaunchError,
     LaunchTimeout,
     MemoryAccessError,
     SourceLocation,
@@ -59,6 +60,16 @@ class WaitsForOthers(LaunchTimeout):
         super().__init__(
             f"{at}: every program that has not ended waits, and none of them can go on\n"
             "  what to do: look for the atomic operation or the store that should end the wait"
+        )
+
+
+class BrokenPromise(LaunchError):
+    """Indices may wrap around in this launch, and the kernel was compiled for launches in which they do not."""
+
+    def __init__(self, kernel: str) -> None:
+        super().__init__(
+            f"{kernel} was compiled for launches whose indices stay within 32 bits, and in this one they may wrap "
+            "around\n  what to do: compile it with `--option offsets_may_wrap=True`"
         )
 
 

@@ -115,7 +115,7 @@ def _numbers(element: str) -> Array:
     elif form.nan is not None:
         number = np.where((magnitude if form.signed_zero else pattern) == form.nan, np.nan, number)
     negative = form.signed & (pattern & form.sign != 0)
-    return np.where(negative, -number, number).astype(np.float32)
+    return np.asarray(np.where(negative, -number, number), np.float32)
 
 
 def widen(value: Any, element: str) -> Any:
@@ -152,7 +152,7 @@ def _encode(value: Array, form: Format, toward_zero: bool, keep_infinity: bool) 
     magnitude = np.where(np.isfinite(value), np.abs(value), 0.0)
     lowest = 1 - form.bias
     _, exponent = np.frexp(magnitude)
-    exponent = np.maximum(exponent.astype(np.int64) - 1, lowest)
+    exponent = np.where(magnitude == 0, lowest, np.maximum(exponent.astype(np.int64) - 1, lowest))
     units = np.ldexp(magnitude, form.mantissa - exponent)
     units = np.floor(units) if toward_zero else np.rint(units)
     # A number of so many units has its exponent in front of them; one more unit carries into it.

@@ -56,7 +56,8 @@ def _brev(x: Any) -> Any:
 def _byte_perm(x: Any, y: Any, selectors: Any) -> Any:
     """Four bytes of the eight of y:x; bit 3 of a selector spreads the byte's sign."""
     x, y, selectors = (unsigned(value).astype(np.uint64) for value in (x, y, selectors))
-    both, result = x | (y << np.uint64(32)), np.uint64(0)
+    both = x | (y << np.uint64(32))
+    result: Any = np.uint64(0)
     for place in range(4):
         selector = selectors >> np.uint64(4 * place)
         byte = (both >> ((selector & np.uint64(7)) * np.uint64(8))) & np.uint64(0xFF)
@@ -186,23 +187,20 @@ def _root(x: Fraction) -> Fraction | None:
     return Fraction(2 * root + (not exact), 2 << (shift // 2))
 
 
-def _arithmetic(name: str) -> tuple[Callable[..., Fraction | None], Function, Function]:
-    """An operation exactly, by NumPy, and by NumPy with the sign that a 0 has when it is rounded down."""
-    return {
-        "add": (lambda a, b: a + b, lambda a, b: a + b, lambda a, b: -(-a + -b)),
-        "sub": (lambda a, b: a - b, lambda a, b: a - b, lambda a, b: -(-a - -b)),
-        "mul": (lambda a, b: a * b, lambda a, b: a * b, lambda a, b: a * b),
-        "div": (lambda a, b: a / b if b else None, lambda a, b: a / b, lambda a, b: a / b),
-        "rcp": (lambda a: 1 / a if a else None, lambda a: a.dtype.type(1) / a, lambda a: a.dtype.type(1) / a),
-        "sqrt": (_root, np.sqrt, np.sqrt),
-        "fma": (
-            lambda a, b, c: a * b + c, lambda a, b, c: a * b + c, lambda a, b, c: -(-a * b + -c),
-        ),
-    }[name]  # fmt: skip
+_ARITHMETIC: dict[str, Any] = {
+    "add": (lambda a, b: a + b, lambda a, b: a + b, lambda a, b: -(-a + -b)),
+    "sub": (lambda a, b: a - b, lambda a, b: a - b, lambda a, b: -(-a - -b)),
+    "mul": (lambda a, b: a * b, lambda a, b: a * b, lambda a, b: a * b),
+    "div": (lambda a, b: a / b if b else None, lambda a, b: a / b, lambda a, b: a / b),
+    "rcp": (lambda a: 1 / a if a else None, lambda a: a.dtype.type(1) / a, lambda a: a.dtype.type(1) / a),
+    "sqrt": (_root, np.sqrt, np.sqrt),
+    "fma": (lambda a, b, c: a * b + c, real.fma_nearly, lambda a, b, c: -real.fma_nearly(-a, b, -c)),
+}
+"""Each operation exactly, by NumPy, and by NumPy with the sign that a 0 has when it is rounded down."""
 
 
 def _directed(name: str, mode: str) -> Function:
-    exactly, nearly, down = _arithmetic(name)
+    exactly, nearly, down = _ARITHMETIC[name]
     return real.directed(exactly, mode, down if mode == "rd" else nearly)
 
 

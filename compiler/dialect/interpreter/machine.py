@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TextIO
 
 import numpy as np
@@ -12,8 +13,10 @@ import numpy as np
 from triton_porting_kit.compiler.dialect import having
 from triton_porting_kit.compiler.dialect.schema import Trait
 from triton_porting_kit.errors import PortingKitError
+from triton_porting_kit.toolchain.intervals import Interval, Op
+from triton_porting_kit.toolchain.intervals import Launch as IntervalsOfLaunch
 
-from .errors import At, WaitsForOthers
+from .errors import At, BrokenPromise, WaitsForOthers
 from .memory import Memory
 from .program import Block, Kernel, Operation, Value
 from .table import HANDLERS, STRAIGHT
@@ -55,7 +58,8 @@ class Run:
             except PortingKitError:
                 raise
             except Exception as error:
-                error.add_note(f"in the interpreter, at {self.at(op)}")
+                if not hasattr(error, "__notes__"):  # of an operation within this one
+                    error.add_note(f"in the interpreter, at {self.at(op)}")
                 raise
             if len(op.results) == 1 and not isinstance(result, tuple):
                 values[op.results[0]] = result
@@ -112,15 +116,32 @@ class Launch:
         self.turns = _Turns(memory)
 
     def run(self, arguments: Sequence[Any]) -> None:
-        """Run every program, given the values of the kernel's parameters, pointers as addresses."""
+        """Run every program, given the values of the kernel's parameters, pointers as addresses.
+
+        Raises `BrokenPromise` where this version of the kernel is not for such a launch.
+        """
+        self._keeps_promises(arguments)
         x, y, z = self.grid
         programs = [(i, j, k) for k in range(z) for j in range(y) for i in range(x)]
         if self.takes_turns:
             self.memory.counts_changes = True
-            self.turns.run([lambda at=program: self._one(at, arguments) for program in programs])
+            self.turns.run([partial(self._one, program, arguments) for program in programs])
         else:
             for program in programs:
                 self._one(program, arguments)
+
+    def _keeps_promises(self, arguments: Sequence[Any]) -> None:
+        numbers = self.kernel.promises
+        steps = [(Op(op), a, b) for op, a, b in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)]
+
+        def argument(number: int, _bits: int) -> Interval:
+            return int(arguments[number]), int(arguments[number])
+
+        def programs(axis: int) -> Interval:
+            return self.grid[axis], self.grid[axis]
+
+        if not IntervalsOfLaunch(argument, programs).fits(steps):
+            raise BrokenPromise(self.kernel.name)
 
     def _one(self, program: tuple[int, int, int], arguments: Sequence[Any]) -> None:
         with np.errstate(all="ignore"):

@@ -125,6 +125,8 @@ class Memory:
         bytes_ = region.content.size
         if address < region.start:
             return f"{region.start - address} bytes before {region.name}, which has {bytes_}"
+        if address >= region.end:
+            return f"{address - region.end} bytes behind the end of {region.name}, which has {bytes_}"
         return f"{address - region.start} bytes into {region.name}, which has {bytes_}"
 
 

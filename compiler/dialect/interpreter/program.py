@@ -112,6 +112,8 @@ class Kernel:
     parameters: tuple[Parameter, ...]
     body: Block
     functions: Mapping[str, Block]
+    promises: tuple[int, ...]
+    """Of its attribute `tpk.promises`: the numbers of steps, three of each."""
     module: Any
 
 
@@ -133,7 +135,9 @@ def read_kernel(module: Any) -> Kernel:
         )
     blocks = {name: _Reader().only_block(function) for name, function in functions.items()}
     name = kernels[0]
-    return Kernel(name, _parameters(functions[name]), blocks[name], blocks, module)
+    attributes = functions[name].attributes
+    promises = tuple(attributes["tpk.promises"]) if "tpk.promises" in attributes else ()
+    return Kernel(name, _parameters(functions[name]), blocks[name], blocks, promises, module)
 
 
 def _parameters(function: Any) -> tuple[Parameter, ...]:

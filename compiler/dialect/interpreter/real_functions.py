@@ -90,13 +90,18 @@ def away(x: Any) -> Any:
 def fma(a: Any, b: Any, c: Any) -> Any:
     """a * b + c, rounded once."""
     if np.result_type(a, b, c) == np.float64:
-        return directed(_fma_exactly, "rn", lambda a, b, c: a * b + c)(a, b, c)
+        return directed(_fma_exactly, "rn", fma_nearly)(a, b, c)
     product = np.asarray(a).astype(np.float64) * np.asarray(b).astype(np.float64)  # exact
     c = np.asarray(c).astype(np.float64)
     total = product + c
     other = total - product
     error = (product - (total - other)) + (c - other)
     return odd(total, np.where(np.isfinite(error), error, 0.0)).astype(np.float32)
+
+
+def fma_nearly(a: Any, b: Any, c: Any) -> Any:
+    """The same rounded twice; right for infinities and NaN."""
+    return np.where(np.isinf(c) & np.isfinite(a) & np.isfinite(b), c, a * b + c)
 
 
 def _fma_exactly(a: Fraction, b: Fraction, c: Fraction) -> Fraction:
@@ -140,7 +145,7 @@ def rounded(value: Fraction, kind: np.dtype[Any], mode: str) -> Any:
         number = float(found)
     else:
         number = math.inf if outward or mode == "rn" else float(largest)
-    return kind.type(math.copysign(number, value))
+    return kind.type(-number if value < 0 else number)
 
 
 # --- elementary functions ----------------------------------------------------------------------------
@@ -165,9 +170,9 @@ def _of_pi(function: Real, other: Real) -> Real:
     @_wide
     def compute(x: Any) -> Any:
         turn = np.fmod(np.abs(x), 2)
-        quarter = np.rint(turn * 2).astype(np.int64)
+        quarter: Any = np.rint(turn * 2).astype(np.int64)
         rest = (turn - quarter / np.asarray(2, x.dtype)) * x.dtype.type(_PI)
-        straight = np.where(quarter % 2 == 0, function(rest), other(rest))
+        straight: Any = np.where(quarter % 2 == 0, function(rest), other(rest))
         negative = quarter % 4 >= 2 if odd_function else (quarter % 4 == 1) | (quarter % 4 == 2)
         zero = (straight == 0) & (quarter % 2 == (0 if odd_function else 1))
         result = np.where(zero, x.dtype.type(0), np.where(negative, -straight, straight))
