@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 def load(run: Run, op: Operation, *_: Any) -> Any:
     view: Load[Value] = op.view
-    addresses, touched = _structured(run, view)
+    addresses, touched = _structured(run, op, view)
     return _read(run, op, addresses, touched, None if view.other is None else run[view.other])
 
 
 def store(run: Run, op: Operation, *_: Any) -> None:
     view: Store[Value] = op.view
-    addresses, touched = _structured(run, view)
+    addresses, touched = _structured(run, op, view)
     _write(run, op, addresses, touched, run[view.value])
 
 
@@ -55,7 +55,7 @@ def scatter(run: Run, op: Operation, *_: Any) -> None:
     _write(run, op, addresses, True if view.mask is None else run[view.mask], run[view.value])
 
 
-def _structured(run: Run, view: StructuredAccess[Value]) -> tuple[Array, Any]:
+def _structured(run: Run, op: Operation, view: StructuredAccess[Value]) -> tuple[Array, Any]:
     """The address of each element of the tile, and which are touched (docs/architecture.md, "A structured access")."""
     tile = view.tile.type
     shape = tile.shape or ()
@@ -63,7 +63,12 @@ def _structured(run: Run, view: StructuredAccess[Value]) -> tuple[Array, Any]:
     for d, size in enumerate(shape):
         index = np.arange(size).reshape([-1 if axis == d else 1 for axis in range(len(shape))])
         if view.low:
-            touched &= (run[view.low[d]] <= index) & (index < run[view.high[d]])
+            low, high = run[view.low[d]], run[view.high[d]]
+            if low < 0 or high > size:
+                raise op.unknown(
+                    f"its bounds {low} and {high} of dimension {d} are outside of the tile's {size}"
+                )
+            touched &= (low <= index) & (index < high)
         if d in view.wrap_dims:
             k = view.wrap_dims.index(d)
             modulus = run[view.wrap_size[k]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TextIO
 
@@ -19,7 +19,7 @@ from triton_porting_kit.toolchain.intervals import Launch as IntervalsOfLaunch
 from .errors import At, BrokenPromise, WaitsForOthers
 from .memory import Memory
 from .program import Block, Kernel, Operation, Value
-from .table import HANDLERS, STRAIGHT
+from .table import HANDLERS, STRAIGHT, Handler
 
 TERMINATORS = having(Trait.TERMINATOR)
 _CALLS = ("func.call", "tpk.call")
@@ -36,6 +36,8 @@ class Run:
         self.program = program
         self.grid = launch.grid
         self.memory = launch.memory
+        self.wide_regions: dict[Block, Block] = {}
+        """Regions as they are on f32, which `tiles` makes once."""
         self._launch = launch
         self._values: dict[Value, Any] = {}
 
@@ -50,7 +52,7 @@ class Run:
             operands = [values[operand] for operand in op.operands]
             if op.name in TERMINATORS:
                 return operands
-            handler = HANDLERS.get(op.name)
+            handler = self._launch.handlers.get(op.name)
             if handler is None:
                 raise op.unknown("this is no operation of the structured form")
             try:
@@ -105,12 +107,21 @@ class Run:
 
 
 class Launch:
-    """A kernel, its grid, the memory that it accesses, and where it prints."""
+    """A kernel, its grid, the memory that it accesses, and where it prints.
+
+    `handlers`: what executes each operation, for who wants to watch or replace some (see `table.HANDLERS`).
+    """
 
     def __init__(
-        self, kernel: Kernel, grid: tuple[int, int, int], memory: Memory, output: TextIO | None = None
+        self,
+        kernel: Kernel,
+        grid: tuple[int, int, int],
+        memory: Memory,
+        output: TextIO | None = None,
+        *,
+        handlers: Mapping[str, Handler] = HANDLERS,
     ) -> None:
-        self.kernel, self.grid, self.memory = kernel, grid, memory
+        self.kernel, self.grid, self.memory, self.handlers = kernel, grid, memory, handlers
         self.output = sys.stdout if output is None else output
         self.takes_turns = _waits(kernel)
         self.turns = _Turns(memory)
@@ -125,10 +136,10 @@ class Launch:
         programs = [(i, j, k) for k in range(z) for j in range(y) for i in range(x)]
         if self.takes_turns:
             self.memory.counts_changes = True
-            self.turns.run([partial(self._one, program, arguments) for program in programs])
+            self.turns.run([partial(self.program, program, arguments) for program in programs])
         else:
             for program in programs:
-                self._one(program, arguments)
+                self.program(program, arguments)
 
     def _keeps_promises(self, arguments: Sequence[Any]) -> None:
         numbers = self.kernel.promises
@@ -143,7 +154,8 @@ class Launch:
         if not IntervalsOfLaunch(argument, programs).fits(steps):
             raise BrokenPromise(self.kernel.name)
 
-    def _one(self, program: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+    def program(self, program: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+        """Run the program at a place of the grid."""
         with np.errstate(all="ignore"):
             Run(self, program).block(self.kernel.body, arguments)
 

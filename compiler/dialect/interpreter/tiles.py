@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from triton_porting_kit.toolchain.mlir import ir
 from .elementwise import larger, smaller, unsigned
 from .errors import KernelAssertion
 from .formats import FORMATS, convert, dtype_of, is_float, narrow, widen
-from .program import Block, Operation, Value
+from .program import Block, Operation, Type, Value
 
 if TYPE_CHECKING:
     from .machine import Run
@@ -110,8 +111,10 @@ def repeat(run: Run, op: Operation, x: Any) -> Any:
 
 
 def gather_along(run: Run, op: Operation, source: Any, indices: Any) -> Any:
-    """Indices that are outside of the source may give anything; here its first element along the dimension."""
+    """Indices of fewer than 32 bits are unsigned, as Triton has no negative ones. Outside of the source, anything may
+    come out; here it is the first element along the dimension."""
     axis = op.view.axis
+    indices = np.asarray(indices) if np.asarray(indices).dtype.itemsize >= 4 else unsigned(indices)
     inside = (indices >= 0) & (indices < source.shape[axis])
     cut = tuple(slice(None) if d == axis else slice(size) for d, size in enumerate(indices.shape))
     return np.take_along_axis(source[cut], np.where(inside, indices, 0).astype(np.int64), axis)
@@ -157,28 +160,86 @@ def matmul(run: Run, op: Operation, a: Any, b: Any, c: Any) -> Any:
 def reduce(run: Run, op: Operation, *inputs: Any) -> Any:
     """Neighbours are combined, then the results: the order stays, and sums are exact to a few roundings."""
     view: Reduce[Value] = op.view
-    axis = view.axis
-    parts = [np.moveaxis(value, axis, 0) for value in inputs]
+    combine = _Combination(run, op)
+    parts = [np.moveaxis(value, view.axis, 0) for value in combine.hold(inputs)]
     while len(parts[0]) > 1:
         pairs = len(parts[0]) // 2
-        halves = [part[first : 2 * pairs : 2] for first in (0, 1) for part in parts]
-        combined = each(run, op, halves)
+        first, second = ([part[half : 2 * pairs : 2] for part in parts] for half in (0, 1))
+        combined = combine(first, second)
         parts = [np.concatenate([new, part[2 * pairs :]]) for new, part in zip(combined, parts, strict=True)]
-    return tuple(part[0] for part in parts)
+    return tuple(combine.release([part[0] for part in parts]))
 
 
 def scan(run: Run, op: Operation, *inputs: Any) -> Any:
     view: Scan[Value] = op.view
-    axis, step = view.axis, -1 if view.reverse else 1
-    parts = [np.moveaxis(value, axis, 0)[::step] for value in inputs]
+    combine, step = _Combination(run, op), -1 if view.reverse else 1
+    parts = [np.moveaxis(value, view.axis, 0)[::step] for value in combine.hold(inputs)]
     results = [np.empty_like(part) for part in parts]
     current = [part[0] for part in parts]
     for index in range(len(parts[0])):
         if index:
-            current = each(run, op, [*current, *(part[index] for part in parts)])
+            current = combine(current, [part[index] for part in parts])
         for result, value in zip(results, current, strict=True):
             result[index] = value
-    return tuple(np.moveaxis(result[::step], 0, axis) for result in results)
+    return tuple(np.moveaxis(result[::step], 0, view.axis) for result in combine.release(results))
+
+
+class _Combination:
+    """Combines partial results by a region; they are held as f32 where it only adds and multiplies narrower floats
+    (docs/architecture.md): rounded to 16 bits at each step, a sum would stall."""
+
+    def __init__(self, run: Run, op: Operation) -> None:
+        self._run, self._op = run, op
+        self._elements = [value.type.element for value in op.regions[0].operations[-1].operands]
+        self._is_wide = _only_adds_and_multiplies(op.regions[0])
+        self._region = op.regions[0]
+        if self._is_wide:
+            if self._region not in run.wide_regions:
+                run.wide_regions[self._region] = _in_f32(self._region)
+            self._region = run.wide_regions[self._region]
+
+    def hold(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Elements as partial results."""
+        if not self._is_wide:
+            return values
+        return [widen(value, element) for value, element in zip(values, self._elements, strict=True)]
+
+    def release(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Partial results as elements."""
+        if not self._is_wide:
+            return values
+        return [narrow(value, element) for value, element in zip(values, self._elements, strict=True)]
+
+    def __call__(self, first: Sequence[Any], second: Sequence[Any]) -> Sequence[Any]:
+        return each(self._run, self._region, [*first, *second])
+
+
+def _only_adds_and_multiplies(region: Block) -> bool:
+    inside = {*region.arguments, *(result for op in region.operations for result in op.results)}
+    return len(region.operations) > 1 and all(
+        op.name in ("arith.addf", "arith.mulf")
+        and op.element not in ("f32", "f64")
+        and inside.issuperset(op.operands)
+        for op in region.operations[:-1]
+    )
+
+
+def _in_f32(region: Block) -> Block:
+    """The same on f32."""
+    wide: dict[Value, Value] = {}
+
+    def of(value: Value) -> Value:
+        return wide.setdefault(value, Value(Type("f32", value.type.shape)))
+
+    return Block(
+        [of(value) for value in region.arguments],
+        [
+            replace(
+                op, operands=[of(value) for value in op.operands], results=[of(value) for value in op.results]
+            )
+            for op in region.operations
+        ],
+    )
 
 
 def map_elements(run: Run, op: Operation, *inputs: Any) -> Any:
@@ -186,7 +247,7 @@ def map_elements(run: Run, op: Operation, *inputs: Any) -> Any:
     view: Map[Value] = op.view
     pack = view.pack
     given = [np.asarray(value).reshape(-1, pack)[:, k] for value in inputs for k in range(pack)]
-    results = each(run, op, given)
+    results = each(run, op.regions[0], given)
     groups = [results[first : first + pack] for first in range(0, len(results), pack)]
     return tuple(
         np.stack(group, axis=-1).reshape(result.type.shape or ())
@@ -194,9 +255,8 @@ def map_elements(run: Run, op: Operation, *inputs: Any) -> Any:
     )
 
 
-def each(run: Run, op: Operation, values: Sequence[Any]) -> list[Any]:
-    """What the region yields for each element of arrays of one shape: for all of them together where it can."""
-    region = op.regions[0]
+def each(run: Run, region: Block, values: Sequence[Any]) -> list[Any]:
+    """What a region yields for each element of arrays of one shape: for all of them together where it can."""
     shape = np.shape(values[0])
     if run.is_straight(region):
         return [np.broadcast_to(result, shape) for result in run.block(region, values)]
