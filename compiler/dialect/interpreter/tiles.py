@@ -175,7 +175,7 @@ def scan(run: Run, op: Operation, *inputs: Any) -> Any:
     combine, step = _Combination(run, op), -1 if view.reverse else 1
     parts = [np.moveaxis(value, view.axis, 0)[::step] for value in combine.hold(inputs)]
     results = [np.empty_like(part) for part in parts]
-    current = [part[0] for part in parts]
+    current: Sequence[Any] = [part[0] for part in parts]
     for index in range(len(parts[0])):
         if index:
             current = combine(current, [part[index] for part in parts])

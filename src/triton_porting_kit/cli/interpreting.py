@@ -16,6 +16,7 @@ from triton_porting_kit.untrusted import shown
 
 if TYPE_CHECKING:
     from triton_porting_kit.compiler.dialect.interpreter import Parameter
+    from triton_porting_kit.replay import Capture
 
 EPILOG = """Examples:
 
@@ -62,7 +63,7 @@ def interpret(
     arguments, and what it leaves in memory is compared with what was recorded: rounding may differ by a few units in
     the last place. Elements that NumPy has no type for (bf16, floats of 8 bits) are read and written as float32.
 
-    It is slow: about a millisecond for ten operations of each program, whatever the tile.
+    It is slow: a program of the grid takes a millisecond or more.
     """
     if source.is_dir():
         if grid or args:
@@ -98,20 +99,21 @@ def _text(source: Path, grid: Sequence[int], given: Sequence[str], output: Path 
         _argument(number, parameter, text)
         for number, (parameter, text) in enumerate(zip(kernel.parameters, texts, strict=True))
     ]
-    before = [array.copy() if parameter.is_pointer and array is not None else None
-              for parameter, array in zip(kernel.parameters, arguments, strict=True)]  # fmt: skip
+    given_arrays = [
+        (parameter, array, array.copy())
+        for parameter, array in zip(kernel.parameters, arguments, strict=True)
+        if parameter.is_pointer and array is not None
+    ]
     interpret(kernel, grid, arguments)
-    for parameter, array, old in zip(kernel.parameters, arguments, before, strict=True):
-        if old is None:
-            continue
-        if array.tobytes() != old.tobytes():
-            typer.echo(f"{shown(parameter.name)} ({parameter.pointee}, {'x'.join(map(str, array.shape))}):")
-            typer.echo(_numbers(array, parameter.pointee))
+    changed = [array.tobytes() != before.tobytes() for _, array, before in given_arrays]
+    for (parameter, array, _), differs in zip(given_arrays, changed, strict=True):
+        values = _numbers(array, parameter.pointee)
+        if differs:
+            shape = "x".join(map(str, array.shape))
+            typer.echo(f"{shown(parameter.name)} ({parameter.pointee}, {shape}):\n{values}")
         if output is not None:
-            _save(output, parameter, array)
-    if all(
-        old is None or array.tobytes() == old.tobytes() for array, old in zip(arguments, before, strict=True)
-    ):
+            _save(output, parameter.name, values)
+    if not any(changed):
         typer.echo("the kernel changed no array")
 
 
@@ -163,7 +165,7 @@ def _made(kind: str, shape: tuple[int, ...], element: str, seed: int) -> Any:
     if kind == "random":
         values = random.integers(0, 100, count) if element.startswith("i") else random.uniform(-1, 1, count)
     else:
-        values = {"zeros": np.zeros, "ones": np.ones, "arange": np.arange}[kind](count)
+        values = np.arange(count) if kind == "arange" else np.full(count, kind == "ones", np.int64)
     return _held(values, element).reshape(shape)
 
 
@@ -204,15 +206,15 @@ def _numbers(array: Any, element: str) -> Any:
     return formats.widen(array, element) if element in formats.FORMATS else array
 
 
-def _save(folder: Path, parameter: Parameter, array: Any) -> None:
+def _save(folder: Path, name: str, values: Any) -> None:
     import numpy as np
 
-    name = re.sub(r"\W+", "_", parameter.name)
+    path = folder / (re.sub(r"[^-\w]+", "_", name) + ".npy")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        np.save(folder / f"{name}.npy", _numbers(array, parameter.pointee), allow_pickle=False)
+        np.save(path, values, allow_pickle=False)
     except OSError as error:
-        raise UserError(f"{folder / name}.npy cannot be written: {error.strerror}") from error
+        raise UserError(f"{path} cannot be written: {error.strerror}") from error
 
 
 # --- a recorded launch -------------------------------------------------------------------------------
@@ -222,12 +224,11 @@ def _recorded(folder: Path, output: Path | None) -> None:
     import numpy as np
 
     from triton_porting_kit.cli.captures import described
-    from triton_porting_kit.compiler import structured, ttir
     from triton_porting_kit.compiler.dialect.interpreter import Launch, Memory, formats, read_kernel
     from triton_porting_kit.errors import InsecureCacheError
     from triton_porting_kit.replay import read
     from triton_porting_kit.replay.comparison import difference
-    from triton_porting_kit.toolchain import compat
+    from triton_porting_kit.replay.replaying import check_replayable
 
     try:
         capture = read(folder)
@@ -235,31 +236,42 @@ def _recorded(folder: Path, output: Path | None) -> None:
         raise UserError(str(error)) from error
     manifest = capture.manifest
     typer.echo(shown(described(manifest)))
-    if manifest.kernel.source is None:
-        raise UserError(
-            "Triton did not keep this kernel's IR (TRITON_STORE_BINARY_ONLY): record the launch again"
-        )
-    with tempfile.TemporaryDirectory(prefix="tpk-interpret-") as place:
-        path = Path(place) / "kernel.ttir"
-        path.write_bytes(capture.content(manifest.kernel.source))
-        module = compat.read_ttir(path)
-    ttir.optimize(module)
-    kernel = read_kernel(structured.import_ttir(compat.generic_text(module)))
+    check_replayable(manifest)
+    kernel = read_kernel(_structured_form(capture))
     memory = Memory()
     contents = [np.frombuffer(capture.content(b.before), np.uint8).copy() for b in manifest.buffers]
     for content, buffer in zip(contents, manifest.buffers, strict=True):
         if content.size:
-            memory.add(content, f"the buffer of {', '.join(buffer.names)}", int(buffer.address, 16))
+            memory.add(content, f"the memory of {', '.join(buffer.names)}", int(buffer.address, 16))
+    own = manifest.slots[: len(kernel.parameters)]  # behind them, what the launcher adds
     arguments = [
         np.frombuffer(capture.block, formats.dtype_of(parameter.type), 1, slot.offset)[0]
-        for parameter, slot in zip(kernel.parameters, manifest.slots, strict=False)
+        for parameter, slot in zip(kernel.parameters, own, strict=True)
     ]
     Launch(kernel, manifest.grid, memory).run(arguments)
     for number, (content, buffer) in enumerate(zip(contents, manifest.buffers, strict=True)):
         if output is not None:
-            output.mkdir(parents=True, exist_ok=True)
-            np.save(output / f"buffer-{number}.npy", content, allow_pickle=False)
+            _save(output, f"buffer-{number}", content)
         if buffer.after is not None:
             found = difference(manifest, number, content.tobytes(), capture.content(buffer.after))
             names = ", ".join(buffer.names)
             typer.echo(shown(str(found or f"buffer {number} ({names}) is as it was recorded, bit for bit")))
+
+
+def _structured_form(capture: Capture) -> Any:
+    """The module of a recorded kernel, which takes nothing for granted of the launch."""
+    from triton_porting_kit.compiler import structured, ttir
+    from triton_porting_kit.toolchain import compat
+
+    source = capture.manifest.kernel.source
+    if source is None:
+        raise UserError(
+            "the launch was recorded without the IR of Triton's front end (TRITON_STORE_BINARY_ONLY, or an older kit): "
+            "record it again"
+        )
+    with tempfile.TemporaryDirectory(prefix="tpk-interpret-") as place:
+        path = Path(place) / "kernel.ttir"
+        path.write_bytes(capture.content(source))
+        module = compat.read_ttir(path)
+    ttir.optimize(module)
+    return structured.import_ttir(compat.generic_text(module))
