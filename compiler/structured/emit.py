@@ -351,6 +351,11 @@ class Emitter:
         """A scalar or tensor of integers, sign-extended to i64."""
         return self._cast(value, self.types.i64)
 
+    def to_offsets(self, value: Any) -> Any:
+        """A tensor of integers as one that accesses take: narrower ones sign-extended to i32."""
+        narrow = element_bits(str(value.type.element_type)) < 32
+        return self._cast(value, self.types.i32) if narrow else value
+
     def _cast(self, value: Any, element: Any) -> Any:
         tensor = isinstance(value.type, ir.RankedTensorType)
         have = value.type.element_type if tensor else value.type

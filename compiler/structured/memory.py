@@ -252,8 +252,9 @@ def _structured(
     wrapped = [(d, wrap) for d, wrap in enumerate(index.wraps) if wrap is not None]
     starts = [emitter.poly(wrap.start) for _, wrap in wrapped]
     sizes = [emitter.poly(wrap.size) for _, wrap in wrapped]
-    if wrapped:
-        attributes["wrap_dims"] = ir.DenseI64ArrayAttr.get([d for d, _ in wrapped])
+    if wrapped:  # of this access alone: the other version of it has the same attributes otherwise
+        dimensions = ir.DenseI64ArrayAttr.get([d for d, _ in wrapped])
+        attributes = {**attributes, "wrap_dims": dimensions}
     return emitter.create(
         cls, results, attributes,
         offset=offset, strides=strides, wrap_start=starts, wrap_size=sizes, **operands,

@@ -180,7 +180,7 @@ class Rewriter:
             and pointer.index.is_uniform
             and _is_known(pointer)
         ):
-            return pointer.base, pointer.index.offset, offset
+            return pointer.base, pointer.index.offset, self.emitter.to_offsets(offset)
         base, uniform, tensor = self.offsets(source)
         offset = self.emitter.to_i64(offset)
         if base is None:

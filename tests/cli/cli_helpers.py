@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -43,6 +46,46 @@ def foreign_kernel(x_ptr, BLOCK: tl.constexpr):
     y = tl.inline_asm_elementwise("mov $0, $1;", "=r,r", [x], dtype=tl.float32, is_pure=True, pack=1)
     tl.store(x_ptr + tl.arange(0, BLOCK), y)
 """
+
+PROGRAM = """\
+import sys
+
+import numpy as np
+import triton
+import triton.language as tl
+from triton_porting_kit.driver import DeviceArray
+
+
+@triton.jit
+def twice(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, 2 * tl.load(x_ptr + offsets))
+
+
+@triton.jit
+def thrice(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, 3 * tl.load(x_ptr + offsets))
+
+
+device = triton.runtime.driver.active.device
+x = DeviceArray.from_numpy(np.arange(64, dtype=np.float32), device)
+out = DeviceArray.zeros(64, "float32", device)
+for _ in range(3):
+    twice[(1,)](x, out, BLOCK=64)
+thrice[(1,)](x, out, BLOCK=64)
+print("arguments", sys.argv[1:])
+sys.exit(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+"""
+"""Records four launches under `tpk capture`."""
+
+
+def capture(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """`tpk capture` in a process of its own."""
+    command = [sys.executable, "-m", "triton_porting_kit.cli", "capture", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "200"}
+    )
 
 
 @dataclass

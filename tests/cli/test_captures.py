@@ -3,45 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_helpers import Tpk
-
-PROGRAM = """\
-import sys
-
-import numpy as np
-import triton
-import triton.language as tl
-from triton_porting_kit.driver import DeviceArray
-
-
-@triton.jit
-def twice(x_ptr, out_ptr, BLOCK: tl.constexpr):
-    offsets = tl.arange(0, BLOCK)
-    tl.store(out_ptr + offsets, 2 * tl.load(x_ptr + offsets))
-
-
-@triton.jit
-def thrice(x_ptr, out_ptr, BLOCK: tl.constexpr):
-    offsets = tl.arange(0, BLOCK)
-    tl.store(out_ptr + offsets, 3 * tl.load(x_ptr + offsets))
-
-
-device = triton.runtime.driver.active.device
-x = DeviceArray.from_numpy(np.arange(64, dtype=np.float32), device)
-out = DeviceArray.zeros(64, "float32", device)
-for _ in range(3):
-    twice[(1,)](x, out, BLOCK=64)
-thrice[(1,)](x, out, BLOCK=64)
-print("arguments", sys.argv[1:])
-sys.exit(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
-"""
+from cli_helpers import PROGRAM, Tpk, capture
 
 Capture = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -50,13 +17,6 @@ Capture = Callable[..., subprocess.CompletedProcess[str]]
 def own_process(cpu_backend: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "program.py").write_text(PROGRAM)
-
-
-def capture(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "triton_porting_kit.cli", "capture", *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "200"}
-    )
 
 
 def test_options_stand_before_the_program(tpk: Tpk) -> None:

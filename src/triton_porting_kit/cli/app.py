@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import triton_porting_kit
-from triton_porting_kit.cli import captures, compare, judging, porting, report
+from triton_porting_kit.cli import captures, compare, interpreting, judging, porting, report
 from triton_porting_kit.cli.errors import UserError
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app.command(epilog=porting.NEW_EPILOG)(porting.new)
 app.command()(porting.update)
 app.command(context_settings={"allow_interspersed_args": False})(captures.capture)
 app.command()(captures.replay)
+app.command(epilog=interpreting.EPILOG)(interpreting.interpret)
 app.command(epilog=compare.EPILOG)(compare.compare)
 
 

@@ -1,4 +1,4 @@
-"""A NumPy interpreter of TTIR and of the structured form: the oracle for where a kernel reads and writes.
+"""Where a kernel reads and writes: by an interpreter of TTIR, and by that of the structured form.
 
 Memory is no array: a load at an address returns a value that depends on the address only, so reads of any
 place can be compared; stores are recorded. The trace of one form must equal the trace of the other.
@@ -11,7 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from triton_porting_kit.compiler.dialect.interpreter import HANDLERS, Launch, Memory, read_kernel
 from triton_porting_kit.toolchain.mlir import ir
+
+Trace = list[tuple[str, Any, Any]]
+"""Of each access, in program order: its kind, the addresses that it touches, and its values."""
 
 _BINARY = {
     "addi": np.add,
@@ -65,20 +69,62 @@ def memory_at(addresses: Any) -> Any:
     return (np.asarray(addresses, dtype=np.int64) // 4 * 7919) % 23
 
 
+class TracedMemory(Memory):
+    """Memory of i32 at any address, which keeps the addresses of the last access."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.touched: Any = None
+
+    def read(self, addresses: Any, element: str) -> Any:
+        assert element == "i32"
+        self.touched = addresses
+        return memory_at(addresses).astype(np.int32)
+
+    def write(self, addresses: Any, values: Any) -> None:
+        assert values.dtype == np.int32
+        self.touched, self.values = addresses, values
+
+
+def structured_trace(module: Any, arguments: list[Any], position: tuple[int, int, int]) -> Trace:
+    """The trace of one program of a structured form."""
+    memory, trace = TracedMemory(), []
+
+    def load(run: Any, op: Any, *operands: Any) -> Any:
+        result = HANDLERS[op.name](run, op, *operands)
+        trace.append(("load", memory.touched, result))
+        return result
+
+    def store(run: Any, op: Any, *operands: Any) -> None:
+        HANDLERS[op.name](run, op, *operands)
+        trace.append(("store", memory.touched, memory.values))
+
+    watched = dict.fromkeys(("tpk.load", "tpk.gather"), load) | dict.fromkeys(
+        ("tpk.store", "tpk.scatter"), store
+    )
+    kernel = read_kernel(module)
+    pointers = [
+        np.int64(n) if p.is_pointer else np.int32(n)
+        for p, n in zip(kernel.parameters, arguments, strict=True)
+    ]
+    Launch(kernel, (1, 1, 1), memory, handlers=HANDLERS | watched).program(position, pointers)
+    return trace
+
+
 @dataclass
 class Interpreter:
-    """Runs the first function of a module."""
+    """Runs the first function of a module in TTIR."""
 
     arguments: list[Any]
     program: tuple[int, int, int] = (0, 0, 0)
     wraps: bool = True
     """Whether integers wrap around; else all are computed in 64 bits."""
-    trace: list[tuple[str, Any, Any]] = field(default_factory=list)
+    trace: Trace = field(default_factory=list)
     masks: bool = True
     """Whether masks keep elements from being touched."""
     values: dict[Any, Any] = field(default_factory=dict)
 
-    def run(self, module: Any) -> list[tuple[str, Any, Any]]:
+    def run(self, module: Any) -> Trace:
         """(kind, touched addresses in order, values) of each access, in program order."""
         block = module.body.operations[0].regions[0].blocks[0]
         self.values.update(zip(block.arguments, map(np.int64, self.arguments), strict=True))
@@ -138,23 +184,16 @@ class Interpreter:
         a, b = (_unsigned(value, operand.type) for value, operand in zip((a, b), op.operands, strict=True))
         return [np.fmod(a, np.where(b == 0, 1, b).astype(b.dtype))]
 
-    builtin_unrealized_conversion_cast = _same
-    tt_int_to_ptr = tt_ptr_to_int = llvm_inttoptr = llvm_ptrtoint = tt_bitcast = _same
+    tt_int_to_ptr = tt_ptr_to_int = tt_bitcast = _same
 
     def tt_get_program_id(self, op: Any) -> list[Any]:
         return [self.program[ir.IntegerAttr(op.attributes["axis"]).value]]
 
-    tpk_program_id = tt_get_program_id
-
     def tt_make_range(self, op: Any) -> list[Any]:
         return [np.arange(_shape(op)[0]) + ir.IntegerAttr(op.attributes["start"]).value]
 
-    tpk_range = tt_make_range
-
     def tt_splat(self, op: Any, value: Any) -> list[Any]:
         return [np.full(_shape(op), value)]
-
-    tensor_splat = tt_splat
 
     def tt_broadcast(self, op: Any, value: Any) -> list[Any]:
         return [np.broadcast_to(value, _shape(op))]
@@ -162,20 +201,10 @@ class Interpreter:
     def tt_reshape(self, op: Any, value: Any) -> list[Any]:
         return [np.reshape(value, _shape(op))]
 
-    tt_expand_dims = tensor_expand_shape = tensor_collapse_shape = tt_reshape
-
-    def tensor_empty(self, op: Any) -> list[Any]:
-        return [None]
-
-    def linalg_broadcast(self, op: Any, value: Any, _out: Any) -> list[Any]:
-        axes = tuple(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
-        return [np.broadcast_to(np.expand_dims(value, axes), _shape(op))]
+    tt_expand_dims = tt_reshape
 
     def tt_trans(self, op: Any, value: Any) -> list[Any]:
         return [np.transpose(value, tuple(ir.DenseI32ArrayAttr(op.attributes["order"])))]
-
-    def linalg_transpose(self, op: Any, value: Any, _out: Any) -> list[Any]:
-        return [np.transpose(value, tuple(ir.DenseI64ArrayAttr(op.attributes["permutation"])))]
 
     # --- control flow ----------------------------------------------------------------------------
 
@@ -206,61 +235,12 @@ class Interpreter:
     def tt_addptr(self, op: Any, pointer: Any, offset: Any) -> list[Any]:
         return [pointer + 4 * np.asarray(offset, dtype=np.int64)]
 
-    def llvm_getelementptr(self, op: Any, pointer: Any, *offset: Any) -> list[Any]:
-        size = int(str(ir.TypeAttr(op.attributes["elem_type"]).value)[1:]) // 8
-        (constant,) = ir.DenseI32ArrayAttr(op.attributes["rawConstantIndices"])
-        return [pointer + size * (offset[0] if offset else constant)]
-
-    def llvm_mlir_zero(self, op: Any) -> list[Any]:
-        return [0]
-
     def tt_load(self, op: Any, *operands: Any) -> list[Any]:
         pointer, mask, other = _split(op, operands)
         return [self._load(pointer, True if mask is None else mask, 0 if other is None else other)]
 
     def tt_store(self, op: Any, pointer: Any, value: Any, mask: Any = True) -> None:
         self._store(pointer, mask, value)
-
-    def tpk_load(self, op: Any, *operands: Any) -> list[Any]:
-        addresses, mask, other = self._structured(op, operands)
-        return [self._load(addresses, mask, 0 if other is None else other)]
-
-    def tpk_store(self, op: Any, *operands: Any) -> None:
-        self._store(*self._structured(op, operands))
-
-    def _structured(self, op: Any, operands: tuple[Any, ...]) -> tuple[Any, Any, Any]:
-        groups = _groups(op, operands)
-        (base,), (offset,), strides, lows, highs, starts, sizes, masks, tail = groups
-        kind = op.results[0].type if len(op.results) else op.operands[len(op.operands) - 1].type
-        shape = tuple(kind.shape) if isinstance(kind, ir.RankedTensorType) else ()
-        wraps = list(ir.DenseI64ArrayAttr(op.attributes["wrap_dims"])) if starts else []
-        address = np.full(shape, offset, dtype=np.int64)
-        mask = np.full(shape, True)
-        for d, index in enumerate(np.indices(shape)):
-            if lows:
-                assert 0 <= lows[d] <= shape[d]
-                assert 0 <= highs[d] <= shape[d]
-                mask = mask & (lows[d] <= index) & (index < highs[d])
-            if d in wraps:
-                k = wraps.index(d)
-                index = np.fmod(starts[k] + index, sizes[k] or 1)
-            address = address + strides[d] * index
-        if masks:
-            mask = mask & masks[0]
-        return base + 4 * address, mask, tail[0] if tail else None
-
-    def tpk_gather(self, op: Any, *operands: Any) -> list[Any]:
-        addresses, mask, other = self._indexed(op, operands)
-        return [self._load(addresses, mask, 0 if other is None else other)]
-
-    def tpk_scatter(self, op: Any, *operands: Any) -> None:
-        self._store(*self._indexed(op, operands))
-
-    def _indexed(self, op: Any, operands: tuple[Any, ...]) -> tuple[Any, Any, Any]:
-        (base,), (offsets,), masks, tail = _groups(op, operands)
-        scale = 1 if "byte_offsets" in op.attributes else 4
-        mask = masks[0] if masks else True
-        return base + scale * np.asarray(offsets), mask, tail[0] if tail else None
 
     def _load(self, addresses: Any, mask: Any, other: Any) -> Any:
         addresses, mask, other = np.broadcast_arrays(np.asarray(addresses), mask, other)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from interpreter import Interpreter, assert_same_trace, is_same_trace
+from interpreter import Interpreter, assert_same_trace, is_same_trace, structured_trace
 from random_kernels import kernels
 
 from triton_porting_kit.compiler.structured import import_ttir
@@ -28,7 +28,7 @@ def test_random_kernels_touch_the_same_addresses(
     note(str(structured))
     assert structured.operation.verify()
     assert "tt." not in str(structured)
-    assert_same_trace(expected, Interpreter(arguments, position).run(structured))
+    assert_same_trace(expected, structured_trace(structured, arguments, position))
 
 
 _EXTREMES = st.sampled_from(
@@ -51,7 +51,7 @@ def test_random_kernels_wrap_around(kernel: tuple[str, bool], m: int, n: int, s:
     structured = import_ttir(text, _CONTEXT)
     note(text)
     note(str(structured))
-    found = Interpreter(arguments, position).run(structured)
+    found = structured_trace(structured, arguments, position)
     if not is_same_trace(expected, found):
         masks = "scf" not in text and "arith.select" not in text
         traces = [Interpreter(arguments, position, wraps, masks=masks).run(module) for wraps in (True, False)]

@@ -11,6 +11,7 @@ import triton.language as tl
 from triton.language.extra import libdevice
 from ttir_source import ttir_text
 
+from triton_porting_kit.compiler.dialect import verifier
 from triton_porting_kit.compiler.structured import import_ttir
 from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import compat
@@ -20,9 +21,10 @@ INTS = {"x": "*i32", "out": "*i32", "n": "i32"}
 
 
 def structured(kernel: Any, signature: dict[str, str], **constexprs: Any) -> str:
-    """Text of the structured form, which must verify and hold no operation of Triton's."""
+    """Text of the structured form, which must be as it is declared and hold no operation of Triton's."""
     module = import_ttir(ttir_text(kernel, signature, **constexprs))
     assert module.operation.verify()
+    verifier.verify(module)
     text = str(module)
     assert not re.search(r'"tt\w*\.\w|!tt\.|unrealized_conversion_cast', text)
     return text
@@ -440,3 +442,28 @@ def test_an_operation_that_does_not_take_pointers_is_refused() -> None:
             "!tt.ptr<i32>",
             "%p: !tt.ptr<i32>",
         )
+
+
+@triton.jit
+def wrapping_kernel(x, out, s, n):
+    lanes = tl.arange(0, 64)
+    tl.store(out + lanes, tl.load(x + (tl.program_id(0) * s + lanes) % n))
+
+
+def test_versions_of_an_access_have_attributes_of_their_own() -> None:
+    text = structured(wrapping_kernel, {"x": "*fp32", "out": "*fp32", "s": "i32", "n": "i32"})
+    assert sum("wrap_dims" in found for found in attributes_of(text, "tpk.load")) == 1
+    (gather,) = attributes_of(text, "tpk.gather")
+    assert "wrap_dims" not in gather
+
+
+@triton.jit
+def narrow_offsets_kernel(x, at, out):
+    lanes = tl.arange(0, 64)
+    tl.store(out + lanes, tl.load(x + tl.load(at + lanes)))
+
+
+@pytest.mark.parametrize("kind", ["i8", "i16"])
+def test_narrow_offsets_are_extended(kind: str) -> None:
+    text = structured(narrow_offsets_kernel, {"x": "*fp32", "at": f"*{kind}", "out": "*fp32"})
+    assert f"arith.extsi %0 : tensor<64x{kind}> to tensor<64xi32>" in text

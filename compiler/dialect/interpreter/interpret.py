@@ -1,0 +1,70 @@
+"""`interpret`: a kernel on NumPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+import numpy as np
+
+from triton_porting_kit.compiler import artefacts
+from triton_porting_kit.errors import SignatureError
+
+from .formats import bits_of, is_float
+from .machine import Launch
+from .memory import Memory
+from .program import Kernel, Parameter, read_kernel
+from .tiles import number
+
+
+def interpret(
+    kernel: Kernel | str, grid: Sequence[int], arguments: Sequence[Any], *, output: TextIO | None = None
+) -> None:
+    """Run a kernel of the structured form, or of its text, on arguments in the order of its parameters.
+
+    `grid` has one to three counts. A pointer is a contiguous NumPy array, which is read and written where it is; bf16
+    and floats of 8 bits are the integers of their bit patterns. Several may be the same array. Other parameters are
+    numbers. What the kernel prints goes to `output`, standard output by default.
+
+    Raises `SignatureError` for arguments that do not fit, `OutOfBounds` for an access outside of the arrays,
+    `KernelAssertion`, `WaitsForOthers`, and `NotInterpreted` for what the interpreter does not know.
+    """
+    if isinstance(kernel, str):
+        kernel = read_kernel(artefacts.parse_structured(kernel))
+    if len(arguments) != len(kernel.parameters):
+        raise SignatureError(
+            f"{kernel.name} has {len(kernel.parameters)} parameters, and {len(arguments)} arguments were given"
+        )
+    memory = Memory()
+    known: dict[tuple[int, int], int] = {}
+    values = [
+        _pointer(memory, known, parameter, given) if parameter.is_pointer else _number(parameter, given)
+        for parameter, given in zip(kernel.parameters, arguments, strict=True)
+    ]
+    x, y, z = (*map(int, grid), 1, 1, 1)[:3]
+    Launch(kernel, (x, y, z), memory, output).run(values)
+
+
+def _pointer(memory: Memory, known: dict[tuple[int, int], int], parameter: Parameter, given: Any) -> Any:
+    if given is None:
+        return np.int64(0)
+    if not isinstance(given, np.ndarray):
+        raise SignatureError(
+            f"{parameter.name} points to {parameter.pointee}: give a NumPy array, and not {given!r}"
+        )
+    key = (given.ctypes.data, given.nbytes)
+    if key not in known:
+        known[key] = memory.add(given, parameter.name)
+    return np.int64(known[key])
+
+
+def _number(parameter: Parameter, given: Any) -> Any:
+    if isinstance(given, np.ndarray) and given.ndim:
+        raise SignatureError(f"{parameter.name} is of type {parameter.type}: give a number, and not an array")
+    if not is_float(parameter.type):
+        bits = bits_of(parameter.type)
+        if not -(1 << (bits - 1)) <= int(given) < 1 << bits:
+            raise SignatureError(f"{parameter.name}: {given} does not fit {parameter.type}")
+        if bits > 1:
+            given = (int(given) + (1 << (bits - 1)) & ((1 << bits) - 1)) - (1 << (bits - 1))
+    return number(given, parameter.type)

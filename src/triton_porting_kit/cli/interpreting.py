@@ -1,0 +1,277 @@
+"""The command `tpk interpret`: a kernel of the structured form, or a recorded launch, on NumPy arrays."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from triton_porting_kit.cli.errors import UserError
+from triton_porting_kit.cli.specialization import split
+from triton_porting_kit.untrusted import shown
+
+if TYPE_CHECKING:
+    from triton_porting_kit.compiler.dialect.interpreter import Parameter
+    from triton_porting_kit.replay import Capture
+
+EPILOG = """Examples:
+
+tpk compile add.py:add_kernel -s "*fp32, *fp32, *fp32, i32" -c BLOCK=256 --emit structured -o add.structured
+
+tpk interpret add.structured --grid 4 --args "random(1000), x.npy, zeros(1000), 1000"
+
+tpk interpret add.structured --grid 4 --args "x_ptr=random(1000), y_ptr=ones(1000), out_ptr=zeros(1000), n=1000" -o out
+
+tpk interpret captures/0001-add_kernel                    (a recorded launch; see tpk capture)
+"""
+
+_ARRAY = re.compile(r"(zeros|ones|arange|random)\(\s*(\d+(?:\s*x\s*\d+)*)\s*\)")
+_SEED = 0
+
+
+def interpret(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SOURCE",
+            help="What `tpk compile --emit structured` printed, or the folder of a launch that `tpk capture` recorded.",
+        ),
+    ],
+    grid: Annotated[str, typer.Option(metavar="X,Y,Z", help="How many programs along each axis.")] = "",
+    args: Annotated[
+        str,
+        typer.Option(
+            "--args",
+            "-a",
+            metavar="ARG,...",
+            help="The arguments in order, or by name (`n=1000`): numbers, null, and for pointers `FILE.npy`, or "
+            "`zeros(1000)`, `ones(32x64)`, `arange(64)`, `random(1000)` of the elements that the kernel expects.",
+        ),
+    ] = "",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write each array as NAME.npy there.")
+    ] = None,
+) -> None:
+    """Run a kernel on NumPy arrays, operation by operation, as its structured form says, without compiling it.
+
+    Prints the arrays that it changed. An access outside of the arrays ends it with the operation, the kernel's line,
+    the program and the element; so does an assertion that does not hold. A recorded launch brings its grid and
+    arguments, and what it leaves in memory is compared with what was recorded: rounding may differ by a few units in
+    the last place. Elements that NumPy has no type for (bf16, floats of 8 bits) are read and written as float32.
+
+    It is slow: a program of the grid takes a millisecond or more.
+    """
+    if source.is_dir():
+        if grid or args:
+            raise UserError("a recorded launch has its grid and arguments: leave --grid and --args out")
+        _recorded(source, output)
+        return
+    if not source.is_file():
+        raise UserError(f"there is no file or folder {source}")
+    _text(source, _counts(grid), split(args), output)
+
+
+def _counts(grid: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in grid.split(",")] if grid else ["1"]
+    if len(parts) > 3 or not all(part.isdigit() for part in parts):
+        raise UserError(f"the grid {grid!r} is not one to three counts, as in --grid 16,4")
+    return tuple(map(int, parts))
+
+
+# --- the text of a kernel ----------------------------------------------------------------------------
+
+
+def _text(source: Path, grid: Sequence[int], given: Sequence[str], output: Path | None) -> None:
+    from triton_porting_kit.compiler import artefacts
+    from triton_porting_kit.compiler.dialect.interpreter import interpret, read_kernel
+
+    try:
+        text = source.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{source} cannot be read as text: {error}") from error
+    kernel = read_kernel(artefacts.parse_structured(text))
+    texts = _in_order(kernel.name, kernel.parameters, given)
+    arguments = [
+        _argument(number, parameter, text)
+        for number, (parameter, text) in enumerate(zip(kernel.parameters, texts, strict=True))
+    ]
+    given_arrays = [
+        (parameter, array, array.copy())
+        for parameter, array in zip(kernel.parameters, arguments, strict=True)
+        if parameter.is_pointer and array is not None
+    ]
+    interpret(kernel, grid, arguments)
+    changed = [array.tobytes() != before.tobytes() for _, array, before in given_arrays]
+    for (parameter, array, _), differs in zip(given_arrays, changed, strict=True):
+        values = _numbers(array, parameter.pointee)
+        if differs:
+            shape = "x".join(map(str, array.shape))
+            typer.echo(f"{shown(parameter.name)} ({parameter.pointee}, {shape}):\n{values}")
+        if output is not None:
+            _save(output, parameter.name, values)
+    if not any(changed):
+        typer.echo("the kernel changed no array")
+
+
+def _in_order(kernel: str, parameters: Sequence[Parameter], given: Sequence[str]) -> list[str]:
+    """The texts of the arguments by the order of the parameters."""
+    names = [parameter.name for parameter in parameters]
+    found: dict[str, str] = {}
+    for number, item in enumerate(given):
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not equals:
+            name, value = names[number] if number < len(names) else "", item
+        if name not in names or name in found:
+            raise UserError(f"{kernel} has no parameter for {item!r}; {_expected(kernel, parameters)}")
+        found[name] = value
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise UserError(f"--args lacks {', '.join(missing)}; {_expected(kernel, parameters)}")
+    return [found[name] for name in names]
+
+
+def _expected(kernel: str, parameters: Sequence[Parameter]) -> str:
+    kinds = [f"{p.name}: {'*' + p.pointee if p.is_pointer else p.type}" for p in parameters]
+    return f"{kernel} takes {', '.join(kinds) or 'no arguments'}"
+
+
+def _argument(number: int, parameter: Parameter, text: str) -> Any:
+    if not parameter.is_pointer:
+        try:
+            return int(text, 0) if parameter.type.startswith("i") else float(text)
+        except ValueError:
+            if text in ("True", "False"):
+                return int(text == "True")
+            raise UserError(
+                f"{parameter.name} is of type {parameter.type}, and {text!r} is no such number"
+            ) from None
+    if text == "null":
+        return None
+    made = _ARRAY.fullmatch(text)
+    if made is None:
+        return _loaded(parameter, text)
+    return _made(made[1], tuple(int(size) for size in made[2].split("x")), parameter.pointee, _SEED + number)
+
+
+def _made(kind: str, shape: tuple[int, ...], element: str, seed: int) -> Any:
+    import numpy as np
+
+    count = int(np.prod(shape))
+    random = np.random.default_rng(seed)
+    if kind == "random":
+        values = random.integers(0, 100, count) if element.startswith("i") else random.uniform(-1, 1, count)
+    else:
+        values = np.arange(count) if kind == "arange" else np.full(count, kind == "ones", np.int64)
+    return _held(values, element).reshape(shape)
+
+
+def _loaded(parameter: Parameter, text: str) -> Any:
+    import numpy as np
+
+    if not text.endswith(".npy"):
+        raise UserError(
+            f"{parameter.name} points to {parameter.pointee}: give FILE.npy, zeros(1000), ones(32x64), arange(64), "
+            f"random(1000) or null, and not {text!r}"
+        )
+    try:
+        values = np.load(text, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{text}, for {parameter.name}, is no array that NumPy reads: {error}") from error
+    if values.dtype.kind not in "biuf":
+        raise UserError(f"{text}, for {parameter.name}, has elements of {values.dtype}: numbers are needed")
+    return _held(values, parameter.pointee)
+
+
+def _held(values: Any, element: str) -> Any:
+    """Numbers as elements of a type; integers of its size are its bits."""
+    import numpy as np
+
+    from triton_porting_kit.compiler.dialect.interpreter import formats
+
+    dtype = formats.dtype_of(element)
+    if formats.is_float(element) and values.dtype.kind in "fi":
+        wide = values if values.dtype.itemsize > 2 and values.dtype.kind == "f" else values.astype(np.float64)
+        return np.ascontiguousarray(formats.narrow(wide, element))
+    return np.ascontiguousarray(values.astype(dtype))
+
+
+def _numbers(array: Any, element: str) -> Any:
+    """What is printed and saved."""
+    from triton_porting_kit.compiler.dialect.interpreter import formats
+
+    return formats.widen(array, element) if element in formats.FORMATS else array
+
+
+def _save(folder: Path, name: str, values: Any) -> None:
+    import numpy as np
+
+    path = folder / (re.sub(r"[^-\w]+", "_", name) + ".npy")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        np.save(path, values, allow_pickle=False)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from error
+
+
+# --- a recorded launch -------------------------------------------------------------------------------
+
+
+def _recorded(folder: Path, output: Path | None) -> None:
+    import numpy as np
+
+    from triton_porting_kit.cli.captures import described
+    from triton_porting_kit.compiler.dialect.interpreter import Launch, Memory, formats, read_kernel
+    from triton_porting_kit.errors import InsecureCacheError
+    from triton_porting_kit.replay import read
+    from triton_porting_kit.replay.comparison import difference
+    from triton_porting_kit.replay.replaying import check_replayable
+
+    try:
+        capture = read(folder)
+    except InsecureCacheError as error:
+        raise UserError(str(error)) from error
+    manifest = capture.manifest
+    typer.echo(shown(described(manifest)))
+    check_replayable(manifest)
+    kernel = read_kernel(_structured_form(capture))
+    memory = Memory()
+    contents = [np.frombuffer(capture.content(b.before), np.uint8).copy() for b in manifest.buffers]
+    for content, buffer in zip(contents, manifest.buffers, strict=True):
+        if content.size:
+            memory.add(content, f"the memory of {', '.join(buffer.names)}", int(buffer.address, 16))
+    own = manifest.slots[: len(kernel.parameters)]  # behind them, what the launcher adds
+    arguments = [
+        np.frombuffer(capture.block, formats.dtype_of(parameter.type), 1, slot.offset)[0]
+        for parameter, slot in zip(kernel.parameters, own, strict=True)
+    ]
+    Launch(kernel, manifest.grid, memory).run(arguments)
+    for number, (content, buffer) in enumerate(zip(contents, manifest.buffers, strict=True)):
+        if output is not None:
+            _save(output, f"buffer-{number}", content)
+        if buffer.after is not None:
+            found = difference(manifest, number, content.tobytes(), capture.content(buffer.after))
+            names = ", ".join(buffer.names)
+            typer.echo(shown(str(found or f"buffer {number} ({names}) is as it was recorded, bit for bit")))
+
+
+def _structured_form(capture: Capture) -> Any:
+    """The module of a recorded kernel, which takes nothing for granted of the launch."""
+    from triton_porting_kit.compiler import structured, ttir
+    from triton_porting_kit.toolchain import compat
+
+    source = capture.manifest.kernel.source
+    if source is None:
+        raise UserError(
+            "the launch was recorded without the IR of Triton's front end (TRITON_STORE_BINARY_ONLY, or an older kit): "
+            "record it again"
+        )
+    with tempfile.TemporaryDirectory(prefix="tpk-interpret-") as place:
+        path = Path(place) / "kernel.ttir"
+        path.write_bytes(capture.content(source))
+        module = compat.read_ttir(path)
+    ttir.optimize(module)
+    return structured.import_ttir(compat.generic_text(module))
