@@ -1,6 +1,6 @@
 """How an operation of the structured form is declared: operands, results, attributes and traits, as class attributes.
 
-A class is a view of one operation, whether that is an object of MLIR's bindings or one of `compiler.loops.program`:
+A class is a view of one operation, whether that is an object of MLIR's bindings or one of `compiler.loops.ir.program`:
 both have a name, operands, results and attributes. ``Load(operation).strides`` is the list of its strides.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, overload
 
 V = TypeVar("V")
-"""A value: of MLIR's bindings, or a `Def` of `compiler.loops.program`."""
+"""A value: of MLIR's bindings, or a `Def` of `compiler.loops.ir.program`."""
 V_co = TypeVar("V_co", covariant=True)
 T = TypeVar("T")
 

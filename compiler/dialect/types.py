@@ -1,4 +1,4 @@
-"""Types of values, of MLIR's bindings as of `compiler.loops.program`."""
+"""Types of values, of MLIR's bindings as of `compiler.loops.ir.program`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def shape_of(value: Any) -> tuple[int, ...] | None:
 def element_of(value: Any) -> str:
     """The type of a scalar, or of a tensor's elements, as MLIR writes it."""
     kind = value.type
-    if hasattr(kind, "element"):  # of `compiler.loops.program`
+    if hasattr(kind, "element"):  # of `compiler.loops.ir.program`
         return str(kind.element)
     return str(getattr(kind, "element_type", kind))
 
