@@ -23,9 +23,9 @@ BIN := $(VENV)/bin
 DEMO := build/demo
 DEMO_TPK := PATH="$(CURDIR)/$(BIN):$$PATH" $(DEMO)/venv/bin/python -m triton_porting_kit.cli
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
-ROOMS := src compiler launcher driver backends kernels conformance backend_template
+PACKAGES := src compiler launcher driver backends kernels conformance backend_template
 SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
-  $(sort $(shell find $(ROOMS) -type f -not -name '*.pyc' -not -name '*.so'))
+  $(sort $(shell find $(PACKAGES) -type f -not -name '*.pyc' -not -name '*.so'))
 NATIVE := $(filter %.cpp %.h,$(SOURCES)) $(wildcard docs/porting-guide/runtime/*)
 
 .PHONY: help demo test test-browser test-releases test-all docs lint check format release-template bench bench-counts \

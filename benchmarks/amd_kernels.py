@@ -48,7 +48,7 @@ CHECKS = (
     "triangular-matmul/bf16-100x65",
 )
 
-#: What an instruction is for, by the beginning of its name; the first that fits. Matrix instructions are told apart.
+#: What an instruction is for: the first prefix of its name that fits. Matrix instructions are counted by kind.
 FAMILIES = (
     ("matrix", r"v_s?(mfma|wmma|mfmac|wmmac)"),
     ("lds", r"ds_"),
@@ -127,7 +127,7 @@ def compile_kernels(
             launched.clear()
             try:
                 body(Context(session, Check(name, "", body)))
-            except Exception as error:  # whatever it is, the other backend's kernel is told beside it
+            except Exception as error:  # whatever it is, the other backend's kernel is still reported
                 yield name, f"{type(error).__name__}: {error}".partition("\n")[0]
                 continue
             seen: Counter[str] = Counter()

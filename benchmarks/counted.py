@@ -1,4 +1,4 @@
-"""What `benchmarks.counts` counts: run under callgrind, which is told where each section ends and how it is called.
+"""What `benchmarks.counts` counts: run under callgrind, which learns where each section ends and how it is called.
 
 Everything is warmed up before callgrind begins to count, so that libraries are loaded and caches of Python filled.
 """

@@ -1,6 +1,6 @@
 """`python -m benchmarks.run`: measure, print tables with the bars beside the figures, and write them to a file.
 
-One process for each number of threads and each round, so that every library sizes its pool as it is told.
+One process for each number of threads and each round, so that every library sizes its pool by its setting.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 VMASKMOV of AVX and AVX2 tests the sign of a mask's lane. LLVM 22's ``combineMaskedLoad`` (X86ISelLowering.cpp)
 therefore simplifies a mask for its sign bits only: where it knows that all lanes of a register are off, but sees no
-constant there yet, lanes whose truth value still has to be extended from its lowest bit become the constant 1, whose
+constant there yet, lanes whose boolean still has to be extended from its lowest bit become the constant 1, whose
 sign says "off". ``combineMaskedLoadConstantMask``, of the next visit, takes any constant but 0 for "on", and makes a
 plain load of the whole register: values from behind the mask, read from memory that may not be there; or, where LLVM
 compares the load with others, an assertion of its own that ends the process. What it takes is a mask that is split over

@@ -23,7 +23,7 @@ def registered_drivers() -> dict[str, Any]:
 
 
 def reports_active(driver: Any) -> bool:
-    """What a driver says of itself; one that fails to answer is not active."""
+    """The facts that a driver reports; one that fails to answer is not active."""
     try:
         return bool(driver.is_active())
     except Exception:

@@ -69,7 +69,7 @@ class NativeLaunchEntry:
     """A launch routine in native code, for launchers that do not pass through Python.
 
     `function` is the address of a `tpk::LaunchFunction` (see `triton_porting_kit.abi.launching`), and `context` its
-    first argument. It may be called from any thread, without the interpreter's lock. It has taken what it needs of
+    first argument. It may be called from any thread, without the GIL. It has taken what it needs of
     `args` when it returns. It returns 0, or a code of `LAUNCH_ERRORS` there with a NUL-terminated text in `message`.
     Both numbers are valid as long as the device object lives.
     """

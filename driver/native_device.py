@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class NativeDevice(Device):
     """A `Device` that hands these hooks on to `_native`, which its ``__init__`` sets.
 
-    The native object checks its arguments and lets go of the interpreter's lock itself.
+    The native object checks its arguments and lets go of the GIL itself.
     """
 
     _native: NativeHooks

@@ -24,7 +24,7 @@ def encode(name: str, type_name: str, value: Any) -> bytes:
     """The bytes of `value` as a parameter of type `type_name`; little endian, as long as the type.
 
     Pointers are ints, None (NULL) or objects with ``data_ptr()``. Floats round to nearest even, beyond
-    the range to infinity; a NaN stays one, with its sign and what fits of its payload. A truth value is that of
+    the range to infinity; a NaN stays one, with its sign and what fits of its payload. A boolean is that of
     any int, as a kernel may call an int ``tl.int1``.
     Raises `SignatureError`, naming the parameter, for a value of the wrong type or out of range.
     """

@@ -1,4 +1,4 @@
-"""Shared by the rooms whose tests run kernels in this process."""
+"""Shared by the tests that run kernels in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of the house: who may import whom, and what importing Triton costs."""
+"""The rules of the architecture: which package may import which, and what importing Triton costs."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ def imports(name: str, path: Path) -> Iterator[tuple[str, str]]:
 IMPORTS = [(name, target, item) for name, path in modules() for target, item in imports(name, path)]
 
 
-def room(name: str) -> str:
-    """The room that a module of the kit is in; empty for others."""
+def package_of(name: str) -> str:
+    """The package that a module of the kit is in; empty for others."""
     match = re.match(r"triton_porting_kit\.(\w+)", name)
     return match[1] if match else ""
 
 
 def test_the_walk_sees_the_kit() -> None:
-    rooms = {room(name) for name, _ in modules()}
-    assert {"compiler", "launcher", "driver", "backends", "kernels", "toolchain", "cli"} <= rooms
+    packages = {package_of(name) for name, _ in modules()}
+    assert {"compiler", "launcher", "driver", "backends", "kernels", "toolchain", "cli"} <= packages
     assert (
         "triton_porting_kit.compiler.ttir",
         "triton_porting_kit.compiler.ttir.passes",
@@ -77,16 +77,16 @@ def test_parts_do_not_import_each_other() -> None:
     parts = {"compiler", "launcher", "driver"}
     allowed = {"abi", "errors", "toolchain", "trust", "untrusted", ""}
     for name, target, item in IMPORTS:
-        if room(name) in parts and target.startswith("triton_porting_kit"):
-            wanted = room(f"{target}.{item}" if target == "triton_porting_kit" else target)
-            assert wanted in {room(name), *allowed}, f"{name} imports {item} from {target}"
+        if package_of(name) in parts and target.startswith("triton_porting_kit"):
+            wanted = package_of(f"{target}.{item}" if target == "triton_porting_kit" else target)
+            assert wanted in {package_of(name), *allowed}, f"{name} imports {item} from {target}"
 
 
 def test_the_abi_is_below_everything() -> None:
     """What the parts agree on is plain data: it needs none of them, and no library."""
     for name, target, item in IMPORTS:
-        if room(name) == "abi":
-            wanted = room(f"{target}.{item}" if target == "triton_porting_kit" else target)
+        if package_of(name) == "abi":
+            wanted = package_of(f"{target}.{item}" if target == "triton_porting_kit" else target)
             plain = target.partition(".")[0] in sys.stdlib_module_names
             assert plain or wanted in ("abi", "errors"), f"{name} imports {item} from {target}"
 
@@ -94,9 +94,11 @@ def test_the_abi_is_below_everything() -> None:
 def test_backends_use_public_names_only() -> None:
     for name, target, item in IMPORTS:
         parts = target.split(".")
-        if parts[0] != "triton_porting_kit" or room(target) in ("backends", ""):
+        if parts[0] != "triton_porting_kit" or package_of(target) in ("backends", ""):
             continue
-        if room(name) != "backends" and not (name.startswith(TEST_BACKEND) and room(target) != "conformance"):
+        if package_of(name) != "backends" and not (
+            name.startswith(TEST_BACKEND) and package_of(target) != "conformance"
+        ):
             continue
         public = is_public(target, item)
         assert public, f"{name} imports {item or 'the module'} from {target}, which is not public"
@@ -106,7 +108,7 @@ def test_the_suite_needs_little() -> None:
     """The suite knows a backend through Triton and the public driver interface; only reports need libraries."""
     reporting = ("fastjsonschema", "jinja2", "junitparser", "rich", "typer")
     for name, target, item in IMPORTS:
-        if room(name) != "conformance" or name.startswith(TEST_BACKEND):
+        if package_of(name) != "conformance" or name.startswith(TEST_BACKEND):
             continue
         top = target.partition(".")[0]
         allowed = ["numpy", "triton", "pytest", "xdist", "torch", "triton_porting_kit"]
@@ -118,7 +120,7 @@ def test_the_suite_needs_little() -> None:
             allowed += ["coverage"]
         assert top in (*sys.stdlib_module_names, *allowed), f"{name} imports {target}"
         if top == "triton_porting_kit":
-            wanted = room(f"{target}.{item}" if target == "triton_porting_kit" else target)
+            wanted = package_of(f"{target}.{item}" if target == "triton_porting_kit" else target)
             if wanted in ("driver", "launcher"):  # what it compares with is what vendors see
                 public = importlib.import_module(f"triton_porting_kit.{wanted}").__all__
                 assert item in public, f"{name} imports {item} from {target}"
@@ -135,7 +137,7 @@ def test_the_suite_needs_little() -> None:
 
 def test_only_the_toolchain_imports_bindings() -> None:
     for name, target, item in IMPORTS:
-        if room(name) != "toolchain":
+        if package_of(name) != "toolchain":
             assert target.partition(".")[0] not in BINDINGS, f"{name} imports {item} from {target}"
             assert not target.startswith("triton._C"), f"{name} imports {item} from {target}"
 

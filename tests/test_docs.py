@@ -79,9 +79,12 @@ def test_every_error_is_described() -> None:
 
 
 def test_every_variable_is_described() -> None:
-    rooms = ("compiler", "launcher", "driver", "src")
+    packages = ("compiler", "launcher", "driver", "src")
     sources = [
-        path for room in rooms for path in (ROOT / room).rglob("*") if path.suffix in (".py", ".cpp", ".h")
+        path
+        for package in packages
+        for path in (ROOT / package).rglob("*")
+        if path.suffix in (".py", ".cpp", ".h")
     ]
     used = {name for path in sources for name in re.findall(r'"(TPK_[A-Z_]+)"', path.read_text())}
     assert "TPK_NUM_THREADS" in used

@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from triton_porting_kit.public import MODULES, ROOMS, is_public
+from triton_porting_kit.public import MODULES, PARTS, is_public
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.parametrize("name", [*ROOMS, *MODULES])
+@pytest.mark.parametrize("name", [*PARTS, *MODULES])
 def test_it_can_be_imported(name: str) -> None:
     module = importlib.import_module(f"triton_porting_kit.{name}")
-    assert name not in ROOMS or module.__all__
+    assert name not in PARTS or module.__all__
 
 
 def test_the_contract_lists_the_same() -> None:
     text = (ROOT / "docs" / "contracts.md").read_text()
     paragraph = text[text.index("Public are the names") :].split("\n\n")[0]
     listed = re.findall(r"`([\w.]+)`", paragraph[: paragraph.index(": what `tpk new`")])
-    assert listed == ["__all__", *ROOMS, *MODULES]
+    assert listed == ["__all__", *PARTS, *MODULES]
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ class _Stages:
         return _OwnText(llvm)
 
     def _set_attributes(self, llvm: LlvmModule, warps: int) -> None:
-        """What LLVM is told of the kernel's launch, before it optimises."""
+        """What LLVM knows of the kernel's launch before it optimises."""
         options = self.options
         if compat.release() >= (3, 7):
             llvm.set_attribute("amdgpu-cluster-dims", f"{options.num_ctas},1,1")

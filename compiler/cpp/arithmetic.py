@@ -228,7 +228,7 @@ def _bitcast(emitter: Emitter, operation: Any) -> str:
     if source == target:
         return value
     if source.is_truth or target.is_truth:
-        raise emitter.unsupported(operation, "a bit cast of truth values")
+        raise emitter.unsupported(operation, "a bit cast of booleans")
     return f"{emitter.function('as')}<{target.name}>({value})"
 
 

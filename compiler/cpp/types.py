@@ -1,6 +1,6 @@
 """C++ types for those of loops: fixed-width scalars and vectors of GCC's and Clang's vector extension.
 
-Integers are unsigned, so that they wrap around. A vector of truth values has lanes of 32 bits, all set or all clear;
+Integers are unsigned, so that they wrap around. A vector of booleans has lanes of 32 bits, all set or all clear;
 a vector of pointers has them as integers.
 """
 

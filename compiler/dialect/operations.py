@@ -404,7 +404,7 @@ class Histogram(Op[V]):
         yield from _same_shape("mask", self.mask, self.values)
 
 
-# --- what the user is told -----------------------------------------------------------------------
+# --- messages to the user -----------------------------------------------------------------------
 
 
 class Assert(Op[V]):

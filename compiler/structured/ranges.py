@@ -55,7 +55,7 @@ class Ranges:
         self._bounds: list[Interval] = []
         """Of each step, in any launch."""
         self._modest: list[Interval | None] = []
-        """Of the first steps, in a modest launch; None where nothing is told."""
+        """Of the first steps, in a modest launch; None where nothing is known."""
         self._numbers: dict[Step, int] = {}
         self._values: dict[Any, int] = {}
         self._deep = 0

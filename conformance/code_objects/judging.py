@@ -20,7 +20,7 @@ _FILE_NAME = 150
 """Characters that Triton's cache takes of a kernel's name."""
 _CLEAN_UP = ("common.inliner", "common.canonicalizer", "common.cse", "common.symbol_dce")
 _SHOWN = 3
-"""Of what breaks one rule, so much is told."""
+"""At most so many violations of one rule are reported."""
 
 
 def is_judged(content: bytes, target: Any) -> bool:
@@ -64,7 +64,7 @@ def judge(name: str, content: bytes, target: Any, source: Any, metadata: Any) ->
 
 
 def facts(subject: Subject) -> dict[str, Any]:
-    """What is told of every code object: small, as a report has thousands. What is 0 is left out."""
+    """The facts of a code object in the report: few, since a report has thousands. Zeros are left out."""
     kernel = subject.kernel
     numbers = {
         "vgprs": kernel.vgpr_count,

@@ -219,4 +219,4 @@ RULES: tuple[Rule, ...] = (
     code,
     matrices,
 )
-"""In order. The docstring of a rule is what the report says of it."""
+"""In order. The docstring of a rule is its text in the report."""

@@ -37,7 +37,7 @@ _PAUSES = (0.0, 1.0, 5.0)
 """Seconds before each try to start a worker where one ran before."""
 LOST_WORKER = "a batch took its worker down"
 OUT_OF_TIME = "a check took longer than its limit, and not when it ran alone"
-"""What `Settings.note` is told."""
+"""What `Settings.note` takes."""
 
 _NO_RECORD = {
     "kind": "harness",

@@ -317,7 +317,7 @@ def _other_target(real: Any, self: Any) -> Any:
 _driver("target-changes", "the target is another each time", "driver", "registration/discovery/target-stable", get_current_target=_other_target)
 _driver("always-active", "the driver is active whatever backend is chosen", "driver", "registration/coexistence/one-active", is_active=lambda real, cls: True)
 _driver("stream-forgotten", "the current stream is always the default one", "driver", "runtime/streams/asynchronous", "runtime/launches/stream", get_current_stream=lambda real, self, device=None: 0)
-_driver("properties-lost", "Triton is told nothing of the device", "utils", "runtime/device/properties-for-triton", "registration/discovery/shared-memory", get_device_properties=lambda real, self, device: {})
+_driver("properties-lost", "Triton gets no facts of the device", "utils", "runtime/device/properties-for-triton", "registration/discovery/shared-memory", get_device_properties=lambda real, self, device: {})
 _driver("loaded-by-name", "a kernel is loaded only once for each name", "utils", "registration/hashes/stale-source", "registration/hashes/again-constant", load_binary=lambda real, self, name, kernel, shared, device: _loaded(real, self, name, kernel, shared, device))
 _driver("threads-zero", "kernels may have no threads", "utils", "language/arithmetic/add-i32-tile_17x4", load_binary=lambda real, self, *args: (*real(self, *args)[:4], 0))
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from triton_porting_kit.conformance import catalogue
 from triton_porting_kit.conformance.check import Check
+from triton_porting_kit.conformance.faults.degenerate import DEGENERATE, PROFILES, sample, write_profile
 from triton_porting_kit.conformance.faults.fault import PARTS, Fault
-from triton_porting_kit.conformance.faults.hopeless import HOPELESS, PROFILES, sample, write_profile
 from triton_porting_kit.conformance.faults.plugin import installed
 from triton_porting_kit.conformance.faults.table import CLEAN_BINARY, CLEAN_FAULT, FAULTS, find
 from triton_porting_kit.conformance.faults.trying import Trial, chosen, run_checks, try_fault
@@ -37,7 +37,7 @@ class SelfTest:
     trials: list[Trial] = field(default_factory=list)
     clean: dict[tuple[str, str], Record] = field(default_factory=dict)
     """The checks of all these faults on the backends without one, by the name of that and of the check."""
-    hopeless: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
+    degenerate: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
     """What a backend that can do nothing came to: by its name, its profile and the level."""
 
     @property
@@ -53,11 +53,11 @@ class SelfTest:
     @property
     def green(self) -> list[tuple[str, str, str]]:
         """Where a backend that can do nothing came out well."""
-        return [key for key, found in self.hopeless.items() if found in (Verdict.PASS, Verdict.CONDITIONAL)]
+        return [key for key, found in self.degenerate.items() if found in (Verdict.PASS, Verdict.CONDITIONAL)]
 
     @property
     def passed(self) -> bool:
-        complete = bool(self.clean) if self.trials else bool(self.hopeless)
+        complete = bool(self.clean) if self.trials else bool(self.degenerate)
         return complete and self.rate >= DEMANDED and not self.false_alarms and not self.green
 
     def summary(self) -> str:
@@ -79,7 +79,7 @@ class SelfTest:
         lines.append(
             f"{caught} of {len(self.trials)} faults are caught: {100 * self.rate:.1f}% ({100 * DEMANDED:.0f}% are "
             f"demanded); of {len(self.clean)} checks, {len(self.false_alarms)} fail without a fault; of "
-            f"{len(self.hopeless)} verdicts on backends that can do nothing, {len(self.green)} are green"
+            f"{len(self.degenerate)} verdicts on backends that can do nothing, {len(self.green)} are green"
         )
         return "\n".join(lines)
 
@@ -89,11 +89,11 @@ class NoSuchFault(PortingKitError):
 
 
 def run_self_test(select: Sequence[str] = ("*",), jobs: int = 1, report: Report = print) -> SelfTest:
-    """Try the faults whose names match one of the patterns `select`, `jobs` at a time, and the hopeless backends.
+    """Try the faults whose names match one of the patterns `select`, `jobs` at a time, and the degenerate backends.
 
     `report` is given a line for each as it ends. Raises `NoSuchFault` for a pattern that matches none.
     """
-    names = [fault.name for fault in (*FAULTS, *HOPELESS)]
+    names = [fault.name for fault in (*FAULTS, *DEGENERATE)]
     for pattern in select:
         if not fnmatch.filter(names, pattern):
             raise NoSuchFault(f"no fault matches {pattern!r}; there are {', '.join(names)}")
@@ -120,14 +120,14 @@ def run_self_test(select: Sequence[str] = ("*",), jobs: int = 1, report: Report 
             result.clean |= share.result()
         if shares:
             report(f"no fault: {len(result.clean)} checks, {len(result.false_alarms)} fail")
-        hopeless = [
-            pool.submit(_hopeless, fault.name, profile, folder)
-            for fault in HOPELESS
+        degenerate = [
+            pool.submit(_degenerate, fault.name, profile, folder)
+            for fault in DEGENERATE
             for profile in PROFILES
             if wanted(fault)
         ]
-        for verdicts in as_completed(hopeless):
-            result.hopeless |= verdicts.result()
+        for verdicts in as_completed(degenerate):
+            result.degenerate |= verdicts.result()
             for (backend, profile, level), found in verdicts.result().items():
                 report(f"{backend} (profile: {profile}), {level}: {found}")
     return result
@@ -151,7 +151,7 @@ def _clean(clean: str, names: set[str], folder: Path) -> dict[tuple[str, str], R
     return {(clean, name): record for name, record in found.items()}
 
 
-def _hopeless(name: str, profile: str, folder: Path) -> dict[tuple[str, str, str], Verdict]:
+def _degenerate(name: str, profile: str, folder: Path) -> dict[tuple[str, str, str], Verdict]:
     """The verdicts on a backend that can do nothing, as if its sample of a level were all that is mandatory."""
     samples = {level: sample([check for check in _CHECKS if check.level == level]) for level in LEVELS}
     checks = [check for level in LEVELS for check in samples[level]]

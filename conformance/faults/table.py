@@ -12,8 +12,8 @@ from triton_porting_kit.conformance.faults import (
     launcher_faults,
     process_faults,
 )
+from triton_porting_kit.conformance.faults.degenerate import DEGENERATE
 from triton_porting_kit.conformance.faults.fault import CLEAN, Fault, nothing
-from triton_porting_kit.conformance.faults.hopeless import HOPELESS
 
 CLEAN_FAULT = Fault(CLEAN, "compiler", "nothing is wrong", nothing, ())
 CLEAN_BINARY = Fault(f"{CLEAN}-binary", "binary", "nothing is wrong", nothing, ())
@@ -32,7 +32,7 @@ FAULTS: tuple[Fault, ...] = (
 
 def find(name: str) -> Fault:
     """The fault of a name. Raises ValueError for one that there is not."""
-    for fault in (CLEAN_FAULT, CLEAN_BINARY, *FAULTS, *HOPELESS):
+    for fault in (CLEAN_FAULT, CLEAN_BINARY, *FAULTS, *DEGENERATE):
         if fault.name == name:
             return fault
     raise ValueError(f"there is no fault {name!r}; there are {', '.join(fault.name for fault in FAULTS)}")

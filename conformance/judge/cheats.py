@@ -177,7 +177,7 @@ CHEATS: dict[str, Cheat] = {
         ("replaced",),
     ),
     "hidden_time": Cheat(
-        "the same, and forges what that process says of itself",
+        "the same, and forges what that process reports",
         "reference-kernels-162",
         "timer and statistics patched",
         ("hidden",),

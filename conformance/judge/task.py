@@ -66,7 +66,7 @@ class Task:
     """The type to which operands of products may be rounded; empty: their own."""
     work: Callable[[Call], Work] = lambda call: Work()
     setup: Mapping[str, Any] = field(default_factory=dict)
-    """What the candidate's process is told beside its file: arguments of a constructor, sources of types."""
+    """What the candidate's process gets besides its file: arguments of a constructor, sources of types."""
     setup_leaves: Sequence[Leaf] = ()
     """Arrays of the set-up, such as weights."""
     needs_torch: bool = False

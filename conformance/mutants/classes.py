@@ -59,7 +59,7 @@ CLASSES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("host", ("driver/*", "abi/include/*")),
 )  # fmt: skip
-"""In order: the first that has a pattern for the file. ``diagnosis`` is what is told of faults; ``host`` is memory,
+"""In order: the first that has a pattern for the file. ``diagnosis`` is reports of faults; ``host`` is memory,
 streams and the driver's hooks."""
 
 

@@ -3,7 +3,7 @@
 The first one, the nursery, imports whatever is not mutated: Triton, MLIR, LLVM, NumPy, and of the kit what does not
 import the room (``compiler``, ``driver``, ...) that its mutants are in. For each message it forks off a server, which
 is given the end of a channel; that imports the rest of the kit with the mutant in it, opens the backend, and forks off
-a process for each unit that it is told to run.
+a process for each unit that it is asked to run.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def _emptied(context: Context) -> None:
         context.expect(hits == [False], "it is compiled", str(hits))
 
 
-@CHECKS.check("always-compile", "Where Triton is told to always compile, the cache is not asked.")
+@CHECKS.check("always-compile", "Where Triton is set to always compile, the cache is not asked.")
 def _always(context: Context) -> None:
     with own_cache(context):
         _run(context)

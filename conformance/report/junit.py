@@ -20,7 +20,7 @@ _SKIPPED = {
     Status.WAIVED: "waived",
 }
 _IN_FULL = 500
-"""Failures whose evidence is told; systems that read this file take only so much."""
+"""Failures whose evidence is written; systems that read this file take only so much."""
 _LENGTH = 8000
 """Characters of the evidence of one, at most."""
 _SHOWN = 200

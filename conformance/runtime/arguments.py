@@ -81,7 +81,7 @@ for _kind in INTEGERS:
     )
 
 
-@CHECKS.check("i1", "Truth values reach the kernel unchanged.", compiles=True)
+@CHECKS.check("i1", "Booleans reach the kernel unchanged.", compiles=True)
 def _booleans(context: Context) -> None:
     values = [True, False, False, True, True]
     _passed(context, KINDS["i1"], [*values], np.array(values))
@@ -161,7 +161,7 @@ def _int_for_float(context: Context) -> None:
     )
 
 
-@CHECKS.check("bool-for-int", "Truth values may be passed for integer parameters.")
+@CHECKS.check("bool-for-int", "Booleans may be passed for integer parameters.")
 def _bool_for_int(context: Context) -> None:
     _passed(context, KINDS["i32"], [True, False, True], np.array([1, 0, 1], np.int32))
 
@@ -208,9 +208,7 @@ def _inferred_float(context: Context) -> None:
         context.compare("values", identical(context.read(out), values.astype(np.float32)))
 
 
-@CHECKS.check(
-    "inferred-bool", "A truth value without a declared type reaches the kernel as one.", compiles=True
-)
+@CHECKS.check("inferred-bool", "A boolean without a declared type reaches the kernel as one.", compiles=True)
 def _inferred_bool(context: Context) -> None:
     out = context.empty((4,), "i1")
     make_kernel(scalars("", 4))[(1,)](out, True, False, True, False)

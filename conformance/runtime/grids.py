@@ -100,7 +100,7 @@ _FORMS: dict[str, tuple[str, Any, tuple[int, ...]]] = {
     "list": ("a list", [3, 4], (3, 4)),
     "function": ("a function", lambda meta: (6, 2), (6, 2)),
     "numpy": ("NumPy's integers", (np.int64(5), np.int32(2)), (5, 2)),
-    "truth": ("a truth value", (True, 3), (1, 3)),
+    "truth": ("a boolean", (True, 3), (1, 3)),
 }
 
 for _name, (_what, _given, _counts) in _FORMS.items():

@@ -42,7 +42,7 @@ def _enter_and_exit(context: Context) -> None:
     context.expect(
         seen == [("enter", name), ("exit", name)] * 3, "three times, enter and then exit", repr(seen)
     )
-    context.expect("hooked" in name, "they are told the kernel's name", name)
+    context.expect("hooked" in name, "they get the kernel's name", name)
 
 
 @CHECKS.check(
@@ -62,7 +62,7 @@ def _before_and_after(context: Context) -> None:
     context.expect(seen == [3, 8], "memory holds 3 before and 8 after", repr(seen))
 
 
-@CHECKS.check("metadata", "The hooks are told the kernel's name, its function and the stream.")
+@CHECKS.check("metadata", "The hooks get the kernel's name, its function and the stream.")
 def _metadata(context: Context) -> None:
     word = context.array(np.zeros(1, np.int64), "i64")
     found: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Indices and masks: integers that lead to elements, and truth values that say which of them count."""
+"""Indices and masks: integers that lead to elements, and booleans that say which of them count."""
 
 from __future__ import annotations
 

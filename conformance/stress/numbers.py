@@ -66,7 +66,7 @@ class Product(Datum):
 
 
 def whole(kind: Kind, value: Array | int | bool) -> Datum:
-    """Integers or truth values; what is too large wraps around."""
+    """Integers or booleans; what is too large wraps around."""
     return Datum(kind, np.asarray(value).astype(kind.host))
 
 

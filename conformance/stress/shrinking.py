@@ -16,7 +16,7 @@ Runs = Callable[[Launch], Outcome]
 """Runs a program, somewhere where a crash does no harm."""
 Writes = Callable[[Program], str]
 Watches = Callable[[int, Program], None]
-"""Is told how many programs were tried, and the smallest so far."""
+"""Gets the number of programs tried, and the smallest so far."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Kernels for the host CPU: what an object file says of its kernel, and linking it into the process."""
+"""Kernels for the host CPU: what an object file exports about its kernel, and linking it into the process."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ private:
             std::max({low, others[0], others[1], others[2]})};
   }
 
-  /// One step; false if it does not fit, or is beyond what is told.
+  /// One step; false if it does not fit, or is beyond what the launch gives.
   static bool run(const Step &step, const Interval *found, const unsigned char *block,
                   const std::uint32_t grid[3], Interval &result) {
     Interval a{}, b{};

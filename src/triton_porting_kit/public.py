@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib
 
-ROOMS = ("compiler", "launcher", "driver")
+PARTS = ("compiler", "launcher", "driver")
 """Packages of which the names in ``__all__`` are public."""
 
 MODULES = (
@@ -34,4 +34,4 @@ def is_public(module: str, name: str = "") -> bool:
         return not name.startswith("_")
     if name and ".".join(filter(None, (inside, name))) in MODULES:
         return True
-    return inside in ROOMS and name in importlib.import_module(f"{package}.{inside}").__all__
+    return inside in PARTS and name in importlib.import_module(f"{package}.{inside}").__all__

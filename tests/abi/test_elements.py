@@ -51,7 +51,7 @@ def test_every_pattern_is_the_number_of_the_oracle(element: ElementType) -> None
 
 
 @pytest.mark.parametrize("element", [*ELEMENTS.values()], ids=lambda element: element.name)
-def test_all_rooms_have_every_type_from_the_table(element: ElementType) -> None:
+def test_all_packages_have_every_type_from_the_table(element: ElementType) -> None:
     assert KINDS[element.name].bits == element.bits
     dtype = dtypes.ALL[element.array]
     assert dtype.itemsize == element.size

@@ -1,4 +1,4 @@
-"""The command: what workers are told, and figures that come from several of them."""
+"""The command: the settings of workers, and figures that come from several of them."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_overloads_have_symbols_of_their_own_where_signs_matter() -> None:
 
 
 def test_routines_are_called_as_the_host_defines_them() -> None:
-    """Compiler and host only meet in an object file. What the C++ says of itself is made from its types."""
+    """Compiler and host only meet in an object file. The C++ facts are made from its types."""
     called = {symbol: c_signature(overload) for symbol, overload in library.signatures().items()}
     assert {symbol: _host.signatures.get(symbol) for symbol in called} == called
     assert called["tpk_math_ilogb_f64"] == "int32_t(double)"

@@ -1,4 +1,4 @@
-"""What is told of a kernel that crashes where no backend explains it, or where one does."""
+"""The report of a kernel that crashes where no backend explains it, or where one does."""
 
 from __future__ import annotations
 

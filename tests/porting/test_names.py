@@ -17,7 +17,7 @@ from triton_porting_kit.errors import NamingError
 from triton_porting_kit.porting import names as rule
 from triton_porting_kit.porting.names import following, installed, names_of, refusal, suggestions, title
 from triton_porting_kit.porting.template import Template
-from triton_porting_kit.public import MODULES, ROOMS
+from triton_porting_kit.public import MODULES, PARTS
 
 GOOD = {
     "acme": ("acme", "acme", "triton_acme", "Acme"),
@@ -190,8 +190,8 @@ def test_no_class_is_called_like_one_of_the_kit() -> None:
     roles = set(re.findall(r"class \{\{ *class_prefix *\}\}(\w+)", template))
     roles |= {"Backend", "Device", "Driver", "Launcher", "Options", "Pipeline", "Properties", "Target"}
     public = {"BaseBackend", "DriverBase", "GPUDriver", "GPUTarget"}
-    for room in ROOMS:
-        public |= set(importlib.import_module(f"triton_porting_kit.{room}").__all__)
+    for part in PARTS:
+        public |= set(importlib.import_module(f"triton_porting_kit.{part}").__all__)
     for module in MODULES:
         held = vars(importlib.import_module(f"triton_porting_kit.{module}"))
         public |= {name for name, value in held.items() if inspect.isclass(value)}

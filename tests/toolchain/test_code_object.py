@@ -229,7 +229,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no register count": ({"kernels": [metadata_of("k", **{".vgpr_count": None})]}, "kernel 'k': .vgpr_count"),
     "a negative count": ({"kernels": [metadata_of("k", **{".sgpr_count": -1})]}, "below 2\\*\\*32, is -1"),
     "a huge count": ({"kernels": [metadata_of("k", **{".sgpr_count": 1 << 32})]}, "below 2\\*\\*32"),
-    "a truth value": ({"kernels": [metadata_of("k", **{".sgpr_count": True})]}, "is True"),
+    "a boolean": ({"kernels": [metadata_of("k", **{".sgpr_count": True})]}, "is True"),
     "other LDS": ({"descriptor": descriptor(0x1000, lds=4)}, "0 bytes of LDS by the metadata, 4 by the descriptor"),
     "other scratch": ({"descriptor": descriptor(0x1000, scratch=4)}, "0 bytes of scratch per thread"),
     "other arguments": ({"descriptor": descriptor(0x1000, kernarg=8)}, "16 bytes of arguments"),

@@ -1,5 +1,5 @@
 // The device's hooks over the runtime's C API. Nothing here knows of Python: every call may wait, from any
-// thread, without the interpreter's lock.
+// thread, without the GIL.
 #pragma once
 
 #include "errors.h"

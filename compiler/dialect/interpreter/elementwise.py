@@ -24,7 +24,7 @@ Function = Callable[..., Any]
 
 
 def signed(value: Any) -> Any:
-    """Integers as NumPy's signed ones; a truth value is -1."""
+    """Integers as NumPy's signed ones; a boolean is -1."""
     value = np.asarray(value)
     return -value.astype(np.int8) if value.dtype == np.bool_ else value
 

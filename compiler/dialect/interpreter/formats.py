@@ -1,6 +1,6 @@
 """Elements of the structured form as NumPy's, and every rounding between floating-point formats.
 
-A value is a NumPy scalar or array. Integers are NumPy's signed ones, truth values its `bool`, f16, f32 and f64 its
+A value is a NumPy scalar or array. Integers are NumPy's signed ones, booleans its `bool`, f16, f32 and f64 its
 floats. What NumPy has no type for (bf16, and floats of 8 and 4 bits) is held as bit patterns, in unsigned integers: so
 what is only moved stays as it is, NaN included. The rules of rounding are those of docs/conversions.md.
 """

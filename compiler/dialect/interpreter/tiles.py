@@ -1,4 +1,4 @@
-"""Operations that make, move and combine tensors, and what the user is told."""
+"""Operations that make, move and combine tensors, and messages to the user."""
 
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ def call(run: Run, op: Operation, *values: Any) -> Any:
     return tuple(run.call(op, str(op.attributes["callee"].value), values))
 
 
-# --- what the user is told -------------------------------------------------------------------------------
+# --- messages to the user -------------------------------------------------------------------------------
 
 
 def check(run: Run, op: Operation, condition: Any) -> None:

@@ -141,7 +141,7 @@ class Lanes:
         return self.compare("uno", self)
 
     def select(self, a: Operand, b: Operand) -> Lanes:
-        """Lanes of `a` where this truth value is set, else of `b`; one of the two at least is no number."""
+        """Lanes of `a` where this boolean is set, else of `b`; one of the two at least is no number."""
         like = a if isinstance(a, Lanes) else b
         assert isinstance(like, Lanes)
         chosen = self.builder.select(self.value, like._lift(a), like._lift(b))

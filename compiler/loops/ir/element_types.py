@@ -10,7 +10,7 @@ BITS = {
     **dict.fromkeys(elements.MICROSCALING, 8),
     "!llvm.ptr": 8 * elements.POINTER_SIZE,
 }
-"""Bits that one element takes in memory; a truth value takes a byte, and so does a number of 4 bits."""
+"""Bits that one element takes in memory; a boolean takes a byte, and so does a number of 4 bits."""
 
 FLOAT8 = tuple(name for name, element in OF_MLIR.items() if element.is_minifloat)
 """Floating-point types of 8 bits that kernels compute with."""

@@ -26,10 +26,10 @@ from triton_porting_kit.compiler.loops.state import EarlyStores, is_fence
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Splat
 
 STRIP_BYTES = 1 << 15
-"""At most so much of B is read for one strip of columns: it stays in the first cache for all rows."""
+"""At most so much of B is read for one strip of columns: it stays in the L1 cache for all rows."""
 
 PANEL_BYTES = 1 << 17
-"""At most so much is packed of A, and of B: both stay in the second cache."""
+"""At most so much is packed of A, and of B: both stay in the L2 cache."""
 
 
 def plan(lowering: Lowering, loop: Operation) -> list[Panel]:

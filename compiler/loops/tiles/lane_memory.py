@@ -1,6 +1,6 @@
 """Reading and writing lanes of memory: consecutive or at one pointer each, masked or not.
 
-Truth values are bytes in memory.
+Booleans are bytes in memory.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class FaultyLauncher(PythonLauncher):
         return self._device_launch(function, self.grid(grid), self.stream(stream), self.block(block))
 
     def grid(self, grid: tuple[int, int, int]) -> tuple[int, int, int]:
-        """The grid as the device is told."""
+        """The grid that the device gets."""
         return grid
 
     def stream(self, stream: int) -> int:

@@ -1,4 +1,4 @@
-"""Control flow, functions, and what a kernel is told about its values."""
+"""Control flow, functions, and hints about values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// The Python face: converts and checks arguments, lets go of the interpreter's lock, and raises the kit's
+// The Python face: converts and checks arguments, lets go of the GIL, and raises the kit's
 // errors.
 #include "device.h"
 #include "tpk_hooks.h"

@@ -1,5 +1,5 @@
 // One HIP device behind the kit's hooks. Nothing here knows of Python: every call may wait, from any thread,
-// without the interpreter's lock.
+// without the GIL.
 //
 // Handles of streams and events are HIP's own, so that they can be shared with others in the process; modules
 // and functions have numbers of this device's, which are never given twice.

@@ -12,7 +12,7 @@
 namespace tpk {
 
 // Freed blocks go to a bounded quarantine before the system gets them back. While a block is there, its
-// addresses can belong to nobody else, so a use after free is told apart from foreign memory (torch's,
+// addresses can belong to nobody else, so a use after free is distinguished from foreign memory (torch's,
 // numpy's), which is legal on the host. Large blocks keep only their addresses in quarantine, no memory.
 class Allocator {
 public:

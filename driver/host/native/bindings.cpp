@@ -1,4 +1,4 @@
-// The Python face: converts and checks arguments, lets go of the interpreter's lock, and raises typed errors.
+// The Python face: converts and checks arguments, lets go of the GIL, and raises typed errors.
 #include "access.h"
 #include "functions.h"
 #include "host.h"

@@ -191,7 +191,7 @@ std::vector<StreamPointer> Host::streams() {
 void Host::close() {
   auto all = streams();
   closed_.store(true);
-  // First every stream is told, then waited for: one may wait for an event of another.
+  // Every stream is notified first, then waited for: one may wait for an event of another.
   for (auto &stream : all)
     stream->stop();
   for (auto &stream : all)

@@ -9,7 +9,7 @@ namespace tpk {
 // Ends a wait or a launch of a thread that shall go back to its caller. The one who was asked has the reason.
 struct Interrupted {};
 
-// How often a thread asks while it waits. Asking may cost the interpreter's lock.
+// How often a thread asks while it waits. Asking may cost the GIL.
 inline constexpr int InterruptMilliseconds = 50;
 
 // Returns whether the calling thread shall stop. It may run anything that the user has registered for a

@@ -215,7 +215,7 @@ void Job::fail(Failure failure) {
   if (failure_.kind != Failure::None && failure.begin >= failure_.begin)
     return;
   failure_ = failure;
-  // Programs before the failed ones still run: they may fail, too, and it is the first failure that is told.
+  // Programs before the failed ones still run. They may fail, too; the first failure is reported.
   limit_.store(failure.begin, std::memory_order_relaxed);
 }
 

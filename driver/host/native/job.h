@@ -22,7 +22,7 @@ struct Function {
   bool asserts;           // it may be left by tpk_host_fail or tpk_host_access
   uint64_t argumentBytes; // that a launch must give at least
   std::string name;
-  // What is told of a crash:
+  // What a crash report needs:
   uint64_t codeBytes = 0;               // from `entry` on
   int64_t programAt = -1;               // where in its scratch the number of the program stands that it runs
   std::vector<int32_t> pointers;        // where in the arguments those are that are addresses

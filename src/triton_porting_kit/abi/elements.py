@@ -114,7 +114,7 @@ class ElementType:
 
     @property
     def size(self) -> int:
-        """Bytes in memory: a truth value takes one."""
+        """Bytes in memory: a boolean takes one."""
         return max(1, self.bits // 8)
 
     @property
@@ -129,7 +129,7 @@ class ElementType:
 
     @property
     def cpp(self) -> str:
-        """A type of C++ that holds it: unsigned integers of its bits for floats that C++ lacks, and truth values."""
+        """A type of C++ that holds it: unsigned integers of its bits for floats that C++ lacks, and booleans."""
         if self.form is not None and self.bits >= 32:
             return {32: "float", 64: "double"}[self.bits]
         return f"std::{'' if self.is_signed else 'u'}int{8 * self.size}_t"

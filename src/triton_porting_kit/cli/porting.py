@@ -105,7 +105,7 @@ def update(
 
 
 def _missing() -> list[str]:
-    """What building a backend takes and is not there, as pip is told it: the kit's extra `backend`."""
+    """What building a backend takes and is not there, as pip takes it: the kit's extra `backend`."""
     import shutil
     from importlib.util import find_spec
 

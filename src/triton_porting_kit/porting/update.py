@@ -141,7 +141,7 @@ def _check_tree(folder: Path) -> None:
         )
     if git.top(folder) is None:
         raise TemplateError(
-            f"{folder} is in no git repository, by which changes of yours are told: run `git init`, `git add .` and "
+            f"{folder} is in no git repository, by which your changes are found: run `git init`, `git add .` and "
             "`git commit` there"
         )
     if not git.run(folder, "ls-files", "--", ANSWERS):

@@ -1,4 +1,4 @@
-"""What a binary says of itself by the kit's kernel ABI, read from its file: nothing of it is loaded."""
+"""The kernel ABI symbols of a binary, read from its file: nothing is loaded."""
 
 from __future__ import annotations
 

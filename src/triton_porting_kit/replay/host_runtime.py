@@ -95,10 +95,10 @@ def _native_sources(names: Iterable[str]) -> dict[str, bytes]:
     """Sources of the kit's host device, and the headers that they include."""
     from triton_porting_kit import driver
 
-    room = Path(driver.__file__).parent
+    folder = Path(driver.__file__).parent
     folders = (
-        room / "host" / "native",
-        room / "native",
+        folder / "host" / "native",
+        folder / "native",
         header.INCLUDE,
     )  # the others have what devices share
     found: dict[str, bytes] = {}

@@ -73,7 +73,7 @@ class Section:
 
 
 class Header(NamedTuple):
-    """What an ELF file says of itself."""
+    """The header of an ELF file."""
 
     os_abi: int
     abi_version: int

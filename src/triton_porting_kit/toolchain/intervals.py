@@ -154,7 +154,7 @@ class Launch:
     def intervals(
         self, steps: Sequence[Step], before: Sequence[Interval | None] = ()
     ) -> list[Interval | None]:
-        """Of all steps behind those that `before` is of; None where nothing is told, or a step does not fit."""
+        """Of all steps behind those that `before` is of; None where nothing is known, or a step does not fit."""
         found: list[Any] = list(before)
         for step in steps[len(before) :]:
             op, a, b = step

@@ -178,7 +178,7 @@ def _after_fork(*, child: bool) -> None:
 
 
 # A child has the locks that its parent's other threads held, and nobody to release them. So none is in LLVM when the
-# process forks: llvmlite holds a lock during each of its calls. Those of MLIR keep the interpreter's lock, which a fork
+# process forks: llvmlite holds a lock during each of its calls. Those of MLIR keep the GIL, which a fork
 # has, or work on a context of their thread.
 os.register_at_fork(
     before=_before_fork,

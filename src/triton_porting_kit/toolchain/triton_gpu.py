@@ -125,7 +125,7 @@ def argument_types(module: Any) -> tuple[str, ...]:
 
 
 def descriptor_metadata(module: Any) -> Any:
-    """What the launcher is told of the tensor descriptors among a kernel's arguments."""
+    """What the launcher needs to know of the tensor descriptors among a kernel's arguments."""
     return module.get_tensordesc_metadata()
 
 

@@ -1,4 +1,4 @@
-"""What the compiler is told of an argument: alignment, and memory of less than 2 GiB."""
+"""What the compiler knows of an argument: alignment, and memory of less than 2 GiB."""
 
 from __future__ import annotations
 

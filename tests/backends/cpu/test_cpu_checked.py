@@ -321,7 +321,7 @@ def test_errors_are_those_of_launches(array: Any) -> None:
 
 
 def test_bounds_must_come_with_the_launch(array: Any, device: Any) -> None:
-    """Who launches the binary without the kit's launcher is told so, and nothing is read behind the arguments."""
+    """A launch of the binary without the kit's launcher raises, and nothing is read behind the arguments."""
     x = array(np.zeros(8, np.float32))
     kernel = kernels.row_load[(1,)](x, x, 8, 0, BLOCK=BLOCK, check="memory")
     module = device.load_module(kernel.kernel, kernel.name)

@@ -1,4 +1,4 @@
-"""A kernel that crashes is told of, and the process ends as it would have."""
+"""A kernel that crashes is reported, and the process ends as it would have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launches of whole kernels in the interpreter: what they leave, and what they are told about mistakes."""
+"""Launches of whole kernels in the interpreter: what they leave, and the errors that mistakes raise."""
 
 from __future__ import annotations
 

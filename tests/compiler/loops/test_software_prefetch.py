@@ -49,7 +49,7 @@ def products(A, B, C, count, pitch, FORM: tl.constexpr, M: tl.constexpr, N: tl.c
 def fetches(
     form: str, shape: tuple[int, int, int] = (64, 64, 32), target: CpuTarget = X86
 ) -> tuple[int, int]:
-    """How many fetches there are in the code: into the first cache, and into the second."""
+    """How many fetches there are in the code: into L1, and into L2."""
     m, n, k = shape
     loops: Any = native_functions.loops_of(products, SIGNATURE, target, FORM=form, M=m, N=n, K=k)
     caches = [int(cache) for _, cache in FETCH.findall(loops.text)]

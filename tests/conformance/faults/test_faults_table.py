@@ -8,8 +8,8 @@ import pytest
 import triton  # noqa: F401
 
 from triton_porting_kit.conformance import catalogue
+from triton_porting_kit.conformance.faults.degenerate import DEGENERATE
 from triton_porting_kit.conformance.faults.fault import CLEAN, PARTS, Fault
-from triton_porting_kit.conformance.faults.hopeless import HOPELESS
 from triton_porting_kit.conformance.faults.table import FAULTS, find
 from triton_porting_kit.conformance.faults.trying import chosen
 
@@ -28,7 +28,7 @@ def test_there_are_enough_faults_in_every_part() -> None:
 
 
 def test_names_are_unique() -> None:
-    names = [fault.name for fault in (*FAULTS, *HOPELESS)]
+    names = [fault.name for fault in (*FAULTS, *DEGENERATE)]
     assert len(set(names)) == len(names)
     assert CLEAN not in names
 

@@ -72,7 +72,7 @@ def test_what_passes() -> None:
     assert not SelfTest([trial(), trial(holds=True)], clean).passed
     assert not SelfTest([trial()], clean, {("zeros", "none", "kernels"): Verdict.CONDITIONAL}).passed
     assert not SelfTest().passed
-    assert SelfTest(hopeless={("zeros", "none", "kernels"): Verdict.FAIL}).passed
+    assert SelfTest(degenerate={("zeros", "none", "kernels"): Verdict.FAIL}).passed
     assert "1 of 1 faults are caught: 100.0%" in SelfTest([trial()], clean).summary()
 
 

@@ -41,7 +41,7 @@ def test_time_that_is_not_accounted_for() -> None:
 
 
 def test_one_that_lies_in_most_calls_has_its_true_time() -> None:
-    """Half of the calls are told truly: too many for the lower quartile, and they are the time."""
+    """Half of the calls are reported truly: too many for the lower quartile, and they are the time."""
     found = evidence([2 * MS] * 8 + [20 * MS] * 8, [21 * MS] * 16)
     assert time_of(found)["seconds"] == pytest.approx(20 * MS)
 

@@ -1,4 +1,4 @@
-"""HIP does not survive a fork: a child is told so, and touches nothing of its parent's."""
+"""HIP does not survive a fork: a child gets an error, and touches nothing of its parent's."""
 
 from __future__ import annotations
 

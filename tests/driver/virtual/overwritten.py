@@ -76,7 +76,7 @@ def run(folder: Path, chip: Chip, case: list[int]) -> str:
             if refused.status != "LAUNCH_FAILED":
                 raise
             if "failed with code 7" not in refused.text:
-                raise Wrong(f"the failure is told as {refused.text!r}") from None
+                raise Wrong(f"the failure is reported as {refused.text!r}") from None
         else:
             raise Wrong("a failure is lost")
 

@@ -143,7 +143,7 @@ void Cores::runChunk(Launch &launch, Core &core, std::unique_lock<std::mutex> &l
   else if (taken > SlowChunk)
     launch.chunk = std::max<int64_t>(1, launch.chunk / 2);
   if (!failure.empty()) {
-    // Of several failures that of the lowest programs is told.
+    // Reports the failure of the lowest program.
     if (launch.status == VNPU_OK || begin < launch.failedBegin) {
       launch.status = assertion ? VNPU_ASSERTION_FAILED : VNPU_LAUNCH_FAILED;
       launch.failure = failure;

@@ -1,5 +1,5 @@
 // Binds the hooks of a device that is a C++ class: `tpk::bindHooks(type, fail)` gives Python each member that
-// has a hook's name, with checked arguments and without the interpreter's lock. A hook that the class has
+// has a hook's name, with checked arguments and without the GIL. A hook that the class has
 // not, or has with other parameters, is left out: the kit names it where it is called, or the device binds it
 // itself.
 //
@@ -84,7 +84,7 @@ template <typename Refuse> HeldBuffer hold(pybind11::handle object, bool writabl
   return held;
 }
 
-/// Gives back the buffers whose copies have run. Call with the interpreter's lock held.
+/// Gives back the buffers whose copies have run. Call with the GIL held.
 inline void releaseFinished() {
   FinishedBuffer *node = finishedBuffers.exchange(nullptr, std::memory_order_acquire);
   while (node) {

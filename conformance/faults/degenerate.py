@@ -35,7 +35,7 @@ def _stores_zero(operation: Operation) -> str:
 
 ZEROS = rewrite("ttir", each(r"tt\.store", _stores_zero))
 
-HOPELESS = (
+DEGENERATE = (
     Fault(
         "refuses-everything",
         "compiler",
@@ -58,7 +58,7 @@ PROFILES = {
     "everything is declared unsupported": '[[unsupported]]\npattern = "*"\nreason = "the chip cannot do it"\n',
     "everything is waived": '[[waivers]]\npattern = "*"\nreason = "agreed"\n',
 }
-"""What a hopeless backend may declare."""
+"""What a degenerate backend may declare."""
 
 _SAMPLE = 4
 """Checks of a level beside the essential ones. One that fails is enough for a verdict, so that no more are needed."""
