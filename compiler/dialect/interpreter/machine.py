@@ -25,7 +25,7 @@ TERMINATORS = having(Trait.TERMINATOR)
 _CALLS = ("func.call", "tpk.call")
 _WAITS = ("tpk.atomic_poll", "scf.while")
 _ACCESSES = having(Trait.READS) | having(Trait.WRITES)
-_PATIENCE = 1000
+_PATIENCE = 100
 """Rounds in which every program only waits, and nothing changes in memory, after which none ever will."""
 
 
@@ -100,10 +100,16 @@ class Run:
         """Let other programs go on. Raises `WaitsForOthers` where none can, unless the wait is `limited`."""
         self._launch.turns.pass_on(self.at(op), limited=limited)
 
-    def turn(self, op: Operation) -> None:
-        """Between two rounds of a loop that may wait for memory."""
+    def turn(self, op: Operation, carried: Sequence[Any], before: Sequence[Any]) -> None:
+        """Between two rounds of a loop: let other programs go on, for it may wait for them.
+
+        It does where it carries the very values that it carried `before`: then it ends by what others do, or never.
+        Raises `WaitsForOthers` where no other program can go on either.
+        """
         if self._launch.takes_turns:
-            self.wait(op)
+            pairs = zip(carried, before, strict=True)
+            changes = any(np.asarray(a).tobytes() != np.asarray(b).tobytes() for a, b in pairs)
+            self.wait(op, limited=changes)
 
 
 class Launch:

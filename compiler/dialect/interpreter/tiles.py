@@ -290,8 +290,9 @@ def while_loop(run: Run, op: Operation, *carried: Any) -> Any:
         condition, *forwarded = run.block(before, current)
         if not condition:
             return tuple(forwarded)
-        current = run.block(after, forwarded)
-        run.turn(op)
+        following = run.block(after, forwarded)
+        run.turn(op, following, current)
+        current = following
 
 
 def branch(run: Run, op: Operation, condition: Any) -> Any:

@@ -29,11 +29,9 @@ def describe(source: Any, metadata: Any) -> bytes:
     """The last stage: the text, and what Triton and the launcher read of every kernel."""
     text = str(source)
     kernel = read_kernel(artefacts.parse_structured(text))
-    function = kernel.module.body.operations
     metadata.update(name=kernel.name, scratch_bytes=0, shared=0)
-    for operation in function:
-        if "tpk.promises" in operation.operation.attributes:
-            metadata["promises"] = list(operation.operation.attributes["tpk.promises"])
+    if kernel.promises:
+        metadata["promises"] = list(kernel.promises)
     return text.encode()
 
 

@@ -142,6 +142,23 @@ def test_waiting_in_vain_is_an_error() -> None:
 
 
 @triton.jit
+def followed(next_ptr, out_ptr):
+    """Walks a chain in memory to its end."""
+    at = tl.program_id(0)
+    while tl.load(next_ptr + at) >= 0:
+        at = tl.load(next_ptr + at)
+    tl.store(out_ptr + tl.program_id(0), at)
+
+
+def test_a_long_walk_is_no_wait() -> None:
+    text = structured(followed, {"next_ptr": "*i32", "out_ptr": "*i32"})
+    chain, out = np.arange(1, 1001, dtype=np.int32), np.zeros(2, np.int32)
+    chain[-1] = -1
+    interpret(text, (2,), [chain, out])
+    assert out.tolist() == [999, 999]
+
+
+@triton.jit
 def strided(x_ptr, stride, BLOCK: tl.constexpr):
     offsets = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)) * stride
     tl.store(x_ptr + offsets, 1)

@@ -12,7 +12,7 @@ import pytest
 from triton_porting_kit.conformance.stress.generator import ADDRESSES
 
 SCRIPT = Path(__file__).with_name("interpret_suite.py")
-PARTS = 40
+PARTS = 24
 """Of the language checks; one of them is the sample, which takes half a minute."""
 
 
