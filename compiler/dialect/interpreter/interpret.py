@@ -10,7 +10,7 @@ import numpy as np
 from triton_porting_kit.compiler import artefacts
 from triton_porting_kit.errors import SignatureError
 
-from .formats import bits_of, is_float
+from .formats import bits_of, dtype_of, is_float
 from .machine import Launch
 from .memory import Memory
 from .program import Kernel, Parameter, read_kernel
@@ -52,10 +52,25 @@ def _pointer(memory: Memory, known: dict[tuple[int, int], int], parameter: Param
         raise SignatureError(
             f"{parameter.name} points to {parameter.pointee}: give a NumPy array, and not {given!r}"
         )
+    if not given.flags.c_contiguous:
+        raise SignatureError(f"{parameter.name} is not contiguous: give np.ascontiguousarray of it")
+    if parameter.pointee and not _holds(given.dtype, parameter.pointee):
+        wanted = dtype_of(parameter.pointee)
+        raise SignatureError(
+            f"{parameter.name} points to {parameter.pointee}, whose elements are {wanted}, and not {given.dtype}"
+        )
     key = (given.ctypes.data, given.nbytes)
     if key not in known:
         known[key] = memory.add(given, parameter.name)
     return np.int64(known[key])
+
+
+def _holds(dtype: np.dtype[Any], element: str) -> bool:
+    """Whether an array's elements are those of a type; of integers and of bit patterns, the sign does not matter."""
+    wanted = dtype_of(element)
+    return dtype == wanted or (
+        wanted.kind != "f" and dtype.kind in "biu" and dtype.itemsize == wanted.itemsize
+    )
 
 
 def _number(parameter: Parameter, given: Any) -> Any:

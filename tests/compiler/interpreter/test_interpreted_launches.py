@@ -182,6 +182,11 @@ def test_arguments_are_checked() -> None:
         ([x, 1, 1, 1.0], "out_ptr points to f32: give a NumPy array"),
         ([x, x, x, 1.0], "n is of type i32: give a number"),
         ([x, x, 1 << 40, 1.0], "does not fit i32"),
+        (
+            [x, x.astype(np.float64), 1, 1.0],
+            "out_ptr points to f32, whose elements are float32, and not float64",
+        ),
+        ([x[::2], x, 1, 1.0], "x_ptr is not contiguous"),
     ):
         with pytest.raises(SignatureError, match=message):
             interpret(text, (1,), arguments)
