@@ -97,7 +97,7 @@ class Device(ABC):
     generation: int = 0
     """Counts resets: whatever was made in an earlier generation is gone."""
     on_reset: Callable[[], None] | None = None
-    """Called by the next reset, once: of who keeps handles of modules."""
+    """Called once, by the next reset: by callers that keep handles of modules."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """A port is written hook by hook: one that is missing raises `MissingHook` where it is called."""

@@ -6,11 +6,16 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGES: list[str] = list(
+    tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["scikit-build"]["wheel"]["packages"].values()
+)
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -64,6 +69,32 @@ def test_the_tables_of_the_structured_form_are_those_of_the_dialect() -> None:
 
     text = (ROOT / "docs" / "architecture.md").read_text()
     assert updated(text) == text, "run `make docs`"
+
+
+def test_the_glossary_is_kept() -> None:
+    """The words that docs/contributing.md replaces stand nowhere else."""
+    page = (ROOT / "docs" / "contributing.md").read_text()
+    rows = re.findall(r"^\| [^|]+ \| (`.+`) \|$", page.partition("## Words")[2], re.M)
+    words = [word for row in rows for word in re.findall(r"`([^`]+)`", row)]
+    assert len(words) > 10
+    replaced = re.compile(rf"\b({'|'.join(map(re.escape, words))})\b", re.I)
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {match[1]}"
+        for path in _texts()
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if (match := replaced.search(line))
+    ]
+    assert found == []
+
+
+def _texts() -> Iterator[Path]:
+    """Sources and docs, but for the page that lists the words."""
+    folders = (*PACKAGES, "docs", "tests", "benchmarks")
+    yield from ROOT.glob("*.md")
+    for folder in folders:
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".md", ".h", ".cpp", ".jinja") and path.name != "contributing.md":
+                yield path
 
 
 def test_every_error_is_described() -> None:

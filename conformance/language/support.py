@@ -38,15 +38,15 @@ def _section(name: str, ops: list[Op]) -> str:
     for op in ops:
         cells = [_cell(op, kind) for kind in columns]
         within = _within(op)
-        remarks = []
-        for remark in (_releases(op), op.note, within and f"{within}: {op.tolerance.reason}."):
-            if remark:
-                if remark not in notes:
-                    notes.append(remark)
-                number = notes.index(remark) + 1
-                remarks.append(f"[{number}](#{_anchor(name, number)})")
+        marks = []
+        for footnote in (_releases(op), op.note, within and f"{within}: {op.tolerance.reason}."):
+            if footnote:
+                if footnote not in notes:
+                    notes.append(footnote)
+                number = notes.index(footnote) + 1
+                marks.append(f"[{number}](#{_anchor(name, number)})")
         form = op.form.replace("|", "\\|").replace("\n", "; ")
-        rows.append([f"{op.name} `{form}`", *cells, within, " ".join(remarks)])
+        rows.append([f"{op.name} `{form}`", *cells, within, " ".join(marks)])
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     listed = [f'<a id="{_anchor(name, k)}"></a>{k}. {note}' for k, note in enumerate(notes, 1)]
     return f"## {name}\n\n" + "\n".join(lines) + "\n\n" + "".join(f"{line}\n\n" for line in listed)

@@ -38,7 +38,7 @@ FIRST = {
 }
 """By the room that mutants are in, what is imported before, because it does not import that room."""
 KNOWS_THE_SUITE = ("compiler", "backends")
-"""Rooms that the suite does not import."""
+"""Packages that the suite does not import."""
 COUNTS = "GCOV_PREFIX"
 """Names the folder that modules which count their lines write to, for them and for what a check starts."""
 WARM = ("language/arithmetic/add-fp32-tile_1x64", "runtime/copies/htod-65-at-7")

@@ -81,7 +81,7 @@ def _refused(context: Context, kind: str) -> None:
     what, load = "load_module", partial(device.load_module, broken, name)
     if device.properties().modules_are_source:
         what, load = "load_module or get_function", partial(_build, device, broken, name)
-        if kind == "no-head":  # which may be a remark that nobody misses
+        if kind == "no-head":  # which may be a comment that nothing needs
             load = partial(_build, device, b")}" + binary, name)
     context.refuses(what, load, InvalidModule)
     _load(context)

@@ -45,7 +45,7 @@ RESULTS = 64 * MIB
 DEPTH = 64
 """Lists and tables in one another."""
 _ENTRIES = 1 << 14
-"""Entries of a list or a map of MessagePack, which sets memory aside for as many as it is told of."""
+"""Entries of a list or a map of MessagePack, which reserves memory for as many as the input claims."""
 _TYPES = {
     stat.S_IFDIR: "a folder",
     stat.S_IFLNK: "a symbolic link, which is not followed",

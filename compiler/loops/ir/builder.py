@@ -112,7 +112,7 @@ class LoopBuilder:
         self._regions[self.level if level is None else level].lines.append(text + self.mark)
 
     def comment(self, text: str) -> None:
-        """Write a remark for the reader of the artefact."""
+        """Write a comment for the reader of the artefact."""
         self.line(f"// {text}")
 
     def open(self, *, branch: bool = False) -> None:

@@ -23,7 +23,7 @@ from triton_porting_kit.compiler.loops.tiles.graph import closure
 from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor
 
 LARGEST = 1 << 14
-"""Bytes of a row: two of them, and what is written, fit into a first-level cache."""
+"""Bytes of a row: two of them, and what is written, fit into an L1 cache."""
 
 _CASTS = ("arith.extsi", "arith.extui", "arith.trunci")
 

@@ -34,11 +34,11 @@ def parts(performance: Mapping[str, Any] | None) -> list[Part]:
         peers = [peer for peer in _PEERS if any(row.get(f"{peer}_seconds") for row in kernels)]
         columns = ["kernel", "shape", "type", "time", "between quartiles"]
         columns += [column for peer in peers for column in (f"{peer}'s time", f"times {peer}'s speed")]
-        remarks = any(row.get("error") for row in kernels)
+        has_errors = any(row.get("error") for row in kernels)
         rows = [
-            [*_kernel(row, peers), *([str(row.get("error") or "")] if remarks else [])] for row in kernels
+            [*_kernel(row, peers), *([str(row.get("error") or "")] if has_errors else [])] for row in kernels
         ]
-        made.append(Part("Kernels", columns=[*columns, *([""] if remarks else [])], rows=rows))
+        made.append(Part("Kernels", columns=[*columns, *([""] if has_errors else [])], rows=rows))
     return made
 
 

@@ -1,6 +1,6 @@
 """copier, which writes repositories from templates and updates them: run as a program, in an environment of its own.
 
-So neither a repository that git is told of by variables, nor settings that the user keeps for copier, nor its cache of
+So neither a repository named in git's variables, nor settings that the user keeps for copier, nor its cache of
 templates is touched, whatever the process is that asks.
 """
 

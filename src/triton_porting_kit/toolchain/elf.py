@@ -1,4 +1,4 @@
-"""Reading ELF files, with every structure checked: a linker is only given what it cannot trip over.
+"""Reading ELF files, with every structure checked: a linker is only given what it cannot fail on.
 
 Relocatable objects, whole; of other kinds of ELF files the header, the sections and the symbols.
 """

@@ -81,9 +81,9 @@ def test_short_rows_are_reduced_and_filled_without_loops() -> None:
 def test_reads_come_before_the_write_that_disturbs_them() -> None:
     text = lowered(sample_loops.loaded_before_a_store).text
     lines = text.splitlines()
-    remarks = [line.strip() for line in lines if "// tpk.store" in line]
-    assert len(remarks) == 2
-    assert all("sample_loops.py" in remark for remark in remarks)
+    comments = [line.strip() for line in lines if "// tpk.store" in line]
+    assert len(comments) == 2
+    assert all("sample_loops.py" in comment for comment in comments)
     first_store = next(i for i, line in enumerate(lines) if "// tpk.store" in line)
     # The copy is made before the first store is begun.
     assert any("llvm.store" in line for line in lines[:first_store])
