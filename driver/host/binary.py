@@ -84,7 +84,7 @@ def link(binary: bytes, name: str) -> Binary:
         argument_bytes,
         program_at,
         pointers,
-        # The name of what an object calls stands in it. Other kernels need nowhere to be left to.
+        # Only kernels that call these routines end by a long jump; an object names the routines that it calls.
         may_be_left=any(routine.encode() in binary for routine in (abi.FAIL, abi.ACCESS)),
     )
 

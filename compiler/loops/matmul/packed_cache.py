@@ -32,18 +32,18 @@ NOTHING = 0
 
 @dataclass(frozen=True)
 class PackedCache:
-    """Room for `panels` panels of `iterations` iterations each."""
+    """A cache of `panels` panels of `iterations` iterations each."""
 
     panels: int
     iterations: int
     addresses: Value
-    """Where the address of each iteration's part stands, as i64."""
+    """A table of i64: the address that each iteration's part was read from."""
     writes: StoreFootprint
 
     def pack(
         self, lowering: Lowering, access: Access, panel: Value, iteration: Value, pack: Callable[[], None]
     ) -> Value:
-        """Call `pack`, which packs what one iteration reads by `access`, for where that is not there; i1: it was."""
+        """Call `pack`, which packs what an iteration reads by `access`, unless the cache has it; i1: whether it has."""
         builder = lowering.builder
         first, end = _extent(builder, access)
         whole = access.plain_condition(builder)

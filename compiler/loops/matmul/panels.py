@@ -35,9 +35,9 @@ class Rows(Buffer):
 
 
 class Strips(Buffer):
-    """Rows cut into strips of `strip` columns: in memory a strip's `pitch` rows lie together, then the next one's.
+    """Rows cut into strips of `strip` columns. The `pitch` rows of a strip are contiguous; the next strip follows.
 
-    So the loop over a strip's rows walks through memory line by line, and all sets of a cache hold some of it.
+    The loop over the rows of a strip then reads consecutive cache lines, which are spread over all sets of a cache.
     """
 
     def __init__(self, shape: tuple[int, int], element: str, pointer: Value, strip: int, pitch: int) -> None:
@@ -66,7 +66,7 @@ class Strips(Buffer):
 
 @dataclass(frozen=True)
 class Left:
-    """Where A is read: its first element, and how many elements lie from one row to the next."""
+    """Where A is read: the address of its first element, and the row pitch in elements."""
 
     start: Value
     pitch: Value
@@ -78,20 +78,23 @@ class Panels(dict[Operation, "Panel"]):
 
 @dataclass(frozen=True)
 class Part:
-    """A multiplication over some of K."""
+    """One multiplication over a part of K."""
 
     left: Left
     right: Buffer
     depth: Value
-    """Units along K, of ..."""
+    """Length along K, in units."""
     iterations: Value
-    """... so many iterations of the loop."""
+    """The number of loop iterations that it covers."""
     excess: Value | None
-    """Where it stands by what each iteration makes the sums of a column too large, row after row; None: by nothing."""
+    """The address of a row for each iteration: the excess of each column's sum, which VNNI's biased operands cause.
+
+    None where operands have no bias.
+    """
     begun: Value
-    """i1: whether there are sums to add to."""
+    """i1: whether to add to sums that are in memory already."""
     stores: Value
-    """i1: whether the sums are complete then, and stored."""
+    """i1: whether this multiplication completes the sums, and stores the result."""
     known: Value
     """i1: whether B was packed by another program."""
 
@@ -100,22 +103,22 @@ Multiply: TypeAlias = Callable[[Part], None]
 """Emits a multiplication."""
 
 Measure: TypeAlias = Callable[[Strips, Value], None]
-"""Writes by what a packed B makes the sums of each column too large."""
+"""Writes the excess of each column's sum for a packed B."""
 
 
 class State(NamedTuple):
-    """What one iteration of the loop leaves to the next."""
+    """Loop-carried state."""
 
     filled: Value
-    """i64: how many iterations' operands wait."""
+    """i64: the number of iterations that are packed and not multiplied."""
     packing: Value
-    """i1: whether A was packed in the iteration before."""
+    """i1: whether the previous iteration packed A."""
     number: Value
-    """i64: which of the panels that are kept B goes to."""
+    """i64: the index of the cached panel that B is packed into."""
     begun: Value
     """i1: whether there are sums in memory."""
     stored: Value
-    """i1: whether the sums are complete, and what is made of them stored."""
+    """i1: whether the sums are complete and the result is stored."""
 
     @classmethod
     def at_first(cls, builder: LoopBuilder, begun: Value) -> State:
@@ -132,27 +135,27 @@ class Panel:
     block: Blocking
     iterations: int
     left: Buffer
-    """A, where it is packed, as (M, units of all iterations)."""
+    """Packed A: (M, units of all iterations)."""
     right: Strips
-    """B, packed, as (units of all iterations, N); the first panel of those that are kept."""
+    """Packed B: (units of all iterations, N); the first cached panel."""
     in_place: bool
-    """Whether A is read where it lies, in iterations that find all of it in bounds."""
+    """Whether A is read in place, in iterations where all of it is in bounds."""
     excess: Value | None
-    """Room for what each iteration makes the sums of each column too large by, if it does."""
+    """Scratch for the excess of each column's sum, one row per iteration; None without a bias."""
     kept: PackedCache | None
-    """What is known of panels of B that stay for other programs, if they do."""
+    """The cache of packed panels of B; None where B may change."""
     epilogue: Epilogue | None
-    """What is done with the sums in the last multiplication, if that can be."""
+    """The store that the last multiplication does; None where it cannot."""
     place: int
-    """Which of the loop's results the sums are."""
+    """The index of the sums among the loop's results."""
     from_zero: bool
-    """Whether the sums begin at zero, which is not written to memory."""
+    """Whether the sums begin at zero, which needs no store."""
     state: State
-    """As an iteration begins."""
+    """The state at the beginning of the iteration."""
     last: Value
-    """i1, in the loop: whether this iteration is the last one."""
+    """i1: whether this iteration is the last one."""
     following: State
-    """As the next iteration begins."""
+    """The state at the beginning of the next iteration."""
 
     @property
     def depth(self) -> int:
@@ -206,7 +209,7 @@ class Panel:
                 left = Left(self.left.pointer, pitch)
                 multiply(self._part(builder, left, zero, more, self.state.begun, stores, known))
                 return []
-            # One copy of the code for both: in the first round those that wait, if this iteration goes alone.
+            # One copy of the code for both. If this iteration goes alone, the first round multiplies the waiting ones.
             with builder.loop(builder.select(alone, zero, one), builder.i64(2), one) as rounds:
                 before = builder.compare("eq", rounds.induction, zero)
                 direct = builder.binary("arith.ori", before, self._not(builder, packs))
@@ -252,7 +255,7 @@ class Panel:
         return Part(left, right, depth, iterations, self._excess_from(builder, start), begun, stores, known)
 
     def _pack_right(self, lowering: Lowering, operation: Operation, b: Tensor, measure: Measure) -> Value:
-        """Pack this iteration's part of B, behind that of the iterations that wait; i1: whether it was there."""
+        """Pack this iteration's part of B behind the waiting ones; i1: whether it was in the cache."""
         builder, filled = lowering.builder, self.state.filled
         place, excess = self._right_from(builder, filled), self._excess_from(builder, filled)
 
@@ -270,7 +273,7 @@ class Panel:
     def _packs(self, builder: LoopBuilder, a: Tensor) -> Value:
         """i1: whether this iteration packs A: where it has elements out of bounds, or joins packed iterations.
 
-        Zeros in B would not do for what is out of bounds: there may be infinity in A, or no memory at all.
+        Zeros in B cannot replace packing: out of bounds, A may hold infinity, or be unmapped.
         """
         if not self.in_place:
             return builder.constant(1, "i1")
@@ -282,7 +285,7 @@ class Panel:
         return builder.binary("arith.ori", self._not(builder, plain), joins)
 
     def _in_place(self, builder: LoopBuilder, a: Tensor) -> Left:
-        """Where the rows of A begin in the first of the iterations that wait, or this one if none does."""
+        """Where the rows of A begin in the first waiting iteration, or in this one if none waits."""
         if not self.in_place:
             return Left(self.left.pointer, builder.i64(0))
         assert isinstance(a, Load)
@@ -293,7 +296,7 @@ class Panel:
         return Left(start, access.strides[0])
 
     def _stores(self, builder: LoopBuilder, there: Left) -> Value:
-        """i1: whether this iteration's multiplication stores the sums: what of A is read in place must not change."""
+        """i1: whether this multiplication stores the sums. The store must not overlap an A that is read in place."""
         if self.epilogue is None:
             return builder.constant(0, "i1")
         stores = self.epilogue.may_store(builder, self.last)
@@ -315,7 +318,7 @@ class Panel:
         return builder.compare("eq", condition, builder.constant(0, "i1"))
 
     def _excess_from(self, builder: LoopBuilder, iteration: Value) -> Value | None:
-        """Where the excess of the panel's iterations stands from this one on."""
+        """The address of the excess of the panel's iterations, from this one on."""
         if self.excess is None:
             return None
         slot = builder.add(builder.mul(self.state.number, builder.i64(self.iterations)), iteration)
@@ -323,7 +326,7 @@ class Panel:
         return builder.address(self.excess, [row], self.product.unit)
 
     def _right_from(self, builder: LoopBuilder, iterations: Value) -> Strips:
-        """B, from what one iteration has packed on."""
+        """Packed B from this iteration on."""
         strip, n = self.right.strides[0], self.right.shape[1]
         panel = builder.mul(self.state.number, builder.i64(self.right.pitch * n))
         first = builder.mul(iterations, builder.i64(self.depth * strip))
