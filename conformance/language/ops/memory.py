@@ -73,6 +73,14 @@ HINTS = tuple(
         "evict_last": 'eviction_policy="evict_last"', "evict_first": 'eviction_policy="evict_first"', "volatile": "volatile=True",
     }.items()
 )  # fmt: skip
+LIMITS = ("{i} * 3 > 10", "{i} * 3 >= 10", "{i} * 3 < 40", "{i} * 3 <= 40", "{i} * -5 < -33", "{i} * -5 >= -33",
+    "100 - {i} * 7 > 5", "100 - {i} * 7 <= 5", "9 < {i} * 4", "{i} * 4 - 100 <= -9")  # fmt: skip
+"""Comparisons whose bounds are not multiples of the step, for each sign and direction."""
+BOUNDED = tuple(
+    Shape(f"{number}{'' if known else '_at_run_time'}", (64,), {"limit": limit, "known": known})
+    for number, limit in enumerate(LIMITS)
+    for known in (True, False)
+)
 STORE_HINTS = tuple(
     Shape(name, (64,), {"hint": hint})
     for name, hint in {"wb": 'cache_modifier=".wb"', "cg": 'cache_modifier=".cg"', "cs": 'cache_modifier=".cs"', "wt": 'cache_modifier=".wt"',
@@ -152,6 +160,27 @@ def _every_pattern() -> Op:
     )
 
 
+def _bounded() -> Op:
+    """Masks that are comparisons of a multiple of the index."""
+
+    def build(kind: Kind, shape: Shape) -> Work:
+        (values,) = distinct((kind,), shape)
+        limit = shape.params["limit"]
+        mask = limit.format(i="i") + ("" if shape.params["known"] else " + tl.program_id(0)")
+        source = (
+            "def kernel_bounded(X, O):\n    i = tl.arange(0, 64)\n"
+            f"    tl.store(O + i, tl.load(X + i, mask={mask}, other=1), mask={mask})\n"
+        )
+        inside = np.array([eval(limit.format(i=i)) for i in range(64)])
+        initial = np.zeros_like(values)
+        return Work(
+            source, ((values, kind),), (Result(kind, np.where(inside, values, initial), initial=initial),)
+        )
+
+    form = "tl.load(p, mask=i * 3 > 10)"
+    return Op("load_store_bounded", SECTION, form, build, ("i32", "fp32"), BOUNDED)
+
+
 def _unread() -> Op:
     """Masked-off lanes touch no memory: their addresses lead nowhere."""
 
@@ -197,6 +226,7 @@ OPS: tuple[Op, ...] = (
     _memory("load_wrapped", SECTION, "tl.load(X0 + (tl.arange(0, 64) + 5) % 24)", lambda x: x[(np.arange(64) + 5) % 24], ALL, shapes=LINE[:1]),
     _memory("load_hints", SECTION, "tl.load(X0 + tl.arange(0, 64), {hint})", lambda x, hint: x, ("i8", "fp16", "fp32"), shapes=HINTS,
         form="tl.load(p, cache_modifier=..., eviction_policy=..., volatile=True)"),
+    _bounded(),
     _hinted_store(),
     _scatter(),
     _unread(),
