@@ -60,10 +60,10 @@ def lower_to_loops(
     """Lower a structured module to loops.
 
     The function has the signature ``i32 NAME(ptr args, ptr scratch, i64 begin, i64 end, i32 gx, i32 gy, i32 gz)``
-    and runs the programs [begin, end) of the grid. It says a scalar that is printed `threads` times, as that many
-    threads of a GPU would. With `check_memory`, behind the arguments lie the bounds of those that are pointers, and
-    no access leaves them (see `checking`). With `notes_program`, the number of the program that runs is kept in
-    scratch. `with_places` tells where everything comes from, and does not change the code.
+    and runs the programs [begin, end) of the grid. It prints a scalar `threads` times, as that many threads of a GPU
+    would. With `check_memory`, the bounds of pointer arguments follow the arguments, and no access leaves them (see
+    `checking`). With `notes_program`, scratch holds the number of the program that runs. `with_places` records source
+    lines, and does not change the code.
 
     Raises `CompilationError` for what it cannot lower.
     """
@@ -88,16 +88,7 @@ def lower_to_loops(
     lowering.part(NonTemporal).allowed = non_temporal.allowed(lowering, program.body)
     pointers = _read_arguments(builder, lowering, program, args, check_memory=check_memory)
     counted = counts if check_memory else counts[: _axes(program)]
-    with builder.loop(begin, end, builder.i64(1), _first_program(builder, begin, counted)) as region:
-        lowering.grid.program_ids = region.arguments
-        if note is not None:  # for who looks when the program is interrupted
-            builder.effect(f"llvm.store volatile {region.induction.name}, {note.name} : i64, !llvm.ptr")
-        lowering.block(program.body)
-        region.yields = _next_program(builder, region.arguments, counted)
-    if lowering.part(NonTemporal).used:
-        builder.line(non_temporal.FENCE)
-    status = builder.constant(0, "i32")
-    builder.line(f"llvm.return {status.name} : i32")
+    _run_programs(lowering, program, begin, end, counted, note)
     cleared_bytes = lowering.scratch.cleared.size
     scratch_bytes = lowering.scratch.size
     numbers = {}
@@ -117,6 +108,23 @@ def lower_to_loops(
     )
     places = [] if lowering.source_lines is None else lowering.source_lines.lines(text)
     return LoopsResult(text, program.name, scratch_bytes, cleared_bytes, places, program.promises)
+
+
+def _run_programs(
+    lowering: Lowering, program: Program, begin: Value, end: Value, counts: list[Value], note: Value | None
+) -> None:
+    """The loop over the programs [begin, end), of a grid with these `counts`. Their numbers are written to `note`."""
+    builder = lowering.builder
+    with builder.loop(begin, end, builder.i64(1), _first_program(builder, begin, counts)) as region:
+        lowering.grid.program_ids = region.arguments
+        if note is not None:  # read by the handler of a signal
+            builder.effect(f"llvm.store volatile {region.induction.name}, {note.name} : i64, !llvm.ptr")
+        lowering.block(program.body)
+        region.yields = _next_program(builder, region.arguments, counts)
+    if lowering.part(NonTemporal).used:
+        builder.line(non_temporal.FENCE)
+    status = builder.constant(0, "i32")
+    builder.line(f"llvm.return {status.name} : i32")
 
 
 def _numbers(name: str, numbers: dict[str, int]) -> list[str]:

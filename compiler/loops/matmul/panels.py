@@ -191,7 +191,6 @@ class Panel:
             others = builder.logical_and(self._waits(builder), self._not(builder, self.state.packing))
             alone = builder.logical_and(packs, others)
         slot = builder.select(alone, zero, filled)
-        pitch = builder.i64(self.iterations * self.k)
         first = builder.address(self.left.pointer, [builder.mul(slot, units)], product.unit)
         place = Rows((self.left.shape[0], self.k), product.element, first, self.iterations * self.k)
 
@@ -205,25 +204,7 @@ class Panel:
         stores = self._stores(builder, there)
 
         def multiplied() -> list[Value]:
-            if not self.in_place:
-                left = Left(self.left.pointer, pitch)
-                multiply(self._part(builder, left, zero, more, self.state.begun, stores, known))
-                return []
-            # One copy of the code for both. If this iteration goes alone, the first round multiplies the waiting ones.
-            with builder.loop(builder.select(alone, zero, one), builder.i64(2), one) as rounds:
-                before = builder.compare("eq", rounds.induction, zero)
-                direct = builder.binary("arith.ori", before, self._not(builder, packs))
-                left = Left(
-                    builder.select(direct, there.start, self.left.pointer),
-                    builder.select(direct, there.pitch, pitch),
-                )
-                iterations = builder.select(before, filled, builder.select(alone, one, more))
-                after = self._not(builder, before)
-                second = builder.logical_and(alone, after)
-                start = builder.select(second, filled, zero)
-                begun = builder.binary("arith.ori", self.state.begun, second)
-                stored = builder.logical_and(stores, after)
-                multiply(self._part(builder, left, start, iterations, begun, stored, known))
+            self._multiply(builder, multiply, there, more, alone, packs, stores, known)
             return []
 
         due = builder.binary("arith.ori", due, alone)
@@ -236,6 +217,40 @@ class Panel:
             begun=builder.binary("arith.ori", self.state.begun, due),
             stored=stores,
         )
+
+    def _multiply(
+        self,
+        builder: LoopBuilder,
+        multiply: Multiply,
+        there: Left,
+        more: Value,
+        alone: Value,
+        packs: Value,
+        stores: Value,
+        known: Value,
+    ) -> None:
+        """Multiply the waiting iterations and this one; if this one goes `alone`, in two rounds."""
+        zero, one, filled = builder.i64(0), builder.i64(1), self.state.filled
+        pitch = builder.i64(self.iterations * self.k)
+        if not self.in_place:
+            left = Left(self.left.pointer, pitch)
+            multiply(self._part(builder, left, zero, more, self.state.begun, stores, known))
+            return
+        # One copy of the code for both. If this iteration goes alone, the first round multiplies the waiting ones.
+        with builder.loop(builder.select(alone, zero, one), builder.i64(2), one) as rounds:
+            before = builder.compare("eq", rounds.induction, zero)
+            direct = builder.binary("arith.ori", before, self._not(builder, packs))
+            left = Left(
+                builder.select(direct, there.start, self.left.pointer),
+                builder.select(direct, there.pitch, pitch),
+            )
+            iterations = builder.select(before, filled, builder.select(alone, one, more))
+            after = self._not(builder, before)
+            second = builder.logical_and(alone, after)
+            start = builder.select(second, filled, zero)
+            begun = builder.binary("arith.ori", self.state.begun, second)
+            stored = builder.logical_and(stores, after)
+            multiply(self._part(builder, left, start, iterations, begun, stored, known))
 
     def _following_panel(self, builder: LoopBuilder) -> Value:
         return self.state.number if self.kept is None else self.kept.after(builder, self.state.number)

@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from native_functions import link, loops_of
 
-from triton_porting_kit.compiler.loops.kernel import SCRATCH_SYMBOL_SUFFIX
+from triton_porting_kit.abi.kernel import SCRATCH
 from triton_porting_kit.compiler.loops.matmul import epilogues
 
 Array = np.ndarray[Any, Any]
@@ -99,7 +99,7 @@ class Compiled:
             patch.setattr(epilogues.Epilogue, "emit", counted)
             self.loops = loops_of(sums, signature, FORM=form, M=M, N=N, K=K)
         name = self.loops.name
-        self.code = link(self.loops.text, [name, name + SCRATCH_SYMBOL_SUFFIX])
+        self.code = link(self.loops.text, [name, name + SCRATCH])
         types = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 2 + [ctypes.c_int32] * 3
         self.run = ctypes.CFUNCTYPE(ctypes.c_int32, *types)(self.code.addresses[name])
         self.scratch = np.zeros(self.loops.scratch_bytes + 64, np.uint8)

@@ -18,7 +18,7 @@ import triton.language as tl
 from native_functions import link, loops_of, scratch_of_a_program
 from poisoned import Poisoned, targets
 
-from triton_porting_kit.compiler.loops.kernel import SCRATCH_SYMBOL_SUFFIX
+from triton_porting_kit.abi.kernel import SCRATCH
 from triton_porting_kit.compiler.loops.matmul import packed_cache
 
 Array = np.ndarray[Any, Any]
@@ -70,7 +70,7 @@ class Compiled:
         )
         self.loops = loops_of(products, signature, GROUP=group, FORM=form, BM=TILE, BN=TILE, BK=TILE)
         name = self.loops.name
-        self.code = link(self.loops.text, [name, name + SCRATCH_SYMBOL_SUFFIX])
+        self.code = link(self.loops.text, [name, name + SCRATCH])
         types = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 2 + [ctypes.c_int32] * 3
         self.run = ctypes.CFUNCTYPE(ctypes.c_int32, *types)(self.code.addresses[name])
         self.memory = np.zeros(self.loops.scratch_bytes + 64, np.uint8)
