@@ -86,6 +86,8 @@ def _counts(grid: str) -> tuple[int, ...]:
 
 
 def _text(source: Path, grid: Sequence[int], given: Sequence[str], output: Path | None) -> None:
+    import numpy as np
+
     from triton_porting_kit.compiler import artefacts
     from triton_porting_kit.compiler.dialect.interpreter import interpret, read_kernel
 
@@ -110,7 +112,9 @@ def _text(source: Path, grid: Sequence[int], given: Sequence[str], output: Path 
         values = _numbers(array, parameter.pointee)
         if differs:
             shape = "x".join(map(str, array.shape))
-            typer.echo(f"{shown(parameter.name)} ({parameter.pointee}, {shape}):\n{values}")
+            # All elements of a large array are for `--output`.
+            some = np.array2string(np.asarray(values), threshold=64)
+            typer.echo(f"{shown(parameter.name)} ({parameter.pointee}, {shape}):\n{some}")
         if output is not None:
             _save(output, parameter.name, values)
     if not any(changed):
