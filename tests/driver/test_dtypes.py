@@ -95,7 +95,7 @@ def test_overflow(dtype: dtypes.DType) -> None:
     back = decode(
         encode(np.float32([np.inf, -np.inf, 3e38 if dtype.itemsize == 1 else 3.4e38]), dtype), dtype
     )
-    if dtype.minifloat.infinities:
+    if dtype.minifloat.infinity is not None:
         assert back.tolist() == [np.inf, -np.inf, np.inf]
     else:
         assert np.isnan(back).all()
