@@ -7,7 +7,6 @@ both have a name, operands, results and attributes. ``Load(operation).strides`` 
 from __future__ import annotations
 
 import enum
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, overload
 
@@ -215,7 +214,7 @@ class Op(Generic[V]):
     @classmethod
     def meaning(cls) -> str:
         """The first paragraph of the docstring, on one line."""
-        return " ".join(inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0].split())
+        return " ".join((cls.__doc__ or "").partition("\n\n")[0].split())
 
     @classmethod
     def sizes(cls, operation: AnyOperation[Any]) -> list[int]:
@@ -241,7 +240,9 @@ class Op(Generic[V]):
         if self._groups is None:
             operands, start = list(self.operation.operands), 0
             found: list[Sequence[V]] = []
-            for size in self.sizes(self.operation):
+            # The verifier has looked whether the sizes fit.
+            given = self.operation.attributes["operandSegmentSizes"] if self.segmented else None
+            for size in self.sizes(self.operation) if given is None else given:
                 found.append(operands[start : start + size])
                 start += size
             self._groups = found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from typing import Any
 
@@ -49,12 +48,15 @@ def complaints(operation: Any) -> Iterator[str]:
     """What is wrong with one ``tpk`` operation of MLIR's bindings, a sentence each; nothing where it is right."""
     cls = OPERATIONS.get(operation.name)
     if cls is None:
+        import difflib  # costs a millisecond
+
         like = difflib.get_close_matches(operation.name, OPERATIONS, 1)
         hint = f" ({like[0]} is)" if like else ""
         yield f"it is no operation of the dialect{hint}"
         return
     view = cls(operation)
     try:
+        cls.sizes(operation)
         groups = view.groups()
     except ValueError as error:
         yield str(error)

@@ -45,7 +45,7 @@ def test_the_last_group_may_be_absent_without_sizes() -> None:
 )
 def test_operands_that_do_not_fit(sizes: list[int], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        AtomicRmw(operation(AtomicRmw, ["p", "o", "v", "m"], operandSegmentSizes=sizes)).groups()
+        AtomicRmw.sizes(operation(AtomicRmw, ["p", "o", "v", "m"], operandSegmentSizes=sizes))
 
 
 def test_operands_are_put_in_order() -> None:
