@@ -56,7 +56,8 @@ private:
 // so that programs which follow one another share what lies in its cache and in its scratch, and finds the
 // same part of the data there in the next launch. It takes a share of what is left at a time: a large grid
 // costs few locks, and those who are done early find something to take. Ranges that nobody has begun are
-// begun by the thread that is done first: programs that wait for earlier ones of the grid always get what they wait for.
+// begun by the thread that is done first: programs that wait for earlier ones of the grid always get what
+// they wait for.
 //
 // Between the programs that a thread takes at a time, the job may be stopped. So they are one at first, and
 // more while they are quick: how long a program takes is not known before.
