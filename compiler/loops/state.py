@@ -28,17 +28,17 @@ SILENT = having(Trait.TERMINATOR) | having(Trait.POSITION)
 
 @dataclass
 class FusedStores:
-    """What is computed in the loop of a store for the next iteration of the loop around it."""
+    """Loop-carried values that are computed in the loop of a store."""
 
     targets: dict[Tensor, Buffer]
-    """Where each goes."""
+    """The buffer that each is written to."""
     terminator: Operation
     rest: set[Tensor]
-    """What the terminator will still evaluate."""
+    """Tensors that the terminator still evaluates."""
 
 
 class CarriedBuffers(dict[Block, dict[int, Buffer]]):
-    """By the body of a loop: where the tensors lie that it carries, by their place among its results."""
+    """For each loop body: the buffers of its loop-carried tensors, by result index."""
 
 
 class Origins(dict[str, Value]):

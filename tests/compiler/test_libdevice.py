@@ -46,7 +46,7 @@ def test_routines_are_called_as_the_host_defines_them() -> None:
     assert called["tpk_math_ilogb_f64"] == "int32_t(double)"
     assert called["tpk_math_ull2float_rz_f32"] == "float(uint64_t)"
     assert called["tpk_math_double2float_ru_f64"] == "float(double)"
-    # FusedStores these, the host has in single precision what kernels have written out.
+    # Besides these, the host has in single precision what kernels have written out.
     more = {symbol.removeprefix("tpk_math_") for symbol in _host.signatures.keys() - called}
     assert more == {f"{name}_f32" for name, suffixes in library.ROUTINES.items() if suffixes == ("f64",)}
 

@@ -1,7 +1,7 @@
-"""Values for the next iteration of a loop that are computed beside a store, and not after it.
+"""Fused loop-carried stores: values for the next iteration, computed in the loop of a store.
 
-What a store may disturb is read before it: into scratch, where it is needed later. If all that needs it later is what
-the loop carries on, that is computed in the loop of the store instead, into the very place that carries it.
+What a store may overwrite is read before it, into scratch if it is needed later. Where only loop-carried values need
+it, these are computed in the loop of the store instead, directly into the buffer that carries them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor
 
 
 def fused_stores(lowering: Lowering, operation: Operation) -> FusedStores | None:
-    """What the loop around a store carries on and may be written in the loop of the store; None: nothing need be."""
+    """The loop-carried values to compute in the loop of a store; None where there are none."""
     block = operation.block
     places = lowering.part(CarriedBuffers).get(block)
     if not places:
