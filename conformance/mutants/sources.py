@@ -16,12 +16,14 @@ TREES = ("abi", "compiler", "launcher", "driver", "backends/cpu")
 OTHERS = (
     "abi/elements.py", "abi/header.py",
     "compiler/cpp", "compiler/commands.py", "compiler/external.py", "compiler/gpu.py",
+    "compiler/dialect/document.py", "compiler/dialect/interpreter",
     "launcher/build.py", "launcher/cache.py", "launcher/code_objects.py", "launcher/codegen", "launcher/generated.py",
     "launcher/python.py",
     "driver/hip", "driver/virtual",
 )  # fmt: skip
 """Parts of these trees that are not of the CPU backend: emitters, launchers and devices of other backends, and what
-they are made with; and the table of types, which the suite has its own from."""
+they are made with; what writes docs and interprets the structured form; and the table of types, which the suite has
+its own from."""
 NATIVE = ("abi/include", "driver/host/native", "driver/native", "launcher/native")
 """Folders of C++ sources."""
 NOT_BUILT = ("launcher/native/launch_module.h",)

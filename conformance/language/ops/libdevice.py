@@ -23,6 +23,7 @@ TWO = Tolerance(2.0, CUDA)
 THREE = Tolerance({"fp32": 3.0, "fp64": 2.0}, CUDA)
 FOUR = Tolerance(4.0, CUDA)
 TANGENT = Tolerance({"fp32": 4.0, "fp64": 2.0}, CUDA)
+SIX = Tolerance(6.0, CUDA)
 GAMMA = Tolerance({"fp32": 5.0, "fp64": 10.0}, CUDA)
 LOG_GAMMA = Tolerance(
     {"fp32": 6.0, "fp64": 12.0}, f"{CUDA} (fp64: 4), and in fp64 as many as 8 more for the oracle, Python's"
@@ -55,9 +56,12 @@ def _lib(
 ) -> Op:
     call = ", ".join("xyz"[:count])
     form = f"libdevice.{name}({call})"
-    shapes = SHAPES if "inputs" not in more else SHAPES[:-1]
+    flushes = "inputs" not in more or "within" in more
+    if "within" in more:
+        more["inputs"] = _between(*more.pop("within"))
+    shapes = SHAPES if flushes else SHAPES[:-1]
     return expression(f"libdevice_{name}", SECTION, form, oracle, types, operands=("T",) * count, tolerance=tolerance,
-        **defaulted(more, {"shapes": shapes, "inputs": arguments if count == 1 else _several, "refused": ()}), may_flush="inputs" not in more)  # fmt: skip
+        **defaulted(more, {"shapes": shapes, "inputs": arguments if count == 1 else _several, "refused": ()}), may_flush=flushes)  # fmt: skip
 
 
 def _several(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
@@ -84,6 +88,21 @@ def _integers(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
         for seed, kind in enumerate(kinds))  # fmt: skip
 
 
+def _between(low: float, high: float) -> Any:
+    """The usual arguments, half of them replaced by numbers of an interval."""
+
+    def values(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
+        (found,) = arguments(kinds, shape)
+        if shape.name != DENORMALS.name and shape.count > 100:
+            random = np.random.default_rng(5)
+            inside = from_float64(random.uniform(low, high, shape.count), kinds[0]).reshape(shape.extents)
+            is_edge = np.arange(shape.count).reshape(shape.extents) < 50
+            found = np.where((random.random(shape.extents) < 0.5) & ~is_edge, inside, found)
+        return (found,)
+
+    return values
+
+
 def _bits(function: Callable[[int, int], int]) -> Any:
     return lambda x, kind: np.asarray(
         np.frompyfunc(lambda v: function(v % (1 << kind.bits), kind.bits), 1, 1)(x), object
@@ -102,6 +121,74 @@ def _sinpi(x: Array) -> Array:
 def _cospi(x: Array) -> Array:
     turn = np.fmod(np.abs(x.astype(np.longdouble)), 2)
     return np.where(np.abs(turn - 1) == 0.5, 0.0, np.cos(PI * turn))
+
+
+def _root(is_above: Callable[[float], bool]) -> float:
+    """The least float64 from 0 to 30 that is above, by bisection."""
+    low, high = 0.0, 30.0
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if is_above(middle) else (middle, high)
+    return high
+
+
+def _erfinv(x: float) -> float:
+    size = abs(x)
+    if not 0 < size < 1:
+        return x if size == 0 else math.copysign(math.inf, x) if size == 1 else math.nan
+    if size < 1e-8:
+        return x * math.sqrt(math.pi) / 2
+    root = _root(lambda y: math.erf(y) > size if size < 0.5 else math.erfc(y) < 1 - size)
+    return math.copysign(root, x)
+
+
+def _erfcinv(x: float) -> float:
+    if not 0 < x < 2:
+        return math.inf if x == 0 else -math.inf if x == 2 else math.nan
+    return _erfinv(1 - x) if x > 0.5 else _root(lambda y: math.erfc(y) < x)
+
+
+def _erfcx(x: float) -> float:
+    if x < 25:
+        return math.exp(x * x) * math.erfc(x)
+    return (1 - 1 / (2 * x * x)) / (
+        x * math.sqrt(math.pi)
+    )  # DLMF 7.12.1: the next term is below 2^-19 / 2^10
+
+
+def _bessel(order: int) -> Callable[[float], float]:
+    """The modified Bessel function of the first kind, by its series (DLMF 10.25.2): all terms have one sign."""
+
+    def value(x: float) -> float:
+        if not abs(x) < 120:  # beyond what fp32 holds
+            return math.nan if x != x else math.copysign(math.inf, x) if order else math.inf
+        term = total = (x / 2) ** order
+        for k in range(1, 400):
+            term *= (x / 2) ** 2 / (k * (k + order))
+            total += term
+        return total
+
+    return value
+
+
+def _byte_perm(x: int, y: int, selectors: int) -> int:
+    bytes_of = [*(x % (1 << 32)).to_bytes(4, "little"), *(y % (1 << 32)).to_bytes(4, "little")]
+    result = 0
+    for place in range(4):
+        selector = selectors >> 4 * place & 15
+        byte = bytes_of[selector & 7]
+        result |= (255 * (byte >> 7) if selector & 8 else byte) << 8 * place
+    return result
+
+
+def _mul24(x: int, y: int, kind: Kind) -> int:
+    low = [(v % (1 << 24) ^ 1 << 23) - (1 << 23) if kind.is_signed else v % (1 << 24) for v in (x, y)]
+    return low[0] * low[1]
+
+
+def _elementwise(function: Callable[..., int]) -> Callable[..., Array]:
+    return lambda *xs, **more: np.asarray(
+        np.frompyfunc(lambda *v: function(*v, **more), len(xs), 1)(*xs), object
+    )
 
 
 def _is(function: Any) -> Any:
@@ -138,6 +225,14 @@ OPS: tuple[Op, ...] = (
     _lib("clz", _bits(lambda v, bits: bits - v.bit_length()), EXACT, ("i32", "i64"), results=("i32",), inputs=_integers),
     _lib("popc", _bits(lambda v, bits: v.bit_count()), EXACT, ("i32", "i64"), results=("i32",), inputs=_integers),
     _lib("ffs", _bits(lambda v, bits: (v & -v).bit_length()), EXACT, ("i32", "i64"), results=("i32",), inputs=_integers),
+    _lib("signbit", lambda x: np.where(np.signbit(x), 1, 0).astype(object), EXACT, results=("i32",), accept=lambda r, x: (r != 0) == np.signbit(x)),
+    _lib("saturatef", lambda x: np.where(x == x, np.clip(x, 0, 1), 0.0), EXACT, ("fp32",), any_zero=True),
+    _lib("erfinv", _each(_erfinv), TWO, ("fp32",), within=(-1, 1)), _lib("erfcinv", _each(_erfcinv), FOUR, ("fp32",), within=(0, 2)),
+    _lib("erfcx", _each(_erfcx), FOUR, ("fp32",), within=(-9, 25)),
+    _lib("cyl_bessel_i0", _each(_bessel(0)), SIX, ("fp32",), within=(-80, 80)),
+    _lib("cyl_bessel_i1", _each(_bessel(1)), SIX, ("fp32",), within=(-80, 80)),
+    _lib("byte_perm", _elementwise(_byte_perm), EXACT, ("i32",), count=3, inputs=_integers),
+    _lib("mul24", lambda x, y, kind: _elementwise(_mul24)(x, y, kind=kind), EXACT, ("i32", "u32"), count=2, inputs=_integers),
     _lib("brev", _bits(lambda v, bits: int(f"{v:0{bits}b}"[::-1], 2)), EXACT, ("i32", "i64"), inputs=_integers),
     _lib("mulhi", lambda x, y, kind: x * y >> kind.bits, EXACT, ("i32", "u32", "i64", "u64"), count=2, inputs=_integers),
     _lib("hadd", lambda x, y: (x + y) >> 1, EXACT, ("i32", "u32"), count=2, inputs=_integers),

@@ -81,6 +81,22 @@ BOUNDED = tuple(
     for number, limit in enumerate(LIMITS)
     for known in (True, False)
 )
+OVERWRITTEN = tuple(
+    Shape(name, (256,), {"write": write, "written": written})
+    for name, write, written in (
+        ("at_once", "tl.store(X + i, new)", 256),
+        ("under_a_mask", "tl.store(X + i, new, mask=i < 100)", 100),
+        ("in_a_loop", "for turn in range(2):\n        tl.store(X + i + turn * 0, new)", 256),
+        ("in_a_branch", "if tl.program_id(0) == 0:\n        tl.store(X + i, new)", 256),
+        (
+            "in_a_while",
+            "turn = tl.program_id(0)\n    while turn < 1:\n        tl.store(X + i, new)\n        turn += 1",
+            256,
+        ),
+        ("by_parts", "tl.store(X + i, new, mask=i < 100)\n    tl.store(X + i, new, mask=i >= 100)", 256),
+    )
+)
+"""Between the load and the use, without a computation there."""
 STORE_HINTS = tuple(
     Shape(name, (64,), {"hint": hint})
     for name, hint in {"wb": 'cache_modifier=".wb"', "cg": 'cache_modifier=".cg"', "cs": 'cache_modifier=".cs"', "wt": 'cache_modifier=".wt"',
@@ -181,6 +197,29 @@ def _bounded() -> Op:
     return Op("load_store_bounded", SECTION, form, build, ("i32", "fp32"), BOUNDED)
 
 
+def _overwritten() -> Op:
+    """A loaded value stays as it is when its place in memory is written to before the value is used.
+
+    Every tile has at least one element for each thread of four warps of 32, so that no element is loaded by two.
+    """
+
+    def build(kind: Kind, shape: Shape) -> Work:
+        new, old = distinct((kind, kind), shape)
+        written = np.arange(shape.count) < shape.params["written"]
+        source = (
+            f"def kernel_overwritten(Y, X, O):\n    i = tl.arange(0, {shape.count})\n    new = tl.load(Y + i)\n"
+            f"    old = tl.load(X + i)\n    {shape.params['write']}\n    tl.store(O + i, old)\n"
+        )
+        return Work(
+            source,
+            ((new, kind),),
+            (Result(kind, np.where(written, new, old), initial=old), Result(kind, old)),
+        )
+
+    form = "x = tl.load(p); tl.store(p, y); tl.store(q, x)"
+    return Op("load_overwritten", SECTION, form, build, ("i8", "bf16", "fp32", "i64"), OVERWRITTEN)
+
+
 def _unread() -> Op:
     """Masked-off lanes touch no memory: their addresses lead nowhere."""
 
@@ -227,6 +266,7 @@ OPS: tuple[Op, ...] = (
     _memory("load_hints", SECTION, "tl.load(X0 + tl.arange(0, 64), {hint})", lambda x, hint: x, ("i8", "fp16", "fp32"), shapes=HINTS,
         form="tl.load(p, cache_modifier=..., eviction_policy=..., volatile=True)"),
     _bounded(),
+    _overwritten(),
     _hinted_store(),
     _scatter(),
     _unread(),
