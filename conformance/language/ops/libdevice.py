@@ -150,9 +150,8 @@ def _erfcinv(x: float) -> float:
 def _erfcx(x: float) -> float:
     if x < 25:
         return math.exp(x * x) * math.erfc(x)
-    return (1 - 1 / (2 * x * x)) / (
-        x * math.sqrt(math.pi)
-    )  # DLMF 7.12.1: the next term is below 2^-19 / 2^10
+    t = 1 / (2 * x * x)
+    return (1 - t + 3 * t**2 - 15 * t**3) / (x * math.sqrt(math.pi))  # DLMF 7.12.1
 
 
 def _bessel(order: int) -> Callable[[float], float]:
