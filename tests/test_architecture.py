@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from source_tree import ROOT, SRC, files, modules
 
 from triton_porting_kit.public import is_public
 
-ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PACKAGES: dict[str, str] = PROJECT["tool"]["scikit-build"]["wheel"]["packages"]
 READERS = ("triton_porting_kit.toolchain.code_object", "triton_porting_kit.toolchain.amdgpu_disassembler")
 """Modules of the toolchain that read binaries, which the suite judges."""
 TEST_BACKEND = (
@@ -26,18 +25,7 @@ TEST_BACKEND = (
     "triton_porting_kit.conformance.faults.gpu_backend",
 )
 """Backends of the suite's own, for planted faults."""
-TEMPLATE = ROOT / "backend_template" / "template"
 BINDINGS = ("mlir", "numba_cuda_mlir", "llvmlite")
-
-
-def modules() -> Iterator[tuple[str, Path]]:
-    """Every module of the kit: its dotted name and its file."""
-    for package, folder in PACKAGES.items():
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if TEMPLATE in path.parents:
-                continue  # of other packages
-            parts = (*package.split("/"), *path.relative_to(ROOT / folder).with_suffix("").parts)
-            yield ".".join(parts).removesuffix(".__init__"), path
 
 
 def imports(name: str, path: Path) -> Iterator[tuple[str, str]]:
@@ -71,6 +59,20 @@ def test_the_walk_sees_the_kit() -> None:
         "triton_porting_kit.compiler.ttir.passes",
         "optimize",
     ) in IMPORTS
+
+
+def test_the_import_path_is_the_path_below_src() -> None:
+    """So that editors, mypy and other readers of paths find every package in a plain checkout."""
+    assert PROJECT["tool"]["scikit-build"]["wheel"]["packages"] == [f"src/{path.name}" for path in _shipped()]
+    kit = SRC / "triton_porting_kit"
+    links = {path.name: path.readlink().as_posix() for path in kit.iterdir() if path.is_symlink()}
+    assert links == {name: f"../../{name}" for name in links}
+    top = {path.name for path in ROOT.iterdir() if (path / "__init__.py").is_file()}
+    assert top - {"tests", "benchmarks"} <= links.keys(), "a package at the top has no link"
+
+
+def _shipped() -> list[Path]:
+    return sorted(path for path in SRC.iterdir() if (path / "__init__.py").is_file())
 
 
 def test_parts_do_not_import_each_other() -> None:
@@ -143,13 +145,10 @@ def test_only_the_toolchain_imports_bindings() -> None:
 
 
 def test_files_stay_short() -> None:
-    kinds = ("*.py", "*.cpp", "*.h", "*.pyi", "*.jinja")
-    folders = [*PACKAGES.values(), "tests", "benchmarks"]
+    kinds = (".py", ".cpp", ".h", ".pyi", ".jinja")
+    beside = (path for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*"))
     lengths = {
-        path: len(path.read_text().splitlines())
-        for folder in folders
-        for kind in kinds
-        for path in (ROOT / folder).rglob(kind)
+        path: len(path.read_text().splitlines()) for path in (*files(), *beside) if path.suffix in kinds
     }
     assert {str(path): length for path, length in lengths.items() if length > 600} == {}
 
