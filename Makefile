@@ -5,7 +5,7 @@ VENV ?= .venv
 TORCH ?= torch==2.13.0
 # The older releases of Triton that `make test-releases` tries, and what it runs on each.
 RELEASES ?= 3.6.0 3.7.1 3.8.0
-RELEASE_TESTS ?= tests/kernels/test_device_arrays.py tests/toolchain tests/launcher/test_signature.py \
+RELEASE_TESTS ?= tests/kernels/test_device_arrays.py tests/toolchain tests/binaries tests/launcher/test_signature.py \
   tests/backends/cpu/test_cpu_arguments.py tests/backends/cpu/test_cpu_launches.py \
   tests/backends/cpu/test_cpu_cache.py tests/backends/amd/test_amd_architectures.py \
   tests/backends/amd/test_amd_against_triton.py tests/backends/amd/test_amd_options.py \

@@ -102,6 +102,6 @@ def cpu_pipeline(
 
 
 def _check_object(artefact: Any) -> None:
-    from triton_porting_kit.toolchain import elf
+    from triton_porting_kit.binaries import elf
 
     elf.defined_symbols(artefact)

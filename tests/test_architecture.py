@@ -18,7 +18,7 @@ from source_tree import ROOT, SRC, files, modules
 from triton_porting_kit.public import is_public
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-READERS = ("triton_porting_kit.toolchain.code_object", "triton_porting_kit.toolchain.amdgpu_disassembler")
+READERS = ("triton_porting_kit.binaries.code_object", "triton_porting_kit.toolchain.amdgpu_disassembler")
 """Modules of the toolchain that read binaries, which the suite judges."""
 TEST_BACKEND = (
     "triton_porting_kit.conformance.faults.backend",
@@ -77,7 +77,7 @@ def _shipped() -> list[Path]:
 
 def test_parts_do_not_import_each_other() -> None:
     parts = {"compiler", "launcher", "driver"}
-    allowed = {"abi", "errors", "toolchain", "trust", "untrusted", ""}
+    allowed = {"abi", "binaries", "errors", "toolchain", "trust", "untrusted", ""}
     for name, target, item in IMPORTS:
         if package_of(name) in parts and target.startswith("triton_porting_kit"):
             wanted = package_of(f"{target}.{item}" if target == "triton_porting_kit" else target)
@@ -91,6 +91,13 @@ def test_the_abi_is_below_everything() -> None:
             wanted = package_of(f"{target}.{item}" if target == "triton_porting_kit" else target)
             plain = target.partition(".")[0] in sys.stdlib_module_names
             assert plain or wanted in ("abi", "errors"), f"{name} imports {item} from {target}"
+
+
+def test_readers_of_binaries_need_nothing_of_the_kit() -> None:
+    for name, target, item in IMPORTS:
+        if package_of(name) == "binaries" and target.startswith("triton_porting_kit"):
+            wanted = package_of(f"{target}.{item}" if target == "triton_porting_kit" else target)
+            assert wanted in ("binaries", "errors", "untrusted"), f"{name} imports {item} from {target}"
 
 
 def test_backends_use_public_names_only() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from triton_porting_kit.backends.amd import conversions, passes, texts
 from triton_porting_kit.backends.amd.targets import Architecture, architecture
+from triton_porting_kit.binaries import code_object
 from triton_porting_kit.compiler import Pipeline, Stage
 from triton_porting_kit.compiler.gpu import (
     LlvmModule,
@@ -17,7 +18,7 @@ from triton_porting_kit.compiler.gpu import (
     run_passes,
 )
 from triton_porting_kit.errors import OptionError
-from triton_porting_kit.toolchain import amd_codegen, code_object, compat
+from triton_porting_kit.toolchain import amd_codegen, compat
 
 
 def pipeline(options: Any) -> Pipeline:

@@ -44,7 +44,7 @@ class LoopsResult:
     places: list[SourceLocation | None]
     """The line of the kernel that each line of the text comes from, where that was asked for."""
     promises: list[int]
-    """What a launch has to show of its arguments and its grid; three numbers of each step of `toolchain.intervals`."""
+    """What a launch has to show of its arguments and its grid; three numbers of each step of `abi.intervals`."""
 
 
 def lower_to_loops(

@@ -9,9 +9,9 @@ from triton.backends.compiler import GPUTarget
 
 from triton_porting_kit.backends.amd.compiler import AMDBackend
 from triton_porting_kit.backends.amd.targets import architecture
+from triton_porting_kit.binaries.code_object import read_code_object
 from triton_porting_kit.errors import OptionError
 from triton_porting_kit.toolchain import compat
-from triton_porting_kit.toolchain.code_object import read_code_object
 
 MATRIX = {"mfma": "v_mfma_", "wmma": "v_wmma_"}
 
