@@ -144,6 +144,19 @@ def test_the_suite_needs_little() -> None:
                 ), f"{name} imports {item} from {target}"
 
 
+def test_only_compat_decides_by_release() -> None:
+    """Elsewhere stand the names of facts: what a new release changes is then in one place."""
+    for name, path in modules():
+        if name.startswith("triton_porting_kit.toolchain.compat"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Compare):
+                releases = re.findall(
+                    r"(?<!version_info >= )\(3, \d+\)|triton\.__version__ [<>]", ast.unparse(node)
+                )
+                assert not releases, f"{path}:{node.lineno}"
+
+
 def test_only_the_toolchain_imports_bindings() -> None:
     for name, target, item in IMPORTS:
         if package_of(name) != "toolchain":

@@ -29,7 +29,7 @@ def default_options(arch: Architecture) -> dict[str, Any]:
     cache key.
     """
     knobs = amd_codegen.settings()
-    newer = compat.release() >= (3, 8)
+    newer = compat.amd.tunes_by_architecture()
 
     def setting(name: str, default: bool) -> bool:
         return default if knobs[name] is None else bool(knobs[name])
@@ -87,7 +87,7 @@ def complete(options: Any, arch: Architecture) -> None:
         "schedule_pingpong": options.use_block_pingpong and options.num_stages > 1,
         "first_hint": hints[0] if hints else "",
         "second_hint": hints[1] if len(hints) > 1 else "",
-        "iterative_ilp": "memory-bound-attention" in hints and compat.release() < (3, 8),
+        "iterative_ilp": "memory-bound-attention" in hints and compat.amd.heeds_schedule_hints(),
         "llvm_fn_attrs": _attributes(options.llvm_fn_attrs),
         "extern_libs": _libraries(options.extern_libs),
     }
