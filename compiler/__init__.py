@@ -1,5 +1,6 @@
 """Lowering Triton IR: from TTIR, through the structured form and loops, to object code."""
 
+from triton_porting_kit.abi.elements import FP8_TYPES
 from triton_porting_kit.binaries.shared_object import link_shared_object
 from triton_porting_kit.compiler import libdevice
 from triton_porting_kit.compiler.backend import PipelineBackend
@@ -15,6 +16,7 @@ from triton_porting_kit.compiler.versions import source_digest, toolchain_versio
 
 __all__ = [
     "CPP_COMMAND",
+    "FP8_TYPES",
     "ISA_LEVELS",
     "CpuTarget",
     "IsaLevel",

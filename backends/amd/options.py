@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from triton_porting_kit.backends.amd.targets import MOST_THREADS, Architecture
+from triton_porting_kit.compiler import FP8_TYPES
 from triton_porting_kit.errors import OptionError
 from triton_porting_kit.toolchain import amd_codegen, compat
 
@@ -18,7 +19,7 @@ HINTS = ("none", "attention", "memory-bound-attention")
 _MATRIX_SIZES = {"mfma": (0, 16, 32), "wmma": (0, 16)}
 """Values of ``matrix_instr_nonkdim``: rows and columns of a matrix instruction; 0 leaves it to Triton."""
 
-_FP8 = ("fp8e4nv", "fp8e5", "fp8e5b16", "fp8e4b8")
+_FP8 = tuple(name for name in FP8_TYPES if name != "fp8e4b15")  # which no architecture has
 _DEPRECATED_FP8 = ("fp8e4b8", "fp8e5b16")
 
 
