@@ -84,6 +84,41 @@ def test_parts_do_not_import_each_other() -> None:
             assert wanted in {package_of(name), *allowed}, f"{name} imports {item} from {target}"
 
 
+def test_the_picture_shows_the_imports() -> None:
+    """Each package is a box. What it imports can be reached by arrows, and no arrow is there for nothing."""
+    packages = {path.parent.name for path in (SRC / "triton_porting_kit").glob("*/__init__.py")}
+    imported: dict[str, set[str]] = {package: set() for package in packages}
+    for name, target, item in IMPORTS:
+        wanted = package_of(f"{target}.{item}" if target == "triton_porting_kit" else target)
+        if (own := package_of(name)) in packages and wanted in packages - {own}:
+            imported[own].add(wanted)
+
+    picture = (ROOT / "docs" / "architecture.svg").read_text()
+    assert {*re.findall(r'data-package="(\w+)"', picture)} == packages
+    arrows: dict[str, set[str]] = {package: set() for package in packages}
+    for source, target in re.findall(r'data-from="(\w+)" data-to="(\w+)"', picture):
+        arrows[source].add(target)
+    for package in packages:
+        assert imported[package] <= _reached(arrows, package), (
+            f"{package} imports more than the picture shows"
+        )
+        for target in arrows[package]:
+            assert target in imported[package], f"{package} does not import {target}"
+            others = {**arrows, package: arrows[package] - {target}}
+            assert target not in _reached(others, package), f"{package} to {target} follows from others"
+        assert package not in _reached(arrows, package), f"{package} imports itself by way of others"
+
+
+def _reached(arrows: dict[str, set[str]], package: str) -> set[str]:
+    found: set[str] = set()
+    left = [*arrows[package]]
+    while left:
+        if (name := left.pop()) not in found:
+            found.add(name)
+            left += arrows[name]
+    return found
+
+
 def test_the_abi_is_below_everything() -> None:
     """What the parts agree on is plain data: it needs none of them, and no library."""
     for name, target, item in IMPORTS:
