@@ -208,6 +208,59 @@ def test_files_stay_short() -> None:
     assert {str(path): length for path, length in lengths.items() if length > 600} == {}
 
 
+TABLES = {
+    "triton_porting_kit.compiler.dialect.operations": "the operations, a class each",
+    "triton_porting_kit.compiler.loops.lowering": "one class, which all lowerings are written with",
+}
+"""Modules of more than 400 lines, and what they are."""
+RECORDS = {
+    "Manifest": "a file of a recorded launch",
+    "Request": "the options of `tpk conform`",
+    "Verdict": "a line of the file of mutants",
+    "Kernel": "the metadata of a kernel in a code object",
+    "DeviceProperties": "what vendors say of a device",
+    "TorchArrays": "the functions of torch that a judgement calls",
+    "Lowering": "the state of a lowering and the parts that own the rest",
+}
+"""Classes of more than 15 fields, and what they are."""
+
+
+def test_modules_functions_and_classes_stay_small() -> None:
+    """A signature and a docstring do not count: those of commands are tables of options."""
+    long: dict[str, int] = {}
+    for name, path in modules():
+        text = path.read_text()
+        if (length := len(text.splitlines())) > 400 and name not in TABLES:
+            long[name] = length
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) and node.body[1:] else node.body
+                if (length := (node.end_lineno or 0) - body[0].lineno + 1) > 60:
+                    long[f"{name}.{node.name}"] = length
+            elif isinstance(node, ast.ClassDef) and node.name not in RECORDS and len(_fields(node)) > 15:
+                long[f"{name}.{node.name}"] = len(_fields(node))
+    assert long == {}
+
+
+def _fields(node: ast.ClassDef) -> set[str]:
+    """Fields that a class declares, and attributes that its ``__init__`` sets."""
+    found = {
+        each.target.id
+        for each in node.body
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+    }
+    for method in node.body:
+        if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+            found |= {
+                each.attr
+                for each in ast.walk(method)
+                if isinstance(each, ast.Attribute)
+                and isinstance(each.ctx, ast.Store)
+                and ast.unparse(each.value) == "self"
+            }
+    return found
+
+
 def loaded_after(statement: str) -> list[str]:
     """The top-level modules that a fresh interpreter has loaded after a statement."""
     script = f"{statement}\nimport json, sys\nprint(json.dumps(sorted({{m.partition('.')[0] for m in sys.modules}})))"

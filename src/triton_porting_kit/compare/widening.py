@@ -383,16 +383,12 @@ class _Widening(Roundings):
         else:
             wide = self._of(value)
             units = (1 + lost(self._contributions)) if added else 1.0
-            operands[number] = self._narrowed_so(
-                self._directed(wide, kind, units, exact_stays=not added), value.type
-            )
+            moved = self._directed(wide, kind, units, exact_stays=not added)
+            operands[number] = moved if moved.type == value.type else self._narrowed(moved, value.type)
         attributes = {key: op.attributes[key] for key in op.attributes}
         created = self._op(op.name, operands, [result.type for result in op.results], **attributes)
         for old, new in zip(op.results, created, strict=True):
             self._define(old, self._extended(new))
-
-    def _narrowed_so(self, value: Any, kind: Any) -> Any:
-        return value if value.type == kind else self._narrowed(value, kind)
 
     def _round(self, op: Any, units: float, exact_stays: bool = False) -> None:
         for result in op.results:
