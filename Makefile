@@ -5,7 +5,7 @@ VENV ?= .venv
 TORCH ?= torch==2.13.0
 # The older releases of Triton that `make test-releases` tries, and what it runs on each.
 RELEASES ?= 3.6.0 3.7.1 3.8.0
-RELEASE_TESTS ?= tests/kernels/test_device_arrays.py tests/toolchain tests/launcher/test_signature.py \
+RELEASE_TESTS ?= tests/kernels/test_device_arrays.py tests/toolchain tests/binaries tests/launcher/test_signature.py \
   tests/backends/cpu/test_cpu_arguments.py tests/backends/cpu/test_cpu_launches.py \
   tests/backends/cpu/test_cpu_cache.py tests/backends/amd/test_amd_architectures.py \
   tests/backends/amd/test_amd_against_triton.py tests/backends/amd/test_amd_options.py \
@@ -23,9 +23,8 @@ BIN := $(VENV)/bin
 DEMO := build/demo
 DEMO_TPK := PATH="$(CURDIR)/$(BIN):$$PATH" $(DEMO)/venv/bin/python -m triton_porting_kit.cli
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
-PACKAGES := src compiler launcher driver backends kernels conformance backend_template
 SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
-  $(sort $(shell find $(PACKAGES) -type f -not -name '*.pyc' -not -name '*.so'))
+  $(sort $(shell find -L src -type f -not -name '*.pyc' -not -name '*.so'))
 NATIVE := $(filter %.cpp %.h,$(SOURCES)) $(wildcard docs/porting-guide/runtime/*)
 
 .PHONY: help demo test test-browser test-releases test-all docs lint check format release-template bench bench-counts \
@@ -48,7 +47,7 @@ demo: $(VENV)/.build-tools $(VENV)/.installed ## install the kit, make and insta
 	  --select "registration/* or runtime/* or (kernels/* and *fp32*)"
 	@echo "look at $(DEMO)/report.html"
 
-test: lint ## install with test tools, check the code, run every test
+test: lint $(VENV)/.installed ## install with test tools, check the code, run every test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS)
 
 test-browser: $(VENV)/.test-tools $(VENV)/.installed ## try the page of reports in Chromium, which has to be there
@@ -74,7 +73,7 @@ docs: $(VENV)/.installed ## write the tables of the docs and the mandatory lists
 	$(BIN)/python -m triton_porting_kit.conformance.mandatory conformance/mandatory
 	$(BIN)/python -m triton_porting_kit.conformance.judge.cheats docs/judge.md
 
-lint: $(VENV)/.test-tools $(VENV)/.installed ## ruff, clang-format and mypy, changing nothing
+lint: $(VENV)/.test-tools ## ruff, clang-format and mypy, changing nothing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE)

@@ -151,8 +151,8 @@ def _demo(case: Any) -> Callable[[Any], None]:
 
 
 def _figures(launch: Any, compile_ms: float) -> Figures:
+    from triton_porting_kit.binaries.code_object import read_code_object
     from triton_porting_kit.toolchain.amdgpu_disassembler import disassemble
-    from triton_porting_kit.toolchain.code_object import read_code_object
 
     code_object = read_code_object(launch.binary.content)
     kernel = code_object.kernels[launch.binary.name]

@@ -1,5 +1,7 @@
 """Lowering Triton IR: from TTIR, through the structured form and loops, to object code."""
 
+from triton_porting_kit.abi.elements import FP8_TYPES
+from triton_porting_kit.binaries.shared_object import link_shared_object
 from triton_porting_kit.compiler import libdevice
 from triton_porting_kit.compiler.backend import PipelineBackend
 from triton_porting_kit.compiler.cpp.stages import CPP_COMMAND, cpp_pipeline, cpp_stages
@@ -11,10 +13,10 @@ from triton_porting_kit.compiler.options import KernelOptions
 from triton_porting_kit.compiler.pipeline import Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.compiler.versions import source_digest, toolchain_versions
-from triton_porting_kit.toolchain.shared_object import link_shared_object
 
 __all__ = [
     "CPP_COMMAND",
+    "FP8_TYPES",
     "ISA_LEVELS",
     "CpuTarget",
     "IsaLevel",

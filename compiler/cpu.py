@@ -6,6 +6,7 @@ them: a program that runs on another backend neither waits for them nor fails wh
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from triton_porting_kit.compiler.pipeline import Metadata, Pipeline, Stage
@@ -29,14 +30,35 @@ def cpu_pipeline(
     check what they access, and take the bounds of their arguments with each launch (docs/architecture.md).
     With `notes_program` a host can tell which program of a kernel crashed.
     """
+    stages = _Stages(target, fuse_multiply_add, threads, check_memory, notes_program)
+    return Pipeline(
+        (
+            Stage("ttir", stages.ttir),
+            Stage("structured", stages.structured, stages.check_structured),
+            Stage("loops", stages.loops, stages.check_mlir),
+            Stage("llir", stages.llir, stages.check_llir),
+            Stage("obj", stages.obj, _check_object),
+        )
+    )
 
-    def run_ttir(module: Any, metadata: Metadata) -> Any:
+
+@dataclass(frozen=True)
+class _Stages:
+    """The stages of `cpu_pipeline`, which has the meaning of the fields."""
+
+    target: CpuTarget
+    fuse_multiply_add: bool
+    threads: int
+    check_memory: bool
+    notes_program: bool
+
+    def ttir(self, module: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import ttir
 
         ttir.optimize(module)
         return module
 
-    def run_structured(source: Any, metadata: Metadata) -> Any:
+    def structured(self, source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects, structured
 
         text = source if isinstance(source, str) else compat.generic_text(source)
@@ -44,18 +66,18 @@ def cpu_pipeline(
             promises = not metadata.get("offsets_may_wrap")
             return artefacts.structured_artefact(structured.import_ttir(text, promises=promises))
 
-    def run_loops(source: Any, metadata: Metadata) -> Any:
+    def loops(self, source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects
         from triton_porting_kit.compiler.loops import lower_to_loops
 
         module = artefacts.structured_module(source)
         result = lower_to_loops(
             module,
-            target,
-            fuse_multiply_add=fuse_multiply_add,
-            threads=threads,
-            check_memory=check_memory,
-            notes_program=notes_program,
+            self.target,
+            fuse_multiply_add=self.fuse_multiply_add,
+            threads=self.threads,
+            check_memory=self.check_memory,
+            notes_program=self.notes_program,
         )
         metadata.update(name=result.name, scratch_bytes=result.scratch_bytes, shared=0)
         if result.promises:
@@ -63,45 +85,35 @@ def cpu_pipeline(
         with defects.blamed("loops", metadata):
             return artefacts.Parsed(result.text, artefacts.parse_mlir(result.text))
 
-    def run_llir(source: Any, metadata: Metadata) -> Any:
+    def llir(self, source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, codegen, defects
 
         with defects.blamed("llir", metadata):
             text = codegen.lower_to_llvm_ir(source)
-            return artefacts.Parsed(text, codegen.parse_llvm_ir(text, target))
+            return artefacts.Parsed(text, codegen.parse_llvm_ir(text, self.target))
 
-    def run_obj(source: Any, metadata: Metadata) -> bytes:
+    def obj(self, source: Any, metadata: Metadata) -> bytes:
         from triton_porting_kit.compiler import codegen
 
-        return codegen.emit_object(source, target)
+        return codegen.emit_object(source, self.target)
 
-    def check_structured(artefact: Any) -> None:
+    def check_structured(self, artefact: Any) -> None:
         from triton_porting_kit.compiler import artefacts
 
         artefacts.parse_structured(str(artefact))
 
-    def check_mlir(artefact: Any) -> None:
+    def check_mlir(self, artefact: Any) -> None:
         from triton_porting_kit.compiler import artefacts
 
         artefacts.parse_mlir(str(artefact))
 
-    def check_llir(artefact: Any) -> None:
+    def check_llir(self, artefact: Any) -> None:
         from triton_porting_kit.compiler import codegen
 
-        codegen.parse_llvm_ir(str(artefact), target)
-
-    return Pipeline(
-        (
-            Stage("ttir", run_ttir),
-            Stage("structured", run_structured, check_structured),
-            Stage("loops", run_loops, check_mlir),
-            Stage("llir", run_llir, check_llir),
-            Stage("obj", run_obj, _check_object),
-        )
-    )
+        codegen.parse_llvm_ir(str(artefact), self.target)
 
 
 def _check_object(artefact: Any) -> None:
-    from triton_porting_kit.toolchain import elf
+    from triton_porting_kit.binaries import elf
 
     elf.defined_symbols(artefact)

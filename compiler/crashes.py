@@ -10,10 +10,10 @@ import re
 from collections.abc import Set
 from typing import Any
 
+from triton_porting_kit.binaries import elf
+from triton_porting_kit.binaries.line_table import line_at, lines_of
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import SourceLocation
-from triton_porting_kit.toolchain import elf
-from triton_porting_kit.toolchain.line_table import line_at, lines_of
 
 
 def crash_location(

@@ -26,6 +26,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "runtime.events",
         "runtime.modules",
         "runtime.device",
+        "runtime.reset",
         "runtime.arguments",
         "runtime.structures",
         "runtime.counts",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from triton_porting_kit.driver.device import DEFAULT_ALIGNMENT, DEFAULT_STREAM, Device
 from triton_porting_kit.driver.dtypes import DType, as_dtype, decode, encode, float32
+from triton_porting_kit.driver.host_views import HostView, set_dlpack_code
 from triton_porting_kit.errors import DeviceError, DTypeError, InvalidArgument, OutOfMemory
 
 NumpyArray = np.ndarray[Any, Any]
@@ -357,7 +357,7 @@ class DeviceArray:
                 f"this memory is the host's and cannot be exported to DLPack device {dl_device}"
             )
         self.device.synchronize()
-        view: Any = np.asarray(_HostView(self))
+        view: Any = np.asarray(HostView(self))
         if copy:
             view = view.copy()
         try:
@@ -365,38 +365,12 @@ class DeviceArray:
         except TypeError:  # numpy 2.0 knows no versions
             capsule = view.__dlpack__()
         if self.dtype.minifloat is not None:
-            _set_dlpack_code(capsule, self.dtype.dlpack_code)
+            set_dlpack_code(capsule, self.dtype.dlpack_code)
         return capsule
 
     def _require_host_visible(self) -> None:
         if not self.device.properties().host_visible_memory:
             raise BufferError(f"the memory of {self.device!r} is not visible to the host; use numpy()")
-
-
-class _HostView:
-    """What numpy needs to see an array's memory in place; keeps the array alive."""
-
-    def __init__(self, array: DeviceArray) -> None:
-        self._array = array
-        self.__array_interface__ = {
-            "version": 3,
-            "shape": array.shape,
-            "typestr": array.dtype.numpy.str,
-            "strides": tuple(stride * array.itemsize for stride in array.strides),
-            "data": (array.data_ptr(), False),
-        }
-
-
-def _set_dlpack_code(capsule: Any, code: int) -> None:
-    """Name the type that numpy lacks in a capsule that numpy made for the same bits."""
-    api = ctypes.pythonapi
-    api.PyCapsule_IsValid.argtypes = api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    versioned = api.PyCapsule_IsValid(capsule, b"dltensor_versioned")
-    name = b"dltensor_versioned" if versioned else b"dltensor"
-    # DLTensor.dtype.code lies behind data, device and ndim; a versioned tensor has 32 bytes in front of it.
-    offset = 20 + (32 if versioned else 0)
-    ctypes.c_uint8.from_address(api.PyCapsule_GetPointer(capsule, name) + offset).value = code
 
 
 def _elements(array: NumpyArray, dtype: DType) -> NumpyArray:

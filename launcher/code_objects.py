@@ -13,7 +13,7 @@ from triton_porting_kit.launcher.layout import ArgLayout, ArgSlot
 from triton_porting_kit.launcher.types import Kind
 
 if TYPE_CHECKING:  # what is read is given: importing the launcher does not load the reader
-    from triton_porting_kit.toolchain.code_object import Kernel, KernelArgument
+    from triton_porting_kit.binaries.code_object import Kernel, KernelArgument
 
 #: What the runtime fills in, from code objects of version 5 on: bytes behind the explicit arguments, and size.
 _HIDDEN = {

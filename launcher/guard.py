@@ -1,7 +1,7 @@
 """Launches whose indices may wrap around are given to another version of their kernel.
 
 A compiler takes for granted what it cannot show of indices, and says how a launch can (the metadata's `promises`, see
-`toolchain.intervals`). Where that fails, the kernel is compiled again with the option ``offsets_may_wrap``: then it
+`abi.intervals`). Where that fails, the kernel is compiled again with the option ``offsets_may_wrap``: then it
 looks for itself.
 """
 
@@ -11,12 +11,12 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from triton_porting_kit.abi.intervals import OPERANDS, Interval, Launch, Op, Step
 from triton_porting_kit.errors import SignatureError
 from triton_porting_kit.launcher import _packed
 from triton_porting_kit.launcher.entry import LaunchEntry
 from triton_porting_kit.launcher.layout import ArgLayout
 from triton_porting_kit.toolchain import compat
-from triton_porting_kit.toolchain.intervals import OPERANDS, Interval, Launch, Op, Step
 
 
 class Guard:

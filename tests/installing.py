@@ -55,7 +55,7 @@ def environment(folder: Path) -> Path:
 
 def copy_sources(folder: Path) -> Path:
     """A copy of the source tree, whose build folder all builds share."""
-    shutil.copytree(ROOT, folder, ignore=_IGNORED)
+    shutil.copytree(ROOT, folder, ignore=_IGNORED, symlinks=True)
     return folder
 
 

@@ -13,31 +13,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from source_tree import ROOT, SRC, files, modules
 
 from triton_porting_kit.public import is_public
 
-ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PACKAGES: dict[str, str] = PROJECT["tool"]["scikit-build"]["wheel"]["packages"]
-READERS = ("triton_porting_kit.toolchain.code_object", "triton_porting_kit.toolchain.amdgpu_disassembler")
+READERS = ("triton_porting_kit.binaries.code_object", "triton_porting_kit.toolchain.amdgpu_disassembler")
 """Modules of the toolchain that read binaries, which the suite judges."""
 TEST_BACKEND = (
     "triton_porting_kit.conformance.faults.backend",
     "triton_porting_kit.conformance.faults.gpu_backend",
 )
 """Backends of the suite's own, for planted faults."""
-TEMPLATE = ROOT / "backend_template" / "template"
 BINDINGS = ("mlir", "numba_cuda_mlir", "llvmlite")
-
-
-def modules() -> Iterator[tuple[str, Path]]:
-    """Every module of the kit: its dotted name and its file."""
-    for package, folder in PACKAGES.items():
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if TEMPLATE in path.parents:
-                continue  # of other packages
-            parts = (*package.split("/"), *path.relative_to(ROOT / folder).with_suffix("").parts)
-            yield ".".join(parts).removesuffix(".__init__"), path
 
 
 def imports(name: str, path: Path) -> Iterator[tuple[str, str]]:
@@ -73,13 +61,62 @@ def test_the_walk_sees_the_kit() -> None:
     ) in IMPORTS
 
 
+def test_the_import_path_is_the_path_below_src() -> None:
+    """So that editors, mypy and other readers of paths find every package in a plain checkout."""
+    assert PROJECT["tool"]["scikit-build"]["wheel"]["packages"] == [f"src/{path.name}" for path in _shipped()]
+    kit = SRC / "triton_porting_kit"
+    links = {path.name: path.readlink().as_posix() for path in kit.iterdir() if path.is_symlink()}
+    assert links == {name: f"../../{name}" for name in links}
+    top = {path.name for path in ROOT.iterdir() if (path / "__init__.py").is_file()}
+    assert top - {"tests", "benchmarks"} <= links.keys(), "a package at the top has no link"
+
+
+def _shipped() -> list[Path]:
+    return sorted(path for path in SRC.iterdir() if (path / "__init__.py").is_file())
+
+
 def test_parts_do_not_import_each_other() -> None:
     parts = {"compiler", "launcher", "driver"}
-    allowed = {"abi", "errors", "toolchain", "trust", "untrusted", ""}
+    allowed = {"abi", "binaries", "errors", "toolchain", "trust", "untrusted", ""}
     for name, target, item in IMPORTS:
         if package_of(name) in parts and target.startswith("triton_porting_kit"):
             wanted = package_of(f"{target}.{item}" if target == "triton_porting_kit" else target)
             assert wanted in {package_of(name), *allowed}, f"{name} imports {item} from {target}"
+
+
+def test_the_picture_shows_the_imports() -> None:
+    """Each package is a box. What it imports can be reached by arrows, and no arrow is there for nothing."""
+    packages = {path.parent.name for path in (SRC / "triton_porting_kit").glob("*/__init__.py")}
+    imported: dict[str, set[str]] = {package: set() for package in packages}
+    for name, target, item in IMPORTS:
+        wanted = package_of(f"{target}.{item}" if target == "triton_porting_kit" else target)
+        if (own := package_of(name)) in packages and wanted in packages - {own}:
+            imported[own].add(wanted)
+
+    picture = (ROOT / "docs" / "architecture.svg").read_text()
+    assert {*re.findall(r'data-package="(\w+)"', picture)} == packages
+    arrows: dict[str, set[str]] = {package: set() for package in packages}
+    for source, target in re.findall(r'data-from="(\w+)" data-to="(\w+)"', picture):
+        arrows[source].add(target)
+    for package in packages:
+        assert imported[package] <= _reached(arrows, package), (
+            f"{package} imports more than the picture shows"
+        )
+        for target in arrows[package]:
+            assert target in imported[package], f"{package} does not import {target}"
+            others = {**arrows, package: arrows[package] - {target}}
+            assert target not in _reached(others, package), f"{package} to {target} follows from others"
+        assert package not in _reached(arrows, package), f"{package} imports itself by way of others"
+
+
+def _reached(arrows: dict[str, set[str]], package: str) -> set[str]:
+    found: set[str] = set()
+    left = [*arrows[package]]
+    while left:
+        if (name := left.pop()) not in found:
+            found.add(name)
+            left += arrows[name]
+    return found
 
 
 def test_the_abi_is_below_everything() -> None:
@@ -89,6 +126,13 @@ def test_the_abi_is_below_everything() -> None:
             wanted = package_of(f"{target}.{item}" if target == "triton_porting_kit" else target)
             plain = target.partition(".")[0] in sys.stdlib_module_names
             assert plain or wanted in ("abi", "errors"), f"{name} imports {item} from {target}"
+
+
+def test_readers_of_binaries_need_nothing_of_the_kit() -> None:
+    for name, target, item in IMPORTS:
+        if package_of(name) == "binaries" and target.startswith("triton_porting_kit"):
+            wanted = package_of(f"{target}.{item}" if target == "triton_porting_kit" else target)
+            assert wanted in ("binaries", "errors", "untrusted"), f"{name} imports {item} from {target}"
 
 
 def test_backends_use_public_names_only() -> None:
@@ -135,6 +179,19 @@ def test_the_suite_needs_little() -> None:
                 ), f"{name} imports {item} from {target}"
 
 
+def test_only_compat_decides_by_release() -> None:
+    """Elsewhere stand the names of facts: what a new release changes is then in one place."""
+    for name, path in modules():
+        if name.startswith("triton_porting_kit.toolchain.compat"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Compare):
+                releases = re.findall(
+                    r"(?<!version_info >= )\(3, \d+\)|triton\.__version__ [<>]", ast.unparse(node)
+                )
+                assert not releases, f"{path}:{node.lineno}"
+
+
 def test_only_the_toolchain_imports_bindings() -> None:
     for name, target, item in IMPORTS:
         if package_of(name) != "toolchain":
@@ -143,15 +200,65 @@ def test_only_the_toolchain_imports_bindings() -> None:
 
 
 def test_files_stay_short() -> None:
-    kinds = ("*.py", "*.cpp", "*.h", "*.pyi", "*.jinja")
-    folders = [*PACKAGES.values(), "tests", "benchmarks"]
+    kinds = (".py", ".cpp", ".h", ".pyi", ".jinja")
+    beside = (path for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*"))
     lengths = {
-        path: len(path.read_text().splitlines())
-        for folder in folders
-        for kind in kinds
-        for path in (ROOT / folder).rglob(kind)
+        path: len(path.read_text().splitlines()) for path in (*files(), *beside) if path.suffix in kinds
     }
     assert {str(path): length for path, length in lengths.items() if length > 600} == {}
+
+
+TABLES = {
+    "triton_porting_kit.compiler.dialect.operations": "the operations, a class each",
+    "triton_porting_kit.compiler.loops.lowering": "one class, which all lowerings are written with",
+}
+"""Modules of more than 400 lines, and what they are."""
+RECORDS = {
+    "Manifest": "a file of a recorded launch",
+    "Request": "the options of `tpk conform`",
+    "Verdict": "a line of the file of mutants",
+    "Kernel": "the metadata of a kernel in a code object",
+    "DeviceProperties": "what vendors say of a device",
+    "TorchArrays": "the functions of torch that a judgement calls",
+    "Lowering": "the state of a lowering and the parts that own the rest",
+}
+"""Classes of more than 15 fields, and what they are."""
+
+
+def test_modules_functions_and_classes_stay_small() -> None:
+    """A signature and a docstring do not count: those of commands are tables of options."""
+    long: dict[str, int] = {}
+    for name, path in modules():
+        text = path.read_text()
+        if (length := len(text.splitlines())) > 400 and name not in TABLES:
+            long[name] = length
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) and node.body[1:] else node.body
+                if (length := (node.end_lineno or 0) - body[0].lineno + 1) > 60:
+                    long[f"{name}.{node.name}"] = length
+            elif isinstance(node, ast.ClassDef) and node.name not in RECORDS and len(_fields(node)) > 15:
+                long[f"{name}.{node.name}"] = len(_fields(node))
+    assert long == {}
+
+
+def _fields(node: ast.ClassDef) -> set[str]:
+    """Fields that a class declares, and attributes that its ``__init__`` sets."""
+    found = {
+        each.target.id
+        for each in node.body
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+    }
+    for method in node.body:
+        if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+            found |= {
+                each.attr
+                for each in ast.walk(method)
+                if isinstance(each, ast.Attribute)
+                and isinstance(each.ctx, ast.Store)
+                and ast.unparse(each.value) == "self"
+            }
+    return found
 
 
 def loaded_after(statement: str) -> list[str]:

@@ -6,16 +6,13 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from source_tree import files
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES: list[str] = list(
-    tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["scikit-build"]["wheel"]["packages"].values()
-)
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -89,12 +86,10 @@ def test_the_glossary_is_kept() -> None:
 
 def _texts() -> Iterator[Path]:
     """Sources and docs, but for the page that lists the words."""
-    folders = (*PACKAGES, "docs", "tests", "benchmarks")
-    yield from ROOT.glob("*.md")
-    for folder in folders:
-        for path in (ROOT / folder).rglob("*"):
-            if path.suffix in (".py", ".md", ".h", ".cpp", ".jinja") and path.name != "contributing.md":
-                yield path
+    beside = (path for folder in ("docs", "tests", "benchmarks") for path in (ROOT / folder).rglob("*"))
+    for path in (*ROOT.glob("*.md"), *files(), *beside):
+        if path.suffix in (".py", ".md", ".h", ".cpp", ".jinja") and path.name != "contributing.md":
+            yield path
 
 
 def test_every_error_is_described() -> None:

@@ -35,7 +35,7 @@ def test_the_contract_lists_the_same() -> None:
         ("triton_porting_kit.driver.adapter", "TritonDriver", True),
         ("triton_porting_kit.driver.adapter", "_CPP_TYPES", False),
         ("triton_porting_kit.toolchain", "compat", True),
-        ("triton_porting_kit.toolchain", "elf", False),
+        ("triton_porting_kit.binaries", "elf", False),
         ("triton_porting_kit.toolchain.compat", "", True),
         ("triton_porting_kit", "errors", True),
         ("triton_porting_kit", "replay", False),

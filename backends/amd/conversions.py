@@ -72,5 +72,5 @@ def _is_lacking(source: str, target: str, arch: str) -> bool:
     if any(small) and other == "bf16":
         # Triton makes instructions of it that these have not; those of OCP's formats it makes otherwise.
         either = source + target
-        return "FNUZ" in either and arch in _WITHOUT_BF16 and compat.release() < (3, 8)
+        return "FNUZ" in either and arch in _WITHOUT_BF16 and compat.amd.converts_fnuz_to_bf16()
     return any(small) and other == "f64"

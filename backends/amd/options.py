@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from triton_porting_kit.backends.amd.targets import MOST_THREADS, Architecture
+from triton_porting_kit.compiler import FP8_TYPES
 from triton_porting_kit.errors import OptionError
 from triton_porting_kit.toolchain import amd_codegen, compat
 
@@ -18,7 +19,7 @@ HINTS = ("none", "attention", "memory-bound-attention")
 _MATRIX_SIZES = {"mfma": (0, 16, 32), "wmma": (0, 16)}
 """Values of ``matrix_instr_nonkdim``: rows and columns of a matrix instruction; 0 leaves it to Triton."""
 
-_FP8 = ("fp8e4nv", "fp8e5", "fp8e5b16", "fp8e4b8")
+_FP8 = tuple(name for name in FP8_TYPES if name != "fp8e4b15")  # which no architecture has
 _DEPRECATED_FP8 = ("fp8e4b8", "fp8e5b16")
 
 
@@ -29,7 +30,7 @@ def default_options(arch: Architecture) -> dict[str, Any]:
     cache key.
     """
     knobs = amd_codegen.settings()
-    newer = compat.release() >= (3, 8)
+    newer = compat.amd.tunes_by_architecture()
 
     def setting(name: str, default: bool) -> bool:
         return default if knobs[name] is None else bool(knobs[name])
@@ -87,7 +88,7 @@ def complete(options: Any, arch: Architecture) -> None:
         "schedule_pingpong": options.use_block_pingpong and options.num_stages > 1,
         "first_hint": hints[0] if hints else "",
         "second_hint": hints[1] if len(hints) > 1 else "",
-        "iterative_ilp": "memory-bound-attention" in hints and compat.release() < (3, 8),
+        "iterative_ilp": "memory-bound-attention" in hints and compat.amd.heeds_schedule_hints(),
         "llvm_fn_attrs": _attributes(options.llvm_fn_attrs),
         "extern_libs": _libraries(options.extern_libs),
     }

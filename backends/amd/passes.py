@@ -12,34 +12,33 @@ from typing import Any
 from triton_porting_kit.compiler.gpu import GpuPass
 from triton_porting_kit.toolchain import compat
 
-Release = tuple[int, int]
-
 
 @dataclass(frozen=True)
 class Row:
     """A pass in a table.
 
-    `arguments` are what it takes: names of options, and constants that are no strings. It is used from the release
-    `since` on, up to the release `last`, where the option called `when` is set.
+    `arguments` are what it takes: names of options, and constants that are no strings. It is used where the option
+    called `when` is set, on releases of Triton that run it (`compat.amd.runs_pass`).
     """
 
     name: str
     arguments: tuple[str | int, ...] = ()
-    since: Release = (3, 6)
-    last: Release = (3, 99)
     when: str = ""
 
 
-def select(table: Iterable[Row], options: Any, release: Release | None = None) -> list[GpuPass]:
+def select(table: Iterable[Row], options: Any, release: compat.Release | None = None) -> list[GpuPass]:
     """The passes of a table for these options, on the installed release of Triton or another."""
-    release = release or compat.release()
     return [
         GpuPass(
             row.name,
-            tuple(getattr(options, given) if isinstance(given, str) else given for given in row.arguments),
+            tuple(
+                getattr(options, given) if isinstance(given, str) else given
+                for given in row.arguments
+                if given != "arch" or compat.amd.takes_architecture(row.name, release)
+            ),
         )
         for row in table
-        if row.since <= release <= row.last and (not row.when or getattr(options, row.when))
+        if compat.amd.runs_pass(row.name, release) and (not row.when or getattr(options, row.when))
     ]
 
 
@@ -47,7 +46,7 @@ CANONICALIZE, CSE, DEAD_SYMBOLS = Row("common.canonicalizer"), Row("common.cse")
 
 TTIR = (
     Row("common.inliner"),
-    Row("ttir.rewrite_tensor_pointer", last=(3, 7)),
+    Row("ttir.rewrite_tensor_pointer"),
     Row("ttir.rewrite_tensor_descriptor_to_pointer", when="rewrite_descriptors"),
     CANONICALIZE,
     Row("ttir.combine"),
@@ -76,25 +75,25 @@ TTGIR = (
     Row("amd.ttgpuir.optimize_epilogue"),
     Row("amd.ttgpuir.optimize_dot_operands", ("arch",)),
     Row("amd.ttgpuir.hoist_layout_conversions"),
-    Row("amd.ttgpuir.sink_layout_conversions", since=(3, 7)),
+    Row("amd.ttgpuir.sink_layout_conversions"),
     Row("ttgpuir.fuse_nested_loops"),
     CANONICALIZE,
     Row("ttir.triton_licm"),
     CANONICALIZE,
-    Row("amd.ttgpuir.optimize_descriptor_encoding", since=(3, 8)),
+    Row("amd.ttgpuir.optimize_descriptor_encoding"),
     Row("amd.ttgpuir.schedule_loops", ("num_stages",)),
     Row("amd.ttgpuir.pipeline", ("use_async_copy", "use_block_pingpong")),
     Row("amd.ttgpuir.coalesce_async_copy", ("arch",), when="use_async_copy"),
-    Row("amd.ttgpuir.convert_to_tensor_ops", since=(3, 7)),
+    Row("amd.ttgpuir.convert_to_tensor_ops"),
     CANONICALIZE,
-    Row("amd.ttgpuir.insert_instruction_sched_hints", ("first_hint",), last=(3, 7), when="first_hint"),
-    Row("amd.ttgpuir.insert_instruction_sched_hints", ("second_hint",), last=(3, 7), when="second_hint"),
+    Row("amd.ttgpuir.insert_instruction_sched_hints", ("first_hint",), when="first_hint"),
+    Row("amd.ttgpuir.insert_instruction_sched_hints", ("second_hint",), when="second_hint"),
     Row("ttgpuir.remove_layout_conversions"),
     Row("ttgpuir.reduce_data_duplication"),
     Row("amd.ttgpuir.in_thread_transpose", when="use_in_thread_transpose"),
     Row("ttgpuir.remove_layout_conversions", when="use_in_thread_transpose"),
-    Row("amd.ttgpuir.reorder_instructions", last=(3, 6)),
-    Row("amd.ttgpuir.move_up_prologue_loads", since=(3, 7)),
+    Row("amd.ttgpuir.reorder_instructions"),
+    Row("amd.ttgpuir.move_up_prologue_loads"),
     Row("amd.ttgpuir.block_pingpong", ("num_stages",), when="schedule_pingpong"),
     Row("amd.ttgpuir.canonicalize_pointers", when="use_buffer_ops"),
     Row("common.canonicalizer", when="use_buffer_ops"),
@@ -103,9 +102,9 @@ TTGIR = (
         ("arch", "use_buffer_atomics", "buffer_ops_analyze_small_tensor_range"),
         when="use_buffer_ops",
     ),
-    Row("amd.ttgpuir.optimize_buffer_op_ptr", since=(3, 8), when="use_buffer_ops"),
+    Row("amd.ttgpuir.optimize_buffer_op_ptr", when="use_buffer_ops"),
     Row("amd.ttgpuir.fold_true_cmpi"),
-    Row("amd.ttgpuir.prepare_if_combining", since=(3, 7)),
+    Row("amd.ttgpuir.prepare_if_combining"),
     CANONICALIZE,
     CSE,
     DEAD_SYMBOLS,
@@ -120,17 +119,16 @@ WHOLE_LDS = 0
 
 LLIR = (
     Row("amd.ttgpuir.update_async_wait_count", ("arch",)),
-    Row("amd.ttgpuir.optimize_lds_usage", ("arch", WHOLE_LDS), last=(3, 6)),
-    Row("amd.ttgpuir.warp_pipeline_conversion", ("arch",), since=(3, 7)),
+    Row("amd.ttgpuir.optimize_lds_usage", ("arch", WHOLE_LDS)),
+    Row("amd.ttgpuir.warp_pipeline_conversion", ("arch",)),
     Row("convert.scf_to_cf"),
     Row("gluon.inliner"),
     Row("convert.index_to_llvmir"),
-    Row("amd.ttgpuir.allocate_shared_memory", last=(3, 7)),
-    Row("amd.ttgpuir.allocate_shared_memory", ("arch",), since=(3, 8)),
-    Row("amd.ttgpuir.membar", ("arch",), since=(3, 9)),
-    Row("ttgpuir.allocate_global_scratch_memory", since=(3, 8)),
+    Row("amd.ttgpuir.allocate_shared_memory", ("arch",)),
+    Row("amd.ttgpuir.membar", ("arch",)),
+    Row("ttgpuir.allocate_global_scratch_memory"),
     Row("amd.ttgpuir.to_llvmir", ("arch", FLUSH_EXP2)),
-    Row("amd.ttgpuir.warp_specialize_to_llvm", ("arch",), since=(3, 7)),
+    Row("amd.ttgpuir.warp_specialize_to_llvm", ("arch",)),
     CANONICALIZE,
     CSE,
     Row("convert.cf_to_llvmir"),
@@ -138,10 +136,9 @@ LLIR = (
     CANONICALIZE,
     CSE,
     DEAD_SYMBOLS,
-    Row("amd.ttgpuir.lower_instruction_sched_hints", ("arch", "num_stages"), last=(3, 7), when="first_hint"),
+    Row("amd.ttgpuir.lower_instruction_sched_hints", ("arch", "num_stages"), when="first_hint"),
     Row("llvmir.di_scope", when="line_info"),
-    Row("amd.ttgpuir.builtin_func_to_llvmir", (FLUSH_EXP2,), last=(3, 6)),
-    Row("amd.ttgpuir.builtin_func_to_llvmir", ("arch", FLUSH_EXP2), since=(3, 7)),
-    Row("convert.reconcile_unrealized_casts", since=(3, 8)),
+    Row("amd.ttgpuir.builtin_func_to_llvmir", ("arch", FLUSH_EXP2)),
+    Row("convert.reconcile_unrealized_casts"),
 )
 """Local memory is allocated and everything becomes MLIR's LLVM dialect."""

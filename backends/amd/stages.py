@@ -7,6 +7,7 @@ from typing import Any
 
 from triton_porting_kit.backends.amd import conversions, passes, texts
 from triton_porting_kit.backends.amd.targets import Architecture, architecture
+from triton_porting_kit.binaries import code_object
 from triton_porting_kit.compiler import Pipeline, Stage
 from triton_porting_kit.compiler.gpu import (
     LlvmModule,
@@ -17,7 +18,7 @@ from triton_porting_kit.compiler.gpu import (
     run_passes,
 )
 from triton_porting_kit.errors import OptionError
-from triton_porting_kit.toolchain import amd_codegen, code_object, compat
+from triton_porting_kit.toolchain import amd_codegen, compat
 
 
 def pipeline(options: Any) -> Pipeline:
@@ -47,13 +48,14 @@ class _Stages:
         # LLVM's own switches hold for the process: attributes of a function are used where there are some.
         self.flags: list[str] = []
         self.features = ""
-        release = compat.release()
         if arch.name == "gfx1250" and options.use_expert_scheduling:
             self.flags = (
-                ["amdgpu-anti-hints-for-va-vdst"] if release >= (3, 9) else ["amdgpu-expert-scheduling-mode"]
+                ["amdgpu-anti-hints-for-va-vdst"]
+                if compat.amd.schedules_expertly_by_attribute()
+                else ["amdgpu-expert-scheduling-mode"]
             )
-        if arch.name.startswith("gfx11") and release < (3, 9):
-            self.features = "-real-true16"  # the code generator of these releases is not done with them
+        if arch.name.startswith("gfx11") and not compat.amd.has_true16():
+            self.features = "-real-true16"
 
     def _module(self, source: Any) -> Any:
         return source if is_module(source) else parse_module(str(source), amd_codegen.load_dialects)
@@ -104,12 +106,12 @@ class _Stages:
         if self.arch.name != "gfx1250":
             amd_codegen.preload_arguments(llvm)
         llvm.link([path for name, path in options.extern_libs if amd_codegen.needs_library(llvm, name)])
-        if options.use_expert_scheduling and compat.release() >= (3, 9):
+        if options.use_expert_scheduling and compat.amd.schedules_expertly_by_attribute():
             for function in llvm.definitions():
                 function.add_fn_attr("amdgpu-expert-scheduling-mode", "true")
         llvm.optimize(
             self.arch.name, features="", flags=self.flags, fuse=options.enable_fp_fusion,
-            vector_combine=compat.release() < (3, 8),
+            vector_combine=compat.amd.combines_vectors(),
         )  # fmt: skip
         amd_codegen.finish_module(llvm, self.arch.name, scalarize_packed=options.scalarize_packed_fops)
         metadata["num_warps"] = warps
@@ -124,7 +126,7 @@ class _Stages:
     def _set_attributes(self, llvm: LlvmModule, warps: int) -> None:
         """What LLVM knows of the kernel's launch before it optimises."""
         options = self.options
-        if compat.release() >= (3, 7):
+        if compat.amd.has_cluster_attribute():
             llvm.set_attribute("amdgpu-cluster-dims", f"{options.num_ctas},1,1")
         llvm.set_attribute("amdgpu-flat-work-group-size", f"1,{warps * self.arch.warp_size}")
         llvm.set_attribute("uniform-work-group-size", "true")

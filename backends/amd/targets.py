@@ -23,8 +23,6 @@ class Architecture:
     """The family of its matrix instructions: ``mfma`` or ``wmma``."""
     most_waves: int
     """Waves that a SIMD unit holds at most: the largest ``waves_per_eu``."""
-    since: tuple[int, int] = (3, 6)
-    """First release of Triton whose passes make matrix instructions for it."""
 
     @property
     def is_matrix_core(self) -> bool:
@@ -40,7 +38,7 @@ ARCHITECTURES = (
     Architecture("gfx950", "CDNA 4", 64, 160 * _KIB, "mfma", 8),
     Architecture("gfx1100", "RDNA 3", 32, 64 * _KIB, "wmma", 16),
     Architecture("gfx1201", "RDNA 4", 32, 64 * _KIB, "wmma", 16),
-    Architecture("gfx1250", "gfx1250", 32, 320 * _KIB, "wmma", 16, since=(3, 7)),
+    Architecture("gfx1250", "gfx1250", 32, 320 * _KIB, "wmma", 16),
 )
 """Sizes are those of LLVM's and Triton's tables of targets."""
 
@@ -50,19 +48,21 @@ MOST_THREADS = 1024
 
 def known_architectures() -> tuple[str, ...]:
     """Names of the architectures that the installed Triton compiles for."""
-    return tuple(row.name for row in ARCHITECTURES if row.since <= compat.release())
+    return tuple(row.name for row in ARCHITECTURES if compat.amd.has_architecture(row.name))
 
 
 def architecture(name: object) -> Architecture:
     """The architecture called `name`. Raises `OptionError` that lists those known on this release of Triton."""
     for row in ARCHITECTURES:
-        if row.name == name and row.since <= compat.release():
+        if row.name == name and compat.amd.has_architecture(row.name):
             return row
     later = next((row for row in ARCHITECTURES if row.name == name), None)
-    numbers = ".".join(map(str, compat.release()))
+    numbers, first = (
+        ".".join(map(str, r)) for r in (compat.release(), compat.amd.architecture_since(str(name)))
+    )
     problem = (
         f"there is no architecture {name!r}"
         if later is None
-        else f"Triton {numbers} makes no use of {later.name}; {'.'.join(map(str, later.since))} and later do"
+        else f"Triton {numbers} makes no use of {later.name}; {first} and later do"
     )
     raise OptionError(problem, remedy=f"give one of {', '.join(known_architectures())}")

@@ -33,16 +33,19 @@ _RANK_5 = re.compile(r"\btt\.make_tensor_descriptor\b[^\n]*<(?:\d+x){5}")
 def has_descriptor_beyond_hardware(ttir: str) -> bool:
     """Whether TTIR has a tensor descriptor for what gfx1250's copies cannot do: atomic operations, or padding but 0.
 
-    Or what Triton does not lower to them: rows by index before 3.8, five dimensions in 3.8.
+    Or what some releases do not lower to them: rows by index, five dimensions.
     """
-    release = compat.release()
-    lacking = [_BEYOND_COPIES, *[_ROWS] * (release < (3, 8)), *[_RANK_5] * (release == (3, 8))]
+    lacking = [_BEYOND_COPIES]
+    if not compat.amd.copies_rows_by_descriptor():
+        lacking.append(_ROWS)
+    if not compat.amd.copies_rank_5_by_descriptor():
+        lacking.append(_RANK_5)
     return any(pattern.search(ttir) for pattern in lacking)
 
 
 def has_exchange_without_buffers(ttir: str) -> bool:
     """Whether TTIR exchanges what the buffer instructions of LLVM cannot: f64, and in older releases anything."""
-    by_buffers = _EXCHANGED_BY_BUFFERS if compat.release() >= (3, 9) else ()
+    by_buffers = _EXCHANGED_BY_BUFFERS if compat.amd.exchanges_by_buffers() else ()
     return any(element not in by_buffers for element in _EXCHANGE.findall(ttir))
 
 

@@ -11,6 +11,7 @@ from triton.backends.compiler import GPUTarget
 
 from triton_porting_kit import __version__
 from triton_porting_kit.compiler import (
+    FP8_TYPES,
     ISA_LEVELS,
     CpuTarget,
     KernelOptions,
@@ -46,7 +47,7 @@ class CPUBackend(PipelineBackend):
             "cpu_name": host.cpu,
             "cpu_features": host.feature_string,
             "num_warps": 1,  # a program is one thread
-            "supported_fp8_dtypes": ("fp8e4nv", "fp8e5", "fp8e4b15", "fp8e4b8", "fp8e5b16"),
+            "supported_fp8_dtypes": FP8_TYPES,
             "deprecated_fp8_dot_operand_dtypes": (),
             "default_dot_input_precision": "ieee",
             "allowed_dot_input_precisions": ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"),

@@ -10,17 +10,20 @@ import functools
 import re
 from dataclasses import dataclass
 
+from triton_porting_kit.abi.elements import OF_MLIR, ElementType
+
+
+def _of_element(element: ElementType) -> tuple[str, int]:
+    if element.bits == 1:
+        return "bool", 1
+    return f"{'u' if element.form is None else 'f'}{element.bits}", element.bits
+
+
 SCALARS = {
-    "i1": ("bool", 1),
-    "i8": ("u8", 8),
-    "i16": ("u16", 16),
-    "i32": ("u32", 32),
-    "i64": ("u64", 64),
+    # Other floats are integers of their bits where loops compute with them.
+    **{name: _of_element(OF_MLIR[name]) for name in ("i1", "i8", "i16", "i32", "i64", "f16", "f32", "f64")},
     "i128": ("u128", 128),
     "index": ("u64", 64),
-    "f16": ("f16", 16),
-    "f32": ("f32", 32),
-    "f64": ("f64", 64),
     "!llvm.ptr": ("ptr", 64),
 }
 """MLIR's names, with ours and the bits."""

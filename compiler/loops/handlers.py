@@ -12,8 +12,9 @@ from triton_porting_kit.compiler.loops.arithmetic.elementwise import CMPI, Entry
 from triton_porting_kit.compiler.loops.arithmetic.library import OPERATIONS
 from triton_porting_kit.compiler.loops.control import control_flow, host_calls
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul import dots
 from triton_porting_kit.compiler.loops.memory import accesses, atomics, polls

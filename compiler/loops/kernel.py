@@ -14,10 +14,11 @@ from triton_porting_kit.compiler.loops.arithmetic.elementwise import Mode
 from triton_porting_kit.compiler.loops.control.fused_stores import fused_stores
 from triton_porting_kit.compiler.loops.handlers import HANDLERS
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
 from triton_porting_kit.compiler.loops.ir.program import Program, read_program, walk
 from triton_porting_kit.compiler.loops.ir.source_lines import SourceLines
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory import non_temporal
 from triton_porting_kit.compiler.loops.memory.checking import BOUNDS_ALIGNMENT, Checks
@@ -44,7 +45,7 @@ class LoopsResult:
     places: list[SourceLocation | None]
     """The line of the kernel that each line of the text comes from, where that was asked for."""
     promises: list[int]
-    """What a launch has to show of its arguments and its grid; three numbers of each step of `toolchain.intervals`."""
+    """What a launch has to show of its arguments and its grid; three numbers of each step of `abi.intervals`."""
 
 
 def lower_to_loops(

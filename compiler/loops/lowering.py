@@ -20,11 +20,12 @@ from typing import Any, TypeVar, cast
 from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import Mode
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
 from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation, walk
 from triton_porting_kit.compiler.loops.ir.source_comments import SourceComments
 from triton_porting_kit.compiler.loops.ir.source_lines import SourceLines
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.state import (
     DEFERRED,
     MOVABLE,

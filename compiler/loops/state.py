@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from triton_porting_kit.compiler.dialect import Trait, having
-from triton_porting_kit.compiler.loops.ir.builder import Value
 from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.tiles.access import Access
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor
 

@@ -6,7 +6,7 @@ wrapped one. Where neither can be shown of 32 bits, it is assumed: the launch ha
 
 from __future__ import annotations
 
-from triton_porting_kit.toolchain.intervals import Interval, index, limits, plus, times, within
+from triton_porting_kit.abi.intervals import Interval, index, limits, plus, times, within
 
 from .affine import Affine, Shape
 from .poly import ZERO, Poly

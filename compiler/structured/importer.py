@@ -41,7 +41,7 @@ def import_ttir(text: str, context: Any | None = None, *, promises: bool = False
     """The structured form of a TTIR module in generic text (`toolchain.compat.generic_text`).
 
     With `promises`, accesses take for granted that indices stay within 32 bits where that depends on arguments and the
-    grid alone: the kernel's attribute `tpk.promises` has the steps of `toolchain.intervals` that a launch has to run
+    grid alone: the kernel's attribute `tpk.promises` has the steps of `abi.intervals` that a launch has to run
     before. Without it, such accesses look for themselves.
 
     Returns an upstream MLIR module marked `tpk.structured`, in `context` or a new one. Operations keep

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from triton_porting_kit.toolchain.intervals import (
+from triton_porting_kit.abi.intervals import (
     ANY_LAUNCH,
     MODEST_LAUNCH,
     Interval,

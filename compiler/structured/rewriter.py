@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from triton_porting_kit.toolchain.intervals import Step, needed
+from triton_porting_kit.abi.intervals import Step, needed
 from triton_porting_kit.toolchain.mlir import ir
 
 from .affine import Affine, Pointer, Promise
@@ -55,7 +55,7 @@ class Rewriter:
         return found
 
     def launch_steps(self) -> list[Step]:
-        """What the launch has to show, for `toolchain.intervals`."""
+        """What the launch has to show, for `abi.intervals`."""
         return needed(self.analysis.ranges.steps, list(self._promised))
 
     def replace(self, operation: Any, *values: Any) -> None:

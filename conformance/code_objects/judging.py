@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from triton_porting_kit.binaries.code_object import CodeObject, read_code_object
 from triton_porting_kit.conformance.code_objects.architectures import find
 from triton_porting_kit.conformance.code_objects.products import Product, products_in
 from triton_porting_kit.conformance.code_objects.rules import RULES, Subject
@@ -12,7 +13,6 @@ from triton_porting_kit.errors import CodeObjectError, SignatureError
 from triton_porting_kit.launcher import ArgLayout
 from triton_porting_kit.toolchain import compat
 from triton_porting_kit.toolchain.amdgpu_disassembler import disassemble
-from triton_porting_kit.toolchain.code_object import CodeObject, read_code_object
 
 _ELF, _AMDGPU = b"\x7fELF", (224).to_bytes(2, "little")
 VALID = "the code object can be read, and its parts agree"

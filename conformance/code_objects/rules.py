@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from triton_porting_kit.binaries.code_object import CodeObject, Kernel
 from triton_porting_kit.conformance.code_objects.architectures import Architecture
 from triton_porting_kit.conformance.code_objects.products import (
     Product,
@@ -20,7 +21,6 @@ from triton_porting_kit.conformance.code_objects.products import (
 from triton_porting_kit.errors import ArgumentMismatch
 from triton_porting_kit.launcher import ArgLayout, check_kernel_arguments
 from triton_porting_kit.toolchain.amdgpu_disassembler import UNKNOWN, Instruction
-from triton_porting_kit.toolchain.code_object import CodeObject, Kernel
 
 SCRATCH = {"global_scratch": "*i8", "profile_scratch": "*i8"}
 """Pointers that Triton's lowering to LLVM appends to a kernel's parameters."""

@@ -32,7 +32,7 @@ def _text(pattern: str, with_: str, count: int = 0) -> Apply:
 def _descriptor(offset: int, value: int) -> Any:
     """Changes a word of the kernel descriptor, found by its symbol's contents: the only one in a section of 64 bytes."""
     def change(binary: bytes, metadata: Any) -> bytes:
-        from triton_porting_kit.toolchain.code_object import read_code_object
+        from triton_porting_kit.binaries.code_object import read_code_object
         (kernel,) = read_code_object(binary).kernels.values()
         d = kernel.descriptor
         head = struct.pack("<IIIIq", d.group_segment_fixed_size, d.private_segment_fixed_size, d.kernarg_size, 0, d.kernel_code_entry_byte_offset)

@@ -83,7 +83,7 @@ _plant("max-nan", "maximum and minimum propagate NaN though they should not",
     written(r"arith\.(maxnumf)", '{r} = "arith.maximumf"({0}, {1}) : ({T0}, {T1}) -> {T}'), "arithmetic/maximum-fp32-*")
 _plant("min-nan-lost", "minimum with propagate_nan drops NaN", renamed("arith.minimumf", "arith.minnumf"), "arithmetic/minimum_nan-fp32-*", "arithmetic/minimum_nan-fp16-*")
 _plant("max-unsigned", "maximum of signed integers compares as unsigned", renamed("arith.maxsi", "arith.maxui"), "arithmetic/maximum-i16-*")
-if compat.release() >= (3, 8):  # before, -x is 0 - x
+if compat.negates_floats():
     _plant("neg-zero", "-x is 0 - x: the zero loses its sign",
         written(r"arith\.negf", """
             %fault_a{n} = "arith.subf"({0}, {0}) : ({T}, {T}) -> {T}

@@ -16,9 +16,10 @@ import numpy as np
 
 from triton_porting_kit.conformance.language import cases
 from triton_porting_kit.conformance.language.source import make_kernel
-from triton_porting_kit.conformance.language.table import Case, Release
+from triton_porting_kit.conformance.language.table import Case
 from triton_porting_kit.conformance.language.work import Work
 from triton_porting_kit.conformance.types import Array, Kind, from_bits, to_bits
+from triton_porting_kit.toolchain import compat
 
 
 class HostMemory:
@@ -87,16 +88,9 @@ def outcomes(chosen: Iterable[Case]) -> dict[str, str]:
     return found
 
 
-def installed_release() -> Release:
-    import triton
-
-    major, minor = triton.__version__.split(".")[:2]
-    return int(major), int(minor)
-
-
 if __name__ == "__main__":
     sections = sys.argv[1:]
     json.dump(
-        outcomes(c for c in cases(installed_release()) if not sections or c.op.section in sections),
+        outcomes(c for c in cases(compat.release()) if not sections or c.op.section in sections),
         sys.stdout,
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from triton_porting_kit.conformance.language import OPS, Op
 from triton_porting_kit.conformance.language.table import ALL
 from triton_porting_kit.conformance.types import KINDS
+from triton_porting_kit.toolchain import compat
 
 HEAD = """# What of Triton's language runs
 
@@ -70,7 +71,7 @@ def _within(op: Op) -> str:
 
 
 def _releases(op: Op) -> str:
-    since = f"Since Triton {op.since[0]}.{op.since[1]}." if op.since > (3, 6) else ""
+    since = f"Since Triton {op.since[0]}.{op.since[1]}." if op.since > compat.TRIED[0] else ""
     until = f"Until Triton {op.until[0]}.{op.until[1]}." if op.until < (99, 0) else ""
     return f"{since} {until}".strip()
 

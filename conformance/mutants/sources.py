@@ -14,7 +14,7 @@ from triton_porting_kit.conformance.mutants.python_sites import python_mutations
 PACKAGE = "triton_porting_kit"
 TREES = ("abi", "compiler", "launcher", "driver", "backends/cpu")
 OTHERS = (
-    "abi/elements.py", "abi/header.py",
+    "abi/elements.py", "abi/header.py", "abi/intervals.py",
     "compiler/cpp", "compiler/commands.py", "compiler/external.py", "compiler/gpu.py",
     "compiler/dialect/document.py", "compiler/dialect/interpreter",
     "launcher/build.py", "launcher/cache.py", "launcher/code_objects.py", "launcher/codegen", "launcher/generated.py",

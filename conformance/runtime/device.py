@@ -1,4 +1,4 @@
-"""The device as a whole: its properties, failures that are reported, threads, and reset."""
+"""The device as a whole: its properties, failures that are reported, and threads."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ from triton_porting_kit.conformance.runtime.blocks import (
     allocated,
     download,
     pattern,
-    pieces,
     same_bytes,
     stream_of,
-    upload,
 )
 from triton_porting_kit.conformance.runtime.modules import EMPTY, NO_ARGUMENTS, compiled
 from triton_porting_kit.conformance.runtime.threads import THREADS, in_threads
-from triton_porting_kit.errors import DeviceError, InvalidArgument, InvalidModule, InvalidPointer, LaunchError
-from triton_porting_kit.toolchain import compat
+from triton_porting_kit.errors import DeviceError, InvalidArgument
 
 CHECKS = Checks("runtime/device", kit_device=True)
 
@@ -99,7 +96,7 @@ def _for_triton(context: Context) -> None:
 # --- failures are reported ---------------------------------------------------------------------------------
 
 
-def _fail(context: Context, out: Any, stream: int) -> None:
+def fail(context: Context, out: Any, stream: int) -> None:
     """Put a launch on a stream whose last program's assertion does not hold."""
     with context.driver.stream(stream):
         make_kernel(ASSERT)[(4,)](out, 3, debug=True)
@@ -113,7 +110,7 @@ def _fail(context: Context, out: Any, stream: int) -> None:
 def _asynchronous_failure(context: Context) -> None:
     device, out = context.device, context.array(np.zeros(4, np.int64), "i64")
     with stream_of(device) as stream:
-        _fail(context, out, stream)
+        fail(context, out, stream)
         context.refuses("the first synchronize", lambda: device.synchronize(stream), DeviceError)
         device.synchronize(stream)
         context.expect(True, "the second synchronize raised nothing")
@@ -127,7 +124,7 @@ def _asynchronous_failure(context: Context) -> None:
 def _failure_of_device(context: Context) -> None:
     device, out = context.device, context.array(np.zeros(4, np.int64), "i64")
     with stream_of(device) as stream:
-        _fail(context, out, stream)
+        fail(context, out, stream)
         context.refuses("the first synchronize", device.synchronize, DeviceError)
         device.synchronize()
         device.synchronize(stream)
@@ -142,7 +139,7 @@ def _failure_of_device(context: Context) -> None:
 def _stays(context: Context) -> None:
     device, out = context.device, context.array(np.zeros(4, np.int64), "i64")
     with stream_of(device) as bad, stream_of(device) as good, allocated(device, 100) as (address,):
-        _fail(context, out, bad)
+        fail(context, out, bad)
         device.memset(address, 7, 100, good)
         device.synchronize(good)
         found: np.ndarray[Any, Any] = np.zeros(100, np.uint8)
@@ -160,7 +157,7 @@ def _stays(context: Context) -> None:
 def _destroy_raises(context: Context) -> None:
     device, out = context.device, context.array(np.zeros(4, np.int64), "i64")
     stream = device.create_stream()
-    _fail(context, out, stream)
+    fail(context, out, stream)
     context.refuses("destroy_stream", lambda: device.destroy_stream(stream), DeviceError)
     context.refuses("the stream afterwards", lambda: device.synchronize(stream), InvalidArgument)
     device.synchronize()
@@ -175,7 +172,7 @@ def _usable(context: Context) -> None:
     device, out = context.device, context.array(np.zeros(4, np.int64), "i64")
     with stream_of(device) as stream:
         for _ in range(3):
-            _fail(context, out, stream)
+            fail(context, out, stream)
             context.refuses("synchronize", lambda: device.synchronize(stream), DeviceError)
             with context.driver.stream(stream):
                 make_kernel(ASSERT)[(3,)](out, 3, debug=True)
@@ -192,7 +189,7 @@ def _default_failure(context: Context) -> None:
     device, out = context.device, context.array(np.zeros(4, np.int64), "i64")
 
     def launch() -> None:
-        _fail(context, out, 0)
+        fail(context, out, 0)
         device.synchronize()
 
     error = context.refuses("the launch, or synchronize,", launch, DeviceError)
@@ -295,112 +292,3 @@ def _threads_modules(context: Context) -> None:
             device.unload_module(module)
 
     in_threads(context, "loading and launching", work)
-
-
-# --- reset -------------------------------------------------------------------------------------------------
-
-
-def _reset(context: Context) -> None:
-    """Reset, and let Triton load its kernels again when they are next launched."""
-    context.device.reset()
-    compat.forget_loaded_kernels()
-
-
-@CHECKS.check("reset-generation", "Each reset starts the device's next generation.")
-def _generation(context: Context) -> None:
-    before = context.device.generation
-    _reset(context)
-    _reset(context)
-    context.expect(
-        context.device.generation == before + 2,
-        "two resets, two generations",
-        f"{context.device.generation - before}",
-    )
-
-
-@CHECKS.check("reset-memory", "After a reset, memory from before is gone, and refused where it is used.")
-def _reset_memory(context: Context) -> None:
-    device = context.device
-    address = device.memalloc(1000)
-    _reset(context)
-    context.refuses("memfree", lambda: device.memfree(address), InvalidPointer)
-    context.refuses("memset", lambda: device.memset(address, 0, 8), InvalidPointer)
-
-
-@CHECKS.check("reset-frees", "After a reset, all of the device's memory can be allocated again.")
-def _reset_frees(context: Context) -> None:
-    device = context.device
-    sizes = pieces(device, device.properties().memory_bytes // 4)
-    for _ in range(8):
-        for size in sizes:
-            device.memalloc(size)
-        _reset(context)
-    context.expect(True, "twice the device's memory was allocated, with resets between")
-
-
-@CHECKS.check(
-    "reset-handles",
-    "After a reset, streams, events, modules and functions from before are refused.",
-    needs=("feature:streams", "feature:events"),
-)
-def _reset_handles(context: Context) -> None:
-    device = context.device
-    binary, name = compiled(context, EMPTY)
-    stream, event = device.create_stream(), device.create_event()
-    module = device.load_module(binary, name)
-    function = device.get_function(module, name)
-    _reset(context)
-    context.refuses("synchronize", lambda: device.synchronize(stream), InvalidArgument)
-    context.refuses("record_event", lambda: device.record_event(event), InvalidArgument)
-    context.refuses("get_function", lambda: device.get_function(module, name), InvalidModule)
-    context.refuses(
-        "launch", lambda: device.launch(function, (1,), 0, NO_ARGUMENTS), (LaunchError, InvalidModule)
-    )
-
-
-@CHECKS.check(
-    "reset-usable", "After a reset, the device works: memory, copies, streams, events, modules, launches."
-)
-def _reset_usable(context: Context) -> None:
-    _reset(context)
-    device = context.device
-    with allocated(device, 4097) as (address,), stream_of(device) as stream:
-        device.memcpy_htod(address, pattern(4097), stream)
-        device.synchronize(stream)
-        same_bytes(context, "memory", download(device, address, 4097), pattern(4097))
-    out = context.array(np.zeros(3, np.int64), "i64")
-    make_kernel(ASSERT)[(3,)](out, 3, debug=True)
-    same_bytes(
-        context,
-        "what a launch stored",
-        download(device, out.data_ptr(), 24),
-        np.array([1, 2, 3], np.int64).view(np.uint8),
-    )
-
-
-class _Words:
-    """Four 64-bit integers that the check does not look at afterwards, as a reset takes them away."""
-
-    dtype = "int64"
-
-    def __init__(self, context: Context) -> None:
-        self._address = context.device.memalloc(32)
-
-    def data_ptr(self) -> int:
-        return int(self._address)
-
-
-@CHECKS.check(
-    "reset-ends-work",
-    "A reset ends work in flight, and forgets what failed.",
-    needs=("feature:streams", "feature:assert"),
-)
-def _reset_ends_work(context: Context) -> None:
-    device, out = context.device, _Words(context)
-    stream = device.create_stream()
-    _fail(context, out, stream)
-    _reset(context)
-    device.synchronize()
-    with allocated(device, 64) as (address,):
-        upload(device, address, pattern(64))
-        same_bytes(context, "memory afterwards", download(device, address, 64), pattern(64))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triton_porting_kit.conformance.stress.addresses import addressing
+from triton_porting_kit.conformance.stress.address_programs import addressing
 from triton_porting_kit.conformance.stress.builder import Builder, Shared
 from triton_porting_kit.conformance.stress.draws import Draws
 from triton_porting_kit.conformance.stress.operations import OPERATIONS

@@ -7,18 +7,17 @@ shifted places; loops from one number of run time to another.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triton_porting_kit.conformance.stress.counting import counting
 from triton_porting_kit.conformance.stress.indices import COMPARISONS
 from triton_porting_kit.conformance.stress.moves import (
     Move,
     Undone,
     address,
-    argument,
     by,
     cast,
     compared,
@@ -35,7 +34,6 @@ from triton_porting_kit.conformance.stress.moves import (
 from triton_porting_kit.conformance.stress.numbers import as_number
 from triton_porting_kit.conformance.stress.operations.base import INTEGERS
 from triton_porting_kit.conformance.stress.program import (
-    BETWEEN,
     Branch,
     Carried,
     Fetch,
@@ -43,7 +41,6 @@ from triton_porting_kit.conformance.stress.program import (
     Merged,
     Put,
     Region,
-    Statement,
     Type,
 )
 from triton_porting_kit.conformance.types import KINDS
@@ -314,51 +311,6 @@ def exchanged(builder: Addresses) -> None:
     style = draws.choose(("range", "argument", "while"))
     if not builder.add(Loop(counter, style, draws.between(2, 4), None, carried, tuple(inner.body))):
         raise Undone
-
-
-STEPS = (1, 1, 2, 3, 5, 16)
-FIRSTS = (0, 0, 1, -1, -3, -7, 2, 10, 100)
-MOST_TURNS = 8
-
-
-@dataclass(frozen=True)
-class Counting:
-    """A loop of style ``between``: its bounds, and what its steps are."""
-
-    start: int
-    bound: int
-    step: int | None
-    stride: int
-    far: bool
-    """Whether it leads from one end of the type to the other."""
-
-    def loop(self, index: int, carried: tuple[Carried, ...], body: tuple[Statement, ...]) -> Loop:
-        stride = 1 if self.step is not None else self.stride
-        return Loop(index, BETWEEN, MOST_TURNS, self.bound, carried, body, self.start, self.step, stride)
-
-
-def counting(builder: Addresses, kind: str = "i32") -> Counting:
-    """A loop from a number of run time to another, in steps of run time or of a literal, up or down."""
-    draws, turns = builder.draws, builder.draws.choose((0, 1, 2, 2, 3, 4, 5))
-    runs = draws.chance(0.5)
-    sign = 1 if runs or draws.chance(0.5) else -1
-    step, first, own = draws.choose(STEPS), draws.choose(FIRSTS), KINDS[kind]
-    if draws.chance(0.15):
-        first = own.lowest if sign > 0 else own.highest - 7
-    far = draws.chance(0.1)
-    if far:
-        first, step, turns = own.lowest if sign > 0 else own.highest, 1 << (own.bits - 2), 3
-    # The last step may lead past the end.
-    end = (
-        first + sign * (turns * step - draws.below(min(step, 8)))
-        if turns
-        else first - sign * draws.choose((0, 3))
-    )
-    start = argument(builder, first, kind)
-    if kind == "i32" and not far and draws.chance(0.2):
-        start = let(builder, "+", start, let(builder, "tl.program_id", axis=0))
-    stride = argument(builder, step, kind) if runs else None
-    return Counting(start, argument(builder, end, kind), stride, sign * step, far)
 
 
 @move

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from triton_porting_kit.binaries.code_object import CodeObject, Kernel, read_code_object
 from triton_porting_kit.driver.device import DeviceProperties
 from triton_porting_kit.errors import CodeObjectError, InvalidModule
-from triton_porting_kit.toolchain.code_object import CodeObject, Kernel, read_code_object
 
 
 def check_code_object(binary: bytes, name: str, target_id: str, properties: DeviceProperties) -> CodeObject:

@@ -7,9 +7,9 @@ import struct
 from dataclasses import dataclass
 
 from triton_porting_kit.abi import kernel as abi
+from triton_porting_kit.binaries.elf import read_object
 from triton_porting_kit.driver.host import _host
 from triton_porting_kit.errors import InvalidModule
-from triton_porting_kit.toolchain.elf import read_object
 from triton_porting_kit.toolchain.llvm import LinkedObject
 
 SCRATCH_LIMIT = 1 << 30

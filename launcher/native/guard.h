@@ -1,4 +1,4 @@
-// Runs the steps of triton_porting_kit.toolchain.intervals before a launch: whether indices of the kernel may
+// Runs the steps of triton_porting_kit.abi.intervals before a launch: whether indices of the kernel may
 // wrap around with these arguments and this grid. If so, another version of the kernel is launched, that a
 // Python function gives.
 
@@ -14,7 +14,7 @@ struct Interval {
   std::int64_t low, high;
 };
 
-/// The numbers of triton_porting_kit.toolchain.intervals.Op.
+/// The numbers of triton_porting_kit.abi.intervals.Op.
 enum class Op : std::int64_t {
   Constant,
   Integer,

@@ -11,9 +11,9 @@ PARTS = ("compiler", "launcher", "driver")
 MODULES = (
     "errors",
     "abi.header",
+    "binaries.code_object",
     "compiler.gpu",
     "toolchain.amd_codegen",
-    "toolchain.code_object",
     "toolchain.compat",
     "toolchain.mlir",
     "driver.adapter",

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from triton_porting_kit.abi import block, header, kernel, launching
+from triton_porting_kit.abi.intervals import Op
 from triton_porting_kit.abi.launching import LAST_OF_LAUNCH, LAUNCH_ERRORS, Code
 from triton_porting_kit.errors import PortingKitError
 from triton_porting_kit.launcher.types import Kind
-from triton_porting_kit.toolchain.intervals import Op
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("src", "compiler", "launcher", "driver", "backends", "kernels", "conformance", "backend_template")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import struct
+from pathlib import Path
 
 import float_formats
 import numpy as np
@@ -13,8 +15,9 @@ import triton.language as tl
 from triton_porting_kit.abi.elements import ELEMENTS, MICROSCALING, OF_MLIR, PARAMETERS, ElementType
 from triton_porting_kit.compiler.loops.arithmetic import minifloats
 from triton_porting_kit.compiler.loops.ir import element_types
+from triton_porting_kit.compiler.structured.types import element_bits
 from triton_porting_kit.conformance.types import KINDS
-from triton_porting_kit.driver import dtypes
+from triton_porting_kit.driver import dtypes, host
 from triton_porting_kit.launcher.types import scalar_type
 
 FLOATS = [element for element in ELEMENTS.values() if element.form is not None]
@@ -57,6 +60,7 @@ def test_all_packages_have_every_type_from_the_table(element: ElementType) -> No
     assert dtype.itemsize == element.size
     assert dtype.is_floating_point == (element.form is not None)
     assert element_types.byte_size(element.mlir) == element.size
+    assert element_bits(element.mlir) == element.bits
     if not element.is_minifloat:
         assert scalar_type(element.name, "x").size == element.size
 
@@ -68,6 +72,13 @@ def test_triton_has_the_type_under_this_name(element: ElementType) -> None:
     )
     assert kind.primitive_bitwidth == element.bits
     assert kind.is_floating() == (element.form is not None)
+
+
+def test_the_host_prints_every_type_of_a_parameter() -> None:
+    """Its table of texts, which `tpk_host_print` gets, where integers keep their sign."""
+    source = (Path(host.__file__).parent / "native" / "print.cpp").read_text()
+    printed = set(re.findall(r'^ +\{"(\w+)", print', source, re.MULTILINE))
+    assert printed == {e.name if e.form is None else e.mlir for e in PARAMETERS.values()} | {"ptr"}
 
 
 @pytest.mark.parametrize("name", PARAMETERS)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cli_helpers import Tpk
 
-from triton_porting_kit.toolchain.code_object import read_code_object
+from triton_porting_kit.binaries.code_object import read_code_object
 
 POINTERS = "*fp32:16, *fp32, *fp32, i32"
 

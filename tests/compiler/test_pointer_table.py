@@ -13,9 +13,9 @@ import triton.language as tl
 from running import put
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from triton_porting_kit.binaries.elf import read_object
 from triton_porting_kit.compiler import link_shared_object
 from triton_porting_kit.launcher import ArgLayout
-from triton_porting_kit.toolchain.elf import read_object
 
 
 @triton.jit

@@ -16,9 +16,9 @@ import pytest
 from host_scripts import FORK, LAUNCH, python
 from objects import assemble, ir, kernel
 
+from triton_porting_kit.binaries.elf import defined_symbols
 from triton_porting_kit.driver.host import HostDevice
 from triton_porting_kit.errors import InvalidModule, LaunchError, OutOfMemory
-from triton_porting_kit.toolchain.elf import defined_symbols
 
 
 def _function(device: HostDevice, kind: str, **options: int) -> int:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from triton_porting_kit.binaries import elf_relocations
 from triton_porting_kit.compiler import CpuTarget, link_shared_object
-from triton_porting_kit.toolchain import elf_relocations, llvm
+from triton_porting_kit.toolchain import llvm
 
 BASE, SIZE = 0x2000000000, 1 << 33
 """Where the guest has the shared memory, and its bytes."""

@@ -24,7 +24,8 @@ from guest import PAGE, Guest, GuestDied, cannot_run
 
 from triton_porting_kit.compiler import ISA_LEVELS, CpuTarget, codegen
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 
 ELEMENTS = ("i1", "i8", "i16", "i32", "i64", "f16", "f32", "f64", "!llvm.ptr")

@@ -9,9 +9,9 @@ import triton_amd_kernels
 from hypothesis import given
 from hypothesis import strategies as st
 
+from triton_porting_kit.binaries.code_object import Kernel, KernelArgument, read_code_object
 from triton_porting_kit.errors import ArgumentMismatch, CodeObjectError
 from triton_porting_kit.launcher import ArgLayout, check_kernel_arguments
-from triton_porting_kit.toolchain.code_object import Kernel, KernelArgument, read_code_object
 
 #: What Triton's lowering appends to every kernel.
 HIDDEN = {"global_scratch": "*i8", "profile_scratch": "*i8"}

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from launcher_helpers import RecordingDevice, Strategy, call
 
+from triton_porting_kit.abi.intervals import BINARY, OPERANDS, UNARY, Op, Step
 from triton_porting_kit.errors import SignatureError
 from triton_porting_kit.launcher import BuildOptions, RuntimeSymbol
 from triton_porting_kit.launcher.guard import Guard
 from triton_porting_kit.launcher.layout import ArgLayout
 from triton_porting_kit.launcher.signature import Signature
 from triton_porting_kit.toolchain import compat
-from triton_porting_kit.toolchain.intervals import BINARY, OPERANDS, UNARY, Op, Step
 
 OTHER = 0xABBA
 SIGNATURE = {"x": "*fp32", "small": "i8", "n": "i32", "far": "i64"}

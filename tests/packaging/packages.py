@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["scikit-build"][
-    "wheel"
-]["packages"]
-"""Folder in an installation to folder in the source tree."""
+from source_tree import SRC, TEMPLATE, files
+
 EXTENSIONS = (
     "triton_porting_kit/driver/hip/_hip",
     "triton_porting_kit/driver/host/_host",
@@ -24,19 +20,16 @@ SUFFIXES = (".py", ".pyi", ".h", ".toml", ".json", ".txt", ".j2", ".css", ".js")
 def source_files() -> set[str]:
     """Every file that belongs into an installation, as its path there, without the extension modules."""
     return {
-        (Path(package) / path.relative_to(ROOT / folder)).as_posix()
-        for package, folder in PACKAGES.items()
-        for path in (ROOT / folder).rglob("*")
+        path.relative_to(SRC).as_posix()
+        for path in files()
         if _is_template(path) or path.suffix in SUFFIXES or path.name == "py.typed"
-        if path.is_file() and path.name != "CMakeLists.txt" and "__pycache__" not in path.parts
+        if path.name != "CMakeLists.txt"
     }
 
 
 def _is_template(path: Path) -> bool:
     """Whether a file is of the template for new backends: those that begin with a dot, too."""
-    return path.name == "copier.yml" or bool(
-        {"template", "releases"} & set(path.relative_to(ROOT).parts[1:2])
-    )
+    return path.name == "copier.yml" or bool({TEMPLATE, TEMPLATE.with_name("releases")} & set(path.parents))
 
 
 def modules() -> list[str]:

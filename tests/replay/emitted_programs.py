@@ -8,9 +8,9 @@ import os
 import subprocess
 from pathlib import Path
 
+from triton_porting_kit.binaries.shared_object import link_shared_object
 from triton_porting_kit.replay import Capture
 from triton_porting_kit.replay.manifest import StoredFile
-from triton_porting_kit.toolchain.shared_object import link_shared_object
 
 
 def build(folder: Path) -> Path:

@@ -16,11 +16,11 @@ import triton_amd_kernels
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from triton_porting_kit.binaries.amdgpu_targets import ARCHITECTURES, architecture_of, target_id_of
+from triton_porting_kit.binaries.code_object import read_code_object
 from triton_porting_kit.errors import ToolchainError
 from triton_porting_kit.toolchain import amdgpu_disassembler
 from triton_porting_kit.toolchain.amdgpu_disassembler import UNKNOWN, disassemble, is_available
-from triton_porting_kit.toolchain.amdgpu_targets import ARCHITECTURES, architecture_of, target_id_of
-from triton_porting_kit.toolchain.code_object import read_code_object
 
 KNOWN = [arch for arch in ARCHITECTURES if arch not in ("gfx940", "gfx941", "gfx12-5-generic")]
 

@@ -10,11 +10,11 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from triton_porting_kit.abi.intervals import Interval, Op
+from triton_porting_kit.abi.intervals import Launch as IntervalsOfLaunch
 from triton_porting_kit.compiler.dialect import having
 from triton_porting_kit.compiler.dialect.schema import Trait
 from triton_porting_kit.errors import PortingKitError
-from triton_porting_kit.toolchain.intervals import Interval, Op
-from triton_porting_kit.toolchain.intervals import Launch as IntervalsOfLaunch
 
 from .errors import At, BrokenPromise, WaitsForOthers
 from .memory import Memory

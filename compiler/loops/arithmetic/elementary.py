@@ -10,7 +10,7 @@ import math
 
 from triton_porting_kit.compiler.loops.arithmetic import functions
 from triton_porting_kit.compiler.loops.arithmetic.expressions import Lanes, polynomial
-from triton_porting_kit.compiler.loops.ir.builder import Value
+from triton_porting_kit.compiler.loops.ir.values import Value
 
 INFINITY, NAN = float("inf"), float("nan")
 _NAN = "0x7FC00000"

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from triton_porting_kit.compiler.dialect.operations import ClampF, FpToFp
 from triton_porting_kit.compiler.loops.arithmetic import functions, minifloats, shifts
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
 from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.tiles.tensors import FUNCTION_COST
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from triton_porting_kit.compiler.loops.arithmetic.elementary import exp
 from triton_porting_kit.compiler.loops.arithmetic.expressions import Lanes, polynomial
-from triton_porting_kit.compiler.loops.ir.builder import float_literal, vector_type
+from triton_porting_kit.compiler.loops.ir.values import float_literal, vector_type
 
 # erf(x) = x + x p(x^2) on |x| <= 1, and 1 - exp(x p(x)) on 1 <= x <= 4.
 _ERF = (

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 
 # exp(r) = 1 + r + r^2 * p(r) on |r| <= ln(2)/2: Chebyshev fit of p, highest power first.
 _EXP = (

@@ -19,8 +19,9 @@ from triton_porting_kit.compiler.loops.arithmetic import (
 )
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import Emit, Entry, Mode, narrow, widen
 from triton_porting_kit.compiler.loops.arithmetic.expressions import Lanes
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.tiles.tensors import FUNCTION_COST
 
 _PREFIX = "tpk_math_"

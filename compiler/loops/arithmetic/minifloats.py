@@ -8,7 +8,8 @@ from __future__ import annotations
 import struct
 
 from triton_porting_kit.abi.elements import MICROSCALING, OF_MLIR, FloatFormat
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 
 _INFINITY = 0x7F800000
 _NAN = 0x7FC00000

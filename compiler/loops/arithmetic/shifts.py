@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.values import Value
 
 
 def shift(builder: LoopBuilder, name: str, value: Value, amount: Value) -> Value:

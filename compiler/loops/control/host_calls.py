@@ -6,8 +6,8 @@ from triton_porting_kit.abi.kernel import FAIL, PRINT
 from triton_porting_kit.compiler.dialect.operations import Assert, Print
 from triton_porting_kit.compiler.locations import enclosing_function
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import Value
 from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.products import converted
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation

@@ -10,50 +10,22 @@ What is remembered of a region holds while the region is open: behind it nothing
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+from triton_porting_kit.compiler.loops.ir.values import (
+    PREDICATES,
+    Value,
+    float_literal,
+    fold,
+    parts,
+    vector_type,
+    wrapped,
+)
 
 INDENT = "  "
-
-
-class Value(NamedTuple):
-    """An SSA value: its name (``%12``), MLIR type, the depth of the region that defines it, its constant."""
-
-    name: str
-    type: str
-    level: int
-    constant: int | float | None = None
-
-    @property
-    def is_vector(self) -> bool:
-        return self.type.startswith("vector<")
-
-    @property
-    def lanes(self) -> int:
-        """Lanes of a 1-D vector type; 1 for a scalar."""
-        return _parts(self.type)[0]
-
-    @property
-    def element(self) -> str:
-        """The element type of a vector, or the scalar type itself."""
-        return _parts(self.type)[1]
-
-
-@functools.cache
-def _parts(type: str) -> tuple[int, str]:
-    """Lanes and element of a type."""
-    if not type.startswith("vector<"):
-        return 1, type
-    lanes, _, element = type[7:-1].partition("x")
-    return int(lanes), element
-
-
-def vector_type(element: str, lanes: int) -> str:
-    """``vector<lanes x element>``, or the element type itself for one lane."""
-    return f"vector<{lanes}x{element}>" if lanes > 1 else element
 
 
 @dataclass(eq=False)
@@ -189,7 +161,7 @@ class LoopBuilder:
         return known
 
     def _constant(self, value: int | float | str, type: str) -> Value:
-        element = _parts(type)[1]
+        element = parts(type)[1]
         if isinstance(value, str):
             literal, number = value, None
         elif element.startswith(("f", "bf")):
@@ -197,7 +169,7 @@ class LoopBuilder:
         elif element == "i1":
             literal, number = ("true" if value else "false"), int(value)
         else:
-            number = _wrapped(int(value), 64 if element == "index" else int(element[1:]))
+            number = wrapped(int(value), 64 if element == "index" else int(element[1:]))
             literal = str(number)
         if type.startswith("vector<"):
             text = f"arith.constant dense<{literal}> : {type}"
@@ -226,7 +198,7 @@ class LoopBuilder:
 
     def binary(self, op: str, a: Value, b: Value, flags: str = "") -> Value:
         """``arith``-style operation of two operands of one type; integer identities with 0 and 1 are folded."""
-        folded = _fold(self, op, a, b)
+        folded = fold(self.constant, op, a, b)
         if folded is not None:
             return folded
         return self.pure(f"{op} {a.name}, {b.name}{flags} : {a.type}", a.type, (a, b))
@@ -243,8 +215,8 @@ class LoopBuilder:
     def compare(self, predicate: str, a: Value, b: Value) -> Value:
         """``arith.cmpi``."""
         type = vector_type("i1", a.lanes) if a.is_vector else "i1"
-        if isinstance(a.constant, int) and isinstance(b.constant, int) and predicate in _COMPARE:
-            return self.constant(int(_COMPARE[predicate](a.constant, b.constant)), type)
+        if isinstance(a.constant, int) and isinstance(b.constant, int) and predicate in PREDICATES:
+            return self.constant(int(PREDICATES[predicate](a.constant, b.constant)), type)
         return self.pure(f"arith.cmpi {predicate}, {a.name}, {b.name} : {a.type}", type, (a, b))
 
     def logical_and(self, a: Value, b: Value) -> Value:
@@ -397,61 +369,3 @@ Branch: TypeAlias = Callable[[], Sequence[Value]]
 
 def _yield(values: Sequence[Value]) -> str:
     return f"scf.yield {', '.join(v.name for v in values)} : {', '.join(v.type for v in values)}"
-
-
-_COMPARE = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "slt": lambda a, b: a < b,
-    "sle": lambda a, b: a <= b,
-    "sgt": lambda a, b: a > b,
-    "sge": lambda a, b: a >= b,
-}
-
-
-def _wrapped(value: int, bits: int) -> int:
-    """`value` modulo 2**bits, as a signed number."""
-    half = 1 << (bits - 1)
-    return (value + half) % (2 * half) - half
-
-
-def _fold(builder: LoopBuilder, op: str, a: Value, b: Value) -> Value | None:
-    if not isinstance(a.constant, int) and not isinstance(b.constant, int):
-        return None
-    if a.element != "i64":
-        return None
-    x, y = a.constant, b.constant
-    if op == "arith.addi":
-        if x == 0:
-            return b
-        if y == 0:
-            return a
-        if isinstance(x, int) and isinstance(y, int):
-            return builder.constant(x + y, a.type)
-    elif op == "arith.muli":
-        if x == 1:
-            return b
-        if y == 1:
-            return a
-        if x == 0 or y == 0:
-            return builder.constant(0, a.type)
-        if isinstance(x, int) and isinstance(y, int):
-            return builder.constant(x * y, a.type)
-    elif op == "arith.subi":
-        if y == 0:
-            return a
-        if isinstance(x, int) and isinstance(y, int):
-            return builder.constant(x - y, a.type)
-    return None
-
-
-_FLOAT_BITS = {"f32": ("<f", "<I", 8), "f64": ("<d", "<Q", 16)}
-
-
-def float_literal(value: float, type: str) -> str:
-    """An MLIR literal for `value` that keeps every bit (hexadecimal for what decimal cannot say)."""
-    import struct
-
-    to, back, digits = _FLOAT_BITS[type]
-    bits = struct.unpack(back, struct.pack(to, value))[0]
-    return f"0x{bits:0{digits}X}"

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
 
 ROWS = 16

@@ -12,8 +12,9 @@ from itertools import cycle
 
 from triton_porting_kit.compiler.loops.control.control_flow import reads_buffer
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.amx_kernels import TileBlock
 from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue

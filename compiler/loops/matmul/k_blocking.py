@@ -14,8 +14,8 @@ from itertools import islice
 
 from triton_porting_kit.compiler.dialect.operations import Load
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import Value
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation, walk
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.epilogues import epilogue
 from triton_porting_kit.compiler.loops.matmul.packed_cache import packed_cache

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from triton_porting_kit.compiler.dialect.operations import Load
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory.store_footprint import StoreFootprint, address, store_footprint
 from triton_porting_kit.compiler.loops.tiles import lane_memory

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.epilogues import Epilogue
 from triton_porting_kit.compiler.loops.matmul.packed_cache import PackedCache

@@ -11,8 +11,9 @@ from functools import partial
 
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import convert
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul import amx_kernels
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, blocking

@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from triton_porting_kit.compiler.dialect.operations import Load as LoadOp
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import Value
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul.panels import Left, Panel, Part
 from triton_porting_kit.compiler.loops.matmul.products import Product, TileProduct

@@ -8,8 +8,8 @@ from triton_porting_kit.compiler.dialect.operations import Gather as GatherOp
 from triton_porting_kit.compiler.dialect.operations import Load as LoadOp
 from triton_porting_kit.compiler.dialect.operations import Scatter, Store, StructuredAccess
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import Value
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory import non_temporal, ordered, row_prefetch
 from triton_porting_kit.compiler.loops.memory.overlaps import store_in_order

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from triton_porting_kit.compiler.dialect.operations import Atomic, AtomicCas, AtomicRmw
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import narrow, widen
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory.ordered import ORDERING
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation

@@ -17,8 +17,8 @@ from triton_porting_kit.abi.kernel import ACCESS, REACHES
 from triton_porting_kit.compiler.dialect.operations import AtomicPoll, Gather, Load, Scatter, Store
 from triton_porting_kit.compiler.loops.control.host_calls import place_of
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import Value
 from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory.store_footprint import address
 from triton_porting_kit.compiler.loops.state import Origins

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from triton_porting_kit.compiler.dialect.operations import ProgramId
-from triton_porting_kit.compiler.loops.ir.builder import Value
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from triton_porting_kit.compiler.dialect.operations import Scatter, Store
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import Value
 from triton_porting_kit.compiler.loops.ir.program import Block, Operation, walk
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.state import WRITES
 from triton_porting_kit.compiler.loops.tiles.access import Access, Load

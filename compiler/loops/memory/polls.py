@@ -5,8 +5,8 @@ from __future__ import annotations
 from triton_porting_kit.abi.kernel import CLOCK
 from triton_porting_kit.compiler.dialect.operations import AtomicPoll
 from triton_porting_kit.compiler.loops.ir import element_types
-from triton_porting_kit.compiler.loops.ir.builder import Value
 from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory import atomics, ordered
 

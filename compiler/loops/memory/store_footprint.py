@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Block, Def, walk
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory import ordered
 from triton_porting_kit.compiler.loops.memory.interval_analysis import Polynomial, Ranges, plus

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import narrow, widen
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import Value
 from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.reductions.combine import combine
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from triton_porting_kit.compiler.dialect.operations import Reduce
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import Value
 from triton_porting_kit.compiler.loops.ir.program import Block, Operation
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.reductions.accumulation import Accumulation
 from triton_porting_kit.compiler.loops.reductions.combine import takes_vectors

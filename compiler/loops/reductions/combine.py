@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from triton_porting_kit.compiler.dialect.operations import Assert, Yield
 from triton_porting_kit.compiler.loops.arithmetic.library import OPERATIONS
 from triton_porting_kit.compiler.loops.control.host_calls import fail_unless
-from triton_porting_kit.compiler.loops.ir.builder import Value
+from triton_porting_kit.compiler.loops.ir.values import Value
 
 if TYPE_CHECKING:
     from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation

@@ -6,8 +6,9 @@ import math
 
 from triton_porting_kit.compiler.dialect.operations import Assert, Map
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import OPERATIONS
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation, walk
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.reductions.combine import evaluate, takes_vectors
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation

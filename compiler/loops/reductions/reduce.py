@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from triton_porting_kit.compiler.dialect.operations import Reduce
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.reductions.combinations import Combination, companions
 from triton_porting_kit.compiler.loops.tiles import lane_memory

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from triton_porting_kit.compiler.dialect.operations import Scan
-from triton_porting_kit.compiler.loops.ir.builder import Value
 from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.reductions.accumulation import Accumulation
 from triton_porting_kit.compiler.loops.reductions.combine import takes_vectors

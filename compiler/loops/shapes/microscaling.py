@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from triton_porting_kit.compiler.dialect.operations import Repeat, Unpack
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor, joins

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from triton_porting_kit.compiler.dialect.operations import GatherAlong, Histogram, Join, Split
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import Value
 from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Region, Value
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Region
+from triton_porting_kit.compiler.loops.ir.values import Value
 
 if TYPE_CHECKING:
     from triton_porting_kit.compiler.loops.tiles.access import Access

@@ -6,7 +6,8 @@ Booleans are bytes in memory.
 from __future__ import annotations
 
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 
 
 def to_storage(builder: LoopBuilder, value: Value) -> Value:

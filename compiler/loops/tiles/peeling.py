@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.tiles.access import Access
 from triton_porting_kit.compiler.loops.tiles.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation

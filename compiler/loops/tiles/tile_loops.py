@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.tiles.tensors import Point
 
 Line: TypeAlias = Callable[[Point, Value, Value], None]

@@ -20,39 +20,65 @@ def is_task(module: ModuleType) -> bool:
 
 def load(module: ModuleType, name: str) -> Task:
     """The task of a module. Raises `TaskError`."""
-    cases = list(getattr(module, "CASES", [{}]))
-    drawn = getattr(module, "cases", None)
-    writes = tuple(getattr(module, "WRITES", ()))
-    shapes: dict[Any, list[tuple[Kind, tuple[int, ...]]]] = {}
+    plain = _Plain(module, name)
+    if not plain.cases:
+        raise TaskError(f"{name}: CASES is empty")
+    return Task(
+        name=name,
+        format="plain",
+        entry=str(getattr(module, "NAME", "kernel")),
+        cases=plain.all_cases,
+        timed=getattr(module, "TIMED", plain.cases[-1]),
+        make=plain.make,
+        reference=plain.of,
+        given=bool(getattr(module, "GIVEN", False)),
+        writes=plain.writes,
+        allowed=tuple(getattr(module, "ALLOWED", ())),
+        precision=str(getattr(module, "PRECISION", "")),
+        work=plain.work,
+    )
 
-    def all_cases(random: Random) -> Sequence[Mapping[str, Any]]:
-        return [*cases, *(drawn(random) if drawn else ())]
 
-    def make(random: Random, case: Mapping[str, Any]) -> Call:
-        arguments = module.inputs(random, **case)
+class _Plain:
+    """What a task asks of its module: cases, calls, results and their cost."""
+
+    def __init__(self, module: ModuleType, name: str) -> None:
+        self.module, self.name = module, name
+        self.cases = list(getattr(module, "CASES", [{}]))
+        self.drawn = getattr(module, "cases", None)
+        self.writes = tuple(getattr(module, "WRITES", ()))
+        self.shapes: dict[Any, list[tuple[Kind, tuple[int, ...]]]] = {}
+
+    def all_cases(self, random: Random) -> Sequence[Mapping[str, Any]]:
+        return [*self.cases, *(self.drawn(random) if self.drawn else ())]
+
+    def make(self, random: Random, case: Mapping[str, Any]) -> Call:
+        arguments = self.module.inputs(random, **case)
         arguments = arguments if isinstance(arguments, tuple) else (arguments,)
         leaves: list[Any] = []
         tree = flatten(arguments, leaves)
-        for position in writes:
+        for position in self.writes:
             if not 0 <= position < len(leaves):
-                raise TaskError(f"{name}: WRITES names array {position}, and there are {len(leaves)}")
+                raise TaskError(f"{self.name}: WRITES names array {position}, and there are {len(leaves)}")
         key = (repr(sorted(case.items())), tuple((leaf.kind.name, leaf.shape) for leaf in leaves))
-        if key not in shapes:
-            shapes[key] = results(Call(leaves, tree, []))
-        return Call(leaves, tree, shapes[key])
+        if key not in self.shapes:
+            self.shapes[key] = self.results(Call(leaves, tree, []))
+        return Call(leaves, tree, self.shapes[key])
 
-    def results(call: Call) -> list[tuple[Kind, tuple[int, ...]]]:
-        values = of(call)([leaf.wide for leaf in call.leaves])
-        returned = len(values) - len(writes)
-        named = getattr(module, "RESULTS", None)
+    def results(self, call: Call) -> list[tuple[Kind, tuple[int, ...]]]:
+        values = self.of(call)([leaf.wide for leaf in call.leaves])
+        returned = len(values) - len(self.writes)
+        named = getattr(self.module, "RESULTS", None)
         names = [named] * returned if isinstance(named, str) else named
         if names is not None and len(names) != returned:
-            raise TaskError(f"{name}: RESULTS has {len(names)} types, and {returned} results are returned")
+            raise TaskError(
+                f"{self.name}: RESULTS has {len(names)} types, and {returned} results are returned"
+            )
         floats = [leaf.kind for leaf in call.leaves if leaf.kind.is_float]
         found = []
         for number, value in enumerate(values):
             if number >= returned:
-                kind = call.leaves[writes[number - returned]].kind
+                kind = call.leaves[self.writes[number - returned]].kind
             elif names is not None:
                 kind = kind_of(names[number])
             elif value.dtype.kind == "f" and floats:
@@ -62,31 +88,14 @@ def load(module: ModuleType, name: str) -> Task:
             found.append((kind, value.shape))
         return found
 
-    def of(call: Call) -> Reference:
+    def of(self, call: Call) -> Reference:
         def reference(leaves: Sequence[Array]) -> Sequence[Array]:
             with np.errstate(all="ignore"):
-                found = module.reference(*unflatten(call.arguments, list(leaves)))
+                found = self.module.reference(*unflatten(call.arguments, list(leaves)))
             return [np.asarray(value) for value in (found if isinstance(found, tuple) else (found,))]
 
         return reference
 
-    def work(call: Call) -> Work:
-        function = getattr(module, "work", None)
+    def work(self, call: Call) -> Work:
+        function = getattr(self.module, "work", None)
         return Work(**function(*(leaf.values for leaf in call.leaves))) if function else Work()
-
-    if not cases:
-        raise TaskError(f"{name}: CASES is empty")
-    return Task(
-        name=name,
-        format="plain",
-        entry=str(getattr(module, "NAME", "kernel")),
-        cases=all_cases,
-        timed=getattr(module, "TIMED", cases[-1]),
-        make=make,
-        reference=of,
-        given=bool(getattr(module, "GIVEN", False)),
-        writes=writes,
-        allowed=tuple(getattr(module, "ALLOWED", ())),
-        precision=str(getattr(module, "PRECISION", "")),
-        work=work,
-    )

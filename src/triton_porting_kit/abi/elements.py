@@ -167,6 +167,9 @@ ELEMENTS = {
 }
 """Every element type by Triton's name."""
 
+FP8_TYPES = tuple(name for name, element in ELEMENTS.items() if element.is_minifloat)
+"""Floating-point types of 8 bits by Triton's name: the kit's lowering converts each of them."""
+
 OF_MLIR: dict[str, ElementType] = {}
 """By MLIR's name; of integers those with a sign."""
 for _element in ELEMENTS.values():

@@ -88,7 +88,7 @@ def compare(
         most = parse_size(max_bytes, "--max-bytes")
     except CaptureError as error:
         raise UserError(str(error)) from error
-    from triton_porting_kit.compare.command import run_compare
+    from triton_porting_kit.cli.comparison import run_compare
     from triton_porting_kit.compare.session import Request
 
     raise typer.Exit(

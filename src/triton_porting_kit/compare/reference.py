@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from triton_porting_kit.compare import widening
+from triton_porting_kit.compare import rounding_rules, widening
 from triton_porting_kit.compare.widening import CannotWiden
 from triton_porting_kit.compiler import CpuTarget, artefacts, cpu_pipeline, structured, ttir
 from triton_porting_kit.driver import DEFAULT_STREAM
@@ -105,7 +105,7 @@ class Kernel:
         self.text = text
         self._functions: dict[tuple[str, bool], tuple[int, int]] = {}
         module = self.module()
-        self.varies = widening.varies(module)
+        self.varies = rounding_rules.varies(module)
         """Whether right results may differ, because it rounds numbers or has operations without a result."""
         self.depends_on_order = _depends_on_order(module)
         """Why results may depend on the order in which programs run; empty where they do not."""
@@ -283,7 +283,7 @@ def _depends_on_order(module: Any) -> str:
         if operation.name in _ATOMICS and any(True for result in operation.results for _ in result.uses):
             return "it uses what atomic operations found in memory"
         if operation.name == "tpk.atomic_cas" or (
-            operation.name == "tpk.atomic_rmw" and widening.kind_of(operation) in ("exch", "xchg")
+            operation.name == "tpk.atomic_rmw" and rounding_rules.kind_of(operation) in ("exch", "xchg")
         ):
             return "its programs exchange values atomically"
     return ""

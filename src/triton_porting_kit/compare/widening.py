@@ -16,6 +16,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from triton_porting_kit.compare.rounding_rules import (
+    DIVISIONS,
+    EIGHT_BITS,
+    EXACT,
+    FUNCTION_UNITS,
+    PRECISIONS,
+    ROUNDED_ONCE,
+    SCATTERED,
+    SHIFTS,
+    TO_INTEGER,
+    is_partial,
+    kind_of,
+)
 from triton_porting_kit.compare.roundings import FORMATS, Roundings, float_of, is_tensor
 from triton_porting_kit.compiler.dialect.operations import OPERATIONS, AtomicRmw
 from triton_porting_kit.conformance.tolerances import lost
@@ -25,90 +38,8 @@ EXTRA = ("f64", "f64", "i64")
 """Types of the parameters `amount`, `direction`, `seed`."""
 
 
-_EXACT = {
-    *(f"arith.{name}" for name in ("maximumf", "minimumf", "maxnumf", "minnumf", "negf", "select", "cmpf")),
-    *(f"math.{name}" for name in ("absf", "copysign", "floor", "ceil", "round", "roundeven", "trunc")),
-    *(f"math.{name}" for name in ("isnan", "isinf", "isfinite", "isnormal")),
-    *("arith.fptosi", "arith.fptoui", "tpk.clampf", "tensor.extract"),
-    *("tensor.splat", "tensor.expand_shape", "tensor.collapse_shape", "tensor.concat", "tensor.empty"),
-    *("linalg.broadcast", "linalg.transpose", "linalg.yield", "tpk.yield"),
-    *("tpk.join", "tpk.split", "tpk.repeat", "tpk.gather_along"),
-    *("scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition"),
-}
-"""Operations that give the same in float64, or only hand values on."""
-
-_ROUNDED_ONCE = {
-    *(f"arith.{name}" for name in ("addf", "subf", "mulf", "sitofp", "uitofp", "truncf", "remf")),
-    "math.fma",
-}
-"""Operations whose result is exact on any chip where their type can hold it."""
-
-_DIVISIONS = {"arith.divf": 2, "math.sqrt": 2}
-"""Operations that some chips round once and some approximate, and by how many units."""
-_FUNCTION_UNITS = 4
-"""Units that a function of mathematics may lose beside what a unit of its operand makes of it."""
-_TO_INTEGER = ("arith.fptosi", "arith.fptoui")
-_DIVISION = {
-    f"arith.{name}" for name in ("divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floordivsi")
-}
-_SHIFTS = {"arith.shli", "arith.shrsi", "arith.shrui"}
-"""Operations that have no result for some operands: numbers out of range, divisors of 0, shifts by all bits."""
-_SCATTERED = ("tpk.store", "tpk.scatter")
-_PRECISIONS = {"tf32": (2, 10), "tf32x3": (4, 20), "bf16x3": (4, 16), "bf16x6": (4, 22)}
-"""Of products of fp32 in several ways: roundings of an operand's product, and the bits that are kept."""
-_EIGHT_BITS = (2, 13)
-"""The same of 8-bit floats, of which some matrix units keep 13 bits of the largest product."""
-
-
 class CannotWiden(Exception):
     """A kernel that is not understood well enough to be computed in float64; the text says what is in the way."""
-
-
-def varies(module: Any) -> bool:
-    """Whether any operation of a structured module may give different results on chips that are right: because it
-    rounds floating-point numbers, or because its result is not defined for all operands."""
-    found = False
-
-    def visit(operation: Any) -> Any:
-        nonlocal found
-        if is_partial(operation):
-            found = True
-        elif operation.name not in _EXACT and not operation.name.startswith(("func.", "builtin.")):
-            kinds = [value.type for value in (*operation.operands, *operation.results)]
-            memory = operation.name in (
-                *_SCATTERED,
-                "tpk.load",
-                "tpk.gather",
-                "arith.constant",
-                "arith.bitcast",
-            )
-            adds = AtomicRmw.isa(operation)
-            if (
-                any(float_of(kind) for kind in kinds)
-                and not memory
-                and (not adds or kind_of(operation) == "fadd")
-            ):
-                found = True
-        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return found
-
-
-def is_partial(operation: Any) -> bool:
-    """Whether an operation on integers has no result for some operands that it may get."""
-    name = operation.name
-    if name in _TO_INTEGER:
-        return True
-    return name in _DIVISION | _SHIFTS and not _is_constant(operation.operands[1])
-
-
-def _is_constant(value: Any) -> bool:
-    owner = value.owner
-    return isinstance(owner, ir.Operation | ir.OpView) and (
-        owner.name in ("arith.constant",)
-        or (owner.name == "tensor.splat" and _is_constant(owner.operands[0]))
-    )
 
 
 def widen(module: Any, contributions: int) -> None:
@@ -195,20 +126,20 @@ class _Widening(Roundings):
             self._combination(op)
         elif is_partial(op):
             self._partial(op)
-        elif name in _EXACT and self._has_floats(op):
+        elif name in EXACT and self._has_floats(op):
             self._counterpart(op)
-        elif (name in _ROUNDED_ONCE or name in _DIVISIONS) and self._has_floats(op):
+        elif (name in ROUNDED_ONCE or name in DIVISIONS) and self._has_floats(op):
             self._counterpart(op)
-            self._round(op, _DIVISIONS.get(name, 1), exact_stays=name in _ROUNDED_ONCE)
+            self._round(op, DIVISIONS.get(name, 1), exact_stays=name in ROUNDED_ONCE)
         elif name.startswith("math.") and float_of(op.results[0].type):
             self._counterpart(op, rounded=True)
-            self._round(op, _FUNCTION_UNITS)
-        elif name in _SCATTERED or name == "tpk.atomic_rmw":
+            self._round(op, FUNCTION_UNITS)
+        elif name in SCATTERED or name == "tpk.atomic_rmw":
             self._write(op)
         else:
             self._as_it_is(op)
             if name in ("tpk.function", "tpk.map"):
-                self._round(op, _FUNCTION_UNITS)
+                self._round(op, FUNCTION_UNITS)
 
     def _has_floats(self, op: Any) -> bool:
         regions = any(float_of(a.type) for r in op.regions for b in r.blocks for a in b.arguments)
@@ -278,12 +209,12 @@ class _Widening(Roundings):
 
     def _partial(self, op: Any) -> None:
         """An operation that has no result for some operands: then any, another in each run."""
-        wide = op.name in _TO_INTEGER and float_of(op.operands[0].type) is not None
+        wide = op.name in TO_INTEGER and float_of(op.operands[0].type) is not None
         if wide:
             self._counterpart(op)
         else:
             self._as_it_is(op)
-        if self._amount is None or (op.name in _TO_INTEGER and not wide):
+        if self._amount is None or (op.name in TO_INTEGER and not wide):
             return
         operands = [self._of(value) for value in op.operands]
         result = self._of(op.results[0])
@@ -310,7 +241,7 @@ class _Widening(Roundings):
                 for bound, predicate in ((low - 1, 2), (high, 4))  # ogt, olt
             )
             fine = self._op("arith.andi", [above, below], [flag])[0]
-        elif op.name in _SHIFTS:
+        elif op.name in SHIFTS:
             fine = compared("arith.cmpi", operands[1], integer(element.width), 6)  # ult
         else:
             fine = compared("arith.cmpi", operands[1], integer(0), 1)  # ne
@@ -369,11 +300,11 @@ class _Widening(Roundings):
         scale = self._matmul(op.name, magnitudes[0], magnitudes[1], self._number(0.0, shape))
         roundings = (2 + lost(terms)) * 2.0 ** -FORMATS[acc].precision
         precision = ir.StringAttr(op.attributes["tpk.input_precision"]).value
-        if {float_of(a.type), float_of(b.type)} == {"f32"} and precision in _PRECISIONS:
-            count, bits = _PRECISIONS[precision]
+        if {float_of(a.type), float_of(b.type)} == {"f32"} and precision in PRECISIONS:
+            count, bits = PRECISIONS[precision]
             roundings += count * 2.0**-bits
         elif None in (float_of(a.type), float_of(b.type)):
-            count, bits = _EIGHT_BITS
+            count, bits = EIGHT_BITS
             roundings += (count + lost(terms) / 4) * 2.0**-bits
         result = self._spread(result, scale, roundings)
         self._define(op.results[0], self._moved(result, acc, 1, exact_stays=True))
@@ -409,7 +340,7 @@ class _Widening(Roundings):
             for inner in block.operations
         }
         sums = inside == {"arith.addf", "tpk.yield"}
-        exact = inside <= _EXACT
+        exact = inside <= EXACT
         before, self._amount = self._amount, None  # the region is computed without roundings
         self._counterpart(op)
         self._amount = before
@@ -425,7 +356,7 @@ class _Widening(Roundings):
         for old, new, scale in zip(op.results, results, scales, strict=True):
             kind = float_of(old.type)
             if kind is not None:
-                units = lost(terms) + 1 + (0 if sums else _FUNCTION_UNITS)
+                units = lost(terms) + 1 + (0 if sums else FUNCTION_UNITS)
                 moved = self._spread(new, scale, units * 2.0 ** -FORMATS[kind].precision)
                 self._define(old, moved)
 
@@ -452,24 +383,15 @@ class _Widening(Roundings):
         else:
             wide = self._of(value)
             units = (1 + lost(self._contributions)) if added else 1.0
-            operands[number] = self._narrowed_so(
-                self._directed(wide, kind, units, exact_stays=not added), value.type
-            )
+            moved = self._directed(wide, kind, units, exact_stays=not added)
+            operands[number] = moved if moved.type == value.type else self._narrowed(moved, value.type)
         attributes = {key: op.attributes[key] for key in op.attributes}
         created = self._op(op.name, operands, [result.type for result in op.results], **attributes)
         for old, new in zip(op.results, created, strict=True):
             self._define(old, self._extended(new))
-
-    def _narrowed_so(self, value: Any, kind: Any) -> Any:
-        return value if value.type == kind else self._narrowed(value, kind)
 
     def _round(self, op: Any, units: float, exact_stays: bool = False) -> None:
         for result in op.results:
             kind = float_of(result.type)
             if kind is not None:
                 self._define(result, self._moved(self._of(result), kind, units, exact_stays=exact_stays))
-
-
-def kind_of(op: Any) -> str:
-    attribute = op.attributes["kind"]
-    return str(attribute.value if hasattr(attribute, "value") else attribute).strip('"')

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 
 from triton_porting_kit.abi.kernel import POINTERS, VERSION_SYMBOL
+from triton_porting_kit.binaries.elf import read_object
 from triton_porting_kit.errors import InvalidModule
-from triton_porting_kit.toolchain.elf import read_object
 
 _RELOCATABLE, _SHARED = 1, 3
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")

@@ -9,12 +9,12 @@ from pathlib import Path
 import jinja2
 
 from triton_porting_kit.abi import header, kernel
+from triton_porting_kit.binaries.elf import Object, read_object
+from triton_porting_kit.binaries.shared_object import link_shared_object
 from triton_porting_kit.errors import CaptureError, InvalidModule
 from triton_porting_kit.replay.manifest import Capture
 from triton_porting_kit.replay.replaying import uses_matrix_registers
 from triton_porting_kit.replay.runtimes import ReplayRuntime
-from triton_porting_kit.toolchain.elf import Object, read_object
-from triton_porting_kit.toolchain.shared_object import link_shared_object
 
 TEMPLATES = Path(__file__).parent / "templates"
 _ALWAYS = ("float_environment.h", "tpk_abi.h")

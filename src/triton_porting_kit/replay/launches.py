@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
 import struct
 import sys
 import tempfile
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,20 +21,20 @@ import triton_porting_kit
 from triton_porting_kit.abi.elements import PARAMETERS
 from triton_porting_kit.driver import Device
 from triton_porting_kit.driver.adapter import TritonDriver
-from triton_porting_kit.errors import CaptureWarning, DeviceError, DeviceLost
+from triton_porting_kit.errors import DeviceError, DeviceLost
 from triton_porting_kit.launcher import ArgLayout, ArgSlot
 from triton_porting_kit.replay.abi import abi_version, pointer_offsets
+from triton_porting_kit.replay.folder import fits, give_back, numbering, warn
 from triton_porting_kit.replay.manifest import (
     Buffer,
     Kernel,
     Manifest,
     Slot,
     StoredFile,
-    launches_in,
     plain,
 )
 from triton_porting_kit.replay.memory import Region, TrackedMemory, merged, region_of
-from triton_porting_kit.replay.settings import COUNT, FOLDER, LIMIT, Settings, readable, size_of
+from triton_porting_kit.replay.settings import Settings, readable
 from triton_porting_kit.toolchain import compat
 
 _MANIFEST_BYTES = 16 << 10
@@ -115,7 +112,7 @@ class LaunchRecord:
         need = 2 * sum(region.size for region in regions) + len(launch.kernel.kernel) + _MANIFEST_BYTES
         if settings.most is not None and need > settings.most:
             raise TooLarge(need)
-        if not _fits(settings, launch.kernel.name, need):
+        if not fits(settings, launch.kernel.name, need):
             return None
         regions, contents = _contents_of(launch, regions, unresolved)
         temporary = Path(tempfile.mkdtemp(prefix=".tmp-", dir=settings.folder))  # mode 0700
@@ -133,16 +130,16 @@ class LaunchRecord:
             notes = [*_notes(launch, memory), *_addresses_in(regions, contents, launch, memory)]
             manifest = _manifest(launch, temporary, buffers, regions, unresolved, notes)
             manifest.write(temporary)
-            with _numbering(settings.folder) as number:
+            with numbering(settings.folder) as number:
                 folder = settings.folder / f"{number:04d}-{_plain_name(launch.kernel.name)}"
                 os.rename(temporary, folder)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
         for item in unresolved if not settings.judged else ():
-            _warn(f"{folder} cannot be replayed: argument '{item['name']}': {item['why']}")
+            warn(f"{folder} cannot be replayed: argument '{item['name']}': {item['why']}")
         for note in notes if not settings.judged else ():
-            _warn(f"{folder}: {note}")
+            warn(f"{folder}: {note}")
         return cls(launch, folder, manifest, contents)
 
     def end(self, error: Exception | None) -> None:
@@ -153,7 +150,7 @@ class LaunchRecord:
             after = [self._after(number, *pair) for number, pair in enumerate(pairs)]
             manifest = replace(manifest, buffers=after)
             unchanged = sum(buffer.size for buffer in after if buffer.after == buffer.before)
-            _contents[self.folder.parent].size -= unchanged
+            give_back(self.folder.parent, unchanged)
         raised = {"type": type(error).__name__, "message": str(error)} if error is not None else None
         replace(manifest, state="failed" if error else "complete", error=raised).write(self.folder)
 
@@ -344,71 +341,3 @@ def _alignment(address: int) -> int:
 def _plain_name(name: str) -> str:
     """A name that a file can have anywhere."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:100]
-
-
-# --- the folder --------------------------------------------------------------------------------------
-
-_told: set[tuple[Path, str]] = set()
-
-
-@dataclass
-class _Content:
-    """What is in a folder: what this process found there first, and what it has added."""
-
-    launches: int
-    size: int
-
-
-_contents: dict[Path, _Content] = {}
-
-
-def _fits(settings: Settings, kernel: str, need: int) -> bool:
-    """Whether another launch may be recorded. Where not, it is said, once for each reason."""
-    folder = settings.folder
-    if folder not in _contents:
-        _contents[folder] = _Content(len(launches_in(folder)), size_of(folder))
-    there = _contents[folder]
-    if settings.count is not None and there.launches >= settings.count:
-        _warn_once(
-            folder, COUNT, f"{folder} has the {settings.count} launches of {COUNT}: no more are recorded"
-        )
-        return False
-    if there.size + need <= settings.limit:
-        there.launches += 1
-        there.size += need
-        return True
-    _warn_once(
-        folder,
-        kernel,
-        f"a launch of kernel '{kernel}' is not recorded: with its {readable(need)}, the folder of {FOLDER}, {folder}, "
-        f"would have more than {readable(settings.limit)} ({readable(there.size)} are there); set {LIMIT} to more, "
-        "such as 4G, or record fewer kernels",
-    )
-    return False
-
-
-def forget(folder: Path) -> None:
-    """Look anew what is in a folder, of which something may have been removed."""
-    _contents.pop(folder, None)
-
-
-def _warn_once(folder: Path, reason: str, text: str) -> None:
-    if (folder, reason) not in _told:
-        _told.add((folder, reason))
-        _warn(text)
-
-
-@contextmanager
-def _numbering(folder: Path) -> Iterator[int]:
-    """The next number for a launch in a folder, which several processes may write to."""
-    descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        numbers = [int(match[1]) for path in folder.iterdir() if (match := re.match(r"(\d+)-", path.name))]
-        yield max(numbers, default=0) + 1
-    finally:
-        os.close(descriptor)
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, CaptureWarning, stacklevel=5)

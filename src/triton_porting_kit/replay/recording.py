@@ -16,7 +16,8 @@ from triton_porting_kit.driver.adapter import TritonDriver
 from triton_porting_kit.errors import CaptureWarning, DeviceError
 from triton_porting_kit.launcher import ArgLayout
 from triton_porting_kit.replay import journal
-from triton_porting_kit.replay.launches import Launch, LaunchRecord, TooLarge, forget
+from triton_porting_kit.replay.folder import forget
+from triton_porting_kit.replay.launches import Launch, LaunchRecord, TooLarge
 from triton_porting_kit.replay.memory import TrackedMemory
 from triton_porting_kit.replay.settings import Settings
 from triton_porting_kit.toolchain import compat

@@ -140,7 +140,7 @@ def device_libraries() -> tuple[tuple[str, str], ...]:
 @functools.cache
 def revision() -> str:
     """What identifies the code generator in cache keys."""
-    if compat.release() < (3, 9):
+    if not compat.amd.has_own_code_generator():
         return str(triton.__version__)
     from triton.backends.amd import compiler
 
@@ -154,9 +154,11 @@ def emit_assembly(llvm_ir: str, arch: str, *, features: str, flags: Sequence[str
     """
     triple = target_triple(arch)
     try:
-        if compat.release() < (3, 9):
+        if not compat.amd.has_own_code_generator():
             llvm.init_targets()
-            more = () if compat.release() < (3, 8) else (False,)  # keeps the address arithmetic as it is
+            more = (
+                (False,) if compat.amd.asks_about_addresses() else ()
+            )  # keeps the address arithmetic as it is
             return str(
                 llvm.translate_to_asm(llvm_ir, triple, arch, features, list(flags), fuse, False, *more)
             )
@@ -228,7 +230,7 @@ def assemble(assembly: str, arch: str, *, features: str) -> bytes:
 
 
 def _assemble(assembly: str, arch: str, features: str) -> bytes:
-    if compat.release() >= (3, 9):
+    if compat.amd.has_own_code_generator():
         from triton.backends.amd import compiler
 
         return bytes(compiler.assemble_amdgcn(assembly, arch, features))

@@ -18,9 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from triton_porting_kit.binaries.amdgpu_targets import ARCHITECTURES, Generation, generation_of
 from triton_porting_kit.errors import ToolchainError
-
-from .amdgpu_targets import ARCHITECTURES, Generation, generation_of
 
 TRIPLE = b"amdgcn-amd-amdhsa"
 #: The mnemonic of what the disassembler does not know; its text then gives the word.

@@ -9,8 +9,8 @@ import pytest
 from amd_compiling import ARCHITECTURES, compiled, forget, instructions, without_our_symbol
 from amd_kernels import matmul_arguments
 
+from triton_porting_kit.binaries.code_object import read_code_object
 from triton_porting_kit.toolchain import compat
-from triton_porting_kit.toolchain.code_object import read_code_object
 
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("gfx942", {"num_warps": 8, "num_stages": 3}),

@@ -9,9 +9,9 @@ from triton.backends.compiler import GPUTarget
 
 from triton_porting_kit.backends.amd.compiler import AMDBackend
 from triton_porting_kit.backends.amd.targets import architecture
+from triton_porting_kit.binaries.code_object import read_code_object
 from triton_porting_kit.errors import OptionError
 from triton_porting_kit.toolchain import compat
-from triton_porting_kit.toolchain.code_object import read_code_object
 
 MATRIX = {"mfma": "v_mfma_", "wmma": "v_wmma_"}
 
@@ -137,7 +137,7 @@ def test_unknown_names_are_refused(name: str) -> None:
 
 
 def test_an_architecture_of_later_releases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compat, "release", lambda: (3, 6))
+    monkeypatch.setattr(compat.releases, "release", lambda: (3, 6))
     assert "gfx1250" not in AMDBackend.architectures()
     with pytest.raises(OptionError, match=r"gfx1250; 3.7 and later do"):
         AMDBackend.target_of("gfx1250")

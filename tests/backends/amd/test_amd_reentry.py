@@ -12,8 +12,8 @@ from amd_compiling import STAGES, compiled, source
 from triton.backends.compiler import GPUTarget
 
 from triton_porting_kit.backends.amd.compiler import AMDBackend
+from triton_porting_kit.binaries.code_object import read_code_object
 from triton_porting_kit.errors import CompilationError
-from triton_porting_kit.toolchain.code_object import read_code_object
 
 TARGET = GPUTarget("amdgpu", "gfx942", 64)
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from triton_porting_kit.compiler import CpuTarget, codegen
 from triton_porting_kit.compiler.loops import lower_to_loops
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.structured import import_ttir
 from triton_porting_kit.toolchain.llvm import LinkedObject
 

@@ -7,7 +7,8 @@ import struct
 
 import pytest
 
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, float_literal
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.values import Value, float_literal
 from triton_porting_kit.toolchain import mlir
 
 

@@ -14,7 +14,8 @@ import triton.language as tl
 from poisoned import Poisoned, run, targets
 
 from triton_porting_kit.compiler import CpuTarget
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.tensors import Elementwise, Point
 

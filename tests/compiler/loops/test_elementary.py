@@ -14,7 +14,8 @@ from running import KINDS, ulp_distance
 
 from triton_porting_kit.compiler.loops.arithmetic import elementary
 from triton_porting_kit.compiler.loops.arithmetic.expressions import Lanes
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.target import CpuTarget
 
 FP32 = KINDS["fp32"]

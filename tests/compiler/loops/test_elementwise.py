@@ -14,8 +14,9 @@ from triton_porting_kit.compiler import codegen
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import OPERATIONS, Mode, convert, narrow, widen
 from triton_porting_kit.compiler.loops.arithmetic.minifloats import FORMATS
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Type
+from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 
 MODE = Mode(fuse_multiply_add=True, has_scalef=True)
 BINARY = ("atan2", "powf", "copysign")

@@ -11,7 +11,8 @@ from running import KINDS, ulp_distance
 
 from triton_porting_kit.compiler.loops.arithmetic.error_function import erf
 from triton_porting_kit.compiler.loops.arithmetic.expressions import Lanes
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.target import CpuTarget
 
 # Lanes, whether the target has AVX-512, and the error that was measured over all numbers that are not tiny.

@@ -11,7 +11,8 @@ from running import KINDS, ulp_distance
 
 from triton_porting_kit.compiler import CpuTarget, codegen
 from triton_porting_kit.compiler.loops.arithmetic import functions
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value, vector_type
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.conformance.types import from_bits
 
 FP32 = KINDS["fp32"]

@@ -13,9 +13,10 @@ import pytest
 from native_functions import host, link
 
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import Mode
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
 from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation, Type
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory.interval_analysis import Polynomial, Range, Ranges, plus
 from triton_porting_kit.compiler.loops.state import Grid, Rules

@@ -7,8 +7,9 @@ import ctypes
 import pytest
 from native_functions import link
 
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.toolchain import mlir
 
 TEXTS = [

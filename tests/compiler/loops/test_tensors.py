@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from triton_porting_kit.compiler.loops.control.control_flow import reads_buffer
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Value
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.shapes.rearrange import Half, Joined
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.graph import closure, cost, reads_memory

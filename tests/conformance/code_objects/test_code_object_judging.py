@@ -11,10 +11,10 @@ import pytest
 from code_object_kernels import WARPS, product, unused_product
 from triton.backends.compiler import GPUTarget
 
+from triton_porting_kit.binaries.code_object import read_code_object
 from triton_porting_kit.conformance.code_objects import is_judged, judge
 from triton_porting_kit.conformance.stages import BINARY
 from triton_porting_kit.conformance.status import Status, outcome
-from triton_porting_kit.toolchain.code_object import read_code_object
 
 ARCH = "gfx942"
 KIND = "bf16"

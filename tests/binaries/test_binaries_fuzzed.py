@@ -12,11 +12,11 @@ from fuzzing import BUDGETS, damaged, fuzz
 from hypothesis import strategies as st
 from test_shared_object import SOURCE, compile_object
 
+from triton_porting_kit.binaries import elf
+from triton_porting_kit.binaries.code_object import read_code_object
+from triton_porting_kit.binaries.shared_object import link_shared_object
 from triton_porting_kit.errors import CodeObjectError, InvalidModule
 from triton_porting_kit.replay.abi import abi_version, pointer_offsets
-from triton_porting_kit.toolchain import elf
-from triton_porting_kit.toolchain.code_object import read_code_object
-from triton_porting_kit.toolchain.shared_object import link_shared_object
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _FIELDS = ("<H", "<I", "<Q")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from triton_porting_kit.binaries.shared_object import link_shared_object
 from triton_porting_kit.errors import InvalidModule
 from triton_porting_kit.toolchain import llvm
-from triton_porting_kit.toolchain.shared_object import link_shared_object
 
 AARCH64 = "aarch64-unknown-linux-gnu"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import llvmlite.binding as llvm
 import pytest
 
-from triton_porting_kit.toolchain import elf
-from triton_porting_kit.toolchain.line_table import line_at, lines_of
+from triton_porting_kit.binaries import elf
+from triton_porting_kit.binaries.line_table import line_at, lines_of
 from triton_porting_kit.toolchain.llvm import target_machine
 
 LINES = [5, 6, 2, 300, 300, 70000, 1, None, 17]

@@ -10,9 +10,9 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
+from triton_porting_kit.binaries import elf_relocations
+from triton_porting_kit.binaries.elf import Object, Relocation, Symbol, read_object
 from triton_porting_kit.errors import InvalidModule
-from triton_porting_kit.toolchain import elf_relocations
-from triton_porting_kit.toolchain.elf import Object, Relocation, Symbol, read_object
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from triton_porting_kit.toolchain.intervals import (
+from triton_porting_kit.abi.intervals import (
     ANY_LAUNCH,
     BINARY,
     MODEST_LAUNCH,

@@ -22,8 +22,8 @@ from code_object_files import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from triton_porting_kit.binaries.code_object import CodeObject, Kernel, read_code_object
 from triton_porting_kit.errors import CodeObjectError, PortingKitError
-from triton_porting_kit.toolchain.code_object import CodeObject, Kernel, read_code_object
 
 KERNELS = [("product", arch) for arch in triton_amd_kernels.ARCHITECTURES] + [
     ("scalars", "gfx90a"),

@@ -1,0 +1,102 @@
+"""Hooks of Triton's runtime, and the kernels that it has loaded."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .releases import internal
+
+
+@contextmanager
+def runtime_hooks(**hooks: Callable[..., Any]) -> Iterator[None]:
+    """A context in which Triton calls these hooks, by their names in ``knobs.runtime``, and no others of the name."""
+    from triton import knobs
+
+    before = {name: getattr(knobs.runtime, name) for name in hooks}
+    try:
+        for name, hook in hooks.items():
+            setattr(knobs.runtime, name, hook)
+        yield
+    finally:
+        for name, hook in before.items():
+            setattr(knobs.runtime, name, hook)
+
+
+@contextmanager
+def watched_compilations() -> Iterator[list[tuple[str, bool]]]:
+    """A context whose list gets, for each kernel that Triton compiles, its name and whether its cache had it."""
+    from triton import knobs
+
+    seen: list[tuple[str, bool]] = []
+
+    def listen(*, src: Any, cache_hit: bool, **_: Any) -> None:
+        seen.append((str(src.name), bool(cache_hit)))
+
+    before = knobs.compilation.listener
+    knobs.compilation.listener = listen
+    try:
+        yield seen
+    finally:
+        knobs.compilation.listener = before
+
+
+@internal
+def forget_loaded_kernels() -> None:
+    """Let Triton load every compiled kernel of this process again when it is next launched.
+
+    For after a reset of the device: handles of modules and functions that Triton keeps are gone then.
+    """
+    from triton.compiler.compiler import CompiledKernel
+
+    for kernel in [found for found in gc.get_objects() if type(found) is CompiledKernel]:
+        kernel.module = kernel.function = kernel._run = None
+
+
+@internal
+def compile_again(source: Any, metadata: Any, **options: Any) -> Any:
+    """Triton's compiled kernel of a source, with the target and the options of other `metadata`, and with `options`."""
+    import triton
+
+    known = {name: getattr(metadata, name) for name in metadata._fields}
+    return triton.compile(source, target=metadata.target, options=known | options)
+
+
+@internal
+def loaded_function(kernel: Any) -> int:
+    """The driver's function of a compiled kernel, which is loaded onto the current device where it is not yet."""
+    kernel._init_handles()
+    return int(kernel.function)
+
+
+@internal
+def scratch_allocator(kind: str) -> Callable[[int, int, int | None], Any] | None:
+    """What the user set to allocate the ``global`` or ``profile`` scratch of launches, called with bytes, alignment
+    and stream; None where nothing is set.
+    """
+    from triton.runtime import _allocation
+
+    holder = _allocation._allocator if kind == "global" else _allocation._profile_allocator
+    found = holder.get()
+    return None if isinstance(found, _allocation.NullAllocator) else found
+
+
+@internal
+def wrap_launchers(wrap: Callable[[Any, Any], Any]) -> None:
+    """From now on, let every kernel that is loaded be launched by ``wrap(kernel, launcher)``; once per process.
+
+    `kernel` is Triton's compiled kernel and `launcher` what its driver made to launch it.
+    """
+    from triton.compiler.compiler import CompiledKernel
+
+    by_triton = CompiledKernel._init_handles
+
+    def init_handles(self: Any) -> None:
+        before = self._run
+        by_triton(self)
+        if self._run is not before:
+            self._run = wrap(self, self._run)
+
+    CompiledKernel._init_handles = init_handles
