@@ -93,7 +93,10 @@ tpk compile triton_porting_kit.kernels.softmax            (lists its kernels)
 @app.command("compile", epilog=_COMPILE_EPILOG)
 def compile_kernel(
     kernel: Annotated[
-        str, typer.Argument(metavar="FILE:KERNEL", help="A Python file or module, and a kernel in it.")
+        str,
+        typer.Argument(
+            metavar="FILE:KERNEL", help="A Python file or module, and the name of a kernel in it."
+        ),
     ],
     signature: Annotated[
         str,
@@ -101,8 +104,7 @@ def compile_kernel(
             "--signature",
             "-s",
             help="Types of the arguments, by name (`x=*fp32, n=i32`) or in order (`*fp32, i32, 1024`). "
-            "`:16` after a type says that the value is a multiple of 16, `:2g` that a pointer's memory has less than "
-            "2 GiB.",
+            "`:16` after a type declares a multiple of 16, `:2g` a pointer to less than 2 GiB of memory.",
         ),
     ] = "",
     constants: Annotated[
@@ -117,8 +119,8 @@ def compile_kernel(
     emit: Annotated[
         str,
         typer.Option(
-            help="The stage to print; for the CPU source, ttir, structured, loops, llir, asm, obj or cpp, "
-            "for AMD's GPUs source, ttir, ttgir, llir, amdgcn or hsaco."
+            help="The stage to print. CPU: source, ttir, structured, loops, llir, asm, obj or cpp. "
+            "AMD GPUs: source, ttir, ttgir, llir, amdgcn or hsaco."
         ),
     ] = "ttir",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
@@ -131,27 +133,27 @@ def compile_kernel(
         str | None,
         typer.Option(
             metavar="BACKEND:ARCH:WARP",
-            help="The exact target, for a device that is not here: hip:gfx942:64.",
+            help="The exact target, for an absent device: hip:gfx942:64.",
         ),
     ] = None,
     arch: Annotated[
         str | None,
-        typer.Option(help="The architecture, for a device that is not here: gfx942 of the backend amdgpu."),
+        typer.Option(help="The architecture, for an absent device: gfx942 of the backend amdgpu."),
     ] = None,
     cpu: Annotated[
         str | None,
-        typer.Option(help="A CPU under LLVM's name instead of this machine's: haswell, neoverse-v1."),
+        typer.Option(help="Compile for this CPU, by LLVM's name: haswell, neoverse-v1."),
     ] = None,
     features: Annotated[
-        str, typer.Option(help="LLVM features to add to or take from the CPU's: `+avx2,-avx512f`.")
+        str, typer.Option(help="LLVM features to add to or remove from the CPU's: `+avx2,-avx512f`.")
     ] = "",
 ) -> None:
-    """Print any stage of a kernel's compilation, without running the kernel.
+    """Print a stage of a kernel's compilation without running the kernel.
 
-    The stages of the CPU: source (Triton's IR before any pass), ttir (after Triton's own passes), structured
+    Stages of the CPU: source (Triton's IR before any pass), ttir (after Triton's own passes), structured
     (tiles with base pointers, strides and bounds), loops (explicit loops over them), llir (LLVM IR), asm and
-    obj (machine code, as text and as the object that is cached), and cpp (C++ of the loops, for chips with a C++
-    compiler of their own). Those of the backend amdgpu: source, ttir, ttgir (with layouts), llir, amdgcn (assembly) and
+    obj (machine code, as text and as the cached object), and cpp (C++ of the loops, for chips with a C++ compiler).
+    Stages of the backend amdgpu: source, ttir, ttgir (with layouts), llir, amdgcn (assembly) and
     hsaco (the code object that HIP loads).
     """
     from triton_porting_kit.cli.compile import Request, run_compile
@@ -181,21 +183,21 @@ tpk conform --backend cpu --level language --select "language/*/add-* and not fp
 
 tpk conform --backend amdgpu --compile-only --arch gfx942 --level language
 
-docs/conformance.md describes statuses, profiles, shards, and how a run is gone on with.
+docs/conformance.md describes statuses, profiles, shards and resuming.
 """
 
 
 @app.command(epilog=_CONFORM_EPILOG)
 def conform(
     backend: Annotated[
-        str, typer.Option(metavar="NAME", help="The backend to judge, as it is registered with Triton.")
+        str, typer.Option(metavar="NAME", help="The backend to judge, by its name in Triton.")
     ] = "",
     level: Annotated[
         list[str] | None,
         typer.Option(
             "--level",
             metavar="LEVEL",
-            help="registration, runtime, language, kernels or stress; may be repeated. All by default.",
+            help="registration, runtime, language, kernels or stress; repeatable. Default: all.",
         ),
     ] = None,
     select: Annotated[
@@ -203,54 +205,57 @@ def conform(
         typer.Option(
             "--select",
             metavar="EXPR",
-            help="Checks by name: words and patterns with and, or, not and parentheses. May be repeated.",
+            help="Checks by name: words and patterns with and, or, not and parentheses. Repeatable.",
         ),
     ] = None,
-    shard: Annotated[
-        str, typer.Option(metavar="K/N", help="Only part K of N, of about the same length.")
-    ] = "",
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Checks that run at a time.")] = 1,
+    shard: Annotated[str, typer.Option(metavar="K/N", help="Run only part K of N equally long parts.")] = "",
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Number of worker processes.")] = 1,
     compile_only: Annotated[
-        bool, typer.Option("--compile-only", help="Compile for --arch or --target, and run nothing.")
+        bool, typer.Option("--compile-only", help="Compile for --arch or --target without running anything.")
     ] = False,
     arch: Annotated[
         str,
         typer.Option(
             "--arch",  # some releases of typer make --ARCH of what shows as ARCH
             metavar="ARCH",
-            help="What --compile-only compiles for: an architecture of the backend's, gfx942.",
+            help="Architecture for --compile-only, such as gfx942.",
         ),
     ] = "",
     target: Annotated[
         str,
-        typer.Option(metavar="BACKEND:ARCH:WARP", help="The same for any backend: hip:gfx942:64."),
+        typer.Option(
+            metavar="BACKEND:ARCH:WARP", help="Target for --compile-only, for any backend: hip:gfx942:64."
+        ),
     ] = "",
     report: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Where the report goes; conformance-report, or selected in it, by default."
+            metavar="DIR",
+            help="The report's folder. Default: conformance-report, or selected in it with --select.",
         ),
     ] = None,
     profile: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="What the vendor declares; conformance.toml beside the backend's package by default.",
+            help="The vendor's declarations. Default: conformance.toml of the backend's package.",
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in the report's folder.")
+        bool, typer.Option("--resume", help="Continue the run in the report's folder.")
     ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Unexpected passes fail, too.")] = False,
-    list_names: Annotated[bool, typer.Option("--list", help="Print the names of checks; run none.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
-    seed: Annotated[int, typer.Option(help="The seed of all random data.")] = 0,
+    strict: Annotated[bool, typer.Option("--strict", help="Treat unexpected passes as failures.")] = False,
+    list_names: Annotated[
+        bool, typer.Option("--list", help="Print the names of the checks without running them.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of all random data.")] = 0,
     stress: Annotated[
         int,
         typer.Option(
             metavar="N",
             min=0,
-            help="Random programs of the level stress; as many as are mandatory by default.",
+            help="Number of random programs in the level stress. Default: as many as are mandatory.",
             show_default=False,
         ),
     ] = 0,
@@ -258,14 +263,14 @@ def conform(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Run each check that fails again, and record its launches there, for `tpk replay`.",
+            help="Run each failing check again and record its launches in DIR, for `tpk replay`.",
         ),
     ] = None,
     self_test: Annotated[
         bool,
         typer.Option(
             "--self-test",
-            help="Judge the suite instead: does it notice faults in a test backend? --select chooses faults.",
+            help="Test the suite itself: does it detect faults in a test backend? --select chooses faults.",
         ),
     ] = False,
     mutants: Annotated[
@@ -274,14 +279,14 @@ def conform(
             metavar="N",
             min=0,
             help="With --self-test: N mechanical changes of the kit's own sources instead of planted faults; --seed "
-            "and --select (patterns of files) choose them. The same command goes on with an unfinished run.",
+            "and --select (file patterns) choose them. Repeat the command to continue an unfinished run.",
             show_default=False,
         ),
     ] = 0,
     minutes: Annotated[
         float,
         typer.Option(
-            metavar="M", min=0, help="With --mutants: begin none after M minutes.", show_default=False
+            metavar="M", min=0, help="With --mutants: start none after M minutes.", show_default=False
         ),
     ] = 0.0,
     effort: Annotated[
@@ -289,16 +294,15 @@ def conform(
         typer.Option(
             "--effort",
             metavar="KEY=SECONDS",
-            help="With --mutants, for each: suite=120, stress=0 (more random programs), corpus=60, also=0. May be "
-            "repeated.",
+            help="With --mutants, for each: suite=120, stress=0 (more random programs), corpus=60, also=0. "
+            "Repeatable.",
         ),
     ] = None,
 ) -> None:
-    """Judge a backend by the conformance suite.
+    """Run the conformance suite on a backend.
 
-    Checks run in a process of their own: one that crashes or hangs costs its own result. The exit status is 0 only
-    if nothing failed and nothing that is mandatory is missing; 130 after Ctrl-C, which leaves a report of what was
-    done.
+    Checks run in worker processes, so a crash or a hang affects only its own check. The exit status is 0 only if
+    nothing failed and no mandatory check is missing. Ctrl-C leaves a report of the finished checks and exits with 130.
     """
     from triton_porting_kit.conformance.execution.importing import import_triton
 
