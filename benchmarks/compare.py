@@ -74,7 +74,7 @@ def changes(old: Results, new: Results) -> tuple[list[Change], list[Figure]]:
 def _line(change: Change) -> str:
     old, new = change.old, change.new
     threads = f", {new.threads} threads" if new.threads > 1 else ""
-    bar = f"; the bar is {verdict(new)}" if new.met is not None else ""
+    bar = f"; the target is {verdict(new)}" if new.met is not None else ""
     spread = f"{new.text(new.low)} … {new.text(new.high)}"
     return (
         f"{new.group}: {new.name}: {new.column}{threads}: {old.text()} → {new.text()} ({spread}){bar} "

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.document`: write docs/performance.md from a file of results. Nobody types figures into it."""
+"""`python -m benchmarks.document`: write docs/performance.md from a results file."""
 
 from __future__ import annotations
 
@@ -25,20 +25,24 @@ RESULTS, DOCUMENT, PLOTS = (
 
 HEAD = f"""# Performance of the CPU backend
 
-This page is written by `python -m benchmarks.document` from `benchmarks/results.json`, which `python -m benchmarks.run`
-wrote. `make performance` does both, and draws the plots. Do not edit it: edit `benchmarks/document.py`.
+`python -m benchmarks.run` measures the figures and writes `benchmarks/results.json`. `python -m benchmarks.document`
+writes this page from that file. `make performance` runs both and draws the plots. Do not edit this page; edit
+`benchmarks/document.py`.
 
-Every kernel is in the form that a tutorial gives it, with nothing in it that is for a CPU. Its result is checked
-against a reference in float64 before it is timed. Ours and the peer's calls are sampled in turn, on the same arrays,
-the peer writing into an output that is there already where its library can. A sample lasts ten milliseconds or
-more; there are {RUNS} of each in a run, or as many as a minute allows, but at least {LEAST_RUNS}. A ratio is the peer's
-median time over ours: above 1 the kit is faster. Kernels that tune themselves use the best of their
-configurations. The quartiles are those of ratios of samples that were neighbours in time.
+- Every kernel is written as in Triton's tutorials, without code specific to CPUs. Its result is checked against
+  float64 before it is timed.
+- Calls of the kit and of the peer alternate, on the same arrays. The peer writes into an existing output if its library
+  supports that.
+- A sample lasts at least ten milliseconds. A run takes {RUNS} samples of each, or as many as fit in a minute, but at
+  least {LEAST_RUNS}.
+- A ratio is the peer's median time divided by the kit's: above 1, the kit is faster. Quartiles are those of ratios of
+  samples adjacent in time.
+- Autotuned kernels use their best configuration.
 """
 
 
 def machine_section(results: Results) -> Iterator[str]:
-    """What the figures depend on."""
+    """The machine and the versions."""
     about = results.about
     machine = about["machine"]
     yield "## Machine\n"
@@ -46,7 +50,7 @@ def machine_section(results: Results) -> Iterator[str]:
         yield f"**{about['note']}**\n"
     yield f"Measured by `{about['command']}`.\n"
     if "others" in about:
-        yield f"What that leaves out: by `{about['others']['command']}` on {about['others']['date']}.\n"
+        yield f"All other figures: measured by `{about['others']['command']}` on {about['others']['date']}.\n"
     releases = ", ".join(f"{name} {release}" for name, release in about["versions"].items() if release)
     yield from table(
         ("", ""),
@@ -81,7 +85,7 @@ def _threads(results: Results) -> list[int]:
 
 
 def _marked(figure: Figure | None) -> str:
-    """A figure with its quartiles; bold where it misses its bar."""
+    """A figure with its quartiles; bold where it misses its target."""
     if figure is None:
         return ""
     text = f"{figure.text()} ({figure.text(figure.low)} … {figure.text(figure.high)})"
@@ -89,9 +93,12 @@ def _marked(figure: Figure | None) -> str:
 
 
 def kernel_section(results: Results) -> Iterator[str]:
-    """Each row with its bars."""
+    """Each row with its targets."""
     yield "## Kernels\n"
-    yield "Ratios with their quartiles; **bold** where the bar is missed. Rows with AVX2 limit everyone to AVX2.\n"
+    yield (
+        "Ratios with their quartiles; **bold** where the target is missed. In rows with AVX2, both sides are limited\n"
+        "to AVX2.\n"
+    )
     threads = _threads(results)
     names = list(dict.fromkeys(figure.name for figure in results.group("kernels")))
     rows = []
@@ -114,19 +121,20 @@ def kernel_section(results: Results) -> Iterator[str]:
             )
     counts = " / ".join(f"{count}" for count in threads)
     heads = [f"{count} thread{'s' * (count > 1)}" for count in threads]
-    yield from table(["work", "peer", f"bar ({counts})", *heads, f"our time ({counts})"], rows)
+    yield from table(["work", "peer", f"target ({counts})", *heads, f"our time ({counts})"], rows)
 
 
 def limits_section(results: Results) -> Iterator[str]:
-    """The roof, and how near each kernel is to it."""
+    """The roof, and how close each kernel comes to it."""
     yield "## What limits each kernel\n"
     yield (
-        "The roof is measured on the same machine by loops made for nothing else (`benchmarks/probe.py`): a triad\n"
-        "over as many bytes as the kernel touches, and multiply-adds in registers. A kernel cannot be faster than the\n"
-        "bytes that it must move at that bandwidth, or the operations that it must do at that peak, whichever takes\n"
-        "longer. float16 is held to float32's peak, which it is widened to. Where the fraction is small though\n"
-        "bandwidth is the limit, other arithmetic takes the time, which the roof does not count: exponentials, erf,\n"
-        "divisions, comparisons. Where torch reaches nearly all of the roof, no kernel can be much faster than it is.\n"
+        "The roof is measured on the same machine by dedicated loops (`benchmarks/probe.py`): a triad over as\n"
+        "many bytes as the kernel accesses, and multiply-adds in registers. The lower bound of a kernel's time is\n"
+        "the bytes that it must move at that bandwidth, or the operations that it must do at that peak, whichever\n"
+        "takes longer. float16 is widened to float32 and compared with float32's peak. If bandwidth is the limit\n"
+        "but the fraction is small, the time goes to arithmetic that the roof does not count: exponentials, erf,\n"
+        "divisions, comparisons. Where torch reaches nearly all of the roof, no kernel can be much faster than\n"
+        "torch.\n"
     )
     threads = _threads(results)
     heads = [f"{count} thread{'s' * (count > 1)}" for count in threads]
@@ -155,15 +163,15 @@ def limits_section(results: Results) -> Iterator[str]:
 
 
 def compile_section(results: Results) -> Iterator[str]:
-    """Where the time goes before a kernel runs."""
+    """The time spent before a kernel runs."""
     figures = results.group("compile")
     if not figures:
         return
     yield "## Compiling\n"
     yield (
-        "Cold, in process, nothing cached. The front end is Triton's own, from Python to TTIR; the stages are ours,\n"
-        "the first of them with Triton's passes on TTIR. A warm start finds the kernel in the cache on disk: beyond\n"
-        "Triton's own lookup it binds the arguments, links the object, and makes the launcher.\n"
+        "Compile times without any cache, in process. The front end is Triton's own, from Python to TTIR. The\n"
+        "stages are the kit's; the first includes Triton's passes on TTIR. A warm start finds the kernel in the\n"
+        "cache on disk. After Triton's lookup it binds the arguments, links the object, and creates the launcher.\n"
     )
     stages = list(dict.fromkeys(f.column for f in figures if f.column.startswith("stage ")))
     names = list(dict.fromkeys(f.name for f in figures if f.column == FRONT_END))
@@ -184,14 +192,14 @@ def compile_section(results: Results) -> Iterator[str]:
         ),
     )
     bars = {f.column: bar_text(f) for f in figures if f.bar is not None}
-    yield "Bars: " + "; ".join(f"{column} {bar}" for column, bar in bars.items()) + ".\n"
+    yield "Targets: " + "; ".join(f"{column} {bar}" for column, bar in bars.items()) + ".\n"
     for figure in figures:
         if figure.name not in names:
-            yield f"Stages of {figure.name}: {_marked(figure)}, the bar is {bar_text(figure)}.\n"
+            yield f"Stages of {figure.name}: {_marked(figure)}, the target is {bar_text(figure)}.\n"
 
 
 def other_section(results: Results) -> Iterator[str]:
-    """Every other figure with a bar."""
+    """All other figures with a target."""
     sections = (
         ("launch", "Launching"),
         ("scaling", "Two threads"),
@@ -201,13 +209,13 @@ def other_section(results: Results) -> Iterator[str]:
         ("interpreter", "Triton's interpreter"),
     )
     texts = {
-        "launch": "A kernel with four arguments that does nothing.",
-        "tiles": "Every tile of 32, 64 and 128 in each direction, against the best of them.",
+        "launch": "An empty kernel with four arguments.",
+        "tiles": "All tile sizes of 32, 64 and 128 in each dimension, relative to the best.",
         "after torch": (
-            "A call of ours right after an addition of torch, whose threads may still hold the cores, beside one\n"
-            "right after the same addition of ours."
+            "A call of the kit right after an addition by torch, whose threads may still occupy the cores, compared\n"
+            "with one right after the same addition by the kit."
         ),
-        "memory": "How far a process grows beyond operands and result, the scratch of all threads included.",
+        "memory": "The growth of a process beyond operands and result, including the scratch of all threads.",
     }
     for group, title in sections:
         figures = [f for f in results.group(group) if group != "tiles" or f.bar is not None]
@@ -217,7 +225,7 @@ def other_section(results: Results) -> Iterator[str]:
         if group in texts:
             yield texts[group] + "\n"
         yield from table(
-            ("what", "figure of it", "threads", "median (quartiles)", "bar", ""),
+            ("benchmark", "figure", "threads", "median (quartiles)", "target", ""),
             (
                 (
                     f.name,
@@ -233,14 +241,14 @@ def other_section(results: Results) -> Iterator[str]:
 
 
 def plot_section(plots: Iterable[str]) -> Iterator[str]:
-    """The pictures that there are."""
+    """The plots."""
     plots = sorted(plots)
     if not plots:
         return
     yield "## Over sizes\n"
     yield (
-        "Drawn by `triton.testing.perf_report` (`python -m benchmarks.plots`), with as many threads as the process\n"
-        "has processors; the band is between quartiles.\n"
+        "Drawn by `triton.testing.perf_report` (`python -m benchmarks.plots`), with one thread per processor. The\n"
+        "band shows the quartiles.\n"
     )
     for name in plots:
         yield f"![{Path(name).stem}](performance/{name})\n"
@@ -248,7 +256,7 @@ def plot_section(plots: Iterable[str]) -> Iterator[str]:
 
 INNER_LOOPS = """## The inner loops
 
-`tpk compile` prints the code that the figures are of; no kernel runs for it. A product of bf16 on a CPU with AVX-512:
+`tpk compile` prints the measured code without running it. For a product of bf16 on a CPU with AVX-512:
 
 ```sh
 tpk compile kernels/matmul.py:matmul_kernel --emit asm --cpu sapphirerapids --features=-amx-tile \\
@@ -257,26 +265,30 @@ tpk compile kernels/matmul.py:matmul_kernel --emit asm --cpu sapphirerapids --fe
   -c ACCUMULATOR=tl.float32,LEAKY_RELU=False,BLOCK_M=128,BLOCK_N=128,BLOCK_K=64,GROUP_M=8
 ```
 
-The loop with the most `vdpbf16ps` is where the product spends its time. Sixteen sums stay in registers. Each step
-along K reads four vectors of B, which was packed, and broadcasts a pair of A for each of four rows from where the
-matrix lies. After sixteen of them the loop around asks for what comes next: `prefetcht0` for the next four rows of A,
-`prefetcht1` for what is packed next of B. Several `BLOCK_K` go through the loop before the sums are stored. `*fp32`
-shows the same with `vfmadd231ps`, `*i8` with `vpdpbusd`, `--cpu haswell` with half the registers; without `--features`,
-the loop with four `tdpbf16ps` multiplies two by two tiles in matrix registers.
+The product spends its time in the loop with the most `vdpbf16ps`. Sixteen accumulators stay in registers. Each step
+along K reads four vectors of packed B and broadcasts a pair of A for each of four rows, directly from the matrix.
+After sixteen steps, the enclosing loop prefetches: `prefetcht0` the next four rows of A, `prefetcht1` the data of B
+that is packed next. The loop processes several `BLOCK_K` before it stores the accumulators. Variants:
 
-- `kernels/gelu.py:gelu_residual_kernel`: the `vpermps` look up the coefficients of erf by the interval of its argument.
-- `kernels/layer_norm.py:layer_norm_forward_kernel`: the `prefetcht0` in the last loop asks for the row of the next
-  program.
-- `kernels/vector_add.py:vector_add_kernel`: the loop with `vmovntps` serves launches that write more than caches hold.
+- `*fp32` uses `vfmadd231ps`, `*i8` uses `vpdpbusd`, and `--cpu haswell` has half the registers.
+- Without `--features`, the loop with four `tdpbf16ps` multiplies two by two tiles in AMX registers.
+
+Other kernels:
+
+- `kernels/gelu.py:gelu_residual_kernel`: `vpermps` looks up the coefficients of erf by the interval of its argument.
+- `kernels/layer_norm.py:layer_norm_forward_kernel`: `prefetcht0` in the last loop prefetches the next program's
+  row.
+- `kernels/vector_add.py:vector_add_kernel`: the loop with `vmovntps` serves launches that write more than the caches
+  hold.
 """
 
-TAIL = """## To repeat this
+TAIL = """## Reproducing the figures
 
 ```sh
-make performance                                        # the whole page: three runs, on an idle machine
-python -m benchmarks.run --only 'softmax|matmul fp32'   # some rows, with their bars
-python -m benchmarks.compare old.json new.json          # what got worse beyond the noise; status 1 if anything
-make bench-counts                                       # instructions of compiling and launching, by callgrind
+make performance                                        # the whole page: three runs; needs an idle machine
+python -m benchmarks.run --only 'softmax|matmul fp32'   # some rows, with their targets
+python -m benchmarks.compare old.json new.json          # regressions beyond noise; exit status 1 if any
+make bench-counts                                       # instruction counts of compiling and launching, by callgrind
 ```
 """
 
@@ -285,7 +297,7 @@ def document(results: Results, plots: Iterable[str]) -> str:
     """The whole page."""
     with_bars = [figure for figure in results.figures if figure.met is not None]
     met = sum(bool(figure.met) for figure in with_bars)
-    parts: list[str] = [HEAD, f"{met} of {len(with_bars)} bars are met.\n"]
+    parts: list[str] = [HEAD, f"{met} of {len(with_bars)} targets are met.\n"]
     for section in (machine_section, kernel_section, limits_section, compile_section, other_section):
         parts += section(results)
     parts += plot_section(plots)
@@ -294,7 +306,7 @@ def document(results: Results, plots: Iterable[str]) -> str:
 
 
 def pictures(folder: Path) -> list[str]:
-    """The names of the plots in a folder."""
+    """Names of the plots in a folder."""
     return [path.name for path in folder.glob("*.png")]
 
 

@@ -55,7 +55,7 @@ def print_results(results: Results, console: Console | None = None) -> None:
             console.print(_table(title, figures))
     with_bars = [figure for figure in results.figures if figure.met is not None]
     missed = unmet(with_bars)
-    console.print(f"{len(with_bars) - len(missed)} of {len(with_bars)} bars are met")
+    console.print(f"{len(with_bars) - len(missed)} of {len(with_bars)} targets are met")
 
 
 def _table(title: str, figures: list[Figure]) -> Table:

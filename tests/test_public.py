@@ -21,8 +21,8 @@ def test_it_can_be_imported(name: str) -> None:
 
 def test_the_contract_lists_the_same() -> None:
     text = (ROOT / "docs" / "contracts.md").read_text()
-    paragraph = text[text.index("Public are the names") :].split("\n\n")[0]
-    listed = re.findall(r"`([\w.]+)`", paragraph[: paragraph.index(": what `tpk new`")])
+    paragraph = text[text.index("The public names are") :].split("\n\n")[0]
+    listed = re.findall(r"`([\w.]+)`", paragraph[: paragraph.index(". `triton_porting_kit.public`")])
     assert listed == ["__all__", *PARTS, *MODULES]
 
 

@@ -1,6 +1,7 @@
-"""What the evidence of a judgement comes to: one table of findings, each computed from the evidence alone.
+"""The findings of a judgement, each computed only from the evidence.
 
-`tpk judge` and `tpk verify` compute them by the same functions: a verdict that does not follow is found out.
+`tpk judge` and `tpk verify` use the same functions, so verifying detects a verdict that does not follow from the
+evidence.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from triton_porting_kit.conformance.judge.oracle import LIKE
 Evidence = Mapping[str, Any]
 
 SLACK = 2e-3
-"""Seconds that a call may take longer by the judge's clock than it says, however short it is."""
+"""Seconds by which the judge's clock may exceed the time that a call reports, however short the call is."""
 SHARE = 0.5
-"""The same, of the time that it says."""
+"""The same, as a share of the reported time."""
 ROOF_SHARE = 0.5
-"""Of the time that the roof says: what is measured there is no bound that nothing could beat by a little."""
+"""Share of the roof's time below which a kernel is flagged: the measured roof is not a strict bound."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +28,15 @@ class Rule:
     """One thing that can be wrong with a candidate."""
 
     says: str
-    """What it means, for the documentation."""
+    """The meaning, for the documentation."""
     where: str
-    """``judge``: found by construction, in the judge's process; ``process``: by looking, in the candidate's."""
+    """``judge``: found by construction, in the judge's process; ``process``: by inspection, in the candidate's."""
     look: Callable[[Evidence], Iterator[str]]
-    """What there is of it, a sentence each."""
+    """Yields one sentence for each occurrence."""
 
 
 def findings(evidence: Evidence) -> list[dict[str, str]]:
-    """Everything that is wrong, by rule, at most one sentence of each."""
+    """All findings, with at most one sentence for each rule."""
     found = []
     for code, rule in RULES.items():
         said = list(dict.fromkeys(rule.look(evidence)))
@@ -46,14 +47,14 @@ def findings(evidence: Evidence) -> list[dict[str, str]]:
 
 
 def verdict(found: Sequence[Mapping[str, str]]) -> str:
-    """``right``, ``wrong`` (results alone speak against it) or ``flagged``."""
+    """``right``, ``wrong`` (only its results are at fault) or ``flagged``."""
     if not found:
         return "right"
     return "wrong" if {item["code"] for item in found} <= HONEST_MISTAKES else "flagged"
 
 
 def time_of(evidence: Evidence) -> dict[str, Any]:
-    """The figures of time, in seconds; empty where no call was timed."""
+    """The measured times, in seconds; empty if no call was timed."""
     timed = [call for call in evidence["calls"] if call["phase"] == "timed" and not call["failure"]]
     if not timed or not evidence["control"]:
         return {}
@@ -61,8 +62,9 @@ def time_of(evidence: Evidence) -> dict[str, Any]:
     windows = [call["window"] for call in timed]
     wall, window = statistics.median(walls), statistics.median(windows)
     control = statistics.median(evidence["control"])
-    # What the judge waited for beyond a call. The lower quartile: other programs only ever make it wait longer. So who
-    # hides time in three quarters of the calls is found; who does in fewer has his true time as the upper quartile.
+    # The time that the judge waited beyond a call. The lower quartile, because other programs only make it longer. A
+    # candidate that hides time in three quarters of the calls is detected; with fewer, the upper quartile is its true
+    # time.
     beyond = _quartile([call["window"] - call["wall"] for call in timed])
     noise = max(_spread(windows), _spread(evidence["control"]))
     device = [call["device"] for call in timed if call["device"] is not None]
@@ -248,40 +250,40 @@ def _named(call: Mapping[str, Any]) -> str:
 
 RULES: dict[str, Rule] = {
     "error": Rule("It raises, or defines no entry.", "judge", _failures("error", "entry", "candidate", "backend")),
-    "ended": Rule("Its process ends before it has answered, with whatever status.", "judge", _failures("ended")),
-    "late": Rule("It gives no answer in time.", "judge", _failures("late")),
-    "forged": Rule("What its process sends is not what the judge's side of it would.", "judge", _failures("forged")),
-    "results": Rule("Results have another type or shape.", "judge", _failures("results")),
-    "wrong": Rule("A result is wrong, in any call, also a timed one; inputs are others in each.", "judge", _wrong),
-    "lowered": Rule("Errors are those of operands that were rounded to a narrower type.", "judge", _lowered),
-    "mute": Rule("Results are right in a process where no launch does anything.", "judge", _mute),
-    "hidden": Rule("The judge's clock saw more time than the process accounts for.", "judge", _hidden),
-    "roof": Rule("It is faster than the machine can be.", "judge", _roof),
+    "ended": Rule("Its process ends before it answers, with any status.", "judge", _failures("ended")),
+    "late": Rule("It does not answer in time.", "judge", _failures("late")),
+    "forged": Rule("Its process sends messages that the judge's code would not send.", "judge", _failures("forged")),
+    "results": Rule("Results have the wrong type or shape.", "judge", _failures("results")),
+    "wrong": Rule("A result of any call, timed or not, is wrong; each call has different inputs.", "judge", _wrong),
+    "lowered": Rule("The errors are those of operands rounded to a narrower type.", "judge", _lowered),
+    "mute": Rule("Results are right in a process in which launches do nothing.", "judge", _mute),
+    "hidden": Rule("The judge's clock measured more time than the process reports.", "judge", _hidden),
+    "roof": Rule("It is faster than the machine allows.", "judge", _roof),
     "no-launch": Rule("No kernel is launched.", "process", _no_launch),
     "host": Rule(
-        "Operands of launches, or results, hold values that were made by neither the inputs nor launches.",
+        "Operands of launches, or results, hold values that come from neither the inputs nor launches.",
         "process",
         _host,
     ),
-    "torch": Rule("Operators of torch compute during a call.", "process", _torch),
+    "torch": Rule("Torch operators compute during a call.", "process", _torch),
     "inputs": Rule(
-        "An input is changed that the task does not give away.",
+        "It changes an input that the task does not allow it to change.",
         "process",
         _each("changed", "the candidate overwrites its inputs: array {}"),
     ),
     "lazy": Rule(
-        "A result is no plain array.", "process", _each("lazy", "a result is an object that may compute later: {}")
+        "A result is not a plain array.", "process", _each("lazy", "a result is an object that may compute later: {}")
     ),
-    "streams": Rule("Work is left on streams that the caller's does not wait for.", "process", _streams),
+    "streams": Rule("It leaves work on streams that the caller's stream does not wait for.", "process", _streams),
     "threads": Rule("It starts threads.", "process", _threads),
     "replaced": Rule(
-        "Functions of Python, NumPy, torch, Triton or the judge were replaced.",
+        "It replaces functions of Python, NumPy, torch, Triton or the judge.",
         "process",
         _each("replaced", "replaced since the candidate was loaded: {}"),
     ),
-    "memory": Rule("It looks at frames, at all objects, or at a process's memory.", "process", _notes("memory")),
+    "memory": Rule("It inspects frames, all objects, or a process's memory.", "process", _notes("memory")),
     "harness": Rule("It reads or imports the judge.", "process", _notes("harness")),
-    "native": Rule("It calls native code by itself.", "process", _notes("native")),
+    "native": Rule("It calls native code directly.", "process", _notes("native")),
     "process": Rule("It starts or signals processes.", "process", _notes("process")),
     "network": Rule("It opens sockets.", "process", _notes("network")),
 }  # fmt: skip

@@ -12,13 +12,19 @@ from triton_porting_kit.conformance.language.table import ALL
 from triton_porting_kit.conformance.types import KINDS
 from triton_porting_kit.toolchain import compat
 
-HEAD = """# What of Triton's language runs
+HEAD = """# Supported operations and types
 
-Written by `make docs` from the table of operations in `conformance/language/`, whose every case the tests run on the
-CPU backend. A number says on how many shapes (ranks from 0 to 5, dimensions of 1, odd masks) an operation is tried with
-a type. `no` is what Triton's own front end refuses, which is tried too; an empty field means nothing to the
-operation. Every result is compared with float64, longer numbers or exact integers; a tolerance in units in the last
-place (ulp) stands beside operations that are not exact. Without one a result is exact, or rounded once.
+`make docs` writes this page from the table of operations in `conformance/language/`. The tests run every case of the
+table on the CPU backend.
+
+| cell | meaning |
+| --- | --- |
+| a number | the number of shapes tested with this type: ranks 0 to 5, dimensions of 1, odd masks |
+| `no` | Triton's front end refuses the combination; this is tested too |
+| empty | the operation is not defined for the type |
+
+Every result is compared with float64, higher precision or exact integers. The column "within" gives a tolerance in
+units in the last place (ulp). Results without a tolerance are exact, or rounded once.
 
 """
 

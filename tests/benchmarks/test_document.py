@@ -30,7 +30,7 @@ def test_figures_stand_beside_their_bars() -> None:
     assert (
         "| softmax | torch | 1.1 / 1.1 | 1.25 (1.10 … 1.30) | **1.00 (1.10 … 1.30)** | 1.25 s / - |" in text
     )
-    assert "1 of 2 bars are met" in text
+    assert "1 of 2 targets are met" in text
     assert "![matmul-fp32](performance/matmul-fp32.png)" in text
     assert "triton 3.9.0" in text
 

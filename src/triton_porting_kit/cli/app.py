@@ -93,7 +93,10 @@ tpk compile triton_porting_kit.kernels.softmax            (lists its kernels)
 @app.command("compile", epilog=_COMPILE_EPILOG)
 def compile_kernel(
     kernel: Annotated[
-        str, typer.Argument(metavar="FILE:KERNEL", help="A Python file or module, and a kernel in it.")
+        str,
+        typer.Argument(
+            metavar="FILE:KERNEL", help="A Python file or module, and the name of a kernel in it."
+        ),
     ],
     signature: Annotated[
         str,
@@ -101,8 +104,7 @@ def compile_kernel(
             "--signature",
             "-s",
             help="Types of the arguments, by name (`x=*fp32, n=i32`) or in order (`*fp32, i32, 1024`). "
-            "`:16` after a type says that the value is a multiple of 16, `:2g` that a pointer's memory has less than "
-            "2 GiB.",
+            "`:16` after a type declares a multiple of 16, `:2g` a pointer to less than 2 GiB of memory.",
         ),
     ] = "",
     constants: Annotated[
@@ -117,8 +119,8 @@ def compile_kernel(
     emit: Annotated[
         str,
         typer.Option(
-            help="The stage to print; for the CPU source, ttir, structured, loops, llir, asm, obj or cpp, "
-            "for AMD's GPUs source, ttir, ttgir, llir, amdgcn or hsaco."
+            help="The stage to print. CPU: source, ttir, structured, loops, llir, asm, obj or cpp. "
+            "AMD GPUs: source, ttir, ttgir, llir, amdgcn or hsaco."
         ),
     ] = "ttir",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
@@ -131,27 +133,27 @@ def compile_kernel(
         str | None,
         typer.Option(
             metavar="BACKEND:ARCH:WARP",
-            help="The exact target, for a device that is not here: hip:gfx942:64.",
+            help="The exact target, for an absent device: hip:gfx942:64.",
         ),
     ] = None,
     arch: Annotated[
         str | None,
-        typer.Option(help="The architecture, for a device that is not here: gfx942 of the backend amdgpu."),
+        typer.Option(help="The architecture, for an absent device: gfx942 of the backend amdgpu."),
     ] = None,
     cpu: Annotated[
         str | None,
-        typer.Option(help="A CPU under LLVM's name instead of this machine's: haswell, neoverse-v1."),
+        typer.Option(help="Compile for this CPU, by LLVM's name: haswell, neoverse-v1."),
     ] = None,
     features: Annotated[
-        str, typer.Option(help="LLVM features to add to or take from the CPU's: `+avx2,-avx512f`.")
+        str, typer.Option(help="LLVM features to add to or remove from the CPU's: `+avx2,-avx512f`.")
     ] = "",
 ) -> None:
-    """Print any stage of a kernel's compilation, without running the kernel.
+    """Print a stage of a kernel's compilation without running the kernel.
 
-    The stages of the CPU: source (Triton's IR before any pass), ttir (after Triton's own passes), structured
+    Stages of the CPU: source (Triton's IR before any pass), ttir (after Triton's own passes), structured
     (tiles with base pointers, strides and bounds), loops (explicit loops over them), llir (LLVM IR), asm and
-    obj (machine code, as text and as the object that is cached), and cpp (C++ of the loops, for chips with a C++
-    compiler of their own). Those of the backend amdgpu: source, ttir, ttgir (with layouts), llir, amdgcn (assembly) and
+    obj (machine code, as text and as the cached object), and cpp (C++ of the loops, for chips with a C++ compiler).
+    Stages of the backend amdgpu: source, ttir, ttgir (with layouts), llir, amdgcn (assembly) and
     hsaco (the code object that HIP loads).
     """
     from triton_porting_kit.cli.compile import Request, run_compile

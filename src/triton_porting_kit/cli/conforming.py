@@ -38,54 +38,57 @@ def conform(
         typer.Option(
             "--select",
             metavar="EXPR",
-            help="Checks by name: words and patterns with and, or, not and parentheses. May be repeated.",
+            help="Checks by name: words and patterns with and, or, not and parentheses. Repeatable.",
         ),
     ] = None,
-    shard: Annotated[
-        str, typer.Option(metavar="K/N", help="Only part K of N, of about the same length.")
-    ] = "",
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Checks that run at a time.")] = 1,
+    shard: Annotated[str, typer.Option(metavar="K/N", help="Run only part K of N equally long parts.")] = "",
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Number of worker processes.")] = 1,
     compile_only: Annotated[
-        bool, typer.Option("--compile-only", help="Compile for --arch or --target, and run nothing.")
+        bool, typer.Option("--compile-only", help="Compile for --arch or --target without running anything.")
     ] = False,
     arch: Annotated[
         str,
         typer.Option(
             "--arch",  # some releases of typer make --ARCH of what shows as ARCH
             metavar="ARCH",
-            help="What --compile-only compiles for: an architecture of the backend's, gfx942.",
+            help="Architecture for --compile-only, such as gfx942.",
         ),
     ] = "",
     target: Annotated[
         str,
-        typer.Option(metavar="BACKEND:ARCH:WARP", help="The same for any backend: hip:gfx942:64."),
+        typer.Option(
+            metavar="BACKEND:ARCH:WARP", help="Target for --compile-only, for any backend: hip:gfx942:64."
+        ),
     ] = "",
     report: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Where the report goes; conformance-report, or selected in it, by default."
+            metavar="DIR",
+            help="The report's folder. Default: conformance-report, or selected in it with --select.",
         ),
     ] = None,
     profile: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="What the vendor declares; conformance.toml beside the backend's package by default.",
+            help="The vendor's declarations. Default: conformance.toml of the backend's package.",
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in the report's folder.")
+        bool, typer.Option("--resume", help="Continue the run in the report's folder.")
     ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Unexpected passes fail, too.")] = False,
-    list_names: Annotated[bool, typer.Option("--list", help="Print the names of checks; run none.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
-    seed: Annotated[int, typer.Option(help="The seed of all random data.")] = 0,
+    strict: Annotated[bool, typer.Option("--strict", help="Treat unexpected passes as failures.")] = False,
+    list_names: Annotated[
+        bool, typer.Option("--list", help="Print the names of the checks without running them.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of all random data.")] = 0,
     stress: Annotated[
         int,
         typer.Option(
             metavar="N",
             min=0,
-            help="Random programs of the level stress; as many as are mandatory by default.",
+            help="Number of random programs in the level stress. Default: as many as are mandatory.",
             show_default=False,
         ),
     ] = 0,
@@ -93,14 +96,14 @@ def conform(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Run each check that fails again, and record its launches there, for `tpk replay`.",
+            help="Run each failing check again and record its launches in DIR, for `tpk replay`.",
         ),
     ] = None,
     self_test: Annotated[
         bool,
         typer.Option(
             "--self-test",
-            help="Judge the suite instead: does it notice faults in a test backend? --select chooses faults.",
+            help="Test the suite itself: does it detect faults in a test backend? --select chooses faults.",
         ),
     ] = False,
     mutants: Annotated[
@@ -109,14 +112,14 @@ def conform(
             metavar="N",
             min=0,
             help="With --self-test: N mechanical changes of the kit's own sources instead of planted faults; --seed "
-            "and --select (patterns of files) choose them. The same command goes on with an unfinished run.",
+            "and --select (file patterns) choose them. Repeat the command to continue an unfinished run.",
             show_default=False,
         ),
     ] = 0,
     minutes: Annotated[
         float,
         typer.Option(
-            metavar="M", min=0, help="With --mutants: begin none after M minutes.", show_default=False
+            metavar="M", min=0, help="With --mutants: start none after M minutes.", show_default=False
         ),
     ] = 0.0,
     effort: Annotated[
@@ -124,16 +127,15 @@ def conform(
         typer.Option(
             "--effort",
             metavar="KEY=SECONDS",
-            help="With --mutants, for each: suite=120, stress=0 (more random programs), corpus=60, also=0. May be "
-            "repeated.",
+            help="With --mutants, for each: suite=120, stress=0 (more random programs), corpus=60, also=0. "
+            "Repeatable.",
         ),
     ] = None,
 ) -> None:
-    """Judge a backend by the conformance suite.
+    """Run the conformance suite on a backend.
 
-    Checks run in a process of their own: one that crashes or hangs costs its own result. The exit status is 0 only
-    if nothing failed and nothing that is mandatory is missing; 130 after Ctrl-C, which leaves a report of what was
-    done.
+    Checks run in worker processes, so a crash or a hang affects only its own check. The exit status is 0 only if
+    nothing failed and no mandatory check is missing. Ctrl-C leaves a report of the finished checks and exits with 130.
     """
     from triton_porting_kit.conformance.execution.importing import import_triton
 
