@@ -1,4 +1,4 @@
-"""The structured form as plain Python objects: read once from MLIR, walked many times cheaply."""
+"""The structured form as plain Python objects: read once from MLIR, then cheap to walk."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Operation:
         return attributes[name] if name in attributes else None  # noqa: SIM401 (MLIR's map has no `get`)
 
     def required(self, name: str) -> Any:
-        """MLIR's attribute of that name, which the operation cannot be without."""
+        """The MLIR attribute of that name, which the operation must have."""
         return self.handle.attributes[name]
 
     def integer(self, name: str, default: int | None = None) -> int:
@@ -92,15 +92,15 @@ class Operation:
 
     @property
     def is_volatile(self) -> bool:
-        """Whether it accesses memory in an order that others see."""
+        """Whether it is a volatile or atomic access, whose order other threads observe."""
         return self.name in _ACCESSES and self.attribute("volatile") is not None
 
     def unsupported(self, why: str, remedy: str | None = None) -> CompilationError:
-        """The error for an operation that this lowering cannot take."""
+        """The error for an operation that this lowering cannot handle."""
         return CompilationError(why, operation=self.name, location=self.location, remedy=remedy)
 
     def ancestor_in(self, block: Block) -> Operation | None:
-        """The operation of `block` that is this one or holds it."""
+        """The operation of `block` that is this one or contains it."""
         operation: Operation | None = self
         while operation is not None and operation.block is not block:
             operation = operation.block.parent
@@ -111,19 +111,19 @@ class Operation:
 class Program:
     """A kernel function of the structured form.
 
-    It holds the MLIR module, whose memory the handles of its operations lie in: keep it while you use them.
+    The handles of its operations point into the MLIR module, which it therefore keeps alive.
     """
 
     name: str
     body: Block
     argument_names: list[str]
     promises: list[int]
-    """Of its attribute `tpk.promises`: the numbers of steps, three of each."""
+    """The attribute `tpk.promises`: three numbers for each step."""
     module: Any
 
 
 class _Reader:
-    """Reads one kernel. Calls are replaced by what the called function does."""
+    """Reads one kernel and inlines calls."""
 
     def __init__(self, functions: dict[str, Any]) -> None:
         self._functions = functions
@@ -131,7 +131,7 @@ class _Reader:
         self._defs: dict[Any, Def] = {}
         self._types: dict[Any, Type] = {}
         self._foreign: set[str] = set()
-        """Elements that there is no computing with."""
+        """Element types that the lowering cannot compute with."""
 
     def type(self, mlir_type: Any) -> Type:
         known = self._types.get(mlir_type)
@@ -156,7 +156,7 @@ class _Reader:
         return block
 
     def append(self, handle: Any, block: Block) -> None:
-        """Read an operation, or those of the function that it calls, to the end of `block`."""
+        """Read an operation, or the body of the function that it calls, to the end of `block`."""
         operation = self.operation(handle, block)
         if operation.name not in ("func.call", Call.OPERATION_NAME):
             block.operations.append(operation)
@@ -183,7 +183,7 @@ class _Reader:
         return definition
 
     def operation(self, handle: Any, block: Block) -> Operation:
-        """Read an operation, with its regions, that comes next in `block`."""
+        """Read an operation and its regions, and number it as the next one of `block`."""
         # Half of the time goes into crossing to MLIR and back.
         defs = self._defs
         operands = [defs[value] for value in handle.operands]
@@ -208,7 +208,7 @@ class _Reader:
 
 
 def _split_shape(text: str) -> list[str]:
-    """``4x8xf32`` -> ["4", "8", "f32"]; the element type may hold an ``x`` itself."""
+    """``4x8xf32`` -> ["4", "8", "f32"]. The element type may contain an ``x``."""
     parts: list[str] = []
     while True:
         head, _, rest = text.partition("x")
@@ -244,7 +244,7 @@ def _promises(function: Any) -> list[int]:
 
 
 def walk(block: Block) -> Iterator[Operation]:
-    """Every operation of a block, nested ones after the one that holds them."""
+    """Every operation of a block; nested ones come after the operation that contains them."""
     for operation in block.operations:
         yield operation
         for region in operation.regions:
