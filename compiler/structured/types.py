@@ -1,4 +1,4 @@
-"""What the importer needs to know about a type, parsed from its text once per distinct type."""
+"""The properties of types that the importer needs, parsed from their text once per distinct type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triton_porting_kit.toolchain.mlir import ir
 from .affine import Shape
 
 _TENSOR = re.compile(r"tensor<((?:\d+x)*)(.+)>$")
-# An address space is a number, or since Triton 3.9 a name: all are the same memory here.
+# An address space is a number, or since Triton 3.9 a name. All of them are the same memory here.
 _POINTER = re.compile(r'!tt\.ptr<(.+?)(?:, *(?:\d+|"\w+"))?>$')
 _WIDTH = re.compile(r"(?:[su]?i|bf|f|tf)(\d+)")
 
@@ -24,7 +24,7 @@ class TypeInfo:
     shape: Shape | None
     element: str
     pointee: str | None
-    """Element type behind a pointer type, e.g. ``f16``; None for other types."""
+    """Element type that a pointer type points to, e.g. ``f16``; None for other types."""
 
     @functools.cached_property
     def is_pointer(self) -> bool:
@@ -32,9 +32,9 @@ class TypeInfo:
 
     @functools.cached_property
     def is_index(self) -> bool:
-        """An integer that addresses are computed with: no boolean, and no tensor of narrow integers.
+        """Whether addresses may be computed from this integer type: no booleans, and no tensors of narrow integers.
 
-        Arithmetic on narrow ones is likely to wrap around, which address arithmetic is taken not to do.
+        Arithmetic on narrow integers is likely to wrap around, which address arithmetic is assumed not to do.
         """
         return self.element in ("i32", "i64") or (self.shape is None and self.element in ("i8", "i16"))
 
