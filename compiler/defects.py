@@ -1,7 +1,7 @@
-"""IR that is not valid: whose mistake that is, and what a report of it needs.
+"""Errors for invalid IR: who has to fix it, and what a report must contain.
 
-What a stage makes is verified where it is made. Where a verifier refuses it, the kit is wrong and not the kernel,
-unless a file of the user's overrides a stage: then that file is to be looked at.
+The output of each stage is verified. If a verifier rejects it, the kit is wrong and not the kernel, unless a file of
+the user's overrides a stage: then that file is to blame.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OPERATION = re.compile(r"'([A-Za-z_]\w*(?:\.\w+)+)'")
 
 
 class InvalidIR(CompilationError):
-    """MLIR or LLVM refuses a `text`, and says why."""
+    """MLIR or LLVM rejects a `text`."""
 
     def __init__(self, message: str, text: str, *, place: str = "") -> None:
         self.text = text
@@ -41,7 +41,7 @@ class InvalidIR(CompilationError):
 
     @classmethod
     def of_mlir(cls, what: str, error: Exception, text: str) -> InvalidIR:
-        """From an error of MLIR's bindings, with what it was that MLIR refused."""
+        """The `InvalidIR` for an error of MLIR's bindings; `what` says what MLIR rejected."""
         said = next(iter(getattr(error, "error_diagnostics", ())), None)
         place = "" if said is None else str(said.location)
         number = _LINE.search(place)
@@ -51,10 +51,10 @@ class InvalidIR(CompilationError):
 
 @contextmanager
 def blamed(stage: str, metadata: Mapping[str, Any]) -> Iterator[None]:
-    """Say what it means where a stage of the kit raises `InvalidIR` of its own work.
+    """Convert `InvalidIR` that a stage raises about its own output into the error for the user.
 
-    Raises `CompilerDefect`, with a file that holds the text; or, where a file overrides a stage before, a
-    `CompilationError` that names that stage.
+    Raises `CompilerDefect`, with a file that holds the text. If a file of the user's overrides an earlier stage, raises
+    a `CompilationError` that names that stage.
     """
     try:
         yield
@@ -74,7 +74,7 @@ def blamed(stage: str, metadata: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _written(stage: str, text: str) -> str | None:
-    """The path of a new file with the text, which only this user can read; None where there is no room for it."""
+    """The path of a new file with the text, readable only by this user; None if it cannot be written."""
     try:
         descriptor, path = tempfile.mkstemp(prefix="tpk-defect-", suffix=f".{stage}")
         with os.fdopen(descriptor, "w") as file:

@@ -1,4 +1,4 @@
-"""A module of the structured form as Python objects, which are quicker to walk many times than MLIR's."""
+"""A module of the structured form as Python objects, which are faster to walk many times than MLIR's."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Block:
 
 @dataclass(eq=False)
 class Operation:
-    """One operation; it is what the classes of the dialect are views of."""
+    """One operation. The classes of the dialect are views of it."""
 
     name: str
     operands: list[Value]
@@ -54,7 +54,7 @@ class Operation:
 
     @cached_property
     def view(self) -> Any:
-        """As the class of the dialect that declares it. Raises KeyError for upstream's operations."""
+        """The view by the dialect class that declares it. Raises KeyError for upstream's operations."""
         cls: type[Op[Value]] = OPERATIONS[self.name]
         return cls(self)
 
@@ -70,7 +70,7 @@ class Operation:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The first result's shape; of a scalar, ()."""
+        """The first result's shape; () for a scalar."""
         return self.results[0].type.shape or ()
 
     @cached_property
@@ -93,7 +93,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a kernel: its name in the source, its type, and what elements a pointer points to."""
+    """A parameter of a kernel: its name in the source, its type, and the element type that a pointer points to."""
 
     name: str
     type: str
@@ -106,21 +106,21 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel, and the functions that it calls by name. It keeps the module, which its operations belong to."""
+    """A kernel and the functions that it calls, by name. It keeps the module alive, which owns its operations."""
 
     name: str
     parameters: tuple[Parameter, ...]
     body: Block
     functions: Mapping[str, Block]
     promises: tuple[int, ...]
-    """Of its attribute `tpk.promises`: the numbers of steps, three of each."""
+    """The attribute `tpk.promises`: three numbers for each step."""
     module: Any
 
 
 def read_kernel(module: Any) -> Kernel:
-    """The kernel of a module of the structured form, of MLIR's bindings.
+    """The kernel of a module of the structured form, in MLIR's bindings.
 
-    Raises `CompilationError` where there is none, and `NotInterpreted` for types of elements that the form has not.
+    Raises `CompilationError` if there is none, and `NotInterpreted` for element types that the form does not have.
     """
     functions = {
         handle.operation.attributes["sym_name"].value: handle.operation
@@ -179,7 +179,10 @@ class _Reader:
         for value in operation.results:
             if value.type.element not in DTYPES:
                 raise operation.unknown(f"the interpreter knows no elements of type {value.type.element}")
-        if operation.name not in ("linalg.matmul", "linalg.batch_matmul"):  # whose regions say what they are
+        if operation.name not in (
+            "linalg.matmul",
+            "linalg.batch_matmul",
+        ):  # the name says what their regions compute
             for region in handle.regions:
                 blocks = list(region.blocks)
                 if len(blocks) > 1:
