@@ -45,7 +45,8 @@ def run(
     """
     if isinstance(command, str) or not command:
         raise CompilationError(
-            f"{purpose}: the command must be a sequence of arguments, as ('vendor-opt', '{INPUT}'), not {command!r}"
+            f"{purpose}: the command is {command!r}, and not a sequence of arguments",
+            remedy=f"give a sequence of arguments, such as ('vendor-opt', '{INPUT}')",
         )
     with tempfile.TemporaryDirectory(prefix="tpk-") as folder:
         source, result = Path(folder, input_name), Path(folder, output_name)
@@ -63,7 +64,7 @@ def run(
             where = f"the file {output_name}" if writes_file else "standard output"
             raise CompilationError(
                 f"{purpose}: {arguments[0]} succeeded but wrote nothing to {where}{_quoted(messages)}",
-                remedy=f"let it write there, or put {OUTPUT} in its arguments where the output's path belongs",
+                remedy=f"let it write there, or give it the path of its output by {OUTPUT} in its arguments",
             )
         return Finished(status, output, _cut(messages), str(source) if takes_file else "<stdin>")
 
@@ -84,7 +85,10 @@ def _finish(
             remedy="install it, put its folder on PATH, or give its whole path",
         ) from None
     except OSError as error:
-        raise CompilationError(f"{purpose}: {name!r} cannot be started: {error.strerror}") from error
+        raise CompilationError(
+            f"{purpose}: {name!r} cannot be started: {error.strerror}",
+            remedy="check that the file is a program for this machine, and that you may execute it",
+        ) from error
     try:
         output, errors = process.communicate(given, timeout)
     except subprocess.TimeoutExpired:
@@ -98,7 +102,7 @@ def _finish(
     if process.returncode < 0:
         raise CompilationError(
             f"{purpose}: {name} crashed: {_signal_name(-process.returncode)}{_quoted(_cut(messages))}",
-            remedy="this is a defect of that program",
+            remedy="this is a defect of that program: report it to its authors",
         )
     return process.returncode, output, messages
 

@@ -37,7 +37,12 @@ class InvalidIR(CompilationError):
             comments, line = SourceComments(text), int(number[1] or number[2])
             location = comments.location_of_line(line)
             operation = comments.operation_of_line(line) or operation
-        super().__init__(message, operation=operation, location=location)
+        super().__init__(
+            message,
+            operation=operation,
+            location=location,
+            remedy="correct that text; if a stage of the kit made it, this is a defect: please report the kernel",
+        )
 
     @classmethod
     def of_mlir(cls, what: str, error: Exception, text: str) -> InvalidIR:
@@ -66,7 +71,7 @@ def blamed(stage: str, metadata: Mapping[str, Any]) -> Iterator[None]:
                 f"{what}; it was made from a file, which overrides the stage {overridden[-1]}",
                 operation=error.operation,
                 location=error.location,
-                remedy="mend that file, or remove it",
+                remedy="correct that file, or remove it",
             ) from error
         raise CompilerDefect(
             what, _written(stage, error.text), operation=error.operation, location=error.location

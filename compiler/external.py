@@ -55,7 +55,8 @@ def tool_version(command: tuple[str, ...], *, timeout: float = 30.0) -> str:
     text = finished.output.decode(errors="replace").strip()
     if finished.status != 0:
         raise CompilationError(
-            f"{command[0]} --version ended with status {finished.status}: {finished.diagnostics.strip()}"
+            f"{command[0]} --version ended with status {finished.status}: {finished.diagnostics.strip()}",
+            remedy="let the program print its version and end with status 0, or do not ask for it in `version()`",
         )
     return text.partition("\n")[0]
 
@@ -118,7 +119,8 @@ def _check(program: str, check: Callable[[bytes], None] | None, output: bytes) -
     except Exception as error:
         raise CompilationError(
             f"{program} succeeded, but what it wrote is not valid: {error}",
-            remedy="this is a defect of that program, or of the options that it was given",
+            remedy="this is a defect of that program or of its options: run it by hand on the output of "
+            "`tpk compile --emit structured`",
         ) from error
 
 

@@ -40,9 +40,7 @@ def _check_counts(values: Mapping[str, Any]) -> None:
     for name, least in (("num_warps", 1), ("num_ctas", 1), ("num_stages", 0)):
         value = values[name]
         if not isinstance(value, int) or value < least:
-            raise OptionError(
-                f"{name} is {value!r}", remedy=f"give a whole number that is not less than {least}"
-            )
+            raise OptionError(f"{name} is {value!r}", remedy=f"give a whole number of at least {least}")
     if values["num_warps"] & (values["num_warps"] - 1):
         raise OptionError(
             f"num_warps is {values['num_warps']}: it must be a power of 2", remedy="give a power of 2"

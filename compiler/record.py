@@ -90,7 +90,8 @@ def _read_override(stage: Stage, path: Path, by_triton: Callable[[], Any], is_bi
             stage.check(artefact)
         return artefact
     except Exception as error:
+        problem = error.problem if isinstance(error, CompilationError) else error
         raise CompilationError(
-            f"{path}, which overrides the stage {stage.name}, cannot be used: {error}",
-            remedy="mend that file, or remove it",
+            f"{path}, which overrides the stage {stage.name}, cannot be used: {problem}",
+            remedy="correct that file, or remove it",
         ) from error

@@ -167,9 +167,10 @@ class _Stages:
         if found.arch != self.arch.name:
             raise OptionError(
                 f"it is for {found.arch}, and this compilation for {self.arch.name}",
-                remedy=f"compile it for {self.arch.name}",
+                remedy=f"give a code object for {self.arch.name}",
             )
         if len(found.kernels) != 1:
             raise OptionError(
-                f"it holds {len(found.kernels)} kernels", remedy="a kernel of Triton's is one function"
+                f"it holds {len(found.kernels)} kernels, and not one",
+                remedy="give a code object with one kernel",
             )

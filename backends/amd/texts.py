@@ -93,6 +93,6 @@ def _only(names: list[str], what: str) -> str:
     if len(names) != 1:
         raise CompilationError(
             f"the {what} holds {len(names)} kernels{': ' if names else ''}{', '.join(names)}",
-            remedy="a kernel of Triton's is one function; give the text of one",
+            remedy="give a text with one kernel",
         )
     return names[0]

@@ -210,8 +210,8 @@ class Emitter:
             f"the C++ emission cannot write {what}",
             operation=operation.name,
             location=self._comments.location(operation),
-            remedy="have loops made for a target without special instructions, CpuTarget.portable(); with that one it "
-            "is a gap of the C++ emission: please report the kernel",
+            remedy="make the loops for a target without special instructions, CpuTarget.portable(); if they already "
+            "are, this is a gap of the C++ emission: please report the kernel",
         )
 
     def support_text(self) -> list[str]:

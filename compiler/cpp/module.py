@@ -131,7 +131,10 @@ def _kernel_body(emitter: Emitter, operation: Any) -> str:
     symbol = emitter.text(operation, "sym_name")
     body = operation.regions[0].blocks[0]
     if len(body.arguments) != len(_PARAMETERS):
-        raise CompilationError(f"the function {symbol} is no kernel: it has {len(body.arguments)} parameters")
+        raise CompilationError(
+            f"the function {symbol} is not a kernel: it has {len(body.arguments)} parameters, not {len(_PARAMETERS)}",
+            remedy="give the loops artefact of one kernel, as `tpk compile --emit loops` prints it",
+        )
     emitter.statement(f"using namespace {support.NAMESPACE};")
     for argument, parameter in zip(body.arguments, _PARAMETERS, strict=True):
         emitter.define(argument, f"{emitter.type_of(argument).name}({parameter})")

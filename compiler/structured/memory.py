@@ -340,8 +340,8 @@ def _segments(operation: Any, count: int) -> list[Any]:
     if len(found) != count:
         fail(
             operation,
-            f"expected {count} operand groups, found {len(found)}",
-            "use a supported Triton release",
+            f"the operation has {len(found)} groups of operands, and {count} are expected",
+            "use a release of Triton that the kit supports",
         )
     return found
 

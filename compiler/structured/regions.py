@@ -32,6 +32,6 @@ def refuse_pointers(rewriter: Rewriter, operation: Any) -> None:
     if any(rewriter.types.info(value).is_pointer for value in (*operation.operands, *operation.results)):
         fail(
             operation,
-            "a function of pointers, element by element",
-            "give it integers: `pointer.to(tl.int64)`",
+            "the function of this operation takes or returns pointers",
+            "pass integers instead: `pointer.to(tl.int64)`",
         )

@@ -6,6 +6,7 @@ Every message says what happened, with the values that matter, and what to do ne
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 class PortingKitError(Exception):
@@ -41,17 +42,17 @@ class SourceLocation:
 class CompilationError(PortingKitError):
     """A kernel cannot be compiled by this backend.
 
-    `operation` is the IR operation that stopped it (e.g. ``tt.elementwise_inline_asm``), `location` the
-    line of the kernel that it came from, `remedy` what the author can do about it.
+    `operation` is the IR operation that failed (e.g. ``tt.elementwise_inline_asm``), `location` the line of the kernel
+    that it comes from, `remedy` what the author can do about it. `problem` is the text of the error without the remedy.
     """
 
     def __init__(
         self,
         message: str,
         *,
+        remedy: str,
         operation: str | None = None,
         location: SourceLocation | None = None,
-        remedy: str | None = None,
     ) -> None:
         self.message = message
         self.operation = operation
@@ -62,10 +63,19 @@ class CompilationError(PortingKitError):
             text += f" [{operation}]"
         if location and (line := _source_line(location)):
             text += f"\n    {line}"
-        if remedy:
-            text += f"\n  what to do: {remedy}"
-        # Not by `super()`: a derived type may have a base that is not the kit's, with arguments of its own.
-        Exception.__init__(self, text)
+        self.problem = text
+        # Not by `super()`: a derived type may have a base outside the kit, whose arguments differ.
+        Exception.__init__(self, f"{text}\n  what to do: {remedy}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle without calling `__init__`, whose arguments are not in `args`."""
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(cls: type[CompilationError], args: tuple[Any, ...], state: dict[str, Any]) -> CompilationError:
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class CompilerDefect(CompilationError):
@@ -107,7 +117,7 @@ class ResourceError(CompilationError):
     configuration.
     """
 
-    def __init__(self, required: int, limit: int, name: str, remedy: str | None = None) -> None:
+    def __init__(self, required: int, limit: int, name: str, remedy: str) -> None:
         self.required, self.limit, self.name = required, limit, name
         super().__init__(f"the kernel needs {required} of {name}, and there are {limit}", remedy=remedy)
 

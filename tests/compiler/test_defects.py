@@ -137,7 +137,7 @@ def test_a_file_that_overrides_a_stage_is_blamed_where_there_is_one(
     with pytest.raises(CompilationError, match="a file, which overrides the stage structured") as raised:
         pipeline.run(ttir, {OVERRIDDEN: ["structured"]})
     assert not isinstance(raised.value, CompilerDefect)
-    assert raised.value.remedy == "mend that file, or remove it"
+    assert raised.value.remedy == "correct that file, or remove it"
     assert list(folder.iterdir()) == []
 
 

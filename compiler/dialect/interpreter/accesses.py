@@ -66,7 +66,8 @@ def _structured(run: Run, op: Operation, view: StructuredAccess[Value]) -> tuple
             low, high = run[view.low[d]], run[view.high[d]]
             if low < 0 or high > size:
                 raise op.unknown(
-                    f"its bounds {low} and {high} of dimension {d} are outside of the tile's {size}"
+                    f"its bounds {low} and {high} of dimension {d} are outside of the tile's {size}",
+                    f"clamp both bounds to 0 ... {size}, as the importer does",
                 )
             touched &= (low <= index) & (index < high)
         if d in view.wrap_dims:

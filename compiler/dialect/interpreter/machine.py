@@ -54,7 +54,10 @@ class Run:
                 return operands
             handler = self._launch.handlers.get(op.name)
             if handler is None:
-                raise op.unknown("this is no operation of the structured form")
+                raise op.unknown(
+                    "this is not an operation of the structured form",
+                    "use the operations that docs/architecture.md lists",
+                )
             try:
                 result = handler(self, op, *operands)
             except PortingKitError:
@@ -73,7 +76,7 @@ class Run:
         """Call a function. Returns its results."""
         functions = self._launch.kernel.functions
         if name not in functions:
-            raise op.unknown(f"the module has no function {name}")
+            raise op.unknown(f"the module has no function {name}", "define it in the module, or inline it")
         return self.block(functions[name], values)
 
     def is_straight(self, block: Block) -> bool:

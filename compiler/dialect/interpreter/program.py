@@ -15,6 +15,8 @@ from triton_porting_kit.errors import CompilationError, SourceLocation
 from .errors import NotInterpreted
 from .formats import DTYPES
 
+_STRUCTURED = "write it with scf.if, scf.for and scf.while: a region has one block"
+
 
 @dataclass(frozen=True, slots=True)
 class Type:
@@ -86,7 +88,7 @@ class Operation:
         """An attribute that is an array of integers."""
         return tuple(int(number) for number in self.attributes[name]) if name in self.attributes else ()
 
-    def unknown(self, what: str, remedy: str | None = None) -> NotInterpreted:
+    def unknown(self, what: str, remedy: str) -> NotInterpreted:
         """The error for what the interpreter cannot execute."""
         return NotInterpreted(what, operation=self.name, location=self.location, remedy=remedy)
 
@@ -162,7 +164,9 @@ class _Reader:
     def only_block(self, function: Any) -> Block:
         blocks = list(function.regions[0].blocks)
         if len(blocks) != 1:
-            raise CompilationError("control flow between blocks is not structured", operation="cf.cond_br")
+            raise CompilationError(
+                "the function's control flow is not structured", operation="cf.cond_br", remedy=_STRUCTURED
+            )
         return self._block(blocks[0])
 
     def _block(self, handle: Any) -> Block:
@@ -178,7 +182,10 @@ class _Reader:
         operation.results = [self._define(result) for result in handle.results]
         for value in operation.results:
             if value.type.element not in DTYPES:
-                raise operation.unknown(f"the interpreter knows no elements of type {value.type.element}")
+                raise operation.unknown(
+                    f"the interpreter knows no elements of type {value.type.element}",
+                    f"use one of {', '.join(DTYPES)}",
+                )
         if operation.name not in (
             "linalg.matmul",
             "linalg.batch_matmul",
@@ -186,7 +193,7 @@ class _Reader:
             for region in handle.regions:
                 blocks = list(region.blocks)
                 if len(blocks) > 1:
-                    raise operation.unknown("control flow between blocks is not structured")
+                    raise operation.unknown("the control flow in this region is not structured", _STRUCTURED)
                 operation.regions.append(self._block(blocks[0]) if blocks else Block([]))
         return operation
 

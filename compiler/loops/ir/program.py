@@ -15,6 +15,10 @@ from triton_porting_kit.errors import CompilationError, SourceLocation
 _ACCESSES = frozenset(cls.OPERATION_NAME for cls in all_of(Access))
 
 
+RETURN_ONCE = "return once, at the end: put what follows an early return into an `else`"
+"""The remedy for unstructured control flow."""
+
+
 @dataclass(frozen=True, slots=True)
 class Type:
     """A value's type: `shape` is None for scalars (rank-0 tensors have an empty shape)."""
@@ -95,7 +99,7 @@ class Operation:
         """Whether it is a volatile or atomic access, whose order other threads observe."""
         return self.name in _ACCESSES and self.attribute("volatile") is not None
 
-    def unsupported(self, why: str, remedy: str | None = None) -> CompilationError:
+    def unsupported(self, why: str, remedy: str) -> CompilationError:
         """The error for an operation that this lowering cannot handle."""
         return CompilationError(why, operation=self.name, location=self.location, remedy=remedy)
 
@@ -201,7 +205,7 @@ class _Reader:
         for region in handle.regions if len(handle.regions) else ():
             blocks = list(region.blocks)
             if len(blocks) > 1:
-                raise op.unsupported("control flow between blocks is not structured")
+                raise op.unsupported("the control flow in this region is not structured", RETURN_ONCE)
             if blocks:
                 op.regions.append(self.block(blocks[0], op))
         return op
@@ -232,11 +236,16 @@ def read_program(module: Any) -> Program:
             blocks = list(operation.regions[0].blocks)
             if len(blocks) > 1:
                 raise CompilationError(
-                    f"kernel {name} returns early through unstructured control flow", operation="cf.cond_br"
+                    f"kernel {name} returns early through unstructured control flow",
+                    operation="cf.cond_br",
+                    remedy=RETURN_ONCE,
                 )
             names = [parameter_name(argument) or str(i) for i, argument in enumerate(blocks[0].arguments)]
             return Program(name, reader.block(blocks[0], None), names, _promises(operation), module)
-    raise CompilationError("the structured module holds no function marked tpk.kernel")
+    raise CompilationError(
+        "the structured module holds no function marked tpk.kernel",
+        remedy="give what `tpk compile --emit structured` prints",
+    )
 
 
 def _promises(function: Any) -> list[int]:

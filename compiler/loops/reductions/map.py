@@ -54,8 +54,8 @@ def _packed(lowering: Lowering, operation: Operation, pack: int) -> None:
     count = math.prod(shape)
     if count % pack:
         raise operation.unsupported(
-            f"tl.map_elementwise of {count} elements in packs of {pack}",
-            "let `pack` divide the number of elements",
+            f"tl.map_elementwise cannot divide {count} elements into packs of {pack}",
+            "choose a `pack` that divides the number of elements",
         )
     inputs = [lowering.materialise(lowering.tensor(operand), operation) for operand in operation.operands]
     buffers = [lowering.scratch.allocate(shape, definition.type.element) for definition in operation.results]

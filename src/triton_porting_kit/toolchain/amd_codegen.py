@@ -178,7 +178,10 @@ def emit_assembly(llvm_ir: str, arch: str, *, features: str, flags: Sequence[str
             )
         )
     except Exception as error:
-        raise CompilationError(f"LLVM makes no code for {arch} of the kernel: {error}") from error
+        raise CompilationError(
+            f"LLVM cannot compile the kernel for {arch}: {error}",
+            remedy=f"write the kernel without what {arch} lacks; `tpk compile --emit llir` prints its LLVM IR",
+        ) from error
 
 
 _APART = """
@@ -203,7 +206,7 @@ def emit_assembly_apart(llvm_ir: str, arch: str, *, features: str, flags: Sequen
     said = done.stderr.strip().rpartition("\n")[2] if found is None else found.message
     line = "" if found is None or found.place is None else f", line {found.place.line}"
     raise CompilationError(
-        f"LLVM makes no code for {arch} of the given LLVM IR{line}: {said}", remedy="mend that text"
+        f"LLVM cannot compile the given LLVM IR for {arch}{line}: {said}", remedy="correct that text"
     )
 
 
@@ -218,13 +221,19 @@ def assemble(assembly: str, arch: str, *, features: str) -> bytes:
         found = diagnostics.first_error(diagnostics.stderr_of(lambda: _assemble(assembly, arch, features)))
         at = _line_of(assembly, found)
         if found is None or at is None:
-            raise CompilationError(f"the assembly for {arch} is not valid: {error}") from error
+            raise CompilationError(
+                f"the assembly for {arch} is not valid: {error}", remedy=_other_chip(arch)
+            ) from error
         line = assembly.splitlines()[at - 1].strip()
         raise CompilationError(
             f"the assembly for {arch} is not valid: {found.message}, line {at}: {line}",
             location=kernel_line(assembly, at),
-            remedy=f"is inline assembly of the kernel, or an edited file, for another chip than {arch}?",
+            remedy=_other_chip(arch),
         ) from error
+
+
+def _other_chip(arch: str) -> str:
+    return f"check that inline assembly of the kernel, or an edited file, is for {arch} and no other chip"
 
 
 def _assemble(assembly: str, arch: str, features: str) -> bytes:
@@ -274,4 +283,7 @@ def link(object_file: bytes) -> bytes:
             amd.link_hsaco(str(source), str(result))
             return result.read_bytes()
         except Exception as error:
-            raise CompilationError(f"the object file cannot be linked: {error}") from error
+            raise CompilationError(
+                f"the object file cannot be linked: {error}",
+                remedy="define the functions that the kernel calls in a library of the option extern_libs",
+            ) from error

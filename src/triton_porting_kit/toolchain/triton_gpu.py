@@ -107,6 +107,7 @@ def parse_module(text: str, load_dialects: Callable[[Any], None]) -> Any:
         raise CompilationError(
             f"the text is not a module of Triton's{where}: {said}",
             operation=None if found is None else found.operation,
+            remedy="correct that text",
         ) from error
 
 
@@ -142,10 +143,16 @@ class LlvmModule:
         try:
             self.handle = llvm.to_module(module, self._context)
         except RuntimeError as error:
-            raise CompilationError(f"the module cannot be translated to LLVM IR: {error}") from error
+            raise CompilationError(
+                f"the module cannot be translated to LLVM IR: {error}",
+                remedy="give a module that the backend's passes have lowered to the LLVM dialect",
+            ) from error
         kernels = [function for function in self.definitions() if function.is_external_linkage()]
         if not kernels:
-            raise CompilationError("the module holds no kernel: no function of it is visible from outside")
+            raise CompilationError(
+                "the module holds no kernel: none of its functions has external linkage",
+                remedy="let the kernel's function have external linkage",
+            )
         self.kernel = kernels[0]
         """The kernel: libtriton's function, which takes attributes and a calling convention."""
 
@@ -166,7 +173,7 @@ class LlvmModule:
             llvm.link_extern_libs(self.handle, list(paths))
         except RuntimeError as error:
             raise CompilationError(
-                f"linking {', '.join(paths)} fails: {error}", remedy="mend the option extern_libs"
+                f"linking {', '.join(paths)} fails: {error}", remedy="correct the option extern_libs"
             ) from error
 
     def optimize(
