@@ -1,4 +1,4 @@
-"""The stages from Triton's IR to a code object, each for one set of options."""
+"""The stages from Triton IR to a code object, for one set of options."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def pipeline(options: Any) -> Pipeline:
 
 
 class _OwnText(str):
-    """LLVM IR that this backend has made, and no user."""
+    """LLVM IR that this backend has generated, and not a user."""
 
     __slots__ = ()
 
@@ -44,7 +44,7 @@ class _Stages:
     def __init__(self, options: Any, arch: Architecture) -> None:
         self.options = options
         self.arch = arch
-        # LLVM's own switches hold for the process: attributes of a function are used where there are some.
+        # LLVM's switches apply to the whole process, so function attributes are used instead where they exist.
         self.flags: list[str] = []
         self.features = ""
         release = compat.release()
@@ -53,7 +53,7 @@ class _Stages:
                 ["amdgpu-anti-hints-for-va-vdst"] if release >= (3, 9) else ["amdgpu-expert-scheduling-mode"]
             )
         if arch.name.startswith("gfx11") and release < (3, 9):
-            self.features = "-real-true16"  # the code generator of these releases is not done with them
+            self.features = "-real-true16"  # the code generator of these releases does not fully support it
 
     def _module(self, source: Any) -> Any:
         return source if is_module(source) else parse_module(str(source), amd_codegen.load_dialects)
@@ -65,7 +65,7 @@ class _Stages:
             module = self._module(converted)
         passed = any("tensordesc" in type_ for type_ in argument_types(module))
         if passed or (self.arch.name == "gfx1250" and texts.has_descriptor_beyond_hardware(text)):
-            # The launcher passes a descriptor's parts, whatever the architecture's hardware could do with a whole one.
+            # The launcher passes the parts of a descriptor, whatever the hardware could do with a whole one.
             run_passes(module, passes.select(passes.DESCRIPTORS_AS_POINTERS, self.options), "ttir")
         run_passes(module, passes.select(passes.TTIR, self.options), "ttir")
         return module
@@ -77,7 +77,7 @@ class _Stages:
         return module
 
     def _options_for(self, module: Any) -> Any:
-        """The options, without buffer atomics for an exchange that LLVM ends the process over."""
+        """The options, without buffer atomics if the kernel has an exchange that makes LLVM abort."""
         if not self.options.use_buffer_atomics or not texts.has_exchange_without_buffers(str(module)):
             return self.options
         options = copy(self.options)
@@ -85,7 +85,7 @@ class _Stages:
         return options
 
     def llir(self, source: Any, metadata: Any) -> _OwnText:
-        """LLVM IR, optimised. The module of the stage before is lowered in place: nothing reads it afterwards."""
+        """The optimised LLVM IR. The module of the previous stage is lowered in place: nothing reads it afterwards."""
         options, module = self.options, self._module(source)
         run_passes(module, passes.select(passes.LLIR, options), "llir")
         local_memory = module.get_int_attr("ttg.shared") or 0
@@ -96,7 +96,7 @@ class _Stages:
             )  # fmt: skip
         llvm = LlvmModule(module)
         amd_codegen.prepare_module(llvm, self.arch.name, self.arch.warp_size, self.flags)
-        # The module knows best: more than the option says where warps specialise, or where it is a user's.
+        # The module is authoritative: it has more warps than the option says if warps specialise, or if it is a user's.
         counts = (module.get_int_attr(f"ttg.{name}") for name in ("total-num-warps", "num-warps"))
         warps = next(filter(None, counts), options.num_warps)
         self._set_attributes(llvm, warps)
@@ -122,7 +122,7 @@ class _Stages:
         return _OwnText(llvm)
 
     def _set_attributes(self, llvm: LlvmModule, warps: int) -> None:
-        """What LLVM knows of the kernel's launch before it optimises."""
+        """Set attributes that describe the kernel's launch, before LLVM optimises."""
         options = self.options
         if compat.release() >= (3, 7):
             llvm.set_attribute("amdgpu-cluster-dims", f"{options.num_ctas},1,1")

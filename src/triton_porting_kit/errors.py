@@ -17,11 +17,11 @@ class PortingKitError(Exception):
 
 
 class ToolchainError(PortingKitError):
-    """A library that the kit stands on is missing, or is of a release that it cannot use."""
+    """A library that the kit depends on is missing, or its release is not supported."""
 
 
 class CodeObjectError(PortingKitError, ValueError):
-    """A binary is no AMDGPU code object to run: truncated, damaged, or of parts that contradict each other."""
+    """A binary is not a usable AMDGPU code object: it is truncated, damaged, or inconsistent."""
 
 
 # --- compiler ------------------------------------------------------------------------------------
@@ -79,9 +79,9 @@ def _restored(cls: type[CompilationError], args: tuple[Any, ...], state: dict[st
 
 
 class CompilerDefect(CompilationError):
-    """A stage of the compiler made IR that its verifier refuses: the kit is wrong, and not the kernel.
+    """A stage of the compiler made IR that a verifier rejects: the kit is wrong, and not the kernel.
 
-    `artefact` is the path of a file that holds the IR, or None where it could not be written.
+    `artefact` is the path of a file that holds the IR; None if it could not be written.
     """
 
     def __init__(
@@ -103,18 +103,17 @@ class CompilerDefect(CompilationError):
 
 
 class OptionError(CompilationError, AssertionError):
-    """A compile option has a value that makes no sense.
+    """A compile option has an invalid value.
 
-    Triton's own backends state their options' limits with assertions: who tries configurations out and
-    catches `AssertionError` catches this too.
+    Triton's own backends check options with assertions. Code that tries configurations and catches `AssertionError`
+    catches this error, too.
     """
 
 
 class ResourceError(CompilationError):
-    """A kernel needs more of something on the chip than there is: `required` of `name`, and `limit` is the most.
+    """A kernel needs more of a chip's resource than there is: `required` of `name`, with a maximum of `limit`.
 
-    The kit raises a type that is also Triton's ``OutOfResources``, which makes the autotuner try the next
-    configuration.
+    The kit raises a type that is also Triton's ``OutOfResources``, so that the autotuner tries the next configuration.
     """
 
     def __init__(self, required: int, limit: int, name: str, remedy: str) -> None:
@@ -129,23 +128,26 @@ def _source_line(location: SourceLocation) -> str:
 
 
 class InsecureCacheError(PortingKitError):
-    """A folder whose files the kit would execute can be written by others."""
+    """Others can write to a folder whose files the kit would execute."""
 
 
 class CacheError(PortingKitError):
-    """A folder that compiled code or dumps are to be kept in cannot be written, and no temporary one either."""
+    """Neither the folder for compiled code or dumps nor a temporary one can be written."""
 
 
 class CacheWarning(UserWarning):
-    """Compiled code is kept for this process only: which folder cannot be used, why, and what to set."""
+    """Compiled code is kept for this process only.
+
+    The message says which folder cannot be used, why, and what to set.
+    """
 
 
 class CorruptCacheError(PortingKitError):
-    """Cached files of a kernel are damaged, and nothing is left to make them again from."""
+    """Cached files of a kernel are damaged, and cannot be rebuilt."""
 
 
 class CorruptCacheWarning(UserWarning):
-    """A cached file was not what the compiler had written: it was made again, or the intact binary is used without."""
+    """A cached file was not what the compiler had written. It was rebuilt, or the intact binary is used without it."""
 
 
 # --- launcher ------------------------------------------------------------------------------------
@@ -156,10 +158,10 @@ class SignatureError(PortingKitError, TypeError):
 
 
 class ArgumentMismatch(CodeObjectError):
-    """A kernel's binary declares arguments other than the launcher packs.
+    """A kernel's binary declares other arguments than the launcher packs.
 
-    `kernel` is its name; `index` and `argument` say which argument is the first to differ, or are None where
-    all are the same but the block's size is not. `argument` is None too where it has no name.
+    `kernel` is its name. `index` and `argument` are the number and the name of the first argument that differs. They
+    are None if only the size of the block differs; `argument` is also None if it has no name.
     """
 
     def __init__(self, kernel: str, index: int | None, argument: str | None, difference: str) -> None:
@@ -185,22 +187,22 @@ class LauncherBuildError(PortingKitError):
 
 
 class DeviceError(PortingKitError, RuntimeError):
-    """A device hook failed. The message says which call, which device and which argument.
+    """A device hook failed. The message names the call, the device and the argument.
 
-    A `RuntimeError`, as the errors of GPU runtimes are to Python: what catches those catches these.
+    It is a `RuntimeError`, like the errors of GPU runtimes in Python.
     """
 
 
 class DTypeError(PortingKitError, TypeError):
-    """An element type that the kit does not know, or that does not fit the data it was given with."""
+    """An unknown element type, or one that does not fit the data."""
 
 
 class MissingHook(DeviceError, NotImplementedError):
-    """A hook of a device is not written: which, what it must do, and where to read on."""
+    """A device hook is not implemented. The message says what it must do, and where to read more."""
 
 
 class OutOfMemory(DeviceError, MemoryError):
-    """The device has not as much free memory as was asked for."""
+    """The device has less free memory than was requested."""
 
 
 class InvalidArgument(DeviceError, ValueError):

@@ -1,4 +1,4 @@
-"""Triton's internals, where they differ by release or are no public interface: used from here only."""
+"""Triton's internals that differ by release or are not a public interface. Only this module uses them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TRIED = ((3, 6), (3, 7), (3, 8), (3, 9))
 
 
 class UntriedReleaseWarning(UserWarning):
-    """The kit was not tried with the release of Triton that is installed."""
+    """The kit was not tested with the installed release of Triton."""
 
 
 def release() -> tuple[int, int]:
@@ -44,7 +44,7 @@ def _tried() -> str:
 
 
 def check_release() -> None:
-    """Warn, once, of a release that was not tried. Raises `ToolchainError` for one that is too old."""
+    """Warn, once, of an untested release. Raises `ToolchainError` for one that is too old."""
     if release() < TRIED[0]:
         oldest = ".".join(map(str, TRIED[0]))
         raise ToolchainError(
@@ -65,7 +65,7 @@ def _warn_of_untried(version: str) -> None:
 
 
 def _internal(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Where a release that was not tried has other internals, say so in one sentence."""
+    """Raise an error of one sentence if an untested release has other internals."""
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -83,12 +83,12 @@ def _internal(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def reads_default_backend() -> bool:
-    """Whether Triton itself reads ``TRITON_DEFAULT_BACKEND``; else only the kit's drivers honour it."""
+    """Whether Triton itself reads ``TRITON_DEFAULT_BACKEND``; otherwise only the kit's drivers do."""
     return release() >= (3, 7)
 
 
 def unloads_modules() -> bool:
-    """Whether Triton unloads the module of a kernel that nobody refers to any more, and calls a hook then."""
+    """Whether Triton unloads the module of a kernel that is not referenced any more, and then calls a hook."""
     return release() >= (3, 8)
 
 
@@ -110,9 +110,9 @@ _MARK = "llvm.data_layout"
 def generic_text(module: Any) -> str:
     """A Triton module as MLIR text in generic form, with locations, that upstream MLIR parses.
 
-    Triton's Python interface prints the pretty form of its dialect only. MLIR prints generically what does
-    not verify: so the module gets an attribute that cannot verify, which the text is then rid of. The
-    attribute stays on the module, which must not be run through Triton's passes afterwards.
+    Triton's Python interface prints only the pretty form. MLIR prints generically what does not verify. So the module
+    gets an attribute that cannot verify, which is then removed from the text. The attribute stays on the module, which
+    must not be run through Triton's passes afterwards.
     """
     builder = triton_ir.builder(module.context)
     module.set_attr(_MARK, builder.get_int32_attr(0))
@@ -133,18 +133,18 @@ def is_module(artefact: Any) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
-    """What a Triton module holds, as far as it decides which passes have something to do there."""
+    """The contents of a Triton module that determine which passes have something to do."""
 
     operations: frozenset[str]
     """Names of the operations that occur."""
     has_descriptors: bool
     has_unroll_hints: bool
-    """Whether a loop says how often it is unrolled, or may say so where a release does not tell."""
+    """Whether a loop has an unroll factor, or may have one in releases that do not say."""
 
 
 @_internal
 def contents(module: Any) -> Contents:
-    """Look through a Triton module."""
+    """Find the contents of a Triton module."""
     names: set[str] = set()
     loops: list[Any] = []
 
@@ -155,7 +155,7 @@ def contents(module: Any) -> Contents:
             loops.append(operation)
 
     module.walk(visit)
-    # A kernel takes descriptors as arguments, or makes them: then operations are named after them.
+    # A kernel takes descriptors as arguments, or creates them by operations named after them.
     kernel = module.get_entry_func_name()
     arguments = module.get_function_signature(module.get_function(kernel)) if kernel else ()
     return Contents(
@@ -166,7 +166,7 @@ def contents(module: Any) -> Contents:
 
 
 def _may_be_unrolled(loop: Any) -> bool:
-    # Triton 3.6 does not tell integer attributes of operations.
+    # Triton 3.6 does not expose integer attributes of operations.
     return not hasattr(loop, "get_int_attr") or loop.get_int_attr("tt.loop_unroll_factor") is not None
 
 
@@ -174,12 +174,11 @@ def _may_be_unrolled(loop: Any) -> bool:
 def run_passes(module: Any, names: Iterable[str]) -> None:
     """Run Triton passes on a Triton module in place.
 
-    A pass is named by its group and name in libtriton, as ``common.cse`` or ``ttir.combine``.
-    Raises `ToolchainError` for one that this release does not have, unless it removed with the pass what the pass
-    was for.
+    A pass is named by its group and name in libtriton, such as ``common.cse`` or ``ttir.combine``. Raises
+    `ToolchainError` for a pass that this release lacks, unless its purpose is gone, too.
     """
     manager = triton_ir.pass_manager(module.context)
-    manager.enable_debug()  # what MLIR_ENABLE_DUMP and MLIR_ENABLE_TIMING ask for
+    manager.enable_debug()  # enables MLIR_ENABLE_DUMP and MLIR_ENABLE_TIMING
     for name in names:
         group, _, short = name.partition(".")
         add = getattr(getattr(triton_passes, group, None), f"add_{short}", None)
@@ -192,13 +191,13 @@ def run_passes(module: Any, names: Iterable[str]) -> None:
 
 
 _OBSOLETE_PASSES = frozenset({"ttir.rewrite_tensor_pointer"})
-"""Passes that Triton dropped because nothing is left for them: since 3.8 block pointers never reach its IR."""
+"""Passes that Triton dropped because they became obsolete: since 3.8, block pointers never reach its IR."""
 
 
 def _run(manager: Any, module: Any) -> None:
     try:
         manager.run(module, "make_ttir")
-    except TypeError:  # older releases take no name of the stage
+    except TypeError:  # older releases do not take the name of the stage
         manager.run(module)
 
 
@@ -208,7 +207,7 @@ def _run(manager: Any, module: Any) -> None:
 @functools.cache
 @_internal
 def option_defaults() -> Mapping[str, Any]:
-    """Every compile option of Triton's own backends with its default: what the front end may read."""
+    """Every compile option of Triton's own backends with its default, because the front end may read it."""
     from triton.backends.amd.compiler import HIPOptions
     from triton.backends.nvidia.compiler import CUDAOptions
 
@@ -217,14 +216,14 @@ def option_defaults() -> Mapping[str, Any]:
         for field in dataclasses.fields(options):
             has_default = field.default is not dataclasses.MISSING
             defaults[field.name] = field.default if has_default else None
-    # Computed by those backends after construction.
+    # Those backends compute these after construction.
     computed = {"extern_libs": (), "debug": False, "num_warps": 4, "num_ctas": 1}
     return defaults | computed | {"max_num_imprecise_acc_default": 0}
 
 
 @_internal
 def fp_fusion(requested: bool | None) -> bool:
-    """Whether multiplications and additions may fuse: the option, or what Triton's settings say."""
+    """Whether multiplications and additions may be fused: the option if given, else Triton's settings."""
     from triton import knobs
 
     language = knobs.language
@@ -248,7 +247,7 @@ def unsupported_language(backend: str) -> CompilationError:
 
 
 def out_of_resources(required: int, limit: int, name: str, remedy: str) -> ResourceError:
-    """The error of a kernel that needs more than the chip has, which is Triton's own type, too."""
+    """The error of a kernel that needs more than the chip has. It is also of Triton's own type."""
     return _resource_error()(required, limit, name, remedy)  # type: ignore[no-any-return]
 
 
@@ -258,7 +257,7 @@ def _resource_error() -> Any:
     from triton.runtime.errors import OutOfResources as TritonsOutOfResources
 
     class OutOfResources(ResourceError, TritonsOutOfResources):  # type: ignore[misc]
-        """The chip has not as much of something as the kernel needs."""
+        """The chip has less of a resource than the kernel needs."""
 
         __str__ = Exception.__str__
 
@@ -282,8 +281,8 @@ def front_end_module(
 ) -> Any:
     """The Triton module of a kernel, before any pass, from types by argument name (``constexpr`` for constants).
 
-    Constants go by name, or by position, as a tuple, within an argument that is a tuple.
-    Raises Triton's own ``CompilationError``.
+    Constants are given by name, or within a tuple argument by position, as a tuple. Raises Triton's own
+    ``CompilationError``.
     """
     from triton.compiler import ASTSource
 
@@ -296,9 +295,9 @@ def front_end_module(
 
 
 def definition_line(kernel: Any) -> int:
-    """The line of a kernel's ``def``, from which Triton's own error messages count."""
+    """The line of a kernel's ``def``, which Triton's own error messages count from."""
     line = getattr(kernel, "def_file_line_number", None)
-    if line is None:  # releases before 3.8 have the line of the first decorator only
+    if line is None:  # releases before 3.8 only have the line of the first decorator
         decorators = (i for i, text in enumerate(kernel.raw_src) if re.match(r"\s*def\s", text))
         line = kernel.starting_line_number + next(decorators, 0)
     return int(line)
@@ -327,7 +326,7 @@ def cache_root() -> Path:
 
 @_internal
 def kernel_cache_folder(key: str) -> Path | None:
-    """The folder that holds the artefacts of the kernel with this hash; None where they are not in a folder."""
+    """The folder of the artefacts of the kernel with this hash; None if they are not in a folder."""
     from triton import knobs
 
     return _kernel_cache_folder(key, knobs.cache.dir, knobs.cache.manager_class)
@@ -335,7 +334,7 @@ def kernel_cache_folder(key: str) -> Path | None:
 
 @functools.lru_cache(maxsize=16)
 def _kernel_cache_folder(key: str, *_settings: Any) -> Path | None:
-    # A manager makes the folder anew, which takes as long as reading from it.
+    # A manager creates the folder, which takes as long as reading from it.
     from triton.runtime.cache import get_cache_manager
 
     manager = get_cache_manager(key)
@@ -346,7 +345,7 @@ def _kernel_cache_folder(key: str, *_settings: Any) -> Path | None:
 
 @_internal
 def artefact_folder(metadata: Mapping[str, Any], name: str) -> Path | None:
-    """Where Triton wrote an artefact of the compilation with this metadata; None where it did not."""
+    """The folder of an artefact from the compilation with this metadata; None if Triton did not write it."""
     from triton import knobs
 
     known = "hash" in metadata and (name == "source" or not knobs.compilation.store_binary_only)
@@ -354,7 +353,7 @@ def artefact_folder(metadata: Mapping[str, Any], name: str) -> Path | None:
 
 
 def forget_cache_folders() -> None:
-    """Ask anew where kernels are cached."""
+    """Forget where kernels are cached, so that it is determined again."""
     _kernel_cache_folder.cache_clear()
 
 
@@ -366,9 +365,9 @@ def forget_cache_folders() -> None:
 def share_kernel_caches() -> None:
     """Let a function's compiled kernels be found under any name of the device, if its driver `has_one_device`.
 
-    Triton keeps them by what the driver calls the current device. Drivers call it what torch calls a GPU, a number.
-    Torch calls the only CPU "cpu", and programs look for kernels under that name, or under 0. For functions that
-    were decorated before, only the driver's number works.
+    Triton stores them by the driver's name of the current device, which is a number, as torch numbers GPUs. torch calls
+    the only CPU "cpu", and programs look for kernels under that name, or under 0. For functions that were decorated
+    earlier, only the driver's number works.
     """
     from triton.runtime import driver
     from triton.runtime.jit import JITFunction
@@ -392,7 +391,8 @@ def share_kernel_caches() -> None:
 
 @contextmanager
 def runtime_hooks(**hooks: Callable[..., Any]) -> Iterator[None]:
-    """A context in which Triton calls these hooks, by their names in ``knobs.runtime``, and no others of the name."""
+    """A context in which Triton calls these hooks, by their names in ``knobs.runtime``, instead of others of that
+    name."""
     from triton import knobs
 
     before = {name: getattr(knobs.runtime, name) for name in hooks}
@@ -407,7 +407,7 @@ def runtime_hooks(**hooks: Callable[..., Any]) -> Iterator[None]:
 
 @contextmanager
 def watched_compilations() -> Iterator[list[tuple[str, bool]]]:
-    """A context whose list gets, for each kernel that Triton compiles, its name and whether its cache had it."""
+    """A context whose list gets the name of each kernel that Triton compiles, and whether it was in the cache."""
     from triton import knobs
 
     seen: list[tuple[str, bool]] = []
@@ -428,9 +428,9 @@ def watched_compilations() -> Iterator[list[tuple[str, bool]]]:
 
 @_internal
 def forget_loaded_kernels() -> None:
-    """Let Triton load every compiled kernel of this process again when it is next launched.
+    """Make Triton load every compiled kernel of this process again at its next launch.
 
-    For after a reset of the device: handles of modules and functions that Triton keeps are gone then.
+    Call it after a reset of the device, which invalidates Triton's handles of modules and functions.
     """
     from triton.compiler.compiler import CompiledKernel
 
@@ -449,15 +449,16 @@ def compile_again(source: Any, metadata: Any, **options: Any) -> Any:
 
 @_internal
 def loaded_function(kernel: Any) -> int:
-    """The driver's function of a compiled kernel, which is loaded onto the current device where it is not yet."""
+    """The driver's function of a compiled kernel, which is loaded onto the current device if necessary."""
     kernel._init_handles()
     return int(kernel.function)
 
 
 @_internal
 def scratch_allocator(kind: str) -> Callable[[int, int, int | None], Any] | None:
-    """What the user set to allocate the ``global`` or ``profile`` scratch of launches, called with bytes, alignment
-    and stream; None where nothing is set.
+    """The user's allocator of the ``global`` or ``profile`` scratch of launches; None if not set.
+
+    It is called with bytes, alignment and stream.
     """
     from triton.runtime import _allocation
 
@@ -468,9 +469,9 @@ def scratch_allocator(kind: str) -> Callable[[int, int, int | None], Any] | None
 
 @_internal
 def wrap_launchers(wrap: Callable[[Any, Any], Any]) -> None:
-    """From now on, let every kernel that is loaded be launched by ``wrap(kernel, launcher)``; once per process.
+    """From now on, launch every kernel that is loaded by ``wrap(kernel, launcher)``; once per process.
 
-    `kernel` is Triton's compiled kernel and `launcher` what its driver made to launch it.
+    `kernel` is Triton's compiled kernel, and `launcher` what its driver created to launch it.
     """
     from triton.compiler.compiler import CompiledKernel
 
@@ -488,19 +489,19 @@ def wrap_launchers(wrap: Callable[[Any, Any], Any]) -> None:
 # --- override files ----------------------------------------------------------------------------------
 
 OverrideReader = Callable[[Path, Callable[[], Any]], Any]
-"""Gives the artefact of an override file: ``reader(path, by_triton)``, where `by_triton` reads it as Triton would."""
+"""Returns the artefact of an override file: ``reader(path, by_triton)``, where `by_triton` reads it as Triton would."""
 
 MODULE_STAGES = ("ttir", "ttgir")
-"""Stages of Triton's names whose artefact is a module of Triton's, which its own reader makes of a file."""
+"""The stages whose artefact is a Triton module, which Triton's own reader creates from a file."""
 
 _expected = threading.local()
 
 
 def expect_override(stage: str, reader: OverrideReader) -> None:
-    """Let `reader` read the file that overrides `stage`, should Triton find one on this thread.
+    """Let `reader` read the file that overrides `stage`, if Triton finds one on this thread.
 
-    Triton looks for it (``TRITON_KERNEL_OVERRIDE``, the option ``ir_override``) right after it has run the
-    stage. Its own reader knows the stages of its own backends only and gives None for others.
+    Triton looks for it (``TRITON_KERNEL_OVERRIDE``, the option ``ir_override``) right after it has run the stage. Its
+    own reader only knows the stages of its own backends and returns None for others.
     """
     _expected.override = (stage, reader)
     _install_override_reader()
@@ -522,10 +523,10 @@ def _install_override_reader() -> None:
 
 
 class _StoredBinary(str):
-    """The name of a backend's binary, which also passes for one that Triton stores under any setting.
+    """The name of a backend's binary, which Triton stores under any setting.
 
-    With ``TRITON_STORE_BINARY_ONLY`` Triton keeps an artefact only if its name is in ("cubin", "hsaco",
-    "json"), and then fails to find the binary of any other backend.
+    With ``TRITON_STORE_BINARY_ONLY``, Triton keeps an artefact only if its name is in ("cubin", "hsaco", "json"), and
+    then does not find the binary of any other backend. So this string also equals one of those.
     """
 
     __slots__ = ()
@@ -540,13 +541,13 @@ class _StoredBinary(str):
 
 
 def binary_stage_name(name: str) -> str:
-    """The name under which the stage that makes the binary is given to Triton."""
+    """The name under which the stage that makes the binary is registered with Triton."""
     return _StoredBinary(name)
 
 
 @_internal
 def read_ttir(path: Path) -> Any:
-    """The Triton module in a file. Raises RuntimeError where it does not parse."""
+    """The Triton module in a file. Raises RuntimeError if it does not parse."""
     context = triton_ir.context()
     triton_ir.load_dialects(context)
     module = triton_ir.parse_mlir_module(str(path), context)
@@ -555,7 +556,7 @@ def read_ttir(path: Path) -> Any:
 
 
 def inspect_stages(backend: Any, stages: Any, options: Any, language: Any) -> None:
-    """Let the user's ``knobs.runtime.add_stages_inspection_hook`` see and change the stages."""
+    """Let the user's ``knobs.runtime.add_stages_inspection_hook`` inspect and change the stages."""
     from triton import knobs
 
     hook = getattr(knobs.runtime, "add_stages_inspection_hook", None)
