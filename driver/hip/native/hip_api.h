@@ -1,6 +1,6 @@
-// Everything of the HIP runtime API that the driver uses: our own declarations of its functions, structures
-// and constants, so that the kit builds on any machine and finds the library when it runs. Names, values and
-// layouts are the API's own; they are those of ROCm 6 and later. A test compares them with HIP's headers.
+// Everything of the HIP runtime API that the driver uses: the kit's own declarations of its functions,
+// structures and constants. So the kit builds on any machine, and finds the library at run time. Names,
+// values and layouts are the API's own, as in ROCm 6 and later. A test compares them with HIP's headers.
 //
 // Documentation: https://rocm.docs.amd.com/projects/HIP/en/latest/reference/hip_runtime_api_reference.html
 #pragma once
@@ -25,7 +25,7 @@ using hipDevice_t = int;
 // -------------------------------------------------------------------------------------------------------
 // https://rocm.docs.amd.com/projects/HIP/en/latest/reference/error_codes.html
 
-/// What every function returns. These are the values that the driver tells apart; others may come.
+/// The result of every function. These are the values that the driver distinguishes; others are possible.
 enum hipError_t : int {
   hipSuccess = 0,
   hipErrorInvalidValue = 1,
@@ -187,13 +187,14 @@ struct hipPointerAttribute_t {
 // --- flags and markers
 // ---------------------------------------------------------------------------------------------
 
-// Named apart from HIP's macros (hipStreamNonBlocking, ...), so that both headers can be read together.
+// Not HIP's names, which are macros (hipStreamNonBlocking, ...), so that both headers can be included
+// together.
 
 /// hipStreamCreateWithFlags: the stream does not synchronise with the default stream.
 inline constexpr unsigned int kStreamNonBlocking = 1;
-/// hipEventCreateWithFlags: the event carries a time.
+/// hipEventCreateWithFlags: the event records a time.
 inline constexpr unsigned int kEventDefault = 0;
-/// hipEventCreateWithFlags: the event carries no time, and is cheaper.
+/// hipEventCreateWithFlags: the event records no time, and is cheaper.
 inline constexpr unsigned int kEventDisableTiming = 2;
 
 /// Markers in the `extra` of hipModuleLaunchKernel (HIP_LAUNCH_PARAM_BUFFER_POINTER, ..._BUFFER_SIZE,
@@ -207,56 +208,59 @@ inline void *const kLaunchEnd = reinterpret_cast<void *>(std::uintptr_t(3));
 
 // --- functions
 // -----------------------------------------------------------------------------------------------------
-// X(result, name, parameters): every function that the driver looks up in the library, once each. All have C
-// linkage. A library that lacks one of them is refused.
+// X(result, name, parameters): every function that the driver looks up in the library. All have C linkage. A
+// library that lacks one of them is refused.
 //
-// Device numbers are the process's own (after HIP_VISIBLE_DEVICES). "The current device" is one per thread.
-// clang-format off
-#define TPK_HIP_FUNCTIONS(X) \
-  /* errors; hipGetLastError also clears this thread's last error, which others may ask for */ \
-  X(const char *, hipGetErrorName,    (hipError_t error)) \
-  X(const char *, hipGetErrorString,  (hipError_t error)) \
-  X(hipError_t, hipGetLastError,      (void)) \
-  /* devices */ \
-  X(hipError_t, hipRuntimeGetVersion, (int *version)) \
-  X(hipError_t, hipGetDeviceCount,    (int *count)) \
-  X(hipError_t, hipGetDevice,         (int *device)) \
-  X(hipError_t, hipSetDevice,         (int device)) \
-  X(hipError_t, hipGetDevicePropertiesR0600, (hipDeviceProp_tR0600 *properties, int device)) \
-  X(hipError_t, hipDeviceSynchronize, (void)) \
-  X(hipError_t, hipDeviceReset,       (void)) \
-  /* memory; hipFree waits for the device; copies are ordered by their stream */ \
-  X(hipError_t, hipMalloc,            (void **address, std::size_t size)) \
-  X(hipError_t, hipFree,              (void *address)) \
-  X(hipError_t, hipPointerGetAttributes, (hipPointerAttribute_t *attributes, const void *address)) \
-  X(hipError_t, hipMemcpyHtoDAsync,   (hipDeviceptr_t dst, const void *src, std::size_t size, hipStream_t stream)) \
-  X(hipError_t, hipMemcpyDtoHAsync,   (void *dst, hipDeviceptr_t src, std::size_t size, hipStream_t stream)) \
-  X(hipError_t, hipMemcpyDtoDAsync,   (hipDeviceptr_t dst, hipDeviceptr_t src, std::size_t size, hipStream_t stream)) \
-  X(hipError_t, hipMemsetD8Async,     (hipDeviceptr_t dst, unsigned char value, std::size_t count, hipStream_t stream)) \
-  /* streams; hipStreamGetDevice refuses what is no stream (hipErrorContextIsDestroyed, hipErrorInvalidHandle) */ \
-  X(hipError_t, hipStreamCreateWithFlags, (hipStream_t *stream, unsigned int flags)) \
-  X(hipError_t, hipStreamDestroy,     (hipStream_t stream)) \
-  X(hipError_t, hipStreamSynchronize, (hipStream_t stream)) \
-  X(hipError_t, hipStreamWaitEvent,   (hipStream_t stream, hipEvent_t event, unsigned int flags)) \
-  X(hipError_t, hipStreamGetDevice,   (hipStream_t stream, hipDevice_t *device)) \
-  /* events; hipEventQuery and hipEventElapsedTime give hipErrorNotReady while work is pending */ \
-  X(hipError_t, hipEventCreateWithFlags, (hipEvent_t *event, unsigned int flags)) \
-  X(hipError_t, hipEventDestroy,      (hipEvent_t event)) \
-  X(hipError_t, hipEventRecord,       (hipEvent_t event, hipStream_t stream)) \
-  X(hipError_t, hipEventSynchronize,  (hipEvent_t event)) \
-  X(hipError_t, hipEventQuery,        (hipEvent_t event)) \
-  X(hipError_t, hipEventElapsedTime,  (float *milliseconds, hipEvent_t start, hipEvent_t end)) \
-  /* kernels; grids are counted in blocks, `extra` is as above and `params` then NULL */ \
-  X(hipError_t, hipModuleLoadData,    (hipModule_t *module, const void *image)) \
-  X(hipError_t, hipModuleUnload,      (hipModule_t module)) \
-  X(hipError_t, hipModuleGetFunction, (hipFunction_t *function, hipModule_t module, const char *name)) \
-  X(hipError_t, hipModuleLaunchKernel, (hipFunction_t function, \
-      unsigned int gridX, unsigned int gridY, unsigned int gridZ, \
-      unsigned int blockX, unsigned int blockY, unsigned int blockZ, \
-      unsigned int sharedBytes, hipStream_t stream, void **params, void **extra)) \
-  /* the same for grids whose programs wait for each other; `params` points to each argument in turn */ \
-  X(hipError_t, hipModuleLaunchCooperativeKernel, (hipFunction_t function, \
-      unsigned int gridX, unsigned int gridY, unsigned int gridZ, \
-      unsigned int blockX, unsigned int blockY, unsigned int blockZ, \
-      unsigned int sharedBytes, hipStream_t stream, void **params))
+// Device numbers are the process's own (after HIP_VISIBLE_DEVICES). "The current device" is per thread.
+#define TPK_HIP_FUNCTIONS(X)                                                                                 \
+  /* errors; hipGetLastError also clears this thread's last error, which others may ask for */               \
+  X(const char *, hipGetErrorName, (hipError_t error))                                                       \
+  X(const char *, hipGetErrorString, (hipError_t error))                                                     \
+  X(hipError_t, hipGetLastError, (void))                                                                     \
+  /* devices */                                                                                              \
+  X(hipError_t, hipRuntimeGetVersion, (int *version))                                                        \
+  X(hipError_t, hipGetDeviceCount, (int *count))                                                             \
+  X(hipError_t, hipGetDevice, (int *device))                                                                 \
+  X(hipError_t, hipSetDevice, (int device))                                                                  \
+  X(hipError_t, hipGetDevicePropertiesR0600, (hipDeviceProp_tR0600 * properties, int device))                \
+  X(hipError_t, hipDeviceSynchronize, (void))                                                                \
+  X(hipError_t, hipDeviceReset, (void))                                                                      \
+  /* memory; hipFree waits for the device; copies are ordered by their stream */                             \
+  X(hipError_t, hipMalloc, (void **address, std::size_t size))                                               \
+  X(hipError_t, hipFree, (void *address))                                                                    \
+  X(hipError_t, hipPointerGetAttributes, (hipPointerAttribute_t * attributes, const void *address))          \
+  X(hipError_t, hipMemcpyHtoDAsync,                                                                          \
+    (hipDeviceptr_t dst, const void *src, std::size_t size, hipStream_t stream))                             \
+  X(hipError_t, hipMemcpyDtoHAsync, (void *dst, hipDeviceptr_t src, std::size_t size, hipStream_t stream))   \
+  X(hipError_t, hipMemcpyDtoDAsync,                                                                          \
+    (hipDeviceptr_t dst, hipDeviceptr_t src, std::size_t size, hipStream_t stream))                          \
+  X(hipError_t, hipMemsetD8Async,                                                                            \
+    (hipDeviceptr_t dst, unsigned char value, std::size_t count, hipStream_t stream))                        \
+  /* streams; hipStreamGetDevice refuses what is no stream (hipErrorContextIsDestroyed,                      \
+   * hipErrorInvalidHandle) */                                                                               \
+  X(hipError_t, hipStreamCreateWithFlags, (hipStream_t * stream, unsigned int flags))                        \
+  X(hipError_t, hipStreamDestroy, (hipStream_t stream))                                                      \
+  X(hipError_t, hipStreamSynchronize, (hipStream_t stream))                                                  \
+  X(hipError_t, hipStreamWaitEvent, (hipStream_t stream, hipEvent_t event, unsigned int flags))              \
+  X(hipError_t, hipStreamGetDevice, (hipStream_t stream, hipDevice_t * device))                              \
+  /* events; hipEventQuery and hipEventElapsedTime give hipErrorNotReady while work is pending */            \
+  X(hipError_t, hipEventCreateWithFlags, (hipEvent_t * event, unsigned int flags))                           \
+  X(hipError_t, hipEventDestroy, (hipEvent_t event))                                                         \
+  X(hipError_t, hipEventRecord, (hipEvent_t event, hipStream_t stream))                                      \
+  X(hipError_t, hipEventSynchronize, (hipEvent_t event))                                                     \
+  X(hipError_t, hipEventQuery, (hipEvent_t event))                                                           \
+  X(hipError_t, hipEventElapsedTime, (float *milliseconds, hipEvent_t start, hipEvent_t end))                \
+  /* kernels; grids are counted in blocks, `extra` is as above and `params` then NULL */                     \
+  X(hipError_t, hipModuleLoadData, (hipModule_t * module, const void *image))                                \
+  X(hipError_t, hipModuleUnload, (hipModule_t module))                                                       \
+  X(hipError_t, hipModuleGetFunction, (hipFunction_t * function, hipModule_t module, const char *name))      \
+  X(hipError_t, hipModuleLaunchKernel,                                                                       \
+    (hipFunction_t function, unsigned int gridX, unsigned int gridY, unsigned int gridZ,                     \
+     unsigned int blockX, unsigned int blockY, unsigned int blockZ, unsigned int sharedBytes,                \
+     hipStream_t stream, void **params, void **extra))                                                       \
+  /* the same for grids whose programs wait for each other; `params` points to each argument in turn */      \
+  X(hipError_t, hipModuleLaunchCooperativeKernel,                                                            \
+    (hipFunction_t function, unsigned int gridX, unsigned int gridY, unsigned int gridZ,                     \
+     unsigned int blockX, unsigned int blockY, unsigned int blockZ, unsigned int sharedBytes,                \
+     hipStream_t stream, void **params))
 // clang-format on

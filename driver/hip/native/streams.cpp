@@ -21,7 +21,7 @@ api::hipStream_t Device::stream(const char *call, uint64_t handle) {
     if (streams_.count(handle))
       return streamOf(handle);
   }
-  // Perhaps torch's, or another's: HIP knows the streams of the process.
+  // It may be torch's, or another library's: HIP knows all streams of the process.
   api::hipDevice_t owner = -1;
   auto error = hip_.hipStreamGetDevice(streamOf(handle), &owner);
   if (error != api::hipSuccess)

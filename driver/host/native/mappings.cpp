@@ -1,4 +1,4 @@
-// Which memory the process has, as Linux says.
+// The memory mappings of the process, read from Linux.
 #include "access.h"
 
 #include <cstdio>

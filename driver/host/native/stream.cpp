@@ -101,8 +101,8 @@ void Stream::join() {
 void Stream::unlockAfterFork(bool child) {
   if (!child)
     return queue_->mutex.unlock();
-  // The thread, and with it the pending work, is the parent's. The old queue is leaked: its thread object
-  // still counts as running, and its work may hold objects that only the interpreter may release.
+  // The thread and the pending work belong to the parent. The old queue is leaked: its thread object still
+  // counts as running, and its work may hold objects that only the interpreter may release.
   bool stopping = queue_->stopping;
   (void)queue_.release();
   queue_.reset(new Queue);

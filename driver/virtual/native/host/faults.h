@@ -1,4 +1,4 @@
-// Misbehaviour on request: what is armed, and what it does to which call.
+// Injected faults: which are armed, and what they do to which call.
 #pragma once
 
 #include "error.h"
@@ -17,11 +17,11 @@ public:
     uint32_t microseconds;
   };
 
-  // Throws InvalidArgument that begins with `call`.
+  // Throws InvalidArgument whose message begins with `call`.
   static std::vector<Fault> parse(const char *call, const char *text);
   void arm(const std::vector<Fault> &faults);
 
-  // Each counts one call, and says what is to happen to it.
+  // Each counts one call, and says what should happen to it.
   bool allocationFails();
   bool moduleIsRefused();
   struct Orders {

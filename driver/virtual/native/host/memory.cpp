@@ -46,7 +46,7 @@ uint64_t Memory::allocate(uint64_t size, uint64_t alignment) {
   return address;
 }
 
-// The smallest hole that surely fits, or a smaller one that happens to.
+// The smallest hole that is certain to fit, or a smaller one that happens to fit.
 Memory::Holes::iterator Memory::find(uint64_t capacity, uint64_t alignment, uint64_t &address) {
   auto take = [&](auto candidate) {
     auto [size, start] = *candidate;
@@ -107,7 +107,7 @@ void Memory::release(uint64_t address, const Discard &discard) {
   }
 }
 
-// Under the lock: what is handed out again must not be discarded.
+// Called with the lock held: memory that is allocated again must not be discarded.
 void Memory::discardHoles(const Discard &discard) {
   std::vector<Extent> extents;
   for (auto &[start, hole] : holes_) {

@@ -1,4 +1,4 @@
-// What lives as long as a chip does: its memory, queues, events and modules, under handles.
+// Everything that lives as long as a chip: its memory, queues, events and modules, under handles.
 #pragma once
 
 #include "channel.h"
@@ -12,11 +12,11 @@
 
 namespace vnpu {
 
-// Every member may be called from any thread, and throws Error. DeviceLost once the chip is lost, but for
+// Every member may be called from any thread, and throws Error: DeviceLost once the chip is lost, except for
 // releasing, destroying and unloading.
 class Session {
 public:
-  // `handles` goes on counting over resets: what is gone is not mistaken for something new.
+  // `handles` continues to count over resets, so that a handle is never reused.
   Session(const vnpu_config &config, const Range &range, std::atomic<uint64_t> &handles);
 
   Chip &chip() { return chip_; }
