@@ -395,7 +395,7 @@ class GatherAlong(Op[V]):
 
 
 class Histogram(Op[V]):
-    """Counts of values; masked-off values are not counted."""
+    """Counts of values; those whose mask is not set are not counted."""
 
     OPERATION_NAME = "tpk.histogram"
     values = operand(Kind.TENSOR)

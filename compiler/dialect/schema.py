@@ -288,12 +288,12 @@ class Op(Generic[V]):
         return operands, sizes
 
     def verify(self) -> Iterator[str]:
-        """What is wrong with this operation beyond its operands' number and kinds, a sentence each."""
+        """What is wrong with this operation, beyond the number and the kinds of its operands, a sentence each."""
         return iter(())
 
 
 def all_of(base: type[Op[Any]]) -> Iterator[type[Op[Any]]]:
-    """The classes below `base` that stand for an operation, in the order of their definition."""
+    """The subclasses of `base` that declare an operation, in the order of their definition."""
     for cls in base.__subclasses__():
         if cls.OPERATION_NAME:
             yield cls

@@ -86,25 +86,25 @@ class Types:
         self.pointer = ir.Type.parse("!llvm.ptr")
 
     def info(self, value: Any) -> TypeInfo:
-        """Of an SSA value's type."""
+        """The info of an SSA value's type."""
         return self.info_of_type(value.type)
 
     def info_of_type(self, kind: Any) -> TypeInfo:
-        """Of a type."""
+        """The info of a type."""
         found = self._infos.get(kind)
         if found is None:
             found = self._infos[kind] = _parse(str(kind))
         return found
 
     def plain(self, kind: Any) -> Any:
-        """`kind` with pointers as !llvm.ptr, tensors of pointers as i64 addresses (see `Rewriter.plain`)."""
+        """`kind` with pointers as !llvm.ptr, and tensors of pointers as i64 addresses (see `Rewriter.plain`)."""
         info = self.info_of_type(kind)
         if not info.is_pointer:
             return kind
         return self.pointer if info.shape is None else self.tensor(info.shape, self.i64)
 
     def parse(self, text: str) -> Any:
-        """A type by its text."""
+        """A type by its text, cached."""
         found = self._parsed.get(text)
         if found is None:
             found = self._parsed[text] = ir.Type.parse(text)

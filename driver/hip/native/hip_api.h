@@ -212,55 +212,52 @@ inline void *const kLaunchEnd = reinterpret_cast<void *>(std::uintptr_t(3));
 // library that lacks one of them is refused.
 //
 // Device numbers are the process's own (after HIP_VISIBLE_DEVICES). "The current device" is per thread.
-#define TPK_HIP_FUNCTIONS(X)                                                                                 \
-  /* errors; hipGetLastError also clears this thread's last error, which others may ask for */               \
-  X(const char *, hipGetErrorName, (hipError_t error))                                                       \
-  X(const char *, hipGetErrorString, (hipError_t error))                                                     \
-  X(hipError_t, hipGetLastError, (void))                                                                     \
-  /* devices */                                                                                              \
-  X(hipError_t, hipRuntimeGetVersion, (int *version))                                                        \
-  X(hipError_t, hipGetDeviceCount, (int *count))                                                             \
-  X(hipError_t, hipGetDevice, (int *device))                                                                 \
-  X(hipError_t, hipSetDevice, (int device))                                                                  \
-  X(hipError_t, hipGetDevicePropertiesR0600, (hipDeviceProp_tR0600 * properties, int device))                \
-  X(hipError_t, hipDeviceSynchronize, (void))                                                                \
-  X(hipError_t, hipDeviceReset, (void))                                                                      \
-  /* memory; hipFree waits for the device; copies are ordered by their stream */                             \
-  X(hipError_t, hipMalloc, (void **address, std::size_t size))                                               \
-  X(hipError_t, hipFree, (void *address))                                                                    \
-  X(hipError_t, hipPointerGetAttributes, (hipPointerAttribute_t * attributes, const void *address))          \
-  X(hipError_t, hipMemcpyHtoDAsync,                                                                          \
-    (hipDeviceptr_t dst, const void *src, std::size_t size, hipStream_t stream))                             \
-  X(hipError_t, hipMemcpyDtoHAsync, (void *dst, hipDeviceptr_t src, std::size_t size, hipStream_t stream))   \
-  X(hipError_t, hipMemcpyDtoDAsync,                                                                          \
-    (hipDeviceptr_t dst, hipDeviceptr_t src, std::size_t size, hipStream_t stream))                          \
-  X(hipError_t, hipMemsetD8Async,                                                                            \
-    (hipDeviceptr_t dst, unsigned char value, std::size_t count, hipStream_t stream))                        \
-  /* streams; hipStreamGetDevice refuses what is no stream (hipErrorContextIsDestroyed,                      \
-   * hipErrorInvalidHandle) */                                                                               \
-  X(hipError_t, hipStreamCreateWithFlags, (hipStream_t * stream, unsigned int flags))                        \
-  X(hipError_t, hipStreamDestroy, (hipStream_t stream))                                                      \
-  X(hipError_t, hipStreamSynchronize, (hipStream_t stream))                                                  \
-  X(hipError_t, hipStreamWaitEvent, (hipStream_t stream, hipEvent_t event, unsigned int flags))              \
-  X(hipError_t, hipStreamGetDevice, (hipStream_t stream, hipDevice_t * device))                              \
-  /* events; hipEventQuery and hipEventElapsedTime give hipErrorNotReady while work is pending */            \
-  X(hipError_t, hipEventCreateWithFlags, (hipEvent_t * event, unsigned int flags))                           \
-  X(hipError_t, hipEventDestroy, (hipEvent_t event))                                                         \
-  X(hipError_t, hipEventRecord, (hipEvent_t event, hipStream_t stream))                                      \
-  X(hipError_t, hipEventSynchronize, (hipEvent_t event))                                                     \
-  X(hipError_t, hipEventQuery, (hipEvent_t event))                                                           \
-  X(hipError_t, hipEventElapsedTime, (float *milliseconds, hipEvent_t start, hipEvent_t end))                \
-  /* kernels; grids are counted in blocks, `extra` is as above and `params` then NULL */                     \
-  X(hipError_t, hipModuleLoadData, (hipModule_t * module, const void *image))                                \
-  X(hipError_t, hipModuleUnload, (hipModule_t module))                                                       \
-  X(hipError_t, hipModuleGetFunction, (hipFunction_t * function, hipModule_t module, const char *name))      \
-  X(hipError_t, hipModuleLaunchKernel,                                                                       \
-    (hipFunction_t function, unsigned int gridX, unsigned int gridY, unsigned int gridZ,                     \
-     unsigned int blockX, unsigned int blockY, unsigned int blockZ, unsigned int sharedBytes,                \
-     hipStream_t stream, void **params, void **extra))                                                       \
-  /* the same for grids whose programs wait for each other; `params` points to each argument in turn */      \
-  X(hipError_t, hipModuleLaunchCooperativeKernel,                                                            \
-    (hipFunction_t function, unsigned int gridX, unsigned int gridY, unsigned int gridZ,                     \
-     unsigned int blockX, unsigned int blockY, unsigned int blockZ, unsigned int sharedBytes,                \
-     hipStream_t stream, void **params))
+// clang-format off
+#define TPK_HIP_FUNCTIONS(X) \
+  /* errors; hipGetLastError also clears this thread's last error, which others may ask for */ \
+  X(const char *, hipGetErrorName,    (hipError_t error)) \
+  X(const char *, hipGetErrorString,  (hipError_t error)) \
+  X(hipError_t, hipGetLastError,      (void)) \
+  /* devices */ \
+  X(hipError_t, hipRuntimeGetVersion, (int *version)) \
+  X(hipError_t, hipGetDeviceCount,    (int *count)) \
+  X(hipError_t, hipGetDevice,         (int *device)) \
+  X(hipError_t, hipSetDevice,         (int device)) \
+  X(hipError_t, hipGetDevicePropertiesR0600, (hipDeviceProp_tR0600 *properties, int device)) \
+  X(hipError_t, hipDeviceSynchronize, (void)) \
+  X(hipError_t, hipDeviceReset,       (void)) \
+  /* memory; hipFree waits for the device; copies are ordered by their stream */ \
+  X(hipError_t, hipMalloc,            (void **address, std::size_t size)) \
+  X(hipError_t, hipFree,              (void *address)) \
+  X(hipError_t, hipPointerGetAttributes, (hipPointerAttribute_t *attributes, const void *address)) \
+  X(hipError_t, hipMemcpyHtoDAsync,   (hipDeviceptr_t dst, const void *src, std::size_t size, hipStream_t stream)) \
+  X(hipError_t, hipMemcpyDtoHAsync,   (void *dst, hipDeviceptr_t src, std::size_t size, hipStream_t stream)) \
+  X(hipError_t, hipMemcpyDtoDAsync,   (hipDeviceptr_t dst, hipDeviceptr_t src, std::size_t size, hipStream_t stream)) \
+  X(hipError_t, hipMemsetD8Async,     (hipDeviceptr_t dst, unsigned char value, std::size_t count, hipStream_t stream)) \
+  /* streams; hipStreamGetDevice refuses what is no stream (hipErrorContextIsDestroyed, hipErrorInvalidHandle) */ \
+  X(hipError_t, hipStreamCreateWithFlags, (hipStream_t *stream, unsigned int flags)) \
+  X(hipError_t, hipStreamDestroy,     (hipStream_t stream)) \
+  X(hipError_t, hipStreamSynchronize, (hipStream_t stream)) \
+  X(hipError_t, hipStreamWaitEvent,   (hipStream_t stream, hipEvent_t event, unsigned int flags)) \
+  X(hipError_t, hipStreamGetDevice,   (hipStream_t stream, hipDevice_t *device)) \
+  /* events; hipEventQuery and hipEventElapsedTime give hipErrorNotReady while work is pending */ \
+  X(hipError_t, hipEventCreateWithFlags, (hipEvent_t *event, unsigned int flags)) \
+  X(hipError_t, hipEventDestroy,      (hipEvent_t event)) \
+  X(hipError_t, hipEventRecord,       (hipEvent_t event, hipStream_t stream)) \
+  X(hipError_t, hipEventSynchronize,  (hipEvent_t event)) \
+  X(hipError_t, hipEventQuery,        (hipEvent_t event)) \
+  X(hipError_t, hipEventElapsedTime,  (float *milliseconds, hipEvent_t start, hipEvent_t end)) \
+  /* kernels; grids are counted in blocks, `extra` is as above and `params` then NULL */ \
+  X(hipError_t, hipModuleLoadData,    (hipModule_t *module, const void *image)) \
+  X(hipError_t, hipModuleUnload,      (hipModule_t module)) \
+  X(hipError_t, hipModuleGetFunction, (hipFunction_t *function, hipModule_t module, const char *name)) \
+  X(hipError_t, hipModuleLaunchKernel, (hipFunction_t function, \
+      unsigned int gridX, unsigned int gridY, unsigned int gridZ, \
+      unsigned int blockX, unsigned int blockY, unsigned int blockZ, \
+      unsigned int sharedBytes, hipStream_t stream, void **params, void **extra)) \
+  /* the same for grids whose programs wait for each other; `params` points to each argument in turn */ \
+  X(hipError_t, hipModuleLaunchCooperativeKernel, (hipFunction_t function, \
+      unsigned int gridX, unsigned int gridY, unsigned int gridZ, \
+      unsigned int blockX, unsigned int blockY, unsigned int blockZ, \
+      unsigned int sharedBytes, hipStream_t stream, void **params))
 // clang-format on

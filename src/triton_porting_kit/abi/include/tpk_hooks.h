@@ -157,9 +157,10 @@ public:
     constexpr Argument source{"src", Code::InvalidPointer}, module{"module", Code::InvalidModule};
     memory();
 // Clang-format would parse these as declarations.
+// clang-format off
 #define TPK_HOOK(name, ...)                                                                                  \
   if constexpr (requires { &Device::name; })                                                                 \
-  numbers(#name, &Device::name __VA_OPT__(, ) __VA_ARGS__)
+    numbers(#name, &Device::name __VA_OPT__(, ) __VA_ARGS__)
     TPK_HOOK(memfree, address);
     TPK_HOOK(memcpy_dtod, target, source, size, stream);
     TPK_HOOK(memset, target, value, size, stream);
