@@ -68,7 +68,7 @@ def blamed(stage: str, metadata: Mapping[str, Any]) -> Iterator[None]:
         overridden = metadata.get(OVERRIDDEN)
         if overridden:
             raise CompilationError(
-                f"{what}; it was made from a file, which overrides the stage {overridden[-1]}",
+                f"{what}; its input comes from a file that overrides the stage {overridden[-1]}",
                 operation=error.operation,
                 location=error.location,
                 remedy="correct that file, or remove it",

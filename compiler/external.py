@@ -107,7 +107,7 @@ def run_tool(
         f"{command[0]}: {found.message}\nwhat it said:\n{messages}",
         operation=found.operation,
         location=found.location,
-        remedy=remedy or "write this line without what the program refuses, or let the program take it",
+        remedy=remedy or "write this line without what the program rejects, or extend the program",
     )
 
 

@@ -210,7 +210,7 @@ class DeviceArray:
         """The view with its dimensions permuted; reversed if no axes are given."""
         order = axes or tuple(reversed(range(self.ndim)))
         if sorted(axis % self.ndim if self.ndim else axis for axis in order) != list(range(self.ndim)):
-            raise InvalidArgument(f"transpose: {axes} is no permutation of the {self.ndim} dimensions")
+            raise InvalidArgument(f"transpose: {axes} is not a permutation of the {self.ndim} dimensions")
         shape = tuple(self.shape[axis] for axis in order)
         return DeviceArray(
             self._storage, self.dtype, shape, tuple(self.strides[a] for a in order), self._offset
@@ -294,7 +294,7 @@ class DeviceArray:
         try:
             source = np.asarray(value, dtype=np.float32 if self.dtype.minifloat else self.dtype.numpy)
         except (TypeError, ValueError, OverflowError) as error:
-            raise DTypeError(f"fill_: {value!r} is no value of {self.dtype}: {error}") from error
+            raise DTypeError(f"fill_: {value!r} is not a value of {self.dtype}: {error}") from error
         if source.shape:
             raise InvalidArgument(f"fill_: one number is needed, not an array of shape {source.shape}")
         element = _elements(source, self.dtype)

@@ -111,7 +111,7 @@ class Device(ABC):
 
     @hook(
         "properties",
-        "Says what the device is, always the same.",
+        "Gives the properties of the device, which never change.",
         "runtime/device/propert*",
         "registration/discovery/target*",
     )
@@ -139,7 +139,7 @@ class Device(ABC):
 
     @hook(
         "memory",
-        "Frees what memalloc returned, after the work in flight that uses it.",
+        "Frees an address that memalloc returned, after the work in flight that uses it.",
         "runtime/memory/free-*",
         "runtime/memory/double-free",
         "runtime/streams/free-waits",
@@ -153,7 +153,7 @@ class Device(ABC):
 
     @hook(
         "copies",
-        "Copies a contiguous host buffer to a device address, behind what is on the stream.",
+        "Copies a contiguous host buffer to a device address, after the work on the stream.",
         "runtime/copies/htod-*",
     )
     @abstractmethod
@@ -166,7 +166,7 @@ class Device(ABC):
 
     @hook(
         "copies",
-        "Fills a contiguous writable host buffer from a device address, behind what is on the stream.",
+        "Fills a contiguous writable host buffer from a device address, after the work on the stream.",
         "runtime/copies/dtoh-*",
     )
     @abstractmethod
@@ -175,7 +175,7 @@ class Device(ABC):
 
     @hook(
         "copies",
-        "Copies bytes within the device, behind what is on the stream.",
+        "Copies bytes within the device, after the work on the stream.",
         "runtime/copies/dtod-*",
     )
     @abstractmethod
@@ -184,7 +184,7 @@ class Device(ABC):
 
     @hook(
         "copies",
-        "Sets bytes of the device to a value from 0 to 255, behind what is on the stream.",
+        "Sets bytes of the device to a value from 0 to 255, after the work on the stream.",
         "runtime/copies/memset-*",
         "runtime/streams/memset-after-kernel",
     )
@@ -196,7 +196,7 @@ class Device(ABC):
 
     @hook(
         "streams",
-        "Makes a stream, whose work runs in order and independently of all other streams.",
+        "Creates a stream, whose work runs in order and independently of all other streams.",
         "runtime/streams/handles",
         "runtime/streams/overlap*",
         "runtime/streams/asynchronous",
@@ -207,7 +207,7 @@ class Device(ABC):
 
     @hook(
         "streams",
-        "Lets the stream's work end, destroys the stream, and raises a failure that nothing has raised yet.",
+        "Waits for the stream's work, destroys the stream, and raises a failure that has not been raised yet.",
         "runtime/streams/destroy*",
         "runtime/device/destroy-raises-failure",
     )
@@ -227,7 +227,7 @@ class Device(ABC):
 
     @hook(
         "events",
-        "Makes an event that stands for nothing yet.",
+        "Creates an event, which is not recorded yet.",
         "runtime/events/handles",
         "runtime/events/unrecorded-*",
     )
@@ -237,7 +237,7 @@ class Device(ABC):
 
     @hook(
         "events",
-        "Destroys an event; who waits for it goes on waiting for what was recorded.",
+        "Destroys an event; waits that have begun still wait for the recorded work.",
         "runtime/events/destroyed-*",
         "runtime/events/churn",
     )
@@ -257,7 +257,7 @@ class Device(ABC):
 
     @hook(
         "events",
-        "Lets later work of a stream start after what an event stands for now.",
+        "Lets later work of a stream start after the work that an event stands for now.",
         "runtime/events/wait*",
         "runtime/events/fan-in",
     )
@@ -267,7 +267,7 @@ class Device(ABC):
 
     @hook(
         "events",
-        "Waits on the host for what an event stands for.",
+        "Waits on the host for the work that an event stands for.",
         "runtime/events/synchronize",
         "runtime/events/unrecorded-synchronize",
     )
@@ -288,7 +288,7 @@ class Device(ABC):
 
     @hook(
         "modules",
-        "Loads what the compiler's last stage made, and refuses anything else with InvalidModule.",
+        "Loads the output of the compiler's last stage, and refuses anything else with InvalidModule.",
         "runtime/modules/load*",
         "runtime/modules/many",
         "runtime/modules/[!gmu]*-refused",
@@ -299,7 +299,7 @@ class Device(ABC):
 
     @hook(
         "modules",
-        "Unloads a module after the launches of its kernels that are in flight.",
+        "Unloads a module, after the launches in flight of its kernels.",
         "runtime/modules/unload*",
     )
     @abstractmethod
@@ -332,7 +332,7 @@ class Device(ABC):
 
     @hook(
         "launches",
-        "Gives the address of launch in native code, which launchers call without Python.",
+        "Gives the address of a native launch routine, which launchers call without Python.",
         "runtime/launches/*",
         "runtime/grids/*",
         "runtime/arguments/*",
@@ -345,7 +345,7 @@ class Device(ABC):
 
     @hook(
         "reset",
-        "Brings the device back to its first state: memory, streams, events and modules are gone.",
+        "Resets the device to its initial state: memory, streams, events and modules are gone.",
         "runtime/device/reset-*",
     )
     @abstractmethod

@@ -179,7 +179,7 @@ def _descriptor_parameters(name: str, type_: str, path: Path) -> tuple[Parameter
     match = _DESCRIPTOR.match(type_)
     if match is None:
         raise SignatureError(
-            f"argument '{name}' has the type '{type_}', which is no tensor descriptor; "
+            f"argument '{name}' has the type '{type_}', which is not a tensor descriptor; "
             "it is written tensordesc<T[sizes]>, e.g. tensordesc<fp16[64, 32]>"
         )
     element, block = match.groups()

@@ -94,7 +94,7 @@ def complete(options: Any, arch: Architecture) -> None:
     if options.wgp_cu_mode == "cu" and "target-features" in dict(values["llvm_fn_attrs"]):
         raise OptionError(
             "llvm_fn_attrs sets 'target-features', and so does wgp_cu_mode 'cu'",
-            remedy="put +cumode into the former",
+            remedy="add +cumode to the features in llvm_fn_attrs, and leave out wgp_cu_mode",
         )
     values["extern_libs_digests"] = tuple(_digest(path) for _, path in values["extern_libs"])
     options.__dict__.update(values)
@@ -115,7 +115,7 @@ def _check_workgroup(options: Any, arch: Architecture) -> None:
         )
     _check_one_of("warp_size", options.warp_size, (arch.warp_size,), f" on {arch.name}")
     _check_range(
-        "waves_per_eu", options.waves_per_eu, 0, arch.most_waves, f" on {arch.name} (0: as LLVM likes)"
+        "waves_per_eu", options.waves_per_eu, 0, arch.most_waves, f" on {arch.name} (0: LLVM decides)"
     )
 
 

@@ -66,6 +66,6 @@ def architecture(name: object) -> Architecture:
     problem = (
         f"there is no architecture {name!r}"
         if later is None
-        else f"Triton {numbers} makes no use of {later.name}; {'.'.join(map(str, later.since))} and later do"
+        else f"Triton {numbers} does not use {later.name}; {'.'.join(map(str, later.since))} and later do"
     )
     raise OptionError(problem, remedy=f"give one of {', '.join(known_architectures())}")

@@ -48,7 +48,7 @@ class Range(Op[V]):
 
     def verify(self) -> Iterator[str]:
         if element_of(self.result) != "i32" or len(shape_of(self.result) or ()) != 1:
-            yield "its result is a 1-D tensor of i32"
+            yield "its result must be a 1-D tensor of i32"
 
 
 # --- memory --------------------------------------------------------------------------------------
@@ -90,9 +90,9 @@ class StructuredAccess(Access[V]):
             yield f"{len(self.strides)} strides for a tile of {rank} dimensions"
         for name, group in (("low", self.low), ("high", self.high)):
             if len(group) not in (0, rank):
-                yield f"{len(group)} operands `{name}` for a tile of {rank} dimensions: there is one of each, or none"
+                yield f"{len(group)} operands `{name}` for a tile of {rank} dimensions: give one per dimension, or none"
         if len(self.low) != len(self.high):
-            yield "bounds have both ends, `low` and `high`"
+            yield "it has only one of `low` and `high`: bounds need both"
         wraps = len(self.wrap_dims)
         if len(self.wrap_start) != wraps or len(self.wrap_size) != wraps:
             yield f"{wraps} dimensions wrap, with {len(self.wrap_start)} starts and {len(self.wrap_size)} sizes"
@@ -235,7 +235,7 @@ class Reduce(Op[V]):
         kept = shape[: self.axis] + shape[self.axis + 1 :]
         for result in self.results:
             if (shape_of(result) or ()) != kept:
-                yield f"a result has not the shape {list(kept)} of the inputs without dimension {self.axis}"
+                yield f"a result must have the shape {list(kept)} of the inputs without dimension {self.axis}"
 
 
 class Scan(Op[V]):
@@ -340,7 +340,7 @@ class Join(Op[V]):
     def verify(self) -> Iterator[str]:
         yield from _same_type("second", self.second, self.first)
         if shape_of(self.result) != (*(shape_of(self.first) or ()), 2):
-            yield "its result has the shape of the operands, and a last dimension of 2"
+            yield "its result must have the shape of the operands, and a last dimension of 2"
 
 
 class Split(Op[V]):
@@ -353,7 +353,7 @@ class Split(Op[V]):
 
     def verify(self) -> Iterator[str]:
         if (shape_of(self.x) or ())[-1:] != (2,):
-            yield "the last dimension of its operand is 2"
+            yield "the last dimension of its operand must be 2"
 
 
 class Unpack(Op[V]):
@@ -442,19 +442,19 @@ OPERATIONS: dict[str, type[Op[Any]]] = {cls.OPERATION_NAME: cls for cls in all_o
 
 def _same_shape(name: str, value: Any, other: Any) -> Iterator[str]:
     if value is not None and shape_of(value) != shape_of(other):
-        yield f"`{name}` has the shape {_said(value)}, and not {_said(other)}"
+        yield f"`{name}` has the shape {_said(value)} instead of {_said(other)}"
 
 
 def _same_type(name: str, value: Any, other: Any) -> Iterator[str]:
     yield from _same_shape(name, value, other)
     if element_of(value) != element_of(other):
-        yield f"`{name}` has elements of {element_of(value)}, and not {element_of(other)}"
+        yield f"`{name}` has elements of {element_of(value)} instead of {element_of(other)}"
 
 
 def _fill(other: Any, result: Any) -> Iterator[str]:
     """`other` of a load: a scalar, or a tensor of the result's shape."""
     if other is not None and element_of(other) != element_of(result):
-        yield f"`other` is {element_of(other)}, and {element_of(result)} is loaded"
+        yield f"`other` is {element_of(other)}, but {element_of(result)} is loaded"
     if other is not None and not is_scalar(other):
         yield from _same_shape("other", other, result)
 
@@ -469,7 +469,7 @@ def _longer(source: Any, result: Any, dimension: int, times: int) -> Iterator[st
     yield from _along(dimension, shape)
     expected = tuple(size * times if d == dimension else size for d, size in enumerate(shape))
     if shape_of(result) != expected:
-        yield f"its result has the shape {list(expected)}, and not {_said(result)}"
+        yield f"its result must have the shape {list(expected)}, not {_said(result)}"
 
 
 def _said(value: Any) -> str:

@@ -53,7 +53,7 @@ def complaints(operation: Any) -> Iterator[str]:
 
         like = difflib.get_close_matches(operation.name, OPERATIONS, 1)
         hint = f" ({like[0]} is)" if like else ""
-        yield f"it is no operation of the dialect{hint}"
+        yield f"it is not an operation of the dialect{hint}"
         return
     view = cls(operation)
     try:
@@ -74,9 +74,9 @@ def complaints(operation: Any) -> Iterator[str]:
 
 def _counts(cls: type[Op[Any]], operation: Any) -> Iterator[str]:
     if cls.result_count is not None and len(operation.results) != cls.result_count:
-        yield f"it has {len(operation.results)} results, and should have {cls.result_count}"
+        yield f"it has {len(operation.results)} results instead of {cls.result_count}"
     if len(operation.regions) != cls.region_count:
-        yield f"it has {len(operation.regions)} regions, and should have {cls.region_count}"
+        yield f"it has {len(operation.regions)} regions instead of {cls.region_count}"
     for region in operation.regions:
         for block in region.blocks:
             last = block.operations[len(block.operations) - 1].operation if len(block.operations) else None
@@ -94,7 +94,7 @@ def _attributes(view: Op[Any]) -> Iterator[str]:
         try:
             value = getattr(view, name)
         except (AttributeError, TypeError, ValueError):
-            yield f"its attribute {name} is {attributes[name]}, which is of another kind"
+            yield f"its attribute {name} is {attributes[name]}, which has the wrong type"
             continue
         if declared.choices and value not in declared.choices:
             known = ", ".join(str(choice) for choice in declared.choices if choice != "")

@@ -78,7 +78,7 @@ class Rewriter:
                 for use in result.uses:  # MLIR aborts the process if an operation with uses is erased
                     fail(
                         use.owner,
-                        f"`{use.owner.name}` cannot take what `{operation.operation.name}` gives",
+                        f"`{use.owner.name}` cannot take the result of `{operation.operation.name}`",
                         "express this part of the kernel with other operations of triton.language",
                     )
             operation.operation.erase()

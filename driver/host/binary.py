@@ -50,7 +50,7 @@ def link(binary: bytes, name: str) -> Binary:
             return otherwise
         found = symbols[symbol]
         if not 0 < found.section < len(made.sections):
-            raise InvalidModule(f"its symbol {symbol} is no data")
+            raise InvalidModule(f"its symbol {symbol} is not data")
         content = made.sections[found.section].content
         size = struct.calcsize(form) if form != _TABLE else found.size
         data = content[found.value : found.value + size]

@@ -18,7 +18,7 @@ struct Interval {
 enum class Op : std::int64_t {
   Constant,
   Integer,
-  Argument, // a: its place in the block, in bytes; b: its bits
+  Argument, // a: its offset in the block, in bytes; b: its bits
   Program,
   Programs,
   Add,
@@ -182,7 +182,7 @@ private:
 struct Guard {
   Steps steps;
   Entry entry;
-  PyObject *other; // gives the function of the other version; borrowed from who holds the guard
+  PyObject *other; // returns the function of the other version; borrowed from the owner of the guard
 
   static std::int32_t launch(void *context, std::uint64_t stream, std::uint64_t function,
                              std::uint32_t grid_x, std::uint32_t grid_y, std::uint32_t grid_z,
@@ -197,7 +197,7 @@ struct Guard {
   }
 
 private:
-  static constexpr std::int32_t kFailed = 4; // with an exception set, which says more
+  static constexpr std::int32_t kFailed = 4; // with an exception set, which has the details
 
   bool other_version(std::uint64_t *function) const {
     const PyGILState_STATE state = PyGILState_Ensure();

@@ -395,7 +395,7 @@ inline bool call_entry(const Entry &entry, std::uint64_t stream, std::uint64_t f
   Py_END_ALLOW_THREADS;
   if (code == 0)
     return true;
-  if (PyErr_Occurred()) // raised by a handler of a signal, to which the device has listened meanwhile
+  if (PyErr_Occurred()) // raised by a signal handler that ran during the call
     return false;
   message[sizeof message - 1] = '\0';
   Ref text(PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(std::strlen(message)), "replace"));

@@ -101,7 +101,7 @@ bool pack_slots(const std::vector<Slot> &slots, PyObject *const *values, unsigne
 bool pack_arguments(const std::vector<Node> &nodes, PyObject *const *values, tpk::KeepAlive &keep,
                     unsigned char *block) {
   for (const Node &node : nodes) {
-    if (node.op == Node::Op::Constexpr) { // may be missing at the end: not even looked at
+    if (node.op == Node::Op::Constexpr) { // may be missing at the end: not read
       ++values;
       continue;
     }

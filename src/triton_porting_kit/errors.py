@@ -118,7 +118,7 @@ class ResourceError(CompilationError):
 
     def __init__(self, required: int, limit: int, name: str, remedy: str) -> None:
         self.required, self.limit, self.name = required, limit, name
-        super().__init__(f"the kernel needs {required} of {name}, and there are {limit}", remedy=remedy)
+        super().__init__(f"the kernel needs {required} {name}, and there are {limit}", remedy=remedy)
 
 
 def _source_line(location: SourceLocation) -> str:

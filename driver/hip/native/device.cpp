@@ -9,7 +9,7 @@
 namespace tpk::hip {
 namespace {
 
-constexpr uint64_t kOwnAlignment = 256; // what hipMalloc gives at least
+constexpr uint64_t kOwnAlignment = 256; // the least alignment of hipMalloc
 constexpr uint64_t kMaximumAlignment = uint64_t(1) << 30;
 
 void *pointer(uint64_t address) { return reinterpret_cast<void *>(address); }
@@ -95,10 +95,10 @@ void Device::reset(bool whole) {
 
 void Device::close() noexcept {
   if (closed_.exchange(true) || !library_->isOwn())
-    return; // a forked process leaves all of it to its parent
+    return; // everything belongs to the parent of a forked process
   int previous = index_;
   if (hip_.hipGetDevice(&previous) != api::hipSuccess || hip_.hipSetDevice(index_) != api::hipSuccess)
-    hip_.hipGetLastError(); // what can be freed is freed nevertheless
+    hip_.hipGetLastError(); // free what can be freed nevertheless
   releaseEverything();
   if (previous != index_ && hip_.hipSetDevice(previous) != api::hipSuccess)
     hip_.hipGetLastError();

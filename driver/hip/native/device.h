@@ -28,7 +28,7 @@ struct ArgumentPlace {
 struct KernelFacts {
   uint32_t threads;
   uint32_t dynamicLds;
-  uint64_t requiredBytes; // least bytes of an argument block; what is missing up to blockSize is zero
+  uint64_t requiredBytes; // least size of an argument block; the rest up to blockSize is zero
   std::vector<ArgumentPlace> arguments;
 };
 
@@ -36,7 +36,7 @@ struct Function {
   api::hipFunction_t handle;
   std::string name;
   KernelFacts facts;
-  uint64_t blockSize; // bytes that the kernel reads of an argument block
+  uint64_t blockSize; // bytes of the argument block that the kernel reads
 };
 
 class Device {
@@ -103,7 +103,7 @@ private:
     std::map<std::string, uint64_t> functions;
   };
   struct Pending {
-    api::hipEvent_t event; // null: only the end of all work tells
+    api::hipEvent_t event; // null: known only when all work has ended
     Keep keep;
   };
   /// Makes this device current for the calling thread, and restores the previous one afterwards, because
@@ -144,7 +144,7 @@ private:
 
   std::mutex pendingMutex_;
   std::deque<Pending> pending_;          // copies whose host buffers may still be in use
-  std::vector<api::hipEvent_t> markers_; // events to mark the ends of copies with
+  std::vector<api::hipEvent_t> markers_; // events that mark the ends of copies
 };
 
 } // namespace tpk::hip

@@ -121,7 +121,7 @@ void Device::adopt_event(uint64_t handle) {
   else
     check(__func__, "hipEventQuery", error, Code::InvalidArgument);
   std::lock_guard lock(tables_);
-  events_.try_emplace(handle, Event{false, true}); // whether it was recorded is not known: HIP decides
+  events_.try_emplace(handle, Event{false, true}); // HIP knows whether it was recorded
 }
 
 void Device::destroy_event(uint64_t handle) {

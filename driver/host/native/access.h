@@ -17,7 +17,7 @@ inline constexpr uint64_t UnknownBegin = ~uint64_t(0);
 struct Site {
   int64_t kind;     // see `kindNames`
   int64_t bytes;    // of an element
-  int64_t argument; // that it was computed from, or -1
+  int64_t argument; // index of the argument it was computed from, or -1
   int64_t arguments;
   int64_t shape[1]; // the rank, then the sizes
 };

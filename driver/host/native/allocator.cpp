@@ -110,7 +110,7 @@ void Allocator::retire(Blocks::iterator block) {
     // Frees the memory at once and keeps the addresses reserved.
     void *held = mmap(reinterpret_cast<void *>(address), entry.capacity, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    if (held == MAP_FAILED) // the process has no mapping to spare; the old one is still in place
+    if (held == MAP_FAILED) // the process has no mapping left; the old one is unchanged
       return give(address, entry.capacity, true);
   } else {
     retiredBytes_ += entry.capacity;
@@ -141,7 +141,7 @@ void Allocator::check(const char *call, const char *argument, uint64_t address, 
       return;
     throw Error(Code::InvalidPointer, text(call, ": ", argument, " is NULL"));
   }
-  if (address < PageSize) // which no process has: an offset to NULL
+  if (address < PageSize) // never mapped: an offset from NULL
     throw Error(Code::InvalidPointer, text(call, ": ", argument, " is NULL plus ", address));
   std::lock_guard lock(mutex);
   if (auto block = owner(live_, address); block != live_.end()) {

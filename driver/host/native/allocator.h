@@ -43,7 +43,7 @@ public:
 private:
   struct Block {
     uint64_t size;     // what was asked for
-    uint64_t capacity; // what was taken
+    uint64_t capacity; // the bytes taken
     bool mapped;       // from mmap, not from malloc
   };
   using Blocks = std::map<uint64_t, Block>;

@@ -32,7 +32,7 @@ struct RemovedFunction {
 
 // Runs Python's handlers of pending signals. Returns whether one has raised an exception, which is then set.
 bool askInterpreter() {
-  if (syscall(SYS_gettid) != getpid()) // the interpreter's main thread runs them, and no other
+  if (syscall(SYS_gettid) != getpid()) // only the interpreter's main thread runs them
     return false;
   PyGILState_STATE state = PyGILState_Ensure();
   const bool raised = PyErr_CheckSignals() != 0;

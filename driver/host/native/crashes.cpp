@@ -22,12 +22,12 @@ namespace {
 constexpr int Signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 constexpr uint64_t StackBytes = 64 << 10; // for the handler; the registers come on top
 constexpr uint64_t FirstPage = 65536;
-constexpr int MostPointers = 24; // that the explanation is given
+constexpr int MostPointers = 24; // to pass to the program that explains the crash
 constexpr int PatienceMilliseconds = 20000;
 
 struct sigaction previous[sizeof Signals / sizeof *Signals];
 
-std::atomic<Activity *> activities{nullptr}; // they are never freed, but used again
+std::atomic<Activity *> activities{nullptr}; // never freed, but reused
 
 pid_t thisThread() { return pid_t(syscall(SYS_gettid)); }
 
@@ -71,7 +71,7 @@ struct Thread {
   void takeStack() {
     stack_t current{};
     if (sigaltstack(nullptr, &current) != 0 || !(current.ss_flags & SS_DISABLE))
-      return; // somebody else has seen to it
+      return; // another library has installed one
 #ifdef AT_MINSIGSTKSZ
     stackBytes = StackBytes + getauxval(AT_MINSIGSTKSZ);
 #else
@@ -258,7 +258,7 @@ void passOn(int number, siginfo_t *info, void *context) {
     return before.sa_sigaction(number, info, context);
   if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
     return before.sa_handler(number);
-  const bool sent = info->si_code <= 0; // by a program, and not for an instruction, which will be run again
+  const bool sent = info->si_code <= 0; // sent by a program; a faulting instruction would run again
   if (sent && before.sa_handler == SIG_IGN)
     return;
   sigaction(number, &before, nullptr);

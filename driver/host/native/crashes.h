@@ -10,8 +10,8 @@ namespace tpk {
 
 // What one thread runs. Signal handlers find it by the thread's id.
 struct Activity {
-  std::atomic<pid_t> thread{0};                    // 0: belongs to nobody
-  std::atomic<const Function *> function{nullptr}; // while it runs; then all else is valid
+  std::atomic<pid_t> thread{0};                    // 0: not in use
+  std::atomic<const Function *> function{nullptr}; // set while it runs; the other members are then valid
   const void *args;
   const void *scratch;
   int64_t begin, end;

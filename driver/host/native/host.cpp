@@ -103,7 +103,7 @@ void Host::synchronize_all() {
       stream->drain();
   });
   for (auto &stream : all)
-    if (auto error = stream->takeError()) // those of other streams wait for the next call
+    if (auto error = stream->takeError()) // failures of other streams are thrown by the next call
       throw *error;
 }
 
@@ -226,7 +226,7 @@ void Host::unlockAll(bool child) {
     stream->unlockAfterFork(child);
   if (child)
     for (auto &[handle, event] : events_)
-      if (event.latest && !event.latest->finished()) // its stream's work stayed with the parent
+      if (event.latest && !event.latest->finished()) // its stream's work belongs to the parent
         event.latest.reset();
   tables_.unlock();
 }

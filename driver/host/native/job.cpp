@@ -186,7 +186,7 @@ void Job::pace(Worker &worker) {
   if (limits_.milliseconds && worker.now - start_ > limits_.milliseconds)
     stop(Stop::TimedOut);
   if (worker.asks && worker.now - worker.asked > InterruptMilliseconds) {
-    if (interrupted()) // before any other reason: an exception is set, which the caller has to raise
+    if (interrupted()) // takes precedence: an exception is set, which the caller must raise
       stop_.store(Stop::Interrupted, std::memory_order_relaxed);
     // The interrupt poll may have launched kernels on this thread, with its scratch and its activity.
     worker.begun = false;

@@ -20,7 +20,7 @@ struct Function {
   uint64_t scratchBytes;
   uint64_t clearedBytes;
   bool asserts;           // tpk_host_fail or tpk_host_access may end it
-  uint64_t argumentBytes; // that a launch must give at least
+  uint64_t argumentBytes; // least size of the argument block
   std::string name;
   // What a crash report needs:
   uint64_t codeBytes = 0;               // from `entry` on
@@ -66,10 +66,10 @@ public:
     // `asks`: the thread is the caller's, which may be interrupted.
     explicit Worker(const Job &job, bool asks = false);
 
-    unsigned range = std::numeric_limits<unsigned>::max(); // its own; none yet
+    unsigned range = std::numeric_limits<unsigned>::max(); // its own range; none yet
     bool begun = false;                                    // scratch and activity are set for this launch
     const bool asks;
-    int64_t most = 1; // programs that it takes at a time
+    int64_t most = 1; // programs to take at a time
     int64_t now;      // in milliseconds, at the end of its last programs
     int64_t asked;    // when it last polled for interrupts
     void *scratch = nullptr;
@@ -110,7 +110,7 @@ public:
   Stop stopped() const { return stop_.load(std::memory_order_relaxed); }
 
 private:
-  static constexpr unsigned MostRanges = 64; // more threads do not get one of their own
+  static constexpr unsigned MostRanges = 64; // further threads do not own a range
 
   bool take(Worker &worker, Span &span);
   bool takeFromOthers(Worker &worker, Span &span);
@@ -132,7 +132,7 @@ private:
     Range ranges_[MostRanges];
   };
   alignas(64) std::atomic<unsigned> begun_{0};                      // ranges that have a thread
-  std::atomic<int64_t> limit_{std::numeric_limits<int64_t>::max()}; // no programs from here on are taken
+  std::atomic<int64_t> limit_{std::numeric_limits<int64_t>::max()}; // programs from here on are not taken
   std::atomic<Stop> stop_{Stop::None};
   std::mutex failureMutex_;
   Failure failure_;

@@ -39,7 +39,7 @@ const OpenMP *OpenMP::find() {
 
 const OpenMP *OpenMP::ofTorch(unsigned width) {
   static std::atomic<const OpenMP *> found{nullptr};
-  static std::atomic<unsigned long long> searched{0}; // libraries that there were at the last search
+  static std::atomic<unsigned long long> searched{0}; // the number of libraries at the last search
   if (inForkedChild.load(std::memory_order_relaxed))
     return nullptr;
   const OpenMP *runtime = found.load(std::memory_order_acquire);

@@ -88,7 +88,7 @@ Pool &Pool::instance() {
 void Pool::lockForFork() { instanceMutex.lock(); }
 
 void Pool::unlockAfterFork(bool child) {
-  if (child) { // its threads are the parent's; the next launch makes a new one
+  if (child) { // its threads belong to the parent; the next launch creates a new pool
     current.store(nullptr, std::memory_order_relaxed);
     OpenMP::forked();
   }

@@ -13,7 +13,7 @@ struct Assertion {
   int32_t program[3] = {};
   int64_t element = 0; // row-major
   const int64_t *shape = nullptr;
-  std::string access = {}; // a forbidden access in words; empty: an assertion failed
+  std::string access = {}; // description of a forbidden access; empty: an assertion failed
 
   std::string describe() const;
 };

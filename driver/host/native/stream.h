@@ -58,7 +58,7 @@ private:
     bool stopping = false;
     std::optional<Error> error;
     uint64_t dropped = 0;
-    std::thread::id running; // who submitted what runs and may be abandoned
+    std::thread::id running; // the thread that submitted the running work
     std::atomic<bool> abandoned{false};
     std::thread thread;
   };

@@ -92,7 +92,7 @@ class FloatFormat:
         for pattern, found in enumerate(self.values):
             if found == value and str(found) == str(value):
                 return pattern
-        raise ValueError(f"{value} is no number of {self}")
+        raise ValueError(f"{value} is not a number of {self}")
 
     @functools.cached_property
     def values(self) -> tuple[float, ...]:

@@ -157,5 +157,7 @@ def _library() -> Any:
             size,
         ]
     except (OSError, AttributeError) as error:
-        raise ToolchainError(f"{path} is no LLVM with AMD's GPUs: {error}; {_REMEDY}") from error
+        raise ToolchainError(
+            f"{path} is not an LLVM with support for AMD GPUs: {error}; {_REMEDY}"
+        ) from error
     return library

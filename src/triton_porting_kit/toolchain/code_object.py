@@ -186,7 +186,7 @@ class _Image:
         if symbol is None:
             return None
         if symbol.section != _ABSOLUTE or symbol.value >= 1 << 32:
-            raise CodeObjectError(f"{symbol.name} is no absolute symbol with a number of bytes as its value")
+            raise CodeObjectError(f"{symbol.name} is not an absolute symbol whose value is a number of bytes")
         return symbol.value
 
     def code(self, kernel: str, address: int) -> bytes:
@@ -330,7 +330,7 @@ def _check(kernel: Kernel) -> None:
     align = kernel.kernarg_segment_align
     if align & (align - 1) or not align:
         raise CodeObjectError(
-            f"kernel {kernel.name!r}: arguments aligned to {align}, which is no power of two"
+            f"kernel {kernel.name!r}: arguments aligned to {align}, which is not a power of two"
         )
     _check_arguments(kernel.name, kernel.arguments, kernel.kernarg_segment_size)
 

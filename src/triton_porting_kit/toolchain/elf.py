@@ -68,7 +68,7 @@ class Section:
 
     def entries(self, layout: struct.Struct) -> list[tuple[int, ...]]:
         if self.entry_size != layout.size or len(self.data) % layout.size:
-            raise InvalidModule(f"section {self.index} is no table of {layout.size}-byte entries")
+            raise InvalidModule(f"section {self.index} is not a table of {layout.size}-byte entries")
         return list(layout.iter_unpack(self.data))
 
 
@@ -181,14 +181,14 @@ def read_header(data: bytes) -> Header:
     Raises `InvalidModule` if `data` is anything else.
     """
     if data[:4] != b"\x7fELF":
-        raise InvalidModule(f"no ELF object: it starts with {data[:4]!r}")
+        raise InvalidModule(f"not an ELF object: it starts with {data[:4]!r}")
     if len(data) < _HEADER.size:
         raise InvalidModule(f"{len(data)} bytes are less than an ELF header: truncated?")
     (ident, kind, machine, _, _, _, table, flags, _, _, _, entry_size, count, names) = _HEADER.unpack_from(
         data
     )
     if ident[4] != 2 or ident[5] != 1:
-        raise InvalidModule("no 64-bit little-endian ELF object")
+        raise InvalidModule("not a 64-bit little-endian ELF object")
     if entry_size != _SECTION.size or count == 0:
         raise InvalidModule(f"no usable section table ({count} entries of {entry_size} bytes)")
     end = table + count * entry_size
@@ -242,7 +242,7 @@ def _sections(data: bytes, wanted: str | None) -> list[Section]:
         known = f"this host is {wanted} ({expected[0]})" if wanted else f"known are {_MACHINES}"
         raise InvalidModule(f"made for ELF machine {header.machine}; {known}")
     if header.kind != _RELOCATABLE:
-        raise InvalidModule(f"no relocatable object (ELF type {header.kind}, expected {_RELOCATABLE})")
+        raise InvalidModule(f"not a relocatable object (ELF type {header.kind}, expected {_RELOCATABLE})")
     return read_sections(data, header)
 
 
@@ -255,7 +255,7 @@ def _section(sections: list[Section], index: int) -> Section:
 def _strings(sections: list[Section], index: int) -> bytes:
     strings = _section(sections, index)
     if strings.type != _STRTAB or strings.data[-1:] != b"\0":
-        raise InvalidModule(f"section {index} is no string table")
+        raise InvalidModule(f"section {index} is not a string table")
     return strings.data
 
 

@@ -24,9 +24,7 @@ def refusal(value: Any) -> str | None:
     if torch._C._functorch.is_functorch_wrapped_tensor(value) or torch._is_functional_tensor(value):
         return "a tensor inside of torch.func (vmap, grad, ...) has no data; call the kernel from a custom op"
     if value.layout is not torch.strided:
-        return (
-            f"a tensor of layout {value.layout} has no single array; pass what it is made of, or .to_dense()"
-        )
+        return f"a tensor of layout {value.layout} is not stored as one array; pass its parts, or .to_dense()"
     if value.is_quantized:
         return f"{value.dtype} is a quantized type; pass .int_repr()"
     if value.is_conj():

@@ -42,7 +42,7 @@ extern Limits limits;
 
 // What a thread is doing, for the report of a crash and for the watchdog.
 struct Activity {
-  const char *name = nullptr; // of the kernel; nullptr: none runs
+  const char *name = nullptr; // name of the kernel; nullptr: none runs
   int64_t begin = 0, end = 0, total = 0;
 };
 extern thread_local Activity activity;
@@ -52,7 +52,7 @@ extern thread_local Activity activity;
 void catchSignals();
 void useAlternateStack();
 
-void serveQueue(uint32_t index); // on a thread of its own, which is made here
+void serveQueue(uint32_t index); // starts a thread of its own
 int handleOfHost();              // of the library's process, to poll; -1 where the system has none
 void watchOverAll(int host);     // heartbeat, watchdog, parent; does not return
 

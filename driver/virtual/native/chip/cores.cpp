@@ -155,7 +155,7 @@ void Cores::runChunk(Launch &launch, Core &core, std::unique_lock<std::mutex> &l
   auto &counters = region.header().counters;
   counters.programs += uint64_t(count);
   if (!--launch.running && launch.next == launch.total)
-    launch.finished.notify_one(); // a moment later the launch may be gone
+    launch.finished.notify_one(); // the launch may be destroyed from here on
 }
 
 void Cores::watch(uint32_t milliseconds) {

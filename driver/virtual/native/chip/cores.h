@@ -69,7 +69,7 @@ private:
   std::vector<std::unique_ptr<Core>> cores_;
   std::mutex mutex_;
   std::condition_variable arrived_;
-  std::vector<Launch *> waiting_; // have programs that no core has taken
+  std::vector<Launch *> waiting_; // launches with programs that no core has taken
   size_t turn_ = 0;               // whose programs are next: every launch gets its share
 };
 

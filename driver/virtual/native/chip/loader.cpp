@@ -61,7 +61,7 @@ void tryOut(const char *path) {
     rlimit seconds{TrialSeconds, TrialSeconds};
     setrlimit(RLIMIT_CPU, &seconds);
     alarm(PatienceSeconds);
-    dlopen(path, RTLD_NOW | RTLD_LOCAL); // an error that it reports, it will report again
+    dlopen(path, RTLD_NOW | RTLD_LOCAL); // it will report the error again
     *tried = true;
     _exit(0);
   }

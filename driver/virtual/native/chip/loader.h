@@ -27,7 +27,7 @@ public:
 private:
   struct Module {
     void *handle;
-    int descriptor; // open as long as the module is loaded: the dynamic linker knows it by this name
+    int descriptor; // open while the module is loaded: the dynamic linker identifies it by this name
     uint64_t base;
     Symbols symbols;
     std::vector<uint64_t> kernels;

@@ -44,8 +44,7 @@ bool mapMemory() {
                                   "; make VNPU_MEMORY_BYTES smaller"));
   if (got != wanted)
     return false;
-  madvise(wanted, header.rangeBytes,
-          MADV_DONTFORK); // the process in which a module is tried needs none of it
+  madvise(wanted, header.rangeBytes, MADV_DONTFORK); // not needed where modules are tried out
   return true;
 }
 
@@ -78,7 +77,7 @@ void countOutput() {
 void askSystem() {
 #if defined(__x86_64__) && defined(SYS_arch_prctl)
   constexpr long RequestPermission = 0x1023, TileData = 18;
-  syscall(SYS_arch_prctl, RequestPermission, TileData); // refused where the CPU has no such registers
+  syscall(SYS_arch_prctl, RequestPermission, TileData); // fails if the CPU has no such registers
 #endif
   rlimit files;
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {

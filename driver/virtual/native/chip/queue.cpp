@@ -24,7 +24,7 @@ void stayIfHung() {
 namespace {
 
 constexpr int Spins = 500;
-constexpr int PatienceMilliseconds = 200; // then a sleeper looks whether its counter is still one
+constexpr int PatienceMilliseconds = 200; // then a sleeping thread checks its counter again
 
 uint64_t countOf(const std::atomic<uint64_t> &counter) {
   auto count = countIn(counter.load(std::memory_order_acquire));

@@ -8,7 +8,7 @@
 namespace vnpu {
 namespace {
 
-constexpr int PatienceMilliseconds = 100; // then a waiter looks whether the chip is still there
+constexpr int PatienceMilliseconds = 100; // then a waiting thread checks whether the chip still runs
 constexpr int Spins = 200;
 constexpr int StampAttempts = 1000;
 

@@ -218,7 +218,7 @@ bool Chip::forward() {
 
 bool Chip::looksDead() {
   uint64_t heartbeat = region_.header().heartbeat.load(std::memory_order_relaxed);
-  if (heartbeat != seenHeartbeat_ || !ready_) { // before the first one, the start's own time limit holds
+  if (heartbeat != seenHeartbeat_ || !ready_) { // before the first one, the time limit of the start applies
     seenHeartbeat_ = heartbeat;
     silentTicks_ = 0;
     return false;

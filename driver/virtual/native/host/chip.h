@@ -63,7 +63,7 @@ private:
   std::thread watcher_;
   std::mutex stopping_;
   std::atomic<bool> ended_{false}; // the process is gone
-  std::atomic<bool> lost_{false};  // and `reason_` says why
+  std::atomic<bool> lost_{false};  // `reason_` then has the reason
   std::atomic<bool> forwarding_{false};
   std::atomic<uint64_t> forwarded_{0}; // bytes of output
   mutable std::mutex reasonMutex_;

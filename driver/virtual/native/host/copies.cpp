@@ -39,7 +39,7 @@ void Session::copyIn(uint64_t queue, uint64_t target, const void *source, uint64
     if (made.misbehaviour == Misbehaviour::Corrupt)
       corrupt(staged, made.size);
     channel_.submit(index, made, small, fits ? made.size : 0);
-    if (made.misbehaviour != Misbehaviour::Drop) // the whole copy is dropped; the rest happens once
+    if (made.misbehaviour != Misbehaviour::Drop) // drops the whole copy; other faults apply once
       made.misbehaviour = Misbehaviour::None;
     made.delayMicroseconds = 0;
   }

@@ -35,7 +35,7 @@ private:
   std::mutex mutex_, resets_;
   std::unique_ptr<Range> range_;
   std::shared_ptr<Session> session_;
-  bool foreign_ = false; // the session is that of the process that this one was forked off from
+  bool foreign_ = false; // the session belongs to the parent process
 };
 
 } // namespace vnpu

@@ -102,7 +102,7 @@ Faults::Orders Faults::command(bool copies) {
   for (Fault &fault : armed_) {
     if (fault.kind != Fault::SlowQueue)
       continue;
-    if (fault.left == 1) // and so it stays
+    if (fault.left == 1) // for all later commands
       orders.delayMicroseconds += fault.microseconds;
     else
       --fault.left;

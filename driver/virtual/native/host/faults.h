@@ -13,7 +13,7 @@ class Faults {
 public:
   struct Fault {
     enum Kind { FailAllocation, CorruptCopy, DropCopy, RefuseModule, SlowQueue, Hang, Die } kind;
-    uint64_t left; // calls until it strikes, this one included
+    uint64_t left; // calls until it strikes, including this one
     uint32_t microseconds;
   };
 

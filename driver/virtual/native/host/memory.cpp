@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint64_t LeastAlignment = 64;
 constexpr uint64_t MostAlignment = uint64_t(1) << 30;
-constexpr uint64_t Page = 65536; // no machine's is larger
+constexpr uint64_t Page = 65536; // the largest page size of any machine
 constexpr uint64_t DiscardBytes = uint64_t(64) << 20;
 constexpr int Tries = 8;
 

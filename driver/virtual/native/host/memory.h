@@ -54,7 +54,7 @@ private:
   const uint64_t limit_;
   std::map<uint64_t, Block> live_;
   Holes holes_;                                   // by address; no two touch
-  std::set<std::pair<uint64_t, uint64_t>> sizes_; // the same by size and address
+  std::set<std::pair<uint64_t, uint64_t>> sizes_; // the same holes, by size and address
   uint64_t bytes_ = 0, peak_ = 0;
   uint64_t releasedBytes_ = 0; // since the last discard
 };

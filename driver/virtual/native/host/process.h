@@ -25,7 +25,7 @@ public:
 
   pid_t id() const { return id_; }
   int output() const { return output_; } // of the pipe, does not block
-  int handle() const { return handle_; } // readable once the process has ended; -1 where the system has none
+  int handle() const { return handle_; } // readable once the process has ended; -1 if not supported
 
 private:
   pid_t id_ = 0;

@@ -30,7 +30,7 @@ void Session::release(uint64_t address) {
       try {
         size_t count = std::min(Most, extents.size() - first);
         channel_.control({.kind = Kind::Discard}, &extents[first], count * sizeof(Extent));
-      } catch (const Error &) { // lost just now; its memory is gone anyway
+      } catch (const Error &) { // lost just now; its memory is gone
       }
   });
 }

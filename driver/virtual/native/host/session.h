@@ -53,7 +53,7 @@ private:
     uint32_t index;      // of its time stamp
     uint64_t number = 0; // of its newest record; 0: never recorded
     uint32_t queue = 0;
-    uint64_t reached = 0; // what the queue has completed when the record has been made
+    uint64_t reached = 0; // the queue's completed count when the record is reached
   };
   struct Module {
     uint64_t number; // the chip's
@@ -80,7 +80,7 @@ private:
   Faults faults_;
   std::atomic<uint64_t> &handles_;
 
-  mutable std::shared_mutex tables_; // of what follows; never held while waiting for the chip
+  mutable std::shared_mutex tables_; // protects the members below; never held while waiting for the chip
   std::unordered_map<uint64_t, uint32_t> queues_;
   std::vector<uint32_t> freeQueues_;
   uint32_t usedQueues_ = FirstQueue;

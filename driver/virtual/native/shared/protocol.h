@@ -20,7 +20,7 @@ namespace vnpu {
 inline constexpr uint32_t ProtocolVersion = 2;
 
 inline constexpr uint32_t DefaultQueue = 0;
-inline constexpr uint32_t ControlQueue = 1; // modules and housekeeping; users do not see it
+inline constexpr uint32_t ControlQueue = 1; // modules and housekeeping; not visible to users
 inline constexpr uint32_t FirstQueue = 2;
 inline constexpr uint32_t UserQueues = 1024;
 inline constexpr uint32_t QueueCount = FirstQueue + UserQueues;
@@ -44,7 +44,7 @@ enum class Kind : uint32_t {
   Launch,       // function `value` over `grid`, payload: the argument block
   // On the control queue:
   OpenQueue, // a thread for queue `index`
-  Discard,   // payload: Extents whose contents nobody needs
+  Discard,   // payload: Extents whose contents are not needed any more
   Piece,     // payload: the next bytes of a module
   Load,      // the module is complete; answer: its number as a uint64_t
   Unload,    // module `value`
@@ -61,9 +61,9 @@ struct Command {
   uint32_t slot = NoSlot;         // where the payload is, or goes; NoSlot: in the entry
   uint32_t index = 0;
   uint32_t grid[3] = {};
-  uint32_t payloadBytes = 0; // those that the seal covers; data of copies have a checksum
+  uint32_t payloadBytes = 0; // bytes that the seal covers; data of copies have a checksum
   uint64_t target = 0, source = 0, size = 0, checksum = 0, value = 0;
-  uint64_t seal = 0; // of its number, of what is above, and of the payload
+  uint64_t seal = 0; // of its number, of the members above, and of the payload
 };
 
 static_assert(sizeof(Command) == 88);
@@ -85,7 +85,7 @@ struct Extent {
 
 struct SymbolAnswer {
   uint64_t function, scratchBytes;
-  uint32_t pointerCount, reserved; // and behind it, as a uint32_t each, their offsets in the argument block
+  uint32_t pointerCount, reserved; // followed by their offsets in the argument block, a uint32_t each
 };
 
 enum class Delivery : uint32_t { None = 0x454E4F4E, Made = 0x4544414D };
@@ -138,12 +138,12 @@ struct Header {
   char startText[TextBytes];
   std::atomic<uint64_t> heartbeat;
   std::atomic<uint64_t> printedBytes;
-  std::atomic<uint32_t> servedQueues; // those above have never been used
+  std::atomic<uint32_t> servedQueues; // queues above have never been used
   std::atomic<uint32_t> lost;         // 2: `lostText` says why the chip ends
   std::atomic<uint64_t> lostSeal;
   char lostText[TextBytes];
 
-  alignas(64) std::atomic<uint32_t> slotEpoch; // counts up when one may have become free
+  alignas(64) std::atomic<uint32_t> slotEpoch; // incremented when one may have become free
   std::atomic<uint32_t> slotWaiters;
   SlotAnswer answers[SlotCount];
   Counters counters;

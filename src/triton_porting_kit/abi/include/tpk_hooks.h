@@ -71,7 +71,7 @@ template <typename Refuse> HeldBuffer hold(pybind11::handle object, bool writabl
   auto node = std::make_unique<FinishedBuffer>();
   if (PyObject_GetBuffer(object.ptr(), &node->view, writable ? PyBUF_WRITABLE : PyBUF_SIMPLE) != 0) {
     pybind11::error_already_set why;
-    refuse(std::string("type '") + Py_TYPE(object.ptr())->tp_name + "' is no contiguous " +
+    refuse(std::string("type '") + Py_TYPE(object.ptr())->tp_name + "' is not a contiguous " +
            (writable ? "writable " : "") + "buffer: " + pybind11::str(why.value()).cast<std::string>());
   }
   HeldBuffer held{node->view.buf, static_cast<std::uint64_t>(node->view.len), nullptr};
