@@ -1,4 +1,4 @@
-"""What the generated code depends on, beside the kernel. It is part of every cache key."""
+"""What the generated code depends on, apart from the kernel. It is part of every cache key."""
 
 from __future__ import annotations
 

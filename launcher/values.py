@@ -113,7 +113,7 @@ def _double(name: str, type_name: str, value: Any) -> float:
 
 
 def tuple_members(name: str, count: int, value: Any) -> Sequence[Any]:
-    """The `count` members of the tuple argument `name`. Raises `SignatureError` if it has not that many."""
+    """The `count` members of the tuple argument `name`. Raises `SignatureError` if it has another number."""
     if not isinstance(value, tuple | list):
         raise SignatureError(f"argument '{name}': expected a tuple of {count}, got {_given(value)}")
     if len(value) != count:

@@ -4,7 +4,7 @@ Integers wrap around. The form of an integer tensor (`affine`) is correct modulo
 shifts keep that. Where the value itself matters (it is extended, compared, divided, or added to a pointer), `exact` is
 used.
 
-The analysis only reads the function; nothing is rewritten before it is asked. Results are kept in one insertion-ordered
+The analysis only reads the function; rewriting comes later. Results are kept in one insertion-ordered
 memo, so that an assumption about a loop-carried value (see `carried`) can be undone together with everything derived
 from it.
 """

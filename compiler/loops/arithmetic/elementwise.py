@@ -20,7 +20,7 @@ from triton_porting_kit.compiler.loops.tiles.tensors import FUNCTION_COST
 
 @dataclass(frozen=True)
 class Mode:
-    """What the emission of element-wise operations depends on, beside the operands."""
+    """What the emission of element-wise operations depends on, apart from the operands."""
 
     fuse_multiply_add: bool
     has_scalef: bool

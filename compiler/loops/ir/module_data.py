@@ -1,4 +1,4 @@
-"""Data of the object file beside the kernel's code: strings, tables, and declarations of the host routines it calls."""
+"""Data of the object file apart from the kernel's code: strings, tables, and declarations of the host routines it calls."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def _add_to_panel(
 
     def multiply(part: Part) -> None:
         fetch = lines_ahead(lowering, operation, b, panel, part, c.shape[0])
-        with a.place() if isinstance(a, Load) else NOWHERE:  # which may be read where it lies
+        with a.place() if isinstance(a, Load) else NOWHERE:  # it may be read in place
             _multiply(lowering, product, block, part, total, [], fetch, panel.epilogue)
 
     def measure(right: Strips, place: Value) -> None:

@@ -86,7 +86,7 @@ bool Range::takeLast(int64_t limit, int64_t most, Span &taken) {
   return begin < end;
 }
 
-// The caller takes part from the job's creation.
+// The caller's time starts at the job's creation.
 Job::Worker::Worker(const Job &job, bool asks)
     : asks(asks), now(asks ? job.start_ : milliseconds()), asked(now), activity(ownActivity()),
       environment(job.limits_.denormals) {}
