@@ -1,4 +1,4 @@
-"""Data of the object file apart from the kernel's code: strings, tables, and declarations of the host routines it calls."""
+"""Data of the object file apart from code: strings, tables, and declarations of the host routines that kernels call."""
 
 from __future__ import annotations
 
