@@ -1,1 +1,1 @@
-"""Reference backends, each only what a vendor would write."""
+"""Reference backends. Each contains only what a vendor would write."""

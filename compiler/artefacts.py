@@ -1,4 +1,4 @@
-"""Artefacts that pass between stages parsed, and not only as text."""
+"""Artefacts that are passed between stages as parsed modules, and not only as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triton_porting_kit.toolchain import mlir
 
 
 class Parsed(str):
-    """A text, and the valid module that it says: the next stage takes that, and need not parse the text again."""
+    """A text together with its parsed and valid module, so that the next stage need not parse it again."""
 
     __slots__ = ("_module",)
 
@@ -24,35 +24,35 @@ class Parsed(str):
         return artefact
 
     def take(self) -> Any | None:
-        """The module, for the first who asks: stages change it in place."""
+        """The module, for the first caller only: stages change it in place."""
         module, self._module = self._module, None
         return module
 
 
 def parsed(source: object, parse: Callable[[str], Any]) -> Any:
-    """The module of an artefact: as it is passed on, or else what `parse` makes of its text, or of its file's."""
+    """The module of an artefact: the parsed one if there is one, else `parse` applied to its text."""
     module = source.take() if isinstance(source, Parsed) else None
     return parse(str(source)) if module is None else module
 
 
 def mlir_artefact(module: Any) -> Parsed:
-    """A module that a stage has built. Raises `InvalidIR` where MLIR's verifier refuses it.
+    """The artefact of a module that a stage has built. Raises `InvalidIR` if MLIR's verifier rejects it.
 
-    The text keeps the locations, so that what is read from the file still knows the lines of the kernel.
+    The text keeps the locations, so that stages that read it from a file still know the lines of the kernel.
     """
     verify(module)
     return Parsed(str(module.operation.get_asm(enable_debug_info=True, assume_verified=True)), module)
 
 
 def mlir_module(source: object) -> Any:
-    """The MLIR module of an artefact, or of the text of its file. Raises `InvalidIR` for text that is none."""
+    """The MLIR module of an artefact, or of the text of its file. Raises `InvalidIR` if the text is not valid MLIR."""
     return parsed(source, parse_mlir)
 
 
 def structured_artefact(module: Any) -> Parsed:
-    """A module of the structured form that a stage has built.
+    """The artefact of a module of the structured form that a stage has built.
 
-    Raises `InvalidIR` where MLIR's verifier refuses it, or, with TPK_VERIFY set, the dialect's.
+    Raises `InvalidIR` if MLIR's verifier rejects it, or, with TPK_VERIFY set, the dialect's verifier.
     """
     if os.environ.get("TPK_VERIFY", "") not in ("", "0"):
         verifier.verify(module)
@@ -60,12 +60,12 @@ def structured_artefact(module: Any) -> Parsed:
 
 
 def structured_module(source: object) -> Any:
-    """The module of a structured artefact, or of the text of its file. Raises `InvalidIR` for text that is none."""
+    """The module of a structured artefact, or of the text of its file. Raises `InvalidIR` if the text is not valid."""
     return parsed(source, parse_structured)
 
 
 def parse_structured(text: str) -> Any:
-    """The structured module of a text, which MLIR's verifier and the dialect's have taken.
+    """The structured module of a text, verified by MLIR and by the dialect.
 
     Raises `InvalidIR`, which names the line of the text.
     """
@@ -75,7 +75,7 @@ def parse_structured(text: str) -> Any:
 
 
 def parse_mlir(text: str) -> Any:
-    """The module of a text, which MLIR's verifier has taken. Raises `InvalidIR` with MLIR's own message."""
+    """The module of a text, verified by MLIR. Raises `InvalidIR` with MLIR's own message."""
     try:
         return mlir.parse_module(text)
     except Exception as error:
@@ -83,7 +83,7 @@ def parse_mlir(text: str) -> Any:
 
 
 def verify(module: Any) -> None:
-    """Raise `InvalidIR` with MLIR's message and the module's text where its verifier refuses a module."""
+    """Raise `InvalidIR` with MLIR's message and the module's text if MLIR's verifier rejects a module."""
     try:
         module.operation.verify()
     except mlir.ir.MLIRError as error:

@@ -1,4 +1,4 @@
-"""The adapter from a `Pipeline` to Triton's ``BaseBackend``: what a vendor's compiler derives from."""
+"""The adapter from a `Pipeline` to Triton's ``BaseBackend``. A vendor's compiler derives from it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from triton_porting_kit.toolchain import cache_manager, compat
 
 
 class PipelineBackend(BaseBackend):  # type: ignore[misc]
-    """A Triton compiler made of a pipeline.
+    """A Triton compiler that runs a pipeline.
 
-    A subclass names its target in `name`, and gives `pipeline`, `default_options` and `version`.
+    A subclass names its target in `name`, and implements `pipeline`, `default_options` and `version`.
     """
 
     name: ClassVar[str]
@@ -37,16 +37,16 @@ class PipelineBackend(BaseBackend):  # type: ignore[misc]
     @staticmethod
     @abstractmethod
     def supports_target(target: GPUTarget) -> bool:
-        """Whether this backend compiles for `target`: at most one backend may say so."""
+        """Whether this backend compiles for `target`. At most one backend may return true."""
 
     @classmethod
     def architectures(cls) -> tuple[str, ...]:
-        """Names that can be given as ``--arch`` where no device is there; none for a backend of one architecture."""
+        """The names that ``--arch`` accepts on machines without a device; empty for a backend of one architecture."""
         return ()
 
     @classmethod
     def target_of(cls, arch: str) -> GPUTarget:
-        """The target of one of `architectures`. Raises `OptionError` that lists them for any other name."""
+        """The target for one of `architectures`. Raises `OptionError`, which lists them, for any other name."""
         known = ", ".join(cls.architectures())
         raise OptionError(
             f"backend {cls.name} has no architecture {arch!r}",
@@ -55,7 +55,7 @@ class PipelineBackend(BaseBackend):  # type: ignore[misc]
 
     @classmethod
     def isa_levels(cls) -> Mapping[str, Mapping[str, str]]:
-        """The instruction-set levels that this machine runs, by name: the options of a launch that compile for each."""
+        """The instruction-set levels that this machine runs: launch options that compile for each, by level name."""
         return {}
 
     @abstractmethod
@@ -64,18 +64,18 @@ class PipelineBackend(BaseBackend):  # type: ignore[misc]
 
     @abstractmethod
     def default_options(self) -> Mapping[str, Any]:
-        """Options of this backend and its defaults for Triton's."""
+        """Options of this backend, and its defaults for Triton's own options."""
 
     @abstractmethod
     def version(self) -> str:
-        """What identifies this compiler in cache keys: kernels of another version are compiled again."""
+        """Identifies this compiler in cache keys: kernels of another version are compiled again."""
 
     def minimum_dot_shape(self, lhs_type: Any, rhs_type: Any) -> tuple[int, int, int]:
         """Smallest M, N, K of ``tl.dot`` on these operand types."""
         return (1, 1, 1)
 
     def libdevice(self) -> ModuleType | None:
-        """The module that stands for ``triton.language.extra.libdevice`` in kernels, if there is one."""
+        """The module to use as ``triton.language.extra.libdevice`` in kernels, if there is one."""
         return None
 
     # --- Triton's interface ----------------------------------------------------------------------
@@ -84,7 +84,7 @@ class PipelineBackend(BaseBackend):  # type: ignore[misc]
         return f"{self.name}-{self.version()}-{self.target}"
 
     def parse_options(self, options: dict[str, Any]) -> KernelOptions:
-        """Options of one compilation out of the keyword arguments of a launch."""
+        """The options of one compilation, from the keyword arguments of a launch."""
         defaults = {
             "backend_name": self.name,
             "arch": self.target.arch,
@@ -102,7 +102,7 @@ class PipelineBackend(BaseBackend):  # type: ignore[misc]
         compat.inspect_stages(self, stages, options, language)
 
     def load_dialects(self, context: Any) -> None:
-        """Triton's own dialects are loaded by Triton; the kit's need no context of Triton's."""
+        """Nothing to do: Triton loads its own dialects, and the kit's stages do not use Triton's context."""
 
     def get_codegen_implementation(self, options: Any) -> dict[str, Any]:
         return {
@@ -115,6 +115,9 @@ class PipelineBackend(BaseBackend):  # type: ignore[misc]
         return {} if module is None else {"triton.language.extra.libdevice": module}
 
     def pack_metadata(self, metadata: Any) -> tuple[int, int, int]:
-        """Called for every kernel that is about to be used, fresh or from the cache: checks the cached files."""
+        """Check the cached files of a kernel.
+
+        Triton calls this for every kernel that it is about to use, cached or not.
+        """
         integrity.check_cached(metadata, self)
         return (metadata.num_warps, metadata.num_ctas, metadata.shared)

@@ -16,7 +16,7 @@ from triton_porting_kit.toolchain import llvm, mlir
 
 _PIPELINE = (
     "builtin.module(convert-scf-to-cf,{}convert-to-llvm,reconcile-unrealized-casts,"
-    "canonicalize{{max-iterations=1}},cse)"  # the second iteration only finds that nothing is left
+    "canonicalize{{max-iterations=1}},cse)"  # a second iteration only finds that nothing is left to do
 )
 _SHORT = _PIPELINE.format("")
 _LONG = _PIPELINE.format("convert-vector-to-llvm{enable-x86=1},convert-math-to-llvm,convert-math-to-libm,")
@@ -27,16 +27,17 @@ _DIRECT = {
     "math.fma", "math.roundeven", "math.sqrt", "math.trunc", "vector.bitcast", "vector.broadcast", "vector.extract",
     "vector.from_elements", "vector.interleave", "vector.reduction", "vector.shuffle",
 }  # fmt: skip
-"""Those of math and vector that ``convert-to-llvm`` knows without their own passes, which it saves."""
+"""Operations of math and vector that ``convert-to-llvm`` lowers by itself, which saves the passes of those dialects."""
 
 
 _LINES = "builtin.module(ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly})"
 
 
 def lower_to_llvm_ir(loops: object, *, with_lines: bool = False) -> str:
-    """LLVM IR text of a module of loops, an artefact or its text; `with_lines`, each instruction knows its line of it.
+    """LLVM IR text of a module of loops, given as an artefact or as text.
 
-    Raises `InvalidIR` for what is none.
+    With `with_lines`, each instruction records its line of the loops text. Raises `InvalidIR` for text that is not
+    valid.
     """
     text = str(loops)
     module = mlir_module(loops)
@@ -52,14 +53,17 @@ def lower_to_llvm_ir(loops: object, *, with_lines: bool = False) -> str:
 
 
 def _operations(text: str, dialect: str) -> set[str]:
-    """Names of the operations of a dialect in a text; to search for them by a pattern would be much slower."""
+    """Names of the operations of a dialect in a text.
+
+    Splitting is much faster than searching by a regular expression.
+    """
     return {dialect + _WORD.match(rest)[0] for rest in text.split(dialect)[1:]}  # type: ignore[index]
 
 
 def emit_object(llvm_ir: object, target: CpuTarget) -> bytes:
-    """A relocatable object for `target` from LLVM IR, an artefact or its text.
+    """A relocatable object for `target` from LLVM IR, given as an artefact or as text.
 
-    Raises `InvalidIR` where LLVM refuses the text.
+    Raises `InvalidIR` if LLVM rejects the text.
     """
     return llvm.emit_object(parsed(llvm_ir, lambda text: parse_llvm_ir(text, target)), _machine(target))
 
@@ -74,7 +78,7 @@ def _machine(target: CpuTarget) -> Any:
 
 
 def parse_llvm_ir(llvm_ir: str, target: CpuTarget) -> Any:
-    """The module of a text, which LLVM's verifier has taken. Raises `InvalidIR` with LLVM's message."""
+    """The module of a text, verified by LLVM. Raises `InvalidIR` with LLVM's message."""
     if target.masks_by_sign:
         llvm_ir = with_unknown_masks(llvm_ir)
     try:

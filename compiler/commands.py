@@ -1,4 +1,4 @@
-"""Running a program of the vendor's on a text: in a private folder, for a limited time, without a shell."""
+"""Running a vendor's program on a text: in a private folder, with a time limit, without a shell."""
 
 from __future__ import annotations
 
@@ -14,38 +14,39 @@ from pathlib import Path
 from triton_porting_kit.errors import CompilationError
 
 INPUT, OUTPUT = "{input}", "{output}"
-"""In an argument: the path of a file with the text, and the path that the program shall write to."""
+"""Placeholders in arguments: the path of a file with the text, and the path that the program writes its output to."""
 
 _LONGEST = 20_000
-"""Characters of a program's messages that an error quotes at most."""
+"""Most characters of a program's messages to quote in an error."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What a program left: its exit status, what it wrote, and its messages."""
+    """The result of a program: its exit status, its output, and its messages."""
 
     status: int
     output: bytes
     diagnostics: str
     input_name: str
-    """What the program knew its input as: a path, or ``<stdin>``."""
+    """The name of the input in the program's messages: a path, or ``<stdin>``."""
 
 
 def run(
     command: Sequence[str], text: str, *, input_name: str, output_name: str, timeout: float, purpose: str
 ) -> Finished:
-    """Run `command` on `text` and return what came of it, whatever its exit status.
+    """Run `command` on `text` and return its result, whatever its exit status.
 
-    Where no argument holds ``{input}``, the text goes to standard input; where none holds ``{output}``, the output is
-    standard output. Both files lie in a folder of their own that is removed afterwards. `timeout` is in seconds;
-    `purpose` says in messages what the program is run for.
+    If no argument contains ``{input}``, the text is passed on standard input. If none contains ``{output}``, the output
+    is standard output. Both files are in a private folder that is removed afterwards. `timeout` is in seconds.
+    `purpose` says in error messages what the program is run for.
 
-    Raises `CompilationError` where the program is not there, takes too long, is ended by a signal, or succeeds without
+    Raises `CompilationError` if the program is missing, takes too long, is ended by a signal, or succeeds without
     writing its output.
     """
     if isinstance(command, str) or not command:
         raise CompilationError(
-            f"{purpose}: the command must be a sequence of arguments, as ('vendor-opt', '{INPUT}'), not {command!r}"
+            f"{purpose}: the command is {command!r}, and not a sequence of arguments",
+            remedy=f"give a sequence of arguments, such as ('vendor-opt', '{INPUT}')",
         )
     with tempfile.TemporaryDirectory(prefix="tpk-") as folder:
         source, result = Path(folder, input_name), Path(folder, output_name)
@@ -63,7 +64,7 @@ def run(
             where = f"the file {output_name}" if writes_file else "standard output"
             raise CompilationError(
                 f"{purpose}: {arguments[0]} succeeded but wrote nothing to {where}{_quoted(messages)}",
-                remedy=f"let it write there, or put {OUTPUT} in its arguments where the output's path belongs",
+                remedy=f"let it write there, or give it the path of its output by {OUTPUT} in its arguments",
             )
         return Finished(status, output, _cut(messages), str(source) if takes_file else "<stdin>")
 
@@ -73,7 +74,7 @@ def _finish(
 ) -> tuple[int, bytes, str]:
     name = arguments[0]
     try:
-        # A session of its own: what the program itself started ends with it.
+        # A session of its own, so that processes started by the program end with it.
         process = subprocess.Popen(
             arguments, cwd=folder, env={**os.environ, "LC_ALL": "C"}, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -84,7 +85,10 @@ def _finish(
             remedy="install it, put its folder on PATH, or give its whole path",
         ) from None
     except OSError as error:
-        raise CompilationError(f"{purpose}: {name!r} cannot be started: {error.strerror}") from error
+        raise CompilationError(
+            f"{purpose}: {name!r} cannot be started: {error.strerror}",
+            remedy="check that the file is a program for this machine, and that you may execute it",
+        ) from error
     try:
         output, errors = process.communicate(given, timeout)
     except subprocess.TimeoutExpired:
@@ -98,13 +102,13 @@ def _finish(
     if process.returncode < 0:
         raise CompilationError(
             f"{purpose}: {name} crashed: {_signal_name(-process.returncode)}{_quoted(_cut(messages))}",
-            remedy="this is a defect of that program",
+            remedy="this is a defect of that program: report it to its authors",
         )
     return process.returncode, output, messages
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Whatever still runs of the program's session."""
+    """Kill whatever still runs in the program's session."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     if process.returncode is None:

@@ -24,11 +24,11 @@ def cpu_pipeline(
 ) -> Pipeline:
     """``ttir`` → ``structured`` → ``loops`` → ``llir`` → ``obj`` for `target`.
 
-    The object follows the kernel ABI of docs/architecture.md. The metadata gains the fields that Triton
-    reads of every kernel (``name``, ``shared``, ...) and ``scratch_bytes``, what each thread must offer.
-    `threads` is how often a kernel prints a scalar: once for each thread of a program. With `check_memory` kernels
-    check what they access, and take the bounds of their arguments with each launch (docs/architecture.md).
-    With `notes_program` a host can tell which program of a kernel crashed.
+    The object follows the kernel ABI of docs/architecture.md. The metadata gains the fields that Triton reads of every
+    kernel (``name``, ``shared``, ...) and ``scratch_bytes``, which each thread must provide. A kernel prints a scalar
+    `threads` times: once for each thread of a program. With `check_memory`, kernels check their accesses, and take the
+    bounds of their arguments with each launch (docs/architecture.md). With `notes_program`, a host can find out which
+    program of a kernel crashed.
     """
     stages = _Stages(target, fuse_multiply_add, threads, check_memory, notes_program)
     return Pipeline(

@@ -1,4 +1,4 @@
-"""CPUs by LLVM's name, with the features that matter to loops and register blocks; LLVM knows the others."""
+"""CPUs by LLVM's name, with the features that affect loops and register blocks. LLVM knows the other features."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NAMED = {
 """Features by architecture and CPU."""
 
 VECTOR_FEATURES = frozenset().union(*NAMED["x86_64"].values())
-"""Features of x86-64 that the table speaks of."""
+"""All features of x86-64 in the table."""
 
 DEPENDENTS = {
     "avx": ("avx", "f16c", "fma"),
@@ -46,7 +46,7 @@ DEPENDENTS = {
     "avx512f": ("avx512",),
     "amx-tile": ("amx-",),
 }
-"""Beginnings of the names of what goes with a feature that is taken away."""
+"""Features that depend on another one, as prefixes: removing the key removes them, too."""
 
 _BY_NEWEST_FEATURE = (
     ("amx-tile", "sapphirerapids"),
@@ -58,10 +58,7 @@ _BY_NEWEST_FEATURE = (
 
 
 def scheduling_cpu(triple: str, guess: str, features: Set[str]) -> str:
-    """The CPU to schedule for: LLVM's guess, unless it lacks what the features say is there, or has what is not.
-
-    Under a hypervisor LLVM often takes a CPU for a much older one.
-    """
+    """The CPU to schedule for: LLVM's guess, unless it has other vector features than `features`."""
     if not triple.startswith("x86_64") or NAMED["x86_64"].get(guess) == VECTOR_FEATURES & features:
         return guess
     return next((name for feature, name in _BY_NEWEST_FEATURE if feature in features), "x86-64")

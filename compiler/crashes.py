@@ -1,7 +1,7 @@
-"""Which line of a kernel an instruction comes from, found when it is asked: after a crash.
+"""Finds the kernel line of a machine instruction after a crash.
 
-Objects have no line tables, which would take time to make and that nobody reads. The kernel is lowered once more from
-its structured form, with a line table, and must come out as the same code.
+Objects have no line tables: they take time to make and are rarely needed. After a crash, the kernel is lowered once
+more from its structured form, with a line table. The result must be the same code.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from triton_porting_kit.errors import SourceLocation
 def crash_location(
     structured: str, binary: bytes, name: str, size: int, offset: int, target: CpuTarget, **options: Any
 ) -> SourceLocation | None:
-    """The place that the instruction `offset` bytes into kernel `name` of an object comes from; None if unknown.
+    """The kernel line of the instruction at `offset` bytes in kernel `name` of an object; None if unknown.
 
-    The kernel that was loaded has `size` bytes of code.
-
-    `structured` is what the object was compiled from, with these `options` of `lower_to_loops`.
+    `size` is the number of bytes of code of the kernel that was loaded. `structured` is what the object was compiled
+    from, with these `options` of `lower_to_loops`.
     """
     # Importing this package must not load MLIR and LLVM.
     from triton_porting_kit.compiler import codegen
@@ -46,14 +45,14 @@ _ACCESSES = re.compile(r"\bllvm\.(load|store|intr\.masked|atomicrmw|cmpxchg|call
 _DEFINED = re.compile(r"\s*(%\w+) = ")
 _NAMES = re.compile(r"%\w+")
 _DEPTH = 8
-"""Operations between a load and what computes with the element at most: conversions."""
+"""Most operations between a load and the computation that uses it: conversions."""
 
 
 def _accessing(text: list[str], index: int, with_code: Set[int]) -> int:
-    """The line, from 1 on, of what accesses memory in the instructions of a line, whose index is from 0 on.
+    """The 1-based line of the memory access behind the instructions of the line with 0-based `index`.
 
-    An instruction may compute with what lies in memory: then LLVM gives it the line of the computation, and the load
-    has no instruction of its own, so that its line is not among those `with_code`.
+    An instruction may take an operand from memory. LLVM then gives it the line of the computation, and the load has no
+    instruction of its own: its line is not in `with_code`.
     """
     defined = {found[1]: number for number, line in enumerate(text) if (found := _DEFINED.match(line))}
     reached, layer = {index}, [index]
@@ -74,7 +73,7 @@ def _accessing(text: list[str], index: int, with_code: Set[int]) -> int:
 
 
 def code_of(binary: bytes, name: str) -> bytes:
-    """The instructions of a function of an object. Raises `InvalidModule` for what is no object."""
+    """The code bytes of a function of an object. Raises `InvalidModule` if `binary` is not an object."""
     found = elf.read_object(binary)
     for symbol in found.symbols:
         if symbol.name == name and symbol.section:
@@ -83,7 +82,7 @@ def code_of(binary: bytes, name: str) -> bytes:
 
 
 def pointer_arguments(structured: str) -> list[str]:
-    """The names of a kernel's parameters that are pointers, in order."""
+    """The names of a kernel's pointer parameters, in order."""
     from triton_porting_kit.compiler.artefacts import structured_module
     from triton_porting_kit.compiler.loops.ir.program import read_program
 

@@ -1,7 +1,7 @@
-"""Conversions of types that Triton's front end leaves to the backend, as operations of Triton's.
+"""Conversions of types that Triton's front end leaves to the backend, as operations of Triton IR.
 
-``float8e4b15`` is no type of MLIR: Triton's IR holds it as i8, and asks the backend for the operations that
-convert it. These are integer arithmetic, so any backend that takes Triton's IR has the type.
+``float8e4b15`` is not an MLIR type: Triton IR holds it as i8, and asks the backend for the conversions. They are
+integer arithmetic here, so any backend that takes Triton IR supports the type.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 _LARGEST = 0x3F00
-"""1.75, the largest number of float8e4b15 that Triton makes, as float16."""
+"""1.75, the largest float8e4b15 that Triton produces, as a float16 bit pattern."""
 
 
 def convert_float8e4b15(
     value: Any, target: Any, fp_downcast_rounding: Any = None, _semantic: Any = None
 ) -> Any:
-    """`value` converted from or to float8e4b15; `target` is Triton's type of the result.
+    """Convert `value` from or to float8e4b15; `target` is Triton's type of the result.
 
-    A pattern of float8e4b15 is that of a float16 without its first exponent bit and last 7 bits. Numbers are
-    rounded to the nearest, ties away from zero (or toward zero where that is asked for); what is larger than
-    1.75, infinity and NaN become 1.75 with their sign.
+    The bit pattern of a float8e4b15 is that of a float16 without its first exponent bit and its last 7 bits. Numbers
+    are rounded to nearest, ties away from zero (or toward zero if requested). Larger numbers than 1.75, infinity and
+    NaN become 1.75 with their sign.
     """
     if value.dtype.is_fp8e4b15():
         return _semantic.cast(_to_float16(value, _semantic), target.scalar)
@@ -37,7 +37,7 @@ def _to_float16(value: Any, semantic: Any) -> Any:
 
 
 def _float16_toward_zero(value: Any, semantic: Any) -> Any:
-    """`value` as float16; cutting off does not change which number of fewer bits is the nearest, ties included."""
+    """`value` as float16. Truncation keeps the nearest float8e4b15 the same, including ties."""
     from triton.language import float16, float32
 
     if value.dtype.is_fp16():
@@ -61,6 +61,6 @@ def _from_float16(value: Any, toward_zero: bool, semantic: Any) -> Any:
 
 
 def _seen_as(value: Any, scalar: Any) -> Any:
-    """The same i8 under another of Triton's types."""
+    """The same i8 with another of Triton's types."""
     kind = value.type
     return type(value)(value.handle, kind.with_element_ty(scalar) if kind.is_block() else scalar)

@@ -1,7 +1,7 @@
-"""IR that is not valid: whose mistake that is, and what a report of it needs.
+"""Errors for invalid IR: who has to fix it, and what a report must contain.
 
-What a stage makes is verified where it is made. Where a verifier refuses it, the kit is wrong and not the kernel,
-unless a file of the user's overrides a stage: then that file is to be looked at.
+The output of each stage is verified. If a verifier rejects it, the kit is wrong and not the kernel, unless a file of
+the user's overrides a stage: then that file is to blame.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OPERATION = re.compile(r"'([A-Za-z_]\w*(?:\.\w+)+)'")
 
 
 class InvalidIR(CompilationError):
-    """MLIR or LLVM refuses a `text`, and says why."""
+    """MLIR or LLVM rejects a `text`."""
 
     def __init__(self, message: str, text: str, *, place: str = "") -> None:
         self.text = text
@@ -37,11 +37,16 @@ class InvalidIR(CompilationError):
             comments, line = SourceComments(text), int(number[1] or number[2])
             location = comments.location_of_line(line)
             operation = comments.operation_of_line(line) or operation
-        super().__init__(message, operation=operation, location=location)
+        super().__init__(
+            message,
+            operation=operation,
+            location=location,
+            remedy="correct that text; if a stage of the kit made it, this is a defect: please report the kernel",
+        )
 
     @classmethod
     def of_mlir(cls, what: str, error: Exception, text: str) -> InvalidIR:
-        """From an error of MLIR's bindings, with what it was that MLIR refused."""
+        """The `InvalidIR` for an error of MLIR's bindings; `what` says what MLIR rejected."""
         said = next(iter(getattr(error, "error_diagnostics", ())), None)
         place = "" if said is None else str(said.location)
         number = _LINE.search(place)
@@ -51,10 +56,10 @@ class InvalidIR(CompilationError):
 
 @contextmanager
 def blamed(stage: str, metadata: Mapping[str, Any]) -> Iterator[None]:
-    """Say what it means where a stage of the kit raises `InvalidIR` of its own work.
+    """Convert `InvalidIR` that a stage raises about its own output into the error for the user.
 
-    Raises `CompilerDefect`, with a file that holds the text; or, where a file overrides a stage before, a
-    `CompilationError` that names that stage.
+    Raises `CompilerDefect`, with a file that holds the text. If a file of the user's overrides an earlier stage, raises
+    a `CompilationError` that names that stage.
     """
     try:
         yield
@@ -63,10 +68,10 @@ def blamed(stage: str, metadata: Mapping[str, Any]) -> Iterator[None]:
         overridden = metadata.get(OVERRIDDEN)
         if overridden:
             raise CompilationError(
-                f"{what}; it was made from a file, which overrides the stage {overridden[-1]}",
+                f"{what}; its input comes from a file that overrides the stage {overridden[-1]}",
                 operation=error.operation,
                 location=error.location,
-                remedy="mend that file, or remove it",
+                remedy="correct that file, or remove it",
             ) from error
         raise CompilerDefect(
             what, _written(stage, error.text), operation=error.operation, location=error.location
@@ -74,7 +79,7 @@ def blamed(stage: str, metadata: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _written(stage: str, text: str) -> str | None:
-    """The path of a new file with the text, which only this user can read; None where there is no room for it."""
+    """The path of a new file with the text, readable only by this user; None if it cannot be written."""
     try:
         descriptor, path = tempfile.mkstemp(prefix="tpk-defect-", suffix=f".{stage}")
         with os.fdopen(descriptor, "w") as file:

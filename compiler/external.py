@@ -1,7 +1,7 @@
-"""Handing a kernel over to an external program, such as a vendor's own ``vendor-opt``.
+"""Passing a kernel to an external program, such as a vendor's own ``vendor-opt``.
 
-The program is given the structured form or TTIR as text, and returns text or a binary. Where it refuses the kernel, it
-points into the text that it was given, or at the locations in it: both are brought back to the kernel's source line.
+The program gets the structured form or TTIR as text, and returns text or a binary. If it rejects the kernel, its
+messages name a position in that text, or a location from it. Both are mapped to the kernel's source line.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class _Diagnosis:
 
 @functools.cache
 def tool_version(command: tuple[str, ...], *, timeout: float = 30.0) -> str:
-    """The first line that ``PROGRAM --version`` prints, for `command` whose first argument is the program.
+    """The first line that ``PROGRAM --version`` prints; the first argument of `command` is the program.
 
-    For `PipelineBackend.version`: kernels that another release of the program made are not used. Asked once in a
-    process. Raises `CompilationError` where the program cannot be run or fails.
+    Use it in `PipelineBackend.version`, so that kernels compiled by another release of the program are not reused. The
+    result is cached per process. Raises `CompilationError` if the program cannot be run or fails.
     """
     finished = commands.run(
         (command[0], "--version"), "", input_name="none", output_name="none", timeout=timeout,
@@ -55,7 +55,8 @@ def tool_version(command: tuple[str, ...], *, timeout: float = 30.0) -> str:
     text = finished.output.decode(errors="replace").strip()
     if finished.status != 0:
         raise CompilationError(
-            f"{command[0]} --version ended with status {finished.status}: {finished.diagnostics.strip()}"
+            f"{command[0]} --version ended with status {finished.status}: {finished.diagnostics.strip()}",
+            remedy="let the program print its version and end with status 0, or do not ask for it in `version()`",
         )
     return text.partition("\n")[0]
 
@@ -69,18 +70,22 @@ def run_tool(
     check: Callable[[bytes], None] | None = None,
     remedy: str | None = None,
 ) -> bytes:
-    """What an external program makes of an artefact: its standard output, or the file that it wrote.
+    """Run an external program on an artefact and return its standard output, or the file that it wrote.
 
     `command` is the program and its arguments. ``{input}`` in an argument is the path of a private file with the text
-    of `source`, whose name ends with `suffix`; without it the text goes to standard input. ``{output}`` is a path that
-    the program shall write to; without it the result is its standard output. It runs without a shell, in an empty
-    folder that is removed afterwards, for at most `timeout` seconds. `source` is an artefact of a pipeline or a text:
-    the structured form, or Triton's IR, which is given in MLIR's generic form. Both hold the kernel's locations.
+    of `source`, whose name ends with `suffix`; without it, the text is passed on standard input. ``{output}`` is a path
+    for the program to write to; without it, the result is its standard output. The program runs without a shell, in an
+    empty folder that is removed afterwards, for at most `timeout` seconds. `source` is an artefact of a pipeline or a
+    text: the structured form, or Triton IR, which is passed in MLIR's generic form. Both hold the kernel's locations.
 
-    Raises `CompilationError` with the program's message, the operation and the kernel's line where it says
-    ``FILE:LINE:COLUMN: error: MESSAGE`` or ``loc(...): error: MESSAGE``; what it is where the program is missing,
-    crashes, takes too long or writes nothing; and where `check`, which is given the output, raises. `remedy` is what
-    the kernel's author is told to do about an error.
+    Raises `CompilationError` in these cases:
+
+    - The program prints ``FILE:LINE:COLUMN: error: MESSAGE`` or ``loc(...): error: MESSAGE``: with the message, the
+      operation and the kernel's line.
+    - The program is missing, crashes, takes too long or writes nothing.
+    - `check`, which is called with the output, raises.
+
+    `remedy` tells the kernel's author what to do about an error.
     """
     text = source if isinstance(source, str) else _text_of(source)
     finished = commands.run(
@@ -102,7 +107,7 @@ def run_tool(
         f"{command[0]}: {found.message}\nwhat it said:\n{messages}",
         operation=found.operation,
         location=found.location,
-        remedy=remedy or "write this line without what the program refuses, or let the program take it",
+        remedy=remedy or "write this line without what the program rejects, or extend the program",
     )
 
 
@@ -114,12 +119,13 @@ def _check(program: str, check: Callable[[bytes], None] | None, output: bytes) -
     except Exception as error:
         raise CompilationError(
             f"{program} succeeded, but what it wrote is not valid: {error}",
-            remedy="this is a defect of that program, or of the options that it was given",
+            remedy="this is a defect of that program or of its options: run it by hand on the output of "
+            "`tpk compile --emit structured`",
         ) from error
 
 
 def _text_of(source: object) -> str:
-    """An artefact as text with locations: Triton's modules print only in their own syntax without them."""
+    """The text of an artefact with locations. Triton's modules print without them except in generic form."""
     return compat.generic_text(source) if hasattr(source, "str_nodebug") else str(source)
 
 
@@ -138,29 +144,29 @@ def _diagnose(messages: str, text: str, input_name: str) -> _Diagnosis | None:
     if _is_input(position["file"], input_name):
         operation, location = _in_text(text, line)
         return _Diagnosis(message, named or operation, location)
-    # The program printed the location that the text has: it is the kernel's already. Of a line of Triton's library,
-    # the notes after it say where it was called from.
+    # The program printed a location from the text, which is a kernel location. If it lies in Triton's library, the
+    # notes that follow say where it was called from.
     calls = [f'"{m["file"]}":{m["line"]}:{m["column"]}' for m in _CALL.finditer(messages, found.end())]
     here = f'"{position["file"]}":{line}:{position["column"] or 0}'
     return _Diagnosis(message, named, source_location(" at ".join([here, *calls])))
 
 
 def _named(message: str) -> str | None:
-    """The operation that a message is about, as MLIR quotes it."""
+    """The operation that a message quotes, in MLIR's style."""
     found = _NAMED_OPERATION.search(message)
     return found[1] if found else None
 
 
 def _is_input(file: str, input_name: str) -> bool:
-    """Whether a diagnostic's file is the text that the program was given."""
+    """Whether the file of a diagnostic is the text that the program was given."""
     short = input_name.rpartition("/")[2]
     return file in (input_name, short, "<stdin>", "-", "<unknown>", "stdin") or file.endswith(f"/{short}")
 
 
 def _in_text(text: str, line: int) -> tuple[str | None, SourceLocation | None]:
-    """The operation at a line of MLIR text, and the kernel's line that its location names.
+    """The operation at a line of MLIR text, and the kernel line of its location.
 
-    An operation with regions has its location behind them: it is looked for where the brackets are closed again.
+    An operation with regions has its location after them: on the line where the brackets are closed again.
     """
     lines = text.splitlines()
     if not 1 <= line <= len(lines):
@@ -183,7 +189,7 @@ def _location_in(line: str, aliases: dict[str, str]) -> SourceLocation | None:
 
 
 def _resolved(location: str, aliases: dict[str, str], depth: int = 0) -> str:
-    """A location with the names in it replaced by what they stand for."""
+    """A location with its aliases expanded."""
     if depth > 20:
         return location
     return re.sub(r"#loc\d*", lambda name: _resolved(aliases.get(name[0], ""), aliases, depth + 1), location)

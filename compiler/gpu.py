@@ -1,4 +1,4 @@
-"""What a compiler for a GPU builds on: Triton's own GPU passes, and the modules of LLVM that libtriton makes.
+"""Building blocks of a GPU compiler: Triton's own GPU passes, and the LLVM modules that libtriton builds.
 
 >>> from triton_porting_kit.compiler.gpu import GpuPass, run_passes
 >>> run_passes(module, [GpuPass("ttgpuir.coalesce"), GpuPass("common.cse")], "ttgir")

@@ -1,7 +1,7 @@
-"""The compile cache holds code that is executed: who may write there, and are the files what was written?
+"""Checks of the compile cache, which holds code that is executed: who can write to it, and whether files are intact.
 
-Every artefact has its digest in the kernel's metadata. A cached file that does not match it (truncated,
-overwritten, from somewhere else) is made again from the nearest artefact before it that does, with a warning.
+The kernel's metadata has a digest of every artefact. A cached file that does not match it (truncated, overwritten, from
+somewhere else) is rebuilt, with a warning, from the nearest earlier artefact that does.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def check_cached(metadata: Any, backend: PipelineBackend) -> None:
     """Check the cached files of a kernel before its binary is loaded.
 
-    Raises `InsecureCacheError` for a cache that others can write, `CorruptCacheError` when a damaged file
-    cannot be made again.
+    Raises `InsecureCacheError` for a cache that others can write, `CorruptCacheError` if a damaged file cannot be
+    rebuilt.
     """
     folder = compat.kernel_cache_folder(metadata.hash)
     if folder is None:
@@ -47,7 +47,7 @@ class _CachedKernel:
     def __init__(self, folder: Path, metadata: Any, backend: PipelineBackend) -> None:
         self._folder = folder
         self._files: dict[str, Path] = {}
-        """By the name of the stage, which is how the file's name ends."""
+        """The file of each stage; the file's extension is the stage's name."""
         for file in os.listdir(folder):
             self._files.setdefault(file.rpartition(".")[2], folder / file)
         self._metadata = dict(metadata._asdict())
@@ -56,7 +56,7 @@ class _CachedKernel:
         self.names = [name for name in (SOURCE, *self._digests) if name in self._files]
 
     def mend(self, name: str) -> None:
-        """Make an artefact again unless its file is intact."""
+        """Rebuild an artefact unless its file is intact."""
         if self._intact(name):
             return
         path = self._files[name]
@@ -75,10 +75,11 @@ class _CachedKernel:
         )
 
     def can_do_without(self, name: str) -> bool:
-        """Whether an artefact that cannot be made again is only there to be read: the binary is what was compiled.
+        """Whether a damaged artefact is not needed to run the kernel: the binary is intact and was made by the
+        compiler.
 
-        Two processes that compile a kernel at once, from files of the same text at two paths, leave the artefacts of
-        one and the metadata of the other: these differ in the paths, and the binary does not.
+        If two processes compile a kernel at once, from files of the same text at two paths, the artefacts may be those
+        of one and the metadata that of the other. They differ in the paths, but the binary does not.
         """
         binary = [*self._digests][-1:]
         return not self._metadata.get(OVERRIDDEN) and name not in binary and all(map(self._intact, binary))
@@ -94,7 +95,7 @@ class _CachedKernel:
         return expected is None or hashlib.sha256(content).hexdigest() == expected
 
     def _artefact(self, name: str, complaint: str) -> Any:
-        """An artefact as the next stage takes it, out of its file or made again."""
+        """An artefact as the next stage takes it, read from its file or rebuilt."""
         if not self._intact(name):
             return self._remake(name, complaint)
         path = self._files[name]
@@ -105,7 +106,7 @@ class _CachedKernel:
     def _remake(self, name: str, complaint: str) -> Any:
         pipeline = self._backend.pipeline(self._backend.parse_options(self._metadata))
         before = (SOURCE, *pipeline.names)
-        # What the user put in by an override cannot be made by the compiler.
+        # The compiler cannot rebuild what the user has put in by an override.
         if name not in pipeline.names or name in self._metadata.get(OVERRIDDEN, ()):
             raise CorruptCacheError(
                 f"{complaint}, nor is anything that it could be made from; delete the folder {self._folder}"
@@ -115,7 +116,7 @@ class _CachedKernel:
 
 
 def check_folder(root: Path, folder: Path) -> None:
-    """Refuse a cache that others can write: they could put code there that we would run."""
+    """Raise `InsecureCacheError` for a cache that others can write: they could put code there that would be run."""
     remedy = "take the permission away (chmod), or set TRITON_CACHE_DIR to a folder that only you can write"
     trust.check_way(root, remedy)
     resolved = root.resolve()

@@ -1,7 +1,7 @@
-"""The instruction-set levels that kernels are tried on, and how a level becomes a target or an environment.
+"""The instruction-set levels that kernels are tested on, and how to compile for a level.
 
-A compiler that is right for one level may be wrong for the next: what LLVM makes of a mask or a conversion is other
-code on each. The levels of x86-64 are the steps at which the registers or the masks of vectors change.
+A compiler that is right for one level may be wrong for another: LLVM generates different code for a mask or a
+conversion. The levels of x86-64 are the steps at which vector registers or masks change.
 """
 
 from __future__ import annotations
@@ -21,25 +21,30 @@ _NEON = frozenset({"fp-armv8", "neon"})
 
 @dataclass(frozen=True)
 class IsaLevel:
-    """What code of this level may use, and no more; `docs/conformance.md` says what is tried on each."""
+    """An instruction-set level: the features that its code may use.
+
+    `docs/conformance.md` says what is tested on each.
+    """
 
     name: str
     arch: str
-    """As `platform.machine` has it."""
+    """The architecture, as in `platform.machine`."""
     cpu: str
     """A CPU of this level, for hosts that cannot run it."""
     features: frozenset[str]
-    """Under LLVM's names."""
+    """The features, by LLVM's names."""
 
     def missing(self) -> frozenset[str]:
-        """What this host lacks to run code of this level: features, or the architecture. Empty: it runs here."""
+        """What this host lacks to run code of this level: features, or the architecture. Empty if it runs here."""
         if platform.machine() != self.arch:
             return frozenset({self.arch})
-        deciding = self.features & (cpus.VECTOR_FEATURES | _NEON)  # hypervisors hide others that are there
+        deciding = self.features & (
+            cpus.VECTOR_FEATURES | _NEON
+        )  # hypervisors hide other features that are present
         return deciding - CpuTarget.host().features
 
     def without(self) -> str:
-        """For ``TPK_CPU_WITHOUT``: every feature of this host that is beyond the level."""
+        """The value of ``TPK_CPU_WITHOUT``: every feature of this host beyond the level."""
         from triton_porting_kit.toolchain import llvm
 
         return ",".join(
@@ -49,11 +54,13 @@ class IsaLevel:
         )
 
     def environment(self) -> dict[str, str]:
-        """What makes a new process compile for this level, on a host that runs it."""
+        """The environment in which a new process compiles for this level, on a host that supports it."""
         return {"TPK_CPU_WITHOUT": self.without()}
 
     def target(self) -> CpuTarget:
-        """What kernels are compiled for in that environment; where the host does not run it, a CPU of the level."""
+        """The target for this level: the host without the features beyond it, or a CPU of the level if the host lacks
+        some.
+        """
         return CpuTarget.named(self.cpu) if self.missing() else CpuTarget.host(self.without())
 
     def options(self) -> dict[str, str]:
@@ -72,4 +79,4 @@ ISA_LEVELS = {
         IsaLevel("neon", "aarch64", "cortex-a72", _NEON),
     )
 }
-"""Every level by its name, for each architecture from the least to the most."""
+"""Every level by name, for each architecture in increasing order."""

@@ -1,15 +1,17 @@
-"""Masks of loads in which LLVM would know that some lanes are off, hidden from its x86 code generator where it errs.
+"""A workaround for LLVM's x86 code generator, which miscompiles masked loads if it knows that some lanes are off.
 
-VMASKMOV of AVX and AVX2 tests the sign of a mask's lane. LLVM 22's ``combineMaskedLoad`` (X86ISelLowering.cpp)
-therefore simplifies a mask for its sign bits only: where it knows that all lanes of a register are off, but sees no
-constant there yet, lanes whose boolean still has to be extended from its lowest bit become the constant 1, whose
-sign says "off". ``combineMaskedLoadConstantMask``, of the next visit, takes any constant but 0 for "on", and makes a
-plain load of the whole register: values from behind the mask, read from memory that may not be there; or, where LLVM
-compares the load with others, an assertion of its own that ends the process. What it takes is a mask that is split over
-several registers, and a constant in it: ``splat(c) & <1,1,1,1,0,0,0,0>`` on lanes of 64 bits. Stores, gathers and
-scatters are right; so are AVX-512, whose masks are registers of their own, and targets without masks, which branch.
+VMASKMOV of AVX and AVX2 tests the sign bit of each mask lane. Therefore LLVM 22's ``combineMaskedLoad``
+(X86ISelLowering.cpp) simplifies a mask for its sign bits only. If it knows that all lanes of a register are off, but
+does not see a constant yet, lanes whose boolean is still to be extended from its lowest bit become the constant 1,
+whose sign bit means "off". On its next visit, ``combineMaskedLoadConstantMask`` takes any constant but 0 for "on", and
+emits a plain load of the whole register. That returns values beyond the mask, from memory that may be unmapped. If LLVM
+compares the load with others, it may instead fail an assertion and end the process.
 
-Here the constants of such masks become values that LLVM does not know, read once in each call of a kernel.
+The bug needs a mask that is split over several registers and has a constant in it: ``splat(c) & <1,1,1,1,0,0,0,0>`` on
+64-bit lanes. Stores, gathers and scatters are not affected, nor are AVX-512, whose masks are in registers of their own,
+and targets without masks, which branch.
+
+The workaround turns the constants of such masks into values that LLVM does not know, loaded once per call of a kernel.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ _CONSTANT = re.compile(r"<(i1 (?:true|false|poison|undef)(?:, i1 (?:true|false|p
 
 
 def with_unknown_masks(llvm_ir: str) -> str:
-    """LLVM IR text in which no mask is computed from a constant whose lanes differ."""
+    """LLVM IR text in which no mask is computed from a constant with unequal lanes."""
     if "<i1 " not in llvm_ir or "@llvm.masked.load." not in llvm_ir:
         return llvm_ir
     masks: dict[str, str] = {}

@@ -1,7 +1,7 @@
-"""Masked stores of a single lane, which LLVM's x86 code generator gets wrong where it also narrows the value.
+"""A workaround for LLVM's x86 code generator, which miscompiles masked stores of one lane of a narrowed value.
 
-It turns a store whose constant mask has one lane into a scalar store, of the element as it was before it was narrowed:
-of an i64 that was cut to i32, eight bytes are written. Here such stores become scalar ones beforehand.
+LLVM turns a store whose constant mask has one lane into a scalar store of the element before it was narrowed: for an
+i64 truncated to i32, it writes eight bytes. Here, such stores are turned into scalar stores beforehand.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _STORE = re.compile(
 
 
 def with_scalar_stores(llvm_ir: str) -> str:
-    """LLVM IR text in which stores of one lane that is known are stores of a scalar."""
+    """LLVM IR text in which stores of a single known lane are scalar stores."""
     if "i1> <i1 " not in llvm_ir:  # no mask is a constant
         return llvm_ir
     count = 0

@@ -1,8 +1,8 @@
-"""The functions of ``triton.language.extra.libdevice``: overloads, what each means, and how accurate it is.
+"""The functions of ``triton.language.extra.libdevice``: overloads, meaning and accuracy.
 
-One table from which the module that kernels import, the importer and the documentation are made. Functions are
-those of Triton's interface, in its order of themes; the symbols are those by which CUDA's and AMD's libraries of
-device functions know them, so that kernels that import those modules work as well.
+The module that kernels import, the importer and the documentation are made from this table. The functions are those of
+Triton's interface, in its order of themes. The symbols are those of CUDA's and AMD's device libraries, so that kernels
+that import those modules work as well.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 
 @dataclass(frozen=True)
 class Overload:
-    """Operand types and result by Triton's names for them, and the symbol in CUDA's libdevice, without ``__nv_``."""
+    """Operand and result types by Triton's names, and the symbol in CUDA's libdevice, without ``__nv_``."""
 
     operands: tuple[str, ...]
     result: str
@@ -25,9 +25,9 @@ class Overload:
 class Function:
     """A function of the interface.
 
-    `meaning` is the operation of the structured form that it becomes: one of upstream's, or the name that
-    ``tpk.function`` has. `ulp` bounds its error in units in the last place, for float32 and for float64; 0 says
-    that the result is exact or rounded correctly. `predicate`: kernels see an i1 in place of the 32-bit result.
+    `meaning` is the operation of the structured form that it becomes: an upstream one, or the `name` of
+    ``tpk.function``. `ulp` bounds its error in units in the last place, for float32 and float64; 0 means exact or
+    correctly rounded. `predicate`: kernels see an i1 instead of the 32-bit result.
     """
 
     name: str
@@ -154,7 +154,7 @@ def _directed() -> Iterator[Function]:
 
 def _conversions() -> Iterator[Function]:
     theme = "conversions"
-    # What PTX gives for NaN, since C leaves it open.
+    # For NaN, the result of PTX, because C leaves it undefined.
     for source, letter in (("float", "f"), ("double", "d")):
         for target, result in (("int", "i"), ("uint", "i"), ("ll", "l"), ("ull", "l")):
             nan = "only the highest bit set"
@@ -243,7 +243,7 @@ def _special() -> Iterator[Function]:
 
 
 def _fast() -> Iterator[Function]:
-    """The approximate ones of CUDA: here they are the others."""
+    """CUDA's approximate functions; here they are the accurate ones."""
     theme = "fast functions, which are the accurate ones"
     yield _row("fast_dividef", theme, "fast_fdividef(ff)f", "arith.divf")
     for name in ("sin", "cos", "tan", "tanh", "exp", "log", "log2", "log10"):
@@ -259,12 +259,15 @@ def functions() -> dict[str, Function]:
 
 
 def symbol(function: Function, overload: Overload) -> str:
-    """The symbol by which kernels compiled for the kit name an overload, as ``tpk.erfinv``."""
+    """The symbol of an overload in kernels compiled for the kit, such as ``tpk.erfinv``."""
     return f"tpk.{_name(function, overload)}"
 
 
 def _name(function: Function, overload: Overload) -> str:
-    """Integers have no sign in MLIR: functions on which it matters have another name for unsigned ones."""
+    """The meaning of an overload.
+
+    MLIR's integers have no sign, so unsigned overloads have another name if it matters.
+    """
     both = {operand[0] for one in function.overloads for operand in one.operands[:1]}
     return (
         f"u{function.meaning}" if both == {"i", "u"} and overload.operands[0][0] == "u" else function.meaning
@@ -282,7 +285,7 @@ _HIP_FORMS = (
 
 @cache
 def symbols() -> dict[str, str]:
-    """What every symbol means: the kit's, CUDA's (``__nv_erfinvf``), AMD's (``__ocml_erf_f32``), upstream's."""
+    """The meaning of every symbol: the kit's, CUDA's (``__nv_erfinvf``), AMD's (``__ocml_erf_f32``), upstream's."""
     found: dict[str, str] = {}
     for row in functions().values():
         for overload in row.overloads:

@@ -1,4 +1,4 @@
-"""Kernel source positions out of MLIR locations."""
+"""Kernel source positions from MLIR locations."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _FILE_LINE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 
 
 def source_location(location: Any) -> SourceLocation | None:
-    """The place in the user's kernel that an operation comes from, or None when it is unknown.
+    """The kernel line that an operation comes from; None if unknown.
 
-    Triton nests name, call-site and fused locations. In a call site the callee is printed first, so the first
-    file position outside Triton's own library is the innermost line that the user wrote.
+    Triton nests name, call-site and fused locations. A call site prints the callee first, so the first file position
+    outside Triton's own library is the innermost line that the user wrote.
     """
     found = [
         SourceLocation(file, int(line), int(column))
@@ -30,19 +30,19 @@ def source_location(location: Any) -> SourceLocation | None:
 
 
 def parameter_name(argument: Any) -> str | None:
-    """What the kernel's author calls a parameter, as the location of a block argument says; None where it does not."""
+    """The name of a parameter in the kernel's source, from the location of a block argument; None if it has none."""
     found = re.match(r'loc\("([^"]+)"\(', str(argument.location))
     if found is None:
         return None
     if "\\" not in found[1]:
         return found[1]
-    # MLIR prints the bytes of what is no ASCII as \XX.
+    # MLIR prints non-ASCII bytes as \XX.
     data = re.sub(rb"\\([0-9A-F]{2})", lambda hex: bytes.fromhex(hex[1].decode()), found[1].encode())
     return data.decode(errors="replace")
 
 
 def enclosing_function(place: SourceLocation) -> str | None:
-    """The name of the innermost function whose definition holds a line, or None where the source is not at hand."""
+    """The name of the innermost function whose definition contains a line; None if the source is not available."""
     spans = _functions("".join(linecache.getlines(place.file)))
     holding = [span for span in spans if span[0] <= place.line <= span[1]]
     return max(holding)[2] if holding else None
@@ -50,7 +50,7 @@ def enclosing_function(place: SourceLocation) -> str | None:
 
 @functools.lru_cache(maxsize=16)
 def _functions(source: str) -> list[tuple[int, int, str]]:
-    """First line, last line and name of every function in `source`; none where it cannot be parsed."""
+    """First line, last line and name of every function in `source`; empty if it cannot be parsed."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):

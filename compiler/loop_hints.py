@@ -1,8 +1,8 @@
-"""Hints for LLVM about single loops, from the kernel to LLVM IR.
+"""Loop hints for LLVM, passed from the kernel to LLVM IR.
 
-Triton puts them on `scf` loops as the attribute ``llvm.loop_annotation`` (`tl.range(disable_licm=True)`,
-`tl.condition`). MLIR hands that to the branch back to the loop's head, but translates it to LLVM IR only
-under the branch's own name for it.
+Triton attaches them to `scf` loops as the attribute ``llvm.loop_annotation`` (`tl.range(disable_licm=True)`,
+`tl.condition`). MLIR passes it to the branch back to the loop's header, but translates it to LLVM IR only under the
+name that the branch operation has for it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ ANNOTATION = "llvm.loop_annotation"
 """The attribute of a loop that has hints."""
 
 FLAG = "tpk.loop_hints"
-"""Unit attribute of a loops module that has such loops: all others need not be searched for them."""
+"""Unit attribute of a loops module that has such loops. Modules without it need not be searched."""
 
 
 def annotate_branches(module: Any) -> None:
-    """Make hints visible to the translation of `module`, which is in the LLVM dialect, in place."""
+    """Rename the hints in `module`, which is in the LLVM dialect, so that they are translated to LLVM IR; in place."""
     if FLAG not in module.operation.attributes:
         return
     del module.operation.attributes[FLAG]

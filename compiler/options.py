@@ -13,9 +13,9 @@ from triton_porting_kit.toolchain import compat
 class KernelOptions:
     """The options of one compilation, as attributes.
 
-    Every option that any of Triton's own backends knows is there with a default, because the front end reads
-    them (more of them with each release); what is given and known to nobody is refused by Triton itself.
-    Raises `OptionError` for counts that make no sense, and for a mode that computes something else.
+    Every option of Triton's own backends has a default here, because the front end reads them (more of them with each
+    release). Triton itself rejects unknown options. Raises `OptionError` for invalid counts, and for an instrumentation
+    mode that changes results.
     """
 
     def __init__(self, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
@@ -40,9 +40,7 @@ def _check_counts(values: Mapping[str, Any]) -> None:
     for name, least in (("num_warps", 1), ("num_ctas", 1), ("num_stages", 0)):
         value = values[name]
         if not isinstance(value, int) or value < least:
-            raise OptionError(
-                f"{name} is {value!r}", remedy=f"give a whole number that is not less than {least}"
-            )
+            raise OptionError(f"{name} is {value!r}", remedy=f"give a whole number of at least {least}")
     if values["num_warps"] & (values["num_warps"] - 1):
         raise OptionError(
             f"num_warps is {values['num_warps']}: it must be a power of 2", remedy="give a power of 2"
@@ -50,8 +48,10 @@ def _check_counts(values: Mapping[str, Any]) -> None:
 
 
 def _check_instrumentation(mode: str) -> None:
-    """Triton's sanitizers look for mistakes with a GPU's means, and may be asked for where there are none; but this
-    one replaces every float operation by one on integers, so that results without it are other results."""
+    """Raise `OptionError` for fpsan, which replaces every float operation by an integer one and so changes results.
+
+    Triton's other sanitizers look for mistakes by a GPU's means. They have no effect here, and may be requested.
+    """
     if "fpsan" in mode:
         raise OptionError(
             f"instrumentation_mode is {mode!r}: floats are not computed as integers here",

@@ -1,4 +1,4 @@
-"""What a process must ask its operating system for before it may use the CPU's matrix registers."""
+"""The permission that a process needs from its operating system to use the CPU's AMX tile registers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _XFEATURE_XTILEDATA = 18
 def matrix_registers() -> bool:
     """Ask Linux, once per process, to let this process and its threads use AMX tile registers.
 
-    A thread that uses them unasked is killed (Linux kernel documentation, arch/x86/xstate, "Using dynamically enabled
-    XSTATE features in user space applications"). Forked processes inherit the permission. False, with a
-    warning that says why, where it is refused, as by an older kernel or a sandbox.
+    A thread that uses them without permission is killed (Linux kernel documentation, arch/x86/xstate, "Using
+    dynamically enabled XSTATE features in user space applications"). Forked processes inherit the permission. Returns
+    False, with a warning that says why, if it is refused, for example by an older kernel or a sandbox.
     """
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return False

@@ -1,7 +1,7 @@
-"""A compiler as an ordered list of named stages, and the way Triton sees it.
+"""A compiler as an ordered list of named stages, and the interface by which Triton runs them.
 
-Each stage takes the artefact of the one before. An artefact is anything whose ``str()`` (or ``bytes``) Triton
-can keep in its cache and dump; a stage that comes first in a run is given the text of a file instead.
+Each stage takes the artefact of the previous one. An artefact is anything whose ``str()`` (or ``bytes``) Triton can
+cache and dump. The first stage of a run gets the text of a file instead.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ StageCheck = Callable[[Any], None]
 
 @dataclass(frozen=True)
 class Stage:
-    """One lowering step: `name` is also the artefact's file extension and its key in ``kernel.asm``.
+    """One lowering step. `name` is also the artefact's file extension and its key in ``kernel.asm``.
 
-    `run` takes the artefact of the stage before (or the text of its file) and the metadata, which it may
-    extend, and returns the artefact of this stage: text or anything that prints as text, or bytes.
+    `run` takes the artefact of the previous stage (or the text of its file) and the metadata, which it may extend. It
+    returns the artefact of this stage: text or anything that prints as text, or bytes.
     """
 
     name: str
     run: StageFunction
     check: StageCheck | None = None
-    """Raises for what cannot be an artefact of this stage: it is given what a user's override file holds."""
+    """Raises if its argument, the content of a user's override file, cannot be an artefact of this stage."""
 
 
 @dataclass(frozen=True)
@@ -52,26 +52,26 @@ class Pipeline:
         return self.names.index(name)
 
     def replace(self, name: str, stage: Stage) -> Pipeline:
-        """With `stage` in the place of the one called `name`."""
+        """A pipeline with `stage` instead of the one called `name`."""
         at = self.index(name)
         return Pipeline((*self.stages[:at], stage, *self.stages[at + 1 :]))
 
     def insert_before(self, name: str, stage: Stage) -> Pipeline:
-        """With `stage` right before the one called `name`."""
+        """A pipeline with `stage` right before the one called `name`."""
         at = self.index(name)
         return Pipeline((*self.stages[:at], stage, *self.stages[at:]))
 
     def insert_after(self, name: str, stage: Stage) -> Pipeline:
-        """With `stage` right after the one called `name`."""
+        """A pipeline with `stage` right after the one called `name`."""
         at = self.index(name) + 1
         return Pipeline((*self.stages[:at], stage, *self.stages[at:]))
 
     def until(self, name: str) -> Pipeline:
-        """Cut after the stage called `name`."""
+        """The pipeline up to and including the stage called `name`."""
         return Pipeline(self.stages[: self.index(name) + 1])
 
     def after(self, name: str) -> Pipeline:
-        """Only what follows the stage called `name`: what is left to do with that stage's artefact."""
+        """The stages after the one called `name`, which complete the compilation of its artefact."""
         return Pipeline(self.stages[self.index(name) + 1 :])
 
     def run(self, source: Any, metadata: Metadata) -> Mapping[str, Any]:

@@ -1,8 +1,8 @@
-"""What the compile cache holds, recorded as it is made: a digest of every artefact, and what the user put in.
+"""A record of the cached artefacts: the digest of each, and which of them the user has overridden.
 
-The digests travel in the kernel's metadata. Triton's modules take long to print, and Triton has printed them into its
-cache by the time that the next stage runs: their digests are taken from there. An artefact that the user overrides
-(``TRITON_KERNEL_OVERRIDE``, ``ir_override``) takes the place of the stage's own, in the record too.
+The digests are part of the kernel's metadata. Triton's modules take long to print, but Triton has printed them into its
+cache by the time the next stage runs, so their digests are taken from there. An artefact that the user overrides
+(``TRITON_KERNEL_OVERRIDE``, ``ir_override``) replaces the stage's own, in the record too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OVERRIDDEN = "overridden_stages"
 """Metadata: names of the stages whose artefact came from the user's file."""
 
 SOURCE = "source"
-"""Name of what comes before the first stage: Triton's own output, which it keeps beside the artefacts."""
+"""The name of the input of the first stage: Triton's own output, which it caches beside the artefacts."""
 
 
 def digest(artefact: Any) -> str:
@@ -33,7 +33,7 @@ def digest(artefact: Any) -> str:
 
 
 def _stored(metadata: Metadata, name: str) -> bytes | None:
-    """What Triton has written of an artefact; None where it has not."""
+    """The file that Triton has written of an artefact; None if it has not."""
     folder = compat.artefact_folder(metadata, name)
     if folder is None:
         return None
@@ -45,7 +45,7 @@ def _stored(metadata: Metadata, name: str) -> bytes | None:
 
 
 def add_recorded(pipeline: Pipeline, stages: MutableMapping[str, StageFunction]) -> None:
-    """Give Triton the pipeline's stages, each recording what it makes, or what the user has in its place."""
+    """Register the pipeline's stages with Triton, each recording its artefact or the user's override of it."""
     *_, binary = pipeline.names
     previous = SOURCE
     recorded = []
@@ -60,7 +60,7 @@ def _recorded(stage: Stage, previous: str, is_binary: bool) -> StageFunction:
     def run(source: Any, metadata: Metadata) -> Any:
         digests = metadata.setdefault(DIGESTS, {})
         overridden = metadata.setdefault(OVERRIDDEN, [])
-        if previous not in digests:  # where the compilation starts, or a module
+        if previous not in digests:  # the start of the compilation, or a module
             stored = _stored(metadata, previous) if compat.is_module(source) else None
             digests[previous] = digest(source if stored is None else stored)
         artefact = stage.run(source, metadata)
@@ -90,7 +90,8 @@ def _read_override(stage: Stage, path: Path, by_triton: Callable[[], Any], is_bi
             stage.check(artefact)
         return artefact
     except Exception as error:
+        problem = error.problem if isinstance(error, CompilationError) else error
         raise CompilationError(
-            f"{path}, which overrides the stage {stage.name}, cannot be used: {error}",
-            remedy="mend that file, or remove it",
+            f"{path}, which overrides the stage {stage.name}, cannot be used: {problem}",
+            remedy="correct that file, or remove it",
         ) from error

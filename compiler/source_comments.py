@@ -1,7 +1,7 @@
-"""Which line of the kernel a line of the loops artefact, or of C++ made of it, belongs to.
+"""Source comments: the kernel line of each line of the loops artefact, or of C++ generated from it.
 
-Loops say it in comments, ``// tpk.load, kernel.py:12``, and in their head, ``// kernel.py: /path/of/kernel.py``. Before
-they read a parameter of the kernel, they say ``// parameter NAME``.
+The loops artefact has comments of the form ``// tpk.load, kernel.py:12``, and ``// kernel.py: /path/of/kernel.py`` in
+its head. The code that reads a parameter of the kernel follows a comment ``// parameter NAME``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PLACE = re.compile(r'loc\("-":(\d+):\d+\)')
 
 
 class SourceComments:
-    """The comments of a text, to be asked in the order of its lines."""
+    """The comments of a text, queried in the order of its lines."""
 
     def __init__(self, text: str) -> None:
         self.files: dict[str, str] = {}
@@ -36,11 +36,11 @@ class SourceComments:
 
     @property
     def head(self) -> list[str]:
-        """The lines that say where the files are."""
+        """The lines of the head, which give the paths of the files."""
         return [f"{name}: {path}" for name, path in self.files.items()]
 
     def before(self, operation: Any) -> list[str]:
-        """The comments between the operation asked for last and this one."""
+        """The comments between the operation of the previous call and this one."""
         line = _line(operation)
         if line is None or line <= self._seen:
             return []
@@ -49,12 +49,12 @@ class SourceComments:
         return found
 
     def location(self, operation: Any) -> SourceLocation | None:
-        """The line of the kernel that an operation of the loops comes from."""
+        """The kernel line that an operation of the loops comes from."""
         line = _line(operation)
         return source_location(operation.location) if line is None else self.location_of_line(line)
 
     def location_of_line(self, line: int) -> SourceLocation | None:
-        """The line of the kernel that the nearest comment above a line of the text names."""
+        """The kernel line that the nearest comment above a line of the text names."""
         comment = self._above(line)
         if comment is None or not comment["file"]:
             return None
@@ -71,6 +71,6 @@ class SourceComments:
 
 
 def _line(operation: Any) -> int | None:
-    """The line of the text that was parsed."""
+    """The line of the parsed text."""
     found = _PLACE.fullmatch(str(operation.location))
     return int(found[1]) if found else None

@@ -1,4 +1,4 @@
-"""What the loop lowering and code generation know of a CPU."""
+"""The properties of a CPU that the loop lowering and code generation use."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _PORTABLE = "portable-unknown-unknown"
 class CpuTarget:
     """A CPU to generate code for.
 
-    `features` are what it has, under LLVM's names, `absent` what it lacks although the CPU called `cpu` may have
-    it: the name decides scheduling, the features which instructions are used.
+    `features` are those it has, by LLVM's names; `absent` are those it lacks although the CPU model `cpu` may have
+    them. The model decides scheduling, the features decide which instructions are used.
     """
 
     triple: str
@@ -24,7 +24,7 @@ class CpuTarget:
     features: frozenset[str]
     absent: frozenset[str] = frozenset()
     register_bytes: int = 0
-    """Bytes of the registers that loops are written for; 0: as the features say."""
+    """Bytes of the registers that loops are written for; 0: derived from the features."""
 
     @property
     def vector_bytes(self) -> int:
@@ -39,49 +39,52 @@ class CpuTarget:
 
     @property
     def vector_registers(self) -> int:
-        """Registers of that width there are."""
+        """The number of registers of that width."""
         if "avx512f" in self.features or not self.triple.startswith("x86_64"):
             return 32
         return 16
 
     @property
     def lanes(self) -> int:
-        """32-bit lanes of one register: the chunk that loops step by."""
+        """32-bit lanes of one register: the step of loops along the lanes."""
         return self.vector_bytes // 4
 
     @property
     def has_scalef(self) -> bool:
-        """There is an instruction that scales vectors by powers of two: AVX-512's VSCALEFPS."""
+        """Whether an instruction scales vectors by powers of two: AVX-512's VSCALEFPS."""
         return "avx512f" in self.features
 
     @property
     def multiplies_high(self) -> bool:
-        """``llvm.umul.fix`` on vectors of i32 is the instructions for the upper halves of products."""
+        """Whether LLVM lowers ``llvm.umul.fix`` on vectors of i32 to the instructions for upper halves of products."""
         return self.triple.startswith("x86_64")
 
     @property
     def masks_gathers(self) -> bool:
-        """Lanes that are not wanted are left out of a gather by the instruction itself, under a mask register."""
+        """Whether gathers take a mask register, so that masked-off lanes cost nothing."""
         return "avx512f" in self.features
 
     @property
     def masks_by_sign(self) -> bool:
-        """Masked loads are VMASKMOV, which tests the signs of a vector: `lane_masks` is about what LLVM makes of it."""
+        """Whether masked loads are VMASKMOV, which tests the signs of a vector.
+
+        See `lane_masks` for LLVM's bug with them.
+        """
         return "avx" in self.features and "avx512f" not in self.features
 
     @property
     def shuffles(self) -> bool:
-        """There are instructions that take any lanes of two vectors."""
+        """Whether there are instructions that select any lanes of two vectors."""
         return self.triple.startswith(("x86_64", "aarch64"))
 
     @property
     def prefetches(self) -> bool:
-        """There is an instruction that asks for a line of memory before it is needed."""
+        """Whether there is a prefetch instruction."""
         return self.triple.startswith(("x86_64", "aarch64"))
 
     @property
     def converts_f16(self) -> bool:
-        """There are instructions between half and single precision."""
+        """Whether there are conversion instructions between half and single precision."""
         return "f16c" in self.features or not self.triple.startswith(("x86_64", _PORTABLE))
 
     @property
@@ -96,12 +99,12 @@ class CpuTarget:
 
     @property
     def multiplies_bf16_tiles(self) -> bool:
-        """AMX: products of 16 x 32 by 32 x 16 bf16, added to f32 in matrix registers."""
+        """AMX: products of 16 x 32 by 32 x 16 bf16, added to f32 in tile registers."""
         return {"amx-tile", "amx-bf16"} <= self.features
 
     @property
     def multiplies_byte_tiles(self) -> bool:
-        """AMX: products of 16 x 64 by 64 x 16 bytes, added to i32 in matrix registers."""
+        """AMX: products of 16 x 64 by 64 x 16 bytes, added to i32 in tile registers."""
         return {"amx-tile", "amx-int8"} <= self.features
 
     @functools.cached_property
@@ -111,7 +114,10 @@ class CpuTarget:
         return ",".join(f"{mark}{name}" for name, mark in sorted(marked))
 
     def with_features(self, changes: str) -> CpuTarget:
-        """With features added or taken away, as ``+avx2,-avx512f``. Taking one takes what builds on it."""
+        """The target with features added or removed, such as ``+avx2,-avx512f``.
+
+        Removing one removes those that depend on it.
+        """
         features = set(self.features)
         for change in filter(None, (change.strip() for change in changes.split(","))):
             sign, name = change[0], change[1:]
@@ -131,14 +137,14 @@ class CpuTarget:
     def host(without: str | None = None) -> CpuTarget:
         """The CPU that this process runs on, without the features that `without` or ``TPK_CPU_WITHOUT`` names.
 
-        Either holds beginnings of LLVM feature names, as in ``avx512,amx``. AMX counts as absent where the
-        operating system does not let this process use it (see `permissions`).
+        Both hold prefixes of LLVM feature names, such as ``avx512,amx``. AMX counts as absent if the operating system
+        does not let this process use it (see `permissions`).
         """
         return _host(os.environ.get("TPK_CPU_WITHOUT", "") if without is None else without)
 
     @staticmethod
     def named(cpu: str) -> CpuTarget:
-        """A CPU under LLVM's name. Raises ValueError that lists the names known."""
+        """A CPU by LLVM's name. Raises ValueError, which lists the known names, for others."""
         for arch, names in cpus.NAMED.items():
             if cpu in names:
                 absent = cpus.VECTOR_FEATURES - names[cpu] if arch == "x86_64" else frozenset[str]()
@@ -148,10 +154,10 @@ class CpuTarget:
 
     @staticmethod
     def portable(vector_bytes: int = 16) -> CpuTarget:
-        """No CPU in particular, for loops that another compiler takes on: see `cpp_pipeline`.
+        """No CPU in particular, for loops that another compiler compiles further: see `cpp_pipeline`.
 
-        They use no instruction that has to have a name, and vectors of `vector_bytes` (16, 32 or 64).
-        Raises ValueError for another size.
+        The loops use no target-specific instruction, and vectors of `vector_bytes` (16, 32 or 64). Raises ValueError
+        for another size.
         """
         if vector_bytes not in (16, 32, 64):
             raise ValueError(f"vectors of {vector_bytes} bytes: loops are written for 16, 32 or 64")
@@ -166,9 +172,9 @@ class CpuTarget:
         return CpuTarget(triple, cpu, present, absent)
 
 
-@functools.cache  # a process's CPU stays the same, and each launch of a new kernel asks for it several times
+@functools.cache  # the CPU does not change, and each launch of a new kernel asks for it several times
 def _host(without: str) -> CpuTarget:
-    from triton_porting_kit.toolchain import llvm  # not before a kernel is compiled
+    from triton_porting_kit.toolchain import llvm  # not imported before a kernel is compiled
 
     gone = tuple(filter(None, without.split(",")))
     known = llvm.host_features()

@@ -1,4 +1,4 @@
-"""What the generated code depends on beside the kernel: part of every cache key."""
+"""What the generated code depends on, apart from the kernel. It is part of every cache key."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from triton_porting_kit import abi
 @functools.cache
 def toolchain_versions() -> str:
     """Releases of the MLIR bindings and of LLVM, e.g. ``mlir 0.6.0, llvmlite 0.50.0 (LLVM 22.1.0)``."""
-    from triton_porting_kit.toolchain import llvm, mlir  # not before a kernel is compiled
+    from triton_porting_kit.toolchain import llvm, mlir  # not imported before a kernel is compiled
 
     return f"{mlir.version()}, llvmlite {llvm.version()}"
 
 
 @functools.cache
 def source_digest(package: str) -> str:
-    """SHA-256 of the Python sources of an installed package's folder: no kernel of an edited compiler is reused.
+    """SHA-256 of the Python sources of an installed package, so that kernels of an edited compiler are not reused.
 
-    That of the kit's compiler has those of the definitions that it reads, too.
+    The digest of the kit's compiler includes the ABI definitions that it reads.
     """
     from importlib.util import find_spec
 

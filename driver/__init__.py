@@ -1,7 +1,7 @@
 """The device hooks, device arrays, and the adapter to Triton's driver interface.
 
-`HostDevice` lives in `triton_porting_kit.driver.host`, the adapter `TritonDriver` in
-`triton_porting_kit.driver.adapter`: a device is usable without Triton.
+`HostDevice` is in `triton_porting_kit.driver.host`, the adapter `TritonDriver` in `triton_porting_kit.driver.adapter`.
+A device can be used without Triton.
 """
 
 from triton_porting_kit.driver.array import DeviceArray

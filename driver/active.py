@@ -1,4 +1,4 @@
-"""Which of several installed backends Triton shall use: the rule behind the adapter's ``is_active``."""
+"""Which of several installed backends Triton uses: the rule behind the adapter's ``is_active``."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sys
 from typing import Any
 
 SELECTION_VARIABLE = "TRITON_DEFAULT_BACKEND"
-"""Environment variable that picks a backend. Older releases of Triton do not read it: the kit does."""
+"""The environment variable that selects a backend. The kit reads it because older releases of Triton do not."""
 
 
 def selected_backend() -> str | None:
-    """The backend that the user asked for by name, if any."""
+    """The backend that the user selected by name, if any."""
     return os.environ.get(SELECTION_VARIABLE) or None
 
 
@@ -23,7 +23,7 @@ def registered_drivers() -> dict[str, Any]:
 
 
 def reports_active(driver: Any) -> bool:
-    """The facts that a driver reports; one that fails to answer is not active."""
+    """Whether a driver reports that it is active. A driver that raises is not."""
     try:
         return bool(driver.is_active())
     except Exception:

@@ -1,4 +1,4 @@
-"""`TritonDriver`: from the device hooks to the interface that Triton asks of a driver."""
+"""`TritonDriver`: implements Triton's driver interface on the device hooks."""
 
 from __future__ import annotations
 
@@ -24,31 +24,33 @@ from triton_porting_kit.toolchain import compat, launches
 _CPP_TYPES = {name: element.cpp.removeprefix("std::") for name, element in PARAMETERS.items()} | {
     "i1": "int8_t"
 }
-"""As Triton's own drivers have them; floats that not every compiler knows are bit patterns."""
+"""As in Triton's own drivers; floats that not every compiler supports are bit patterns."""
 
 
 class TritonDriver(DriverBase):  # type: ignore[misc]
-    """The driver of a backend. A vendor derives from it, sets the class attributes, and writes two methods.
+    """The driver of a backend. A vendor derives from it, sets the class attributes, and implements two methods.
 
-    One object serves all threads; the current device and stream are each thread's own. Devices are made when
-    they are first needed, so that asking for the target is all that importing Triton costs.
+    One object serves all threads; each thread has its own current device and stream. Devices are opened when first
+    needed, so that importing Triton costs no more than the query of the target.
     """
 
     backend_name: ClassVar[str]
     """Name of the backend's entry point, as in ``TRITON_DEFAULT_BACKEND``."""
     fallback: ClassVar[bool] = False
-    """Whether the backend steps back for any other that is there: for devices that every machine has."""
+    """Whether any other available backend takes precedence: for devices that every machine has."""
     torch_device: ClassVar[str] = "cpu"
-    """Type of the torch device whose tensors kernels of this backend take."""
+    """The type of the torch device whose tensors kernels of this backend accept."""
     benchmark_cache_bytes: ClassVar[int] = 32 << 20
-    """Bytes to overwrite between timed runs so that each starts with cold caches."""
+    """Bytes to overwrite between timed runs, so that each starts with cold caches."""
     replay_runtime: ClassVar[str] = ""
-    """How ``tpk replay --emit-cpp`` writes programs for these devices: ``host``, ``vnpu``, or ``MODULE:NAME`` of a
-    `triton_porting_kit.replay.ReplayRuntime`. Empty: not at all."""
+    """How ``tpk replay --emit-cpp`` writes programs for these devices.
+
+    ``host``, ``vnpu``, or ``MODULE:NAME`` of a `triton_porting_kit.replay.ReplayRuntime`. Empty: not supported.
+    """
     launcher_cls: Any
-    """``launcher_cls(source, metadata)`` makes the callable that launches a compiled kernel."""
+    """``launcher_cls(source, metadata)`` creates the callable that launches a compiled kernel."""
     on_open: ClassVar[Callable[[Device], None] | None] = None
-    """Called with each device that is opened, where it is set: what records launches watches its memory so."""
+    """If set, called with each device that is opened. The recorder of launches uses it to track the device's memory."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +59,7 @@ class TritonDriver(DriverBase):  # type: ignore[misc]
         self.utils = DriverUtils(self)
         self._current = _Current()
 
-    # --- what a vendor writes ----------------------------------------------------------------------------
+    # --- what a vendor implements --------------------------------------------------------------------------
 
     @abstractmethod
     def make_device(self) -> Device:
@@ -68,25 +70,24 @@ class TritonDriver(DriverBase):  # type: ignore[misc]
         """The target that kernels for `device` are compiled for."""
 
     def make_devices(self) -> Sequence[Device]:
-        """All devices of the backend, where there are several; `make_device` is not called then."""
+        """All devices of the backend, if there are several; `make_device` is then not called."""
         return [self.make_device()]
 
     @classmethod
     def is_available(cls) -> bool:
-        """Whether a device of this kind is in the machine. Should be cheap: Triton asks it early."""
+        """Whether the machine has a device of this kind. Triton calls this early, so it should be cheap."""
         return True
 
     # --- selection ---------------------------------------------------------------------------------------
 
     @classmethod
     def is_active(cls) -> bool:
-        """Whether Triton shall use this backend.
+        """Whether Triton uses this backend.
 
-        Where ``TRITON_DEFAULT_BACKEND`` is set it decides. Else the device must be there and no driver of
-        another origin active; a `fallback` also steps back for the kit's other backends. Of several that are left
-        the first by name stays, so that Triton starts where backends on virtual NPUs are side by side. Drivers of
-        the kit are never asked for `is_active` here, only for what they are, so two of them cannot ask each other
-        for ever.
+        ``TRITON_DEFAULT_BACKEND`` decides if it is set. Otherwise the device must be available, and no driver from
+        outside the kit may be active; a `fallback` also yields to the kit's other backends. If several remain, the
+        first by name is active, so that Triton starts even with several backends on virtual NPUs. The kit's drivers are
+        never asked for `is_active` here, only for these facts, so that two drivers cannot query each other forever.
         """
         selected = active.selected_backend()
         if selected is not None:
@@ -109,7 +110,7 @@ class TritonDriver(DriverBase):  # type: ignore[misc]
 
     @cached_property
     def devices(self) -> Sequence[Device]:
-        """The devices, opened at the first call."""
+        """The devices, opened on first use."""
         devices = self.make_devices()
         if TritonDriver.on_open is not None:
             for device in devices:
@@ -118,7 +119,7 @@ class TritonDriver(DriverBase):  # type: ignore[misc]
 
     @property
     def has_one_device(self) -> bool:
-        """Whether what is compiled for one device is for all names that programs have for a device."""
+        """Whether a kernel compiled for one device is valid under every name that programs use for a device."""
         return len(self.devices) == 1
 
     @property
@@ -137,16 +138,16 @@ class TritonDriver(DriverBase):  # type: ignore[misc]
         return self._current.device
 
     def set_current_device(self, device: int) -> None:
-        """Make the device of that index current in this thread."""
+        """Make the device with this index current in this thread."""
         self._check_device(device)
         self._current.device = device
 
     def get_current_stream(self, device: int | None = None) -> int:
-        """Handle of the stream that launches of this thread go to."""
+        """The handle of the stream that launches of this thread use."""
         return self._current.streams.get(self._current.device if device is None else device, DEFAULT_STREAM)
 
     def set_current_stream(self, stream: int, device: int | None = None) -> None:
-        """Let launches of this thread on a device (the current one) go to `stream`."""
+        """Let launches of this thread on a device (the current one by default) use `stream`."""
         self._current.streams[self._current.device if device is None else device] = stream
 
     @contextmanager
@@ -166,7 +167,7 @@ class TritonDriver(DriverBase):  # type: ignore[misc]
     # --- types, torch ------------------------------------------------------------------------------------
 
     def map_python_to_cpp_type(self, ty: str) -> str:
-        """The C++ type in which a parameter of Triton's type `ty` is passed."""
+        """The C++ type of a parameter of Triton's type `ty`."""
         if ty.startswith("*"):
             return "void*"
         try:
@@ -182,7 +183,7 @@ class TritonDriver(DriverBase):  # type: ignore[misc]
     # --- benchmarks --------------------------------------------------------------------------------------
 
     def get_device_interface(self) -> DeviceInterface:
-        """What ``triton.testing`` uses of ``torch.cuda``, over this driver and without torch."""
+        """The part of ``torch.cuda`` that ``triton.testing`` uses, implemented by this driver without torch."""
         return DeviceInterface(self)
 
     def get_benchmarker(self) -> Callable[..., Any]:
@@ -208,7 +209,7 @@ class _Current(threading.local):
 
 
 class DriverUtils:
-    """What Triton's compiled kernels ask of ``driver.utils``."""
+    """The interface ``driver.utils`` of Triton's compiled kernels."""
 
     def __init__(self, driver: TritonDriver) -> None:
         self._driver = driver
@@ -219,9 +220,9 @@ class DriverUtils:
     def load_binary(
         self, name: str, kernel: bytes, shared: int, device: int
     ) -> tuple[int, int, int, int, int]:
-        """Load a kernel: (module, function, registers, spills, largest count of threads).
+        """Load a kernel: (module, function, registers, spills, largest number of threads).
 
-        The module handle is the driver's own, as Triton does not say which device it unloads from.
+        The module handle is the driver's own, because Triton does not say which device it unloads from.
         """
         self._driver._check_device(device)
         owner = self._driver.devices[device]
@@ -238,15 +239,15 @@ class DriverUtils:
         return handle, *found
 
     def find_function(self, device: Device, module: int, name: str, shared: int) -> tuple[int, int, int, int]:
-        """A kernel of a module: (function, registers, spills, largest count of threads).
+        """A kernel of a module: (function, registers, spills, largest number of threads).
 
-        For drivers that know more of their kernels, or whose binaries do not say how much on-chip memory a launch has
-        to give: `shared` bytes.
+        Override it in drivers that know the resources of their kernels, or whose binaries do not say how much on-chip
+        memory a launch must provide: `shared` bytes.
         """
         return device.get_function(module, name), 0, 0, device.properties().max_threads_per_program
 
     def _forget(self, device: Device) -> None:
-        """Let Triton load kernels again after a reset, when they are next launched."""
+        """Make Triton load kernels again at their next launch after a reset."""
         with self._lock:
             for module in [module for module, (owner, _) in self._owners.items() if owner is device]:
                 del self._owners[module]
@@ -263,7 +264,7 @@ class DriverUtils:
         owner.unload_module(handle)
 
     def get_device_properties(self, device: int) -> dict[str, Any]:
-        """The properties under the names that Triton reads (rates in kHz, sizes in bytes)."""
+        """The properties, by the names that Triton reads (rates in kHz, sizes in bytes)."""
         self._driver._check_device(device)
         properties = self._driver.devices[device].properties()
         return {

@@ -18,7 +18,7 @@ NumpyArray = np.ndarray[Any, Any]
 
 
 class _Storage:
-    """Memory of a device, freed with the last view of it; keeps its device alive."""
+    """Memory of a device, freed with the last view of it. It keeps its device alive."""
 
     def __init__(self, device: Device, size: int, alignment: int) -> None:
         self.device = device
@@ -36,18 +36,17 @@ class _Storage:
             ) from error
 
     def __del__(self) -> None:
-        # Memory of an earlier generation went with the reset; a lost device has nothing to free.
+        # The reset has freed memory of an earlier generation; a lost device has nothing to free.
         if hasattr(self, "address") and self.generation == self.device.generation:
             with contextlib.suppress(DeviceError):
                 self.device.memfree(self.address)
 
 
 class DeviceArray:
-    """A view of device memory. Made by `empty`, `zeros`, `full` and `from_numpy`, or from another array.
+    """A view of device memory. Created by `empty`, `zeros`, `full` and `from_numpy`, or from another array.
 
-    `shape` and `strides` are in elements, `dtype` is a `triton_porting_kit.driver.dtypes.DType`. Triton takes
-    it as a kernel argument. Methods that move data take a stream, and wait for it where they return data to
-    the host.
+    `shape` and `strides` are in elements; `dtype` is a `triton_porting_kit.driver.dtypes.DType`. Triton accepts it as a
+    kernel argument. Methods that move data take a stream, and wait for it if they return data to the host.
     """
 
     def __init__(
@@ -60,12 +59,12 @@ class DeviceArray:
     ) -> None:
         self._storage = storage
         self._offset = offset
-        self._address = storage.address + offset * dtype.itemsize  # launches ask for it all the time
+        self._address = storage.address + offset * dtype.itemsize  # read at every launch
         self.dtype = dtype
         self.shape = shape
         self.strides = strides
 
-    # --- making ------------------------------------------------------------------------------------------
+    # --- construction --------------------------------------------------------------------------------------
 
     @classmethod
     def empty(
@@ -113,9 +112,9 @@ class DeviceArray:
     ) -> DeviceArray:
         """A contiguous copy of a numpy array.
 
-        `dtype` is the array's own by default. For a type that numpy lacks, name it: float32 values are
-        rounded to nearest even, unsigned integers of its size are taken as bit patterns. Other conversions
-        are not made: `DTypeError`.
+        `dtype` is the array's own by default. For a type that numpy lacks, name it: float32 values are rounded to
+        nearest even, and unsigned integers of its size are taken as bit patterns. Any other conversion raises
+        `DTypeError`.
         """
         array = np.asarray(array)
         chosen = as_dtype(array.dtype if dtype is None else dtype)
@@ -123,7 +122,7 @@ class DeviceArray:
         device.memcpy_htod(result.data_ptr(), np.ascontiguousarray(_elements(array, chosen)), stream)
         return result
 
-    # --- what it is --------------------------------------------------------------------------------------
+    # --- properties ----------------------------------------------------------------------------------------
 
     @property
     def device(self) -> Device:
@@ -145,11 +144,11 @@ class DeviceArray:
 
     @property
     def data(self) -> DeviceArray:
-        """The array itself; Triton's ``reinterpret`` asks for it."""
+        """The array itself; Triton's ``reinterpret`` reads this attribute."""
         return self
 
     def data_ptr(self) -> int:
-        """Device address of the first element. Raises `DeviceError` when a reset has taken the memory."""
+        """Device address of the first element. Raises `DeviceError` if a reset has freed the memory."""
         storage = self._storage
         if storage.generation != storage.device.generation:
             raise DeviceError(f"the memory of this array went with a reset of {storage.device!r}")
@@ -157,11 +156,11 @@ class DeviceArray:
 
     @property
     def allocation(self) -> tuple[int, int]:
-        """Device address and bytes of the whole memory that this is a view of."""
+        """Device address and bytes of the whole allocation."""
         return self._storage.address, self._storage.size
 
     def ptr_range(self) -> int:
-        """Bytes of the whole memory that this is a view of, by the name under which Triton's backends ask."""
+        """Bytes of the whole allocation, by the name that Triton's backends use."""
         return self._storage.size
 
     def element_size(self) -> int:
@@ -169,7 +168,7 @@ class DeviceArray:
         return self.itemsize
 
     def numel(self) -> int:
-        """Count of elements."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     def size(self, dim: int | None = None) -> Any:
@@ -195,7 +194,7 @@ class DeviceArray:
     # --- views -------------------------------------------------------------------------------------------
 
     def reshape(self, *shape: Any) -> DeviceArray:
-        """The same elements under another shape (one extent may be -1); needs a contiguous array."""
+        """The same elements with another shape (one extent may be -1). The array must be contiguous."""
         extents = list(shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape)
         if extents.count(-1) == 1:
             known = -math.prod(extents)
@@ -208,10 +207,10 @@ class DeviceArray:
         return DeviceArray(self._storage, self.dtype, target, _contiguous_strides(target), self._offset)
 
     def transpose(self, *axes: int) -> DeviceArray:
-        """The view with its dimensions permuted; reversed when no axes are given."""
+        """The view with its dimensions permuted; reversed if no axes are given."""
         order = axes or tuple(reversed(range(self.ndim)))
         if sorted(axis % self.ndim if self.ndim else axis for axis in order) != list(range(self.ndim)):
-            raise InvalidArgument(f"transpose: {axes} is no permutation of the {self.ndim} dimensions")
+            raise InvalidArgument(f"transpose: {axes} is not a permutation of the {self.ndim} dimensions")
         shape = tuple(self.shape[axis] for axis in order)
         return DeviceArray(
             self._storage, self.dtype, shape, tuple(self.strides[a] for a in order), self._offset
@@ -222,7 +221,7 @@ class DeviceArray:
         return self.transpose()
 
     def __getitem__(self, index: Any) -> DeviceArray:
-        """A view by integers, slices, ``...`` and None; never a copy."""
+        """A view selected by integers, slices, ``...`` and None; never a copy."""
         items = list(index) if isinstance(index, tuple) else [index]
         taken = sum(item is not None and item is not Ellipsis for item in items)
         if taken > self.ndim or sum(item is Ellipsis for item in items) > 1:
@@ -254,7 +253,7 @@ class DeviceArray:
         return np.ascontiguousarray(self._fetch(stream)[1]).reshape(self.shape)
 
     def to_float32(self, *, stream: int = DEFAULT_STREAM) -> NumpyArray:
-        """The values as float32 in host memory, also of types that numpy lacks. Waits for `stream`."""
+        """The values as float32 in host memory, even of types that numpy lacks. Waits for `stream`."""
         elements = self.numpy(stream=stream)
         return decode(elements, self.dtype) if self.dtype.minifloat else elements.astype(np.float32)
 
@@ -267,13 +266,14 @@ class DeviceArray:
         return elements if dtype is None else elements.astype(dtype)
 
     def contiguous(self) -> DeviceArray:
-        """The array itself where it is contiguous, else a contiguous copy (made through the host)."""
+        """The array itself if it is contiguous, else a contiguous copy (made through the host)."""
         return self if self.is_contiguous() else DeviceArray.from_numpy(self.numpy(), self.device, self.dtype)
 
     def copy_(self, source: DeviceArray | NumpyArray, *, stream: int = DEFAULT_STREAM) -> DeviceArray:
         """Overwrite the elements with those of an array of the same shape; `DTypeError` for another type.
 
-        From numpy, the conversions of `from_numpy` apply. Arrays that are not contiguous go through the host.
+        The conversions of `from_numpy` apply to numpy arrays. Arrays that are not contiguous are copied through the
+        host.
         """
         if tuple(source.shape) != self.shape:
             raise InvalidArgument(f"copy_: the shape is {self.shape}, the source's is {tuple(source.shape)}")
@@ -290,11 +290,11 @@ class DeviceArray:
         return self
 
     def fill_(self, value: Any, *, stream: int = DEFAULT_STREAM) -> DeviceArray:
-        """Overwrite every element with a number. Raises `DTypeError` when the type cannot hold it."""
+        """Overwrite every element with a number. Raises `DTypeError` if the type cannot hold it."""
         try:
             source = np.asarray(value, dtype=np.float32 if self.dtype.minifloat else self.dtype.numpy)
         except (TypeError, ValueError, OverflowError) as error:
-            raise DTypeError(f"fill_: {value!r} is no value of {self.dtype}: {error}") from error
+            raise DTypeError(f"fill_: {value!r} is not a value of {self.dtype}: {error}") from error
         if source.shape:
             raise InvalidArgument(f"fill_: one number is needed, not an array of shape {source.shape}")
         element = _elements(source, self.dtype)
@@ -306,15 +306,15 @@ class DeviceArray:
         return self
 
     def zero_(self) -> DeviceArray:
-        """Overwrite every element with 0, as the autotuner asks for (``reset_to_zero``)."""
+        """Overwrite every element with 0. The autotuner uses it (``reset_to_zero``)."""
         return self.fill_(0)
 
     def clone(self) -> DeviceArray:
-        """A contiguous copy, as the autotuner asks for (``restore_value``)."""
+        """A contiguous copy. The autotuner uses it (``restore_value``)."""
         return DeviceArray.empty(self.shape, self.dtype, self.device).copy_(self)
 
     def _span(self) -> tuple[int, int]:
-        """Element offsets, relative to the first element, between which all elements lie: [first, end)."""
+        """Element offsets relative to the first element, [first, end), that contain all elements."""
         reach = [(count - 1) * stride for count, stride in zip(self.shape, self.strides, strict=True)]
         return sum(min(r, 0) for r in reach), sum(max(r, 0) for r in reach) + 1
 
@@ -350,7 +350,7 @@ class DeviceArray:
         dl_device: tuple[Any, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A capsule of the same memory, where the host sees it; all work of the device ends first."""
+        """A DLPack capsule of the same memory, if the host can access it. Waits for all work of the device."""
         self._require_host_visible()
         if dl_device is not None and (int(dl_device[0]), dl_device[1]) != (1, 0):
             raise BufferError(
@@ -362,7 +362,7 @@ class DeviceArray:
             view = view.copy()
         try:
             capsule = view.__dlpack__(max_version=max_version)
-        except TypeError:  # numpy 2.0 knows no versions
+        except TypeError:  # numpy 2.0 does not know versions
             capsule = view.__dlpack__()
         if self.dtype.minifloat is not None:
             set_dlpack_code(capsule, self.dtype.dlpack_code)
@@ -374,7 +374,7 @@ class DeviceArray:
 
 
 def _elements(array: NumpyArray, dtype: DType) -> NumpyArray:
-    """`array` in the form that memory of `dtype` has; see `DeviceArray.from_numpy`."""
+    """`array` in the form of memory of type `dtype`; see `DeviceArray.from_numpy`."""
     if array.dtype == dtype.numpy:
         return array
     if dtype.minifloat is not None and array.dtype == float32.numpy:

@@ -1,4 +1,4 @@
-"""Timing of kernels for the autotuner: wall clock around a call and the wait for its end."""
+"""Timing of kernels for the autotuner: wall-clock time of a call including the wait for its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PATIENCE = 4.0
 
 
 class Benchmarker:
-    """Takes the time of a call; the signature and the results are those of ``triton.testing.do_bench``."""
+    """Measures the time of a call. The signature and the results are those of ``triton.testing.do_bench``."""
 
     def __init__(self, driver: TritonDriver) -> None:
         self._driver = driver
@@ -31,8 +31,8 @@ class Benchmarker:
     ) -> Any:
         """Milliseconds of one call of `fn`, with cold caches.
 
-        Runs `fn` for `warmup`, then for `rep` milliseconds of its own time, at least three times. Clearing
-        the caches is not counted, but what it all takes is limited to four times `rep`.
+        Runs `fn` for `warmup`, then for `rep` milliseconds of its own time, at least three times. Clearing the caches
+        is not counted, but the total time is limited to four times `rep`.
         """
         from triton.testing import _summarize_statistics
 

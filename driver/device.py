@@ -1,4 +1,4 @@
-"""`Device`: the hooks that a vendor writes, and the plain data that passes through them."""
+"""`Device`: the hooks that a vendor implements, and the plain data that they exchange."""
 
 from __future__ import annotations
 
@@ -13,65 +13,69 @@ Buffer: TypeAlias = Any
 """An object with the buffer protocol (bytes, bytearray, memoryview, a numpy array, ...)."""
 
 DEFAULT_STREAM = 0
-"""Handle of the stream that every device has from the start."""
+"""Handle of the default stream, which every device has."""
 
 DEFAULT_ALIGNMENT = 64
-"""Bytes; the alignment of memory where the caller asks for none."""
+"""The alignment of memory in bytes if the caller requests none."""
 
 
 @dataclass(frozen=True)
 class DeviceProperties:
-    """What a device is. Sizes are in bytes, rates in kHz; 0 where it is unknown or has no meaning."""
+    """The properties of a device. Sizes are in bytes, rates in kHz; 0 means unknown or not applicable."""
 
     name: str
-    """For people, e.g. ``AMD EPYC 9755``."""
+    """The name for people, e.g. ``AMD EPYC 9755``."""
     arch: str
-    """For the compiler, e.g. ``x86_64`` or ``gfx942``."""
+    """The name for the compiler, e.g. ``x86_64`` or ``gfx942``."""
     memory_bytes: int
-    """Device memory in total."""
+    """Total device memory."""
     core_count: int
-    """Programs that run at the same time at full speed."""
+    """The number of programs that run concurrently at full speed."""
     max_scratch_bytes: int
-    """On-chip memory that one program may use (Triton's shared memory); 0 where kernels have none."""
+    """On-chip memory that one program may use (Triton's shared memory); 0 if kernels have none."""
     max_threads_per_program: int = 1024
     """Largest ``num_warps * warp_size`` of one program."""
     warp_size: int = 1
-    """Lanes that run in lock step."""
+    """Lanes that run in lockstep."""
     clock_rate_khz: int = 0
     memory_clock_rate_khz: int = 0
     memory_bus_width_bits: int = 0
     host_visible_memory: bool = False
     """Whether the host may read and write device memory at its device address."""
     in_process: bool = False
-    """Whether kernels run in this process: they use any memory of it, and the device works in forked children."""
+    """Whether kernels run in this process: they can access any of its memory, and the device works in forked
+    children."""
     extra: dict[str, Any] = field(default_factory=dict)
-    """Anything else that the vendor's own code wants to know."""
+    """Further properties for the vendor's own code."""
     max_allocation_bytes: int = 0
-    """What one allocation can have of memory that is free, e.g. OpenCL's ``CL_DEVICE_MAX_MEM_ALLOC_SIZE``; 0: all."""
+    """The largest single allocation, e.g. OpenCL's ``CL_DEVICE_MAX_MEM_ALLOC_SIZE``; 0: all free memory."""
     max_dram_scratch_bytes: int = 0
-    """Device memory that each thread which runs programs has for their scratch; 0: scratch is on chip."""
+    """Device memory that each thread has for the scratch of the programs it runs; 0: scratch is on chip."""
     modules_are_source: bool = False
-    """Whether modules are source text that the runtime compiles as it loads them, e.g. OpenCL C, and no binaries."""
+    """Whether modules are source text that the runtime compiles when it loads them, e.g.
+
+    OpenCL C, instead of binaries.
+    """
 
     @property
     def largest_allocation(self) -> int:
-        """Bytes that one allocation can have, if the memory is free."""
+        """Bytes of the largest single allocation, if the memory is free."""
         return self.max_allocation_bytes or self.memory_bytes
 
     @property
     def scratch_limit(self) -> int:
-        """Bytes of scratch that a program may use, wherever they lie: a kernel that needs more is refused."""
+        """Bytes of scratch that a program may use, on chip or off. A kernel that needs more is refused."""
         return self.max_dram_scratch_bytes or self.max_scratch_bytes
 
 
 @dataclass(frozen=True)
 class NativeLaunchEntry:
-    """A launch routine in native code, for launchers that do not pass through Python.
+    """A launch routine in native code, for launchers that bypass Python.
 
     `function` is the address of a `tpk::LaunchFunction` (see `triton_porting_kit.abi.launching`), and `context` its
-    first argument. It may be called from any thread, without the GIL. It has taken what it needs of
-    `args` when it returns. It returns 0, or a code of `LAUNCH_ERRORS` there with a NUL-terminated text in `message`.
-    Both numbers are valid as long as the device object lives.
+    first argument. It may be called from any thread, without the GIL, and has copied `args` when it returns. It returns
+    0, or a code of `LAUNCH_ERRORS` with a NUL-terminated text in `message`. Both numbers are valid as long as the
+    device object lives.
     """
 
     function: int
@@ -83,36 +87,37 @@ class Device(ABC):
 
     Rules for every hook:
 
-    - Addresses, sizes (bytes) and handles are non-negative integers. A handle is made by this device, belongs
-      to it, and is 0 only for the default stream.
-    - Mistakes raise a sub-class of `triton_porting_kit.errors.DeviceError` whose message names the call, the
-      device and the argument: `InvalidArgument` for impossible sizes, values and handles of streams and
-      events, `InvalidPointer` for addresses, `InvalidModule` for binaries, modules and functions,
-      `LaunchError` for launches, `OutOfMemory`, and `DeviceLost` once the device needs `reset`.
-    - A hook that takes `stream` puts its work behind what is on that stream and may return before it has run.
-      A failure while it runs is raised by the next `synchronize` that covers the stream, once.
+    - Addresses, sizes (bytes) and handles are non-negative integers. A handle is created by this device, belongs to it,
+      and is 0 only for the default stream.
+    - Errors are sub-classes of `triton_porting_kit.errors.DeviceError` whose message names the call, the device and the
+      argument: `InvalidArgument` for invalid sizes, values and handles of streams and events, `InvalidPointer` for
+      addresses, `InvalidModule` for binaries, modules and functions, `LaunchError` for launches, `OutOfMemory`, and
+      `DeviceLost` once the device needs `reset`.
+    - A hook that takes `stream` enqueues its work on that stream and may return before it has run. If the work fails,
+      the next `synchronize` that covers the stream raises the failure, once.
     - Hooks may be called from any thread.
     """
 
     generation: int = 0
-    """Counts resets: whatever was made in an earlier generation is gone."""
+    """The number of resets. Everything created in an earlier generation is gone."""
     on_reset: Callable[[], None] | None = None
-    """Called once, by the next reset: by callers that keep handles of modules."""
+    """Called once, by the next reset. Set by callers that keep handles of modules."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """A port is written hook by hook: one that is missing raises `MissingHook` where it is called."""
+        """Make hooks that a subclass lacks raise `MissingHook` when called, so that a port can be written hook by
+        hook."""
         super().__init_subclass__(**options)
         name_missing_hooks(cls)
 
     @hook(
         "properties",
-        "Says what the device is, always the same.",
+        "Gives the properties of the device, which never change.",
         "runtime/device/propert*",
         "registration/discovery/target*",
     )
     @abstractmethod
     def properties(self) -> DeviceProperties:
-        """What this device is. Does not change during the life of the object."""
+        """The properties of this device. They do not change during the life of the object."""
 
     # --- memory ------------------------------------------------------------------------------------------
 
@@ -128,51 +133,49 @@ class Device(ABC):
     def memalloc(self, size: int, alignment: int = DEFAULT_ALIGNMENT) -> int:
         """Allocate `size` bytes at a multiple of `alignment`, a power of two, and return the address.
 
-        Size 0 gives an address too, unique among live allocations and to be freed like any other. The
-        contents are undefined. Raises `OutOfMemory`, and `InvalidArgument` for a negative size or a bad
-        alignment.
+        Size 0 also gives an address, which is unique among live allocations and must be freed like any other. The
+        contents are undefined. Raises `OutOfMemory`, and `InvalidArgument` for a negative size or a bad alignment.
         """
 
     @hook(
         "memory",
-        "Frees what memalloc returned, after the work in flight that uses it.",
+        "Frees an address that memalloc returned, after the work in flight that uses it.",
         "runtime/memory/free-*",
         "runtime/memory/double-free",
         "runtime/streams/free-waits",
     )
     @abstractmethod
     def memfree(self, addr: int) -> None:
-        """Free what `memalloc` returned; work in flight that uses it ends first.
+        """Free an address that `memalloc` returned. Work in flight that uses it finishes first.
 
-        Raises `InvalidPointer` for NULL, an address that was freed before, or one that `memalloc` did not
-        return.
+        Raises `InvalidPointer` for NULL, an address that is already free, or one that `memalloc` did not return.
         """
 
     @hook(
         "copies",
-        "Copies a contiguous host buffer to a device address, behind what is on the stream.",
+        "Copies a contiguous host buffer to a device address, after the work on the stream.",
         "runtime/copies/htod-*",
     )
     @abstractmethod
     def memcpy_htod(self, dst: int, src: Buffer, stream: int = DEFAULT_STREAM) -> None:
         """Copy the whole of a contiguous host buffer to device address `dst`.
 
-        `src` stays alive until the copy has run; changing it before is the caller's race. Raises
-        `InvalidPointer` when `dst` is NULL or freed or the range leaves its allocation.
+        `src` is kept alive until the copy has run; modifying it earlier is a race of the caller's. Raises
+        `InvalidPointer` if `dst` is NULL or freed, or the range exceeds its allocation.
         """
 
     @hook(
         "copies",
-        "Fills a contiguous writable host buffer from a device address, behind what is on the stream.",
+        "Fills a contiguous writable host buffer from a device address, after the work on the stream.",
         "runtime/copies/dtoh-*",
     )
     @abstractmethod
     def memcpy_dtoh(self, dst: Buffer, src: int, stream: int = DEFAULT_STREAM) -> None:
-        """Fill a contiguous writable host buffer from device address `src`; errors as `memcpy_htod`."""
+        """Fill a contiguous writable host buffer from device address `src`. Errors as for `memcpy_htod`."""
 
     @hook(
         "copies",
-        "Copies bytes within the device, behind what is on the stream.",
+        "Copies bytes within the device, after the work on the stream.",
         "runtime/copies/dtod-*",
     )
     @abstractmethod
@@ -181,7 +184,7 @@ class Device(ABC):
 
     @hook(
         "copies",
-        "Sets bytes of the device to a value from 0 to 255, behind what is on the stream.",
+        "Sets bytes of the device to a value from 0 to 255, after the work on the stream.",
         "runtime/copies/memset-*",
         "runtime/streams/memset-after-kernel",
     )
@@ -193,24 +196,24 @@ class Device(ABC):
 
     @hook(
         "streams",
-        "Makes a stream, whose work runs in order and independently of all other streams.",
+        "Creates a stream, whose work runs in order and independently of all other streams.",
         "runtime/streams/handles",
         "runtime/streams/overlap*",
         "runtime/streams/asynchronous",
     )
     @abstractmethod
     def create_stream(self) -> int:
-        """A new stream. Its work runs in order, independently of all other streams, the default included."""
+        """A new stream. Its work runs in order, independently of all other streams, including the default one."""
 
     @hook(
         "streams",
-        "Lets the stream's work end, destroys the stream, and raises a failure that nothing has raised yet.",
+        "Waits for the stream's work, destroys the stream, and raises a failure that has not been raised yet.",
         "runtime/streams/destroy*",
         "runtime/device/destroy-raises-failure",
     )
     @abstractmethod
     def destroy_stream(self, stream: int) -> None:
-        """Let the stream's work end, destroy it, and raise its failure if one has not been raised yet."""
+        """Wait for the stream's work, destroy the stream, and raise its failure if it has not been raised yet."""
 
     @hook(
         "streams",
@@ -220,11 +223,11 @@ class Device(ABC):
     )
     @abstractmethod
     def synchronize(self, stream: int | None = None) -> None:
-        """Wait for everything on `stream` (None: on the device); raise the first failure not yet raised."""
+        """Wait for everything on `stream` (None: on the device), and raise the first failure not yet raised."""
 
     @hook(
         "events",
-        "Makes an event that stands for nothing yet.",
+        "Creates an event, which is not recorded yet.",
         "runtime/events/handles",
         "runtime/events/unrecorded-*",
     )
@@ -234,13 +237,13 @@ class Device(ABC):
 
     @hook(
         "events",
-        "Destroys an event; who waits for it goes on waiting for what was recorded.",
+        "Destroys an event; waits that have begun still wait for the recorded work.",
         "runtime/events/destroyed-*",
         "runtime/events/churn",
     )
     @abstractmethod
     def destroy_event(self, event: int) -> None:
-        """Destroy an event. Who waits for it goes on waiting for what was recorded."""
+        """Destroy an event. Streams and threads that wait for it still wait for the recorded work."""
 
     @hook(
         "events",
@@ -250,27 +253,27 @@ class Device(ABC):
     )
     @abstractmethod
     def record_event(self, event: int, stream: int = DEFAULT_STREAM) -> None:
-        """Let `event` stand for the work that is on `stream` now, instead of what it stood for before."""
+        """Let `event` stand for the work that is on `stream` now, instead of the work recorded before."""
 
     @hook(
         "events",
-        "Lets later work of a stream start after what an event stands for now.",
+        "Lets later work of a stream start after the work that an event stands for now.",
         "runtime/events/wait*",
         "runtime/events/fan-in",
     )
     @abstractmethod
     def wait_event(self, stream: int, event: int) -> None:
-        """Work put on `stream` from now on starts after what `event` stands for now (nothing: at once)."""
+        """Let work enqueued on `stream` from now on start after the work that `event` stands for now, if any."""
 
     @hook(
         "events",
-        "Waits on the host for what an event stands for.",
+        "Waits on the host for the work that an event stands for.",
         "runtime/events/synchronize",
         "runtime/events/unrecorded-synchronize",
     )
     @abstractmethod
     def synchronize_event(self, event: int) -> None:
-        """Wait on the host for what `event` stands for; returns at once if it was never recorded."""
+        """Wait on the host for the work that `event` stands for. Returns at once if it was never recorded."""
 
     @hook(
         "events",
@@ -279,29 +282,29 @@ class Device(ABC):
     )
     @abstractmethod
     def elapsed_time(self, start: int, end: int) -> float:
-        """Milliseconds between two events; `InvalidArgument` if one was not recorded or not reached yet."""
+        """Milliseconds between two events. Raises `InvalidArgument` if one was not recorded or not reached yet."""
 
     # --- modules and launches ----------------------------------------------------------------------------
 
     @hook(
         "modules",
-        "Loads what the compiler's last stage made, and refuses anything else with InvalidModule.",
+        "Loads the output of the compiler's last stage, and refuses anything else with InvalidModule.",
         "runtime/modules/load*",
         "runtime/modules/many",
         "runtime/modules/[!gmu]*-refused",
     )
     @abstractmethod
     def load_module(self, binary: bytes, name: str) -> int:
-        """Load what the compiler's last stage made for kernel `name`. Raises `InvalidModule`."""
+        """Load the output of the compiler's last stage for kernel `name`. Raises `InvalidModule`."""
 
     @hook(
         "modules",
-        "Unloads a module after the launches of its kernels that are in flight.",
+        "Unloads a module, after the launches in flight of its kernels.",
         "runtime/modules/unload*",
     )
     @abstractmethod
     def unload_module(self, module: int) -> None:
-        """Unload a module; launches in flight end first. Raises `InvalidModule` for an unknown handle."""
+        """Unload a module. Launches in flight finish first. Raises `InvalidModule` for an unknown handle."""
 
     @hook(
         "modules",
@@ -311,7 +314,7 @@ class Device(ABC):
     )
     @abstractmethod
     def get_function(self, module: int, name: str) -> int:
-        """Handle of kernel `name` in a module, for `launch`. Raises `InvalidModule` if it is not there."""
+        """The handle of kernel `name` in a module, for `launch`. Raises `InvalidModule` if it is not there."""
 
     @hook(
         "launches",
@@ -323,33 +326,33 @@ class Device(ABC):
     def launch(self, function: int, grid: Sequence[int], stream: int, args: bytes) -> None:
         """Run a kernel for every program of a grid of one to three counts; missing counts are 1.
 
-        `args` is the packed argument block; the device has taken a copy when the call returns. A grid with a
-        0 runs nothing. Raises `LaunchError` for a bad grid, function or stream.
+        `args` is the packed argument block; the device has copied it when the call returns. A grid with a 0 runs
+        nothing. Raises `LaunchError` for a bad grid, function or stream.
         """
 
     @hook(
         "launches",
-        "Gives the address of launch in native code, which launchers call without Python.",
+        "Gives the address of a native launch routine, which launchers call without Python.",
         "runtime/launches/*",
         "runtime/grids/*",
         "runtime/arguments/*",
     )
     def launch_entry(self) -> NativeLaunchEntry | None:
-        """`launch` in native code, or None where there is only the Python hook."""
+        """`launch` in native code; None if there is only the Python hook."""
         return None
 
     # --- life --------------------------------------------------------------------------------------------
 
     @hook(
         "reset",
-        "Brings the device back to its first state: memory, streams, events and modules are gone.",
+        "Resets the device to its initial state: memory, streams, events and modules are gone.",
         "runtime/device/reset-*",
     )
     @abstractmethod
     def reset(self) -> None:
-        """Bring the device back to its first state: all memory, streams, events and modules are gone.
+        """Reset the device to its initial state: all memory, streams, events and modules are gone.
 
-        Sub-classes call this one, which starts the next generation: arrays made before then know that their
+        Sub-classes call this method, which starts the next generation. Arrays created earlier then know that their
         memory is gone, and do not free it.
         """
         self.generation += 1

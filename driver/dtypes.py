@@ -1,7 +1,7 @@
-"""Element types of device arrays, under names that Triton's front end knows, and their form in numpy.
+"""Element types of device arrays, by names that Triton's front end knows, and their form in numpy.
 
-numpy has no bfloat16 and no 8-bit floats: such elements travel as the unsigned integers with the same bits,
-and `encode` / `decode` turn float32 into those patterns and back.
+numpy has no bfloat16 and no 8-bit floats. Such elements are held as unsigned integers with the same bits; `encode` and
+`decode` convert float32 to those patterns and back.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from triton_porting_kit.errors import DTypeError
 
 @dataclass(frozen=True)
 class DType:
-    """An element type. There is one object of each; ``str()`` gives the name that Triton reads."""
+    """An element type. There is one object per type; ``str()`` gives the name that Triton reads."""
 
     name: str
     numpy: np.dtype[Any]
-    """The numpy type of the same size: the same type, or unsigned integers where numpy has none."""
+    """The numpy type of the same size: the same type, or unsigned integers if numpy has none."""
     dlpack_code: int
     minifloat: FloatFormat | None = None
-    """Of a type that numpy lacks."""
+    """The format of a type that numpy lacks."""
 
     @property
     def itemsize(self) -> int:
@@ -42,7 +42,7 @@ class DType:
 
     __repr__ = __str__
 
-    # Triton's native specialisation remembers a type's name under its hash.
+    # Triton's native specialisation caches a type's name by its hash.
     def __hash__(self) -> int:
         return hash(self.name)
 
@@ -75,9 +75,9 @@ def as_dtype(value: Any) -> DType:
 
 
 def encode(values: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """Round float32 values to the nearest `dtype` (ties to even) and give its bit patterns.
+    """Round float32 values to the nearest `dtype` (ties to even) and return its bit patterns.
 
-    What is too large becomes infinity where the format has one, else NaN where it has that, else the largest number.
+    Values out of range become infinity if the format has one, else NaN if it has that, else the largest number.
     """
     if values.dtype != np.float32 or dtype.minifloat is None:
         raise DTypeError(f"encode takes float32 and a type that numpy lacks, not {values.dtype} and {dtype}")
@@ -89,7 +89,7 @@ def encode(values: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
         )
     table = decode(np.arange(128, dtype=np.uint8), dtype).astype(np.float64)
     finite = np.flatnonzero(np.isfinite(table))
-    # Rounding to even may go up to the value behind the largest one: that is where overflow begins.
+    # Overflow begins at the midpoint after the largest value, which rounds to even.
     top = finite[-1]
     grid = np.append(table[: top + 1], 2 * table[top] - table[top - 1])
     magnitude = np.abs(values.astype(np.float64))
@@ -98,7 +98,7 @@ def encode(values: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
     up = (magnitude - low > high - magnitude) | ((magnitude - low == high - magnitude) & (above % 2 == 0))
     index = np.where(up, above, above - 1)
     form = dtype.minifloat
-    quiet = 0x7F if form.signed_zero else 0x80  # the largest number where there is no NaN
+    quiet = 0x7F if form.signed_zero else 0x80  # the largest number if there is no NaN
     overflow = quiet if form.infinity is None else form.infinity
     pattern = np.where(index > top, overflow, index)
     pattern = np.where(np.isnan(values), quiet, pattern).astype(np.uint8)
@@ -107,7 +107,7 @@ def encode(values: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
 
 
 def decode(patterns: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """The float32 values of bit patterns of a type that numpy lacks; exact."""
+    """The exact float32 values of bit patterns of a type that numpy lacks."""
     form = dtype.minifloat
     if form is None or patterns.dtype != dtype.numpy:
         raise DTypeError(

@@ -1,7 +1,7 @@
-"""The table of a device's hooks: of each its contract in a sentence, and the conformance checks that exercise it.
+"""The table of device hooks: the contract of each in one sentence, and the conformance checks that exercise it.
 
-`Device` declares each where it is defined. What names a hook reads the table: the error of a hook that is not written,
-`tpk status`, and tests of the pages and comments of generated repositories, of the planted faults and of the stubs.
+`Device` declares each hook at its definition. Everything that lists hooks reads this table: the error of a missing
+hook, `tpk status`, and the tests of generated repositories, of the planted faults and of the stubs.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ class Hook:
 
     name: str
     step: str
-    """The step of a port that it belongs to, an anchor of ``docs/PORTING.md`` in a generated repository."""
+    """The step of a port that it belongs to: an anchor of ``docs/PORTING.md`` in a generated repository."""
     contract: str
-    """What it must do, in a sentence."""
+    """What the hook must do, in one sentence."""
     checks: tuple[str, ...]
-    """Patterns for names of checks."""
+    """Patterns of the names of checks."""
     optional: bool = False
 
     @property
     def page(self) -> str:
-        """Where a generated repository says more."""
+        """The page of a generated repository that says more."""
         return f"docs/PORTING.md#{self.step}"
 
 
 HOOKS: dict[str, Hook] = {}
-"""By name, in the order in which a port replaces them. `Device` declares them, by `hook`."""
+"""By name, in the order in which a port implements them. `Device` registers them with `hook`."""
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -50,10 +50,10 @@ def hook(step: str, contract: str, *checks: str) -> Callable[[_Method], _Method]
 
 
 def name_missing_hooks(cls: type) -> None:
-    """Give a class in place of each hook that it has not one that raises `MissingHook`.
+    """Give a class a method that raises `MissingHook` for each hook that it lacks.
 
     `Device` does so for its sub-classes. Call it for the class of an extension module whose methods have the hooks'
-    names, so that one that is missing there is named, too.
+    names, so that missing ones are named, too.
     """
     for name, declared in HOOKS.items():
         found = getattr(cls, name, None)
@@ -69,7 +69,7 @@ def _is_missing(method: Any) -> bool:
 def _missing(hook: Hook, owner: str, base: Callable[..., Any] | None) -> Callable[..., Any]:
     def missing(*arguments: Any, **keywords: Any) -> Any:
         if base and not _is_missing(getattr(type(arguments[0]), hook.name)):
-            return base(*arguments, **keywords)  # a sub-class has the hook, and asks by `super()`
+            return base(*arguments, **keywords)  # a sub-class has the hook, and calls `super()`
         raise MissingHook(
             f"{owner} has no hook `{hook.name}`. What it must do: {hook.contract} {hook.page} says how to write it; "
             f"`tpk conform --select '{hook.checks[0]}'` tries it"

@@ -1,4 +1,4 @@
-"""The part of ``torch.cuda`` that ``triton.testing`` uses, over the device hooks."""
+"""The part of ``torch.cuda`` that ``triton.testing`` uses, implemented by the device hooks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class DeviceStream:
-    """A stream of a device, destroyed with this object unless it was made elsewhere."""
+    """A stream of a device, destroyed with this object unless it was created elsewhere."""
 
     def __init__(self, device: Device, handle: int | None = None) -> None:
         self._device = device
@@ -28,7 +28,7 @@ class DeviceStream:
 
 
 class DeviceEvent:
-    """An event of a device, destroyed with this object. Carries a time whatever `enable_timing` says."""
+    """An event of a device, destroyed with this object. It records a time whatever `enable_timing` is."""
 
     def __init__(self, driver: TritonDriver, enable_timing: bool = False, **_: Any) -> None:
         self._driver = driver
@@ -36,11 +36,11 @@ class DeviceEvent:
         self._handle = self._device.create_event()
 
     def record(self, stream: DeviceStream | None = None) -> None:
-        """Record behind the work on `stream`, by default the current one."""
+        """Record the work that is on `stream` now; by default the current stream."""
         self._device.record_event(self._handle, self._stream(stream))
 
     def wait(self, stream: DeviceStream | None = None) -> None:
-        """Let `stream`, by default the current one, wait for the event."""
+        """Let `stream` wait for the event; by default the current stream."""
         self._device.wait_event(self._stream(stream), self._handle)
 
     def synchronize(self) -> None:
@@ -71,7 +71,7 @@ class DeviceInterface:
         return DeviceStream(self._driver.device)
 
     def ExternalStream(self, handle: int, device: Any = None) -> DeviceStream:
-        """A stream that was made elsewhere and is not destroyed here."""
+        """A stream that was created elsewhere and is not destroyed here."""
         return DeviceStream(self._driver.device, handle)
 
     def stream(self, stream: DeviceStream) -> AbstractContextManager[int]:

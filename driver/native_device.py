@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 class NativeDevice(Device):
-    """A `Device` that hands these hooks on to `_native`, which its ``__init__`` sets.
+    """A `Device` that forwards these hooks to `_native`, which its ``__init__`` sets.
 
-    The native object checks its arguments and lets go of the GIL itself.
+    The native object checks its arguments and releases the GIL itself.
     """
 
     _native: NativeHooks

@@ -1,6 +1,6 @@
 """Writes ``_native_hooks.pyi``, the types of the hooks that `tpk_hooks.h` binds, from those of `Device`.
 
-``python -m triton_porting_kit.driver.native_stub`` writes it; tests hold the file against this.
+``python -m triton_porting_kit.driver.native_stub`` writes it. Tests compare the file with this.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from triton_porting_kit.driver.native_device import NativeDevice
 
 STUB = Path(__file__).with_name("_native_hooks.pyi")
 _ALL_STREAMS = "synchronize"
-"""The hook that takes None for all streams, which is a method of its own in native code."""
+"""The hook that takes None for all streams, which is a separate method in native code."""
 
 
 def stub() -> str:
-    """The text of the stub: arguments have no defaults there."""
+    """The text of the stub. Its arguments have no defaults."""
     lines = [
         "# Written by `python -m triton_porting_kit.driver.native_stub`.",
         "from triton_porting_kit.driver.device import Buffer",

@@ -1,10 +1,10 @@
-"""From a Triton signature to a kernel argument block and a launch.
+"""From a Triton signature to a kernel's argument block and a launch.
 
-`Signature` flattens what Triton passes, `ArgLayout` says where each parameter lies in the packed block, and
-three launchers send the block to a device: `PackedLauncher` (native, nothing to compile), `GeneratedLauncher`
-(C++ of its own for each signature) and `PythonLauncher` (for a device with only a Python hook). `CheckedLauncher` is a
-packed one that tells kernels the bounds of their arguments. A `Guard` gives launches whose indices may wrap around to
-another version of the kernel.
+`Signature` flattens the arguments that Triton passes. `ArgLayout` is the layout of the packed block. Three launchers
+send the block to a device: `PackedLauncher` (native, nothing to compile), `GeneratedLauncher` (C++ generated for each
+signature) and `PythonLauncher` (for a device with only a Python hook). `CheckedLauncher` is a packed launcher that
+passes the bounds of arguments to kernels. A `Guard` redirects launches whose indices may overflow to another version of
+the kernel.
 """
 
 from triton_porting_kit.abi.launching import LAUNCH_ERRORS

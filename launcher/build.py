@@ -1,11 +1,11 @@
 """Builds generated launch code with the system's C++ compiler, once per source, into a private cache.
 
-An entry of the cache is a folder named after everything that went into it; it holds the extension module
-and the module's SHA-256. It appears by one rename, so a reader sees all of it or nothing, and a lock lets
-one process build while the others wait. A module whose content is not what was built is not loaded.
+A cache entry is a folder named after everything that the result depends on. It holds the extension module and the
+module's SHA-256. It is created by one rename, so a reader sees all of it or nothing, and a lock lets one process build
+while the others wait. A module whose content has changed since it was built is not loaded.
 
-Most of the code of a module is the same for all signatures, and reading Python's headers for it takes longer
-than all else. It is compiled once, to an object file in an entry of its own, and linked with each.
+Most of a module's code is the same for all signatures, and reading Python's headers for it takes longer than everything
+else. It is compiled once, to an object file in an entry of its own, and linked with each module.
 """
 
 from __future__ import annotations
@@ -37,13 +37,15 @@ _LIBRARY = "launcher.so"
 _OBJECT = "support.o"
 _DIGEST = ".sha256"
 _ROOM = 4 << 20
-"""Bytes; more than a module and its parts take."""
+"""Bytes: an upper bound of the size of a module and its parts."""
 
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """How to build: `compiler` is a command (default ``$CXX``, else the first of c++, g++, clang++ on PATH),
-    `compile_flags` come before the source (``-I...``), `link_flags` after it (``-L...``, ``-l...``).
+    """How to build.
+
+    `compiler` is a command (default ``$CXX``, else the first of c++, g++, clang++ on PATH). `compile_flags` come before
+    the source (``-I...``), `link_flags` after it (``-L...``, ``-l...``).
     """
 
     compiler: tuple[str, ...] | None = None
@@ -69,7 +71,7 @@ def find_compiler() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Shared:
-    """Code that many sources end with, unless the macro `apart` is defined: then they are linked with it."""
+    """Code at the end of many sources. With the macro `apart` defined, it is left out and linked instead."""
 
     source: str
     apart: str
@@ -78,13 +80,13 @@ class Shared:
 def build_module(
     source: str, name: str, options: BuildOptions | None = None, *, shared: Shared | None = None
 ) -> ModuleType:
-    """The extension module `name` built from the C++ `source`, from the cache where it is there already.
+    """The extension module `name` built from the C++ `source`, or loaded from the cache.
 
-    `shared` is what the source has in common with others; it is compiled once for all of them.
+    `shared` is the part that the source has in common with others; it is compiled once for all of them.
 
-    Raises `LauncherBuildError` with the command and its output, `InsecureCacheError` for a cache folder
-    that others can write. Warns and builds again if a cached module is damaged. Where the cache cannot be written, the
-    module is built into a temporary folder, with a `CacheWarning`; `CacheError` where that cannot be written either.
+    Raises `LauncherBuildError` with the command and its output, `InsecureCacheError` for a cache folder that others can
+    write. Warns and rebuilds a damaged module. If the cache cannot be written, the module is built in a temporary
+    folder, with a `CacheWarning`; raises `CacheError` if that cannot be written either.
     """
     options = options or BuildOptions()
     command = options.compiler or find_compiler()
@@ -110,12 +112,12 @@ def _build(
     command: tuple[str, ...],
     shared: Shared | None,
 ) -> ModuleType:
-    """Raises `OSError` where the folder cannot be written, and the module is not there."""
+    """Raises `OSError` if the folder cannot be written and the module is not there."""
     compiler = (*command, *_FLAGS, f"-I{sysconfig.get_path('include')}", *options.compile_flags)
     made_with = (*compiler, _compiler_version(command), _python_abi())
     key = _digest("\0".join((source, name, *made_with, *options.link_flags)).encode())
     entry = folder / key
-    if _intact(entry, _LIBRARY, quiet=True):  # a folder that is only read will do
+    if _intact(entry, _LIBRARY, quiet=True):  # a read-only folder is enough
         return _load(entry / _LIBRARY, name)
     with locked(folder / f"{key}.lock"):
         if not _intact(entry, _LIBRARY):
@@ -137,7 +139,7 @@ def _object(source: str, folder: Path, compiler: tuple[str, ...], made_with: tup
 
 
 def _make(source: str, entry: Path, product: str, compiler: tuple[str, ...], behind: tuple[str, ...]) -> None:
-    """Make an entry of the cache that holds the source, what the compiler makes of it, and the digest of that."""
+    """Create a cache entry: the source, the compiler's output, and its digest."""
     with tempfile.TemporaryDirectory(dir=entry.parent, prefix=entry.name[:16] + ".tmp-") as scratch_name:
         scratch = Path(scratch_name)
         new_entry = scratch / "entry"
@@ -159,7 +161,7 @@ def _make(source: str, entry: Path, product: str, compiler: tuple[str, ...], beh
 
 
 def _check_room(folder: Path) -> None:
-    """Raises `OSError` where what a compiler makes does not fit on the disk."""
+    """Raises `OSError` if the disk has no room for the compiler's output."""
     with tempfile.TemporaryFile(dir=folder) as file:
         file.write(bytes(_ROOM))
 

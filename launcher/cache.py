@@ -1,4 +1,4 @@
-"""The private folder that built launch code lives in: what others can write must not be executed."""
+"""The private folder for built launch code: files that others can write must not be executed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ _REMEDY = "remove it, or set TPK_CACHE_DIR to a folder that only you can write"
 
 
 def cache_path() -> Path:
-    """Where the folder is, or would be: ``tpk-launchers`` under ``$TPK_CACHE_DIR``, else under Triton's cache
-    (``$TRITON_CACHE_DIR``, ``$TRITON_HOME/.triton/cache``, ``~/.triton/cache``)."""
+    """The path of the folder, which may not exist yet.
+
+    It is ``tpk-launchers`` under ``$TPK_CACHE_DIR``, else under Triton's cache (``$TRITON_CACHE_DIR``,
+    ``$TRITON_HOME/.triton/cache``, ``~/.triton/cache``).
+    """
     return _base() / NAME
 
 
 def cache_folder() -> Path:
-    """The folder at `cache_path`, made with mode 0700 if it is not there.
+    """The folder at `cache_path`, created with mode 0700 if necessary.
 
-    Raises `InsecureCacheError` if another user owns it or can write it, or swap it for another; `OSError` if it cannot
-    be made.
+    Raises `InsecureCacheError` if another user owns it, can write it, or can replace it; `OSError` if it cannot be
+    created.
     """
     folder = cache_path()
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +39,7 @@ def cache_folder() -> Path:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock that the file `path` is, which one thread of one process does at a time."""
+    """Hold the lock file `path`. One thread of one process holds it at a time."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -46,7 +49,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def check_private(path: Path) -> None:
-    """Raise `InsecureCacheError` unless `path` is this user's own and no one else can write it."""
+    """Raise `InsecureCacheError` unless this user owns `path` and no one else can write it."""
     trust.check_private(path, _REMEDY)
 
 

@@ -1,4 +1,4 @@
-"""Launching kernels that check what they access: the bounds of their pointer arguments go along with these."""
+"""Launching kernels in checked mode: the bounds of their pointer arguments are passed with the arguments."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from triton_porting_kit.launcher.types import Kind
 from triton_porting_kit.launcher.values import check_leading
 
 UNKNOWN = (2**64 - 1, 0)
-"""The bounds of memory of which nobody knows where it ends: the device judges each access."""
+"""The bounds of memory whose extent is not known: the device decides about each access."""
 
 NOTHING = (0, 0)
 
 Bounds = tuple[int, int]
-"""Address and bytes."""
+"""Address and size in bytes."""
 
 _PARTS = (".begin", ".bytes")
-"""Of the names of the two hidden arguments that go along with a pointer."""
+"""Suffixes of the names of the two hidden arguments for each pointer."""
 
 
 class CheckedLauncher:
-    """A `PackedLauncher` for a kernel that was compiled to check its accesses; called, and failing, as that is.
+    """A `PackedLauncher` for a kernel compiled to check its accesses; same call and same errors.
 
-    Behind the kernel's parameters the block has, for each that is a pointer, where its memory begins and how many bytes
-    it has. `allocation_of` says what memory of the device an address lies in, None if in none.
+    After the kernel's parameters, the block has the address and the size in bytes of the memory of each pointer
+    argument. `allocation_of` returns the device allocation that contains an address, None if there is none.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class CheckedLauncher:
         self._launch(*call, **bounds)
 
     def _bounds(self, value: Any) -> Bounds:
-        """Of what a pointer argument leads to. What cannot be an argument is left to the launcher to refuse."""
+        """The bounds of a pointer argument. The launcher itself refuses values that cannot be arguments."""
         if (known := own_memory(value)) is not None:
             return known
         address = 0 if value is None else value if isinstance(value, int) else _address(value)
@@ -72,9 +72,9 @@ def _address(value: Any) -> int | None:
 
 
 def own_memory(value: Any) -> Bounds | None:
-    """Address and bytes of the whole allocation of a device array or a torch tensor, also of a view of one.
+    """Address and size in bytes of the whole allocation of a device array or a torch tensor, even for a view of it.
 
-    None for other values: they do not know what they are part of.
+    None for other values, whose allocation is not known.
     """
     while hasattr(value, "base") and hasattr(value.base, "data_ptr"):  # triton.reinterpret wraps arrays
         value = value.base

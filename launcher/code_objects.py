@@ -1,7 +1,7 @@
-"""Whether a kernel of an AMDGPU code object takes its arguments as a launcher packs them.
+"""Checks that a kernel of an AMDGPU code object takes its arguments as a launcher packs them.
 
-Source: LLVM's "User Guide for AMDGPU Backend", section Code Object V5 Metadata: what a kernel's arguments are
-called there, and which ones the runtime adds, from what place of the block on.
+Source: LLVM's "User Guide for AMDGPU Backend", section Code Object V5 Metadata: the names of a kernel's arguments, and
+the hidden arguments that the runtime adds, with their offsets.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from triton_porting_kit.errors import ArgumentMismatch
 from triton_porting_kit.launcher.layout import ArgLayout, ArgSlot
 from triton_porting_kit.launcher.types import Kind
 
-if TYPE_CHECKING:  # what is read is given: importing the launcher does not load the reader
+if TYPE_CHECKING:  # the kernel is passed in: importing the launcher does not load the reader
     from triton_porting_kit.binaries.code_object import Kernel, KernelArgument
 
-#: What the runtime fills in, from code objects of version 5 on: bytes behind the explicit arguments, and size.
+#: The hidden arguments of code object version 5 and later: offset after the explicit arguments, and size.
 _HIDDEN = {
     "hidden_block_count_x": (0, 4),
     "hidden_block_count_y": (4, 4),
@@ -45,11 +45,11 @@ _HIDDEN_BYTES = 256
 
 
 def check_kernel_arguments(layout: ArgLayout, kernel: Kernel) -> tuple[KernelArgument, ...]:
-    """The arguments that the runtime adds to a launch of `kernel`, once those that `layout` packs are as it wants.
+    """Check the explicit arguments of `kernel` against `layout`. Returns the hidden arguments that the runtime adds.
 
-    Compared are the count, and of each argument the offset, the size and whether it is a pointer; behind them
-    the hidden ones of code object version 5, and the size of the whole block. Raises `ArgumentMismatch`, which
-    says which argument is the first to differ.
+    Compared are the number of arguments, the offset and size of each and whether it is a pointer; the hidden ones of
+    code object version 5 after them; and the size of the block. Raises `ArgumentMismatch`, which names the first
+    argument that differs.
     """
     slots, explicit = (*layout.slots, *layout.hidden), kernel.explicit_arguments
     for index, (slot, argument) in enumerate(zip(slots, explicit, strict=False)):
@@ -84,7 +84,7 @@ def _check_hidden(layout: ArgLayout, kernel: Kernel) -> tuple[KernelArgument, ..
                 f"behind {layout.size} bytes of arguments",
             )
     size = layout.size + (_HIDDEN_BYTES if hidden else 0)
-    # The last argument's padding may be left out.
+    # The padding after the last argument may be left out.
     if not size - layout.alignment < kernel.kernarg_segment_size <= size:
         raise ArgumentMismatch(
             kernel.name,

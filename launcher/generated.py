@@ -1,4 +1,4 @@
-"""The generated launcher: C++ launch code of its own for each signature, built by the system's compiler."""
+"""The generated launcher: C++ launch code for each signature, built by the system's compiler."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from triton_porting_kit.launcher.layout import ArgLayout
 
 
 class GeneratedLauncher(_packed.Launcher):
-    """Launches one kernel on a device; constructed and called as `PackedLauncher` is, with the same errors.
+    """Launches one kernel on a device; constructed and called like `PackedLauncher`, with the same errors.
 
-    `runtime` names a launch routine to link instead of calling `entry.function`; `options` say how to
-    build. Constructing one raises `LauncherBuildError` or `InsecureCacheError`. `source` is the C++ text.
+    `runtime` names a launch routine to link instead of calling `entry.function`; `options` say how to build. The
+    constructor raises `LauncherBuildError` or `InsecureCacheError`. `source` is the C++ text.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class GeneratedLauncher(_packed.Launcher):
         linked = _Entry(module.routine or entry.function, entry.context)
         self.guard = Guard(src, metadata, self.layout)
         self.entry = self.guard.entry(linked)
-        self._device = entry  # which must outlive its launchers
+        self._device = entry  # must outlive its launchers
         super().__init__(module.bind(self.entry.function, self.entry.context))
 
 

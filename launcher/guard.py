@@ -1,8 +1,8 @@
-"""Launches whose indices may wrap around are given to another version of their kernel.
+"""Redirects launches whose indices may overflow to another version of their kernel.
 
-A compiler takes for granted what it cannot show of indices, and says how a launch can (the metadata's `promises`, see
-`abi.intervals`). Where that fails, the kernel is compiled again with the option ``offsets_may_wrap``: then it
-looks for itself.
+A compiler makes assumptions about indices that it cannot prove, and describes how a launch can verify them (the
+metadata's `promises`, see `abi.intervals`). If a launch does not fulfil them, the kernel is compiled again with
+the option ``offsets_may_wrap``, so that it checks its indices itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from triton_porting_kit.toolchain import compat
 
 
 class Guard:
-    """Of one kernel: whether a launch keeps the kernel's promises, and the version for those that do not."""
+    """For one kernel: verifies the promises of a launch, and provides the version for launches that do not fulfil
+    them."""
 
     def __init__(self, src: Any, metadata: Any, layout: ArgLayout) -> None:
         self._src = src
@@ -34,7 +35,7 @@ class Guard:
         self._lock = threading.Lock()
 
     def __bool__(self) -> bool:
-        """Whether the kernel promises anything."""
+        """Whether the kernel has promises."""
         return bool(self._steps)
 
     def _check(self, number: int, bits: int) -> None:
@@ -46,7 +47,7 @@ class Guard:
             )
 
     def fits(self, block: bytes, grid: Sequence[int]) -> bool:
-        """Whether a launch keeps the promises, by its argument block; the reference for the native code."""
+        """Whether a launch fulfils the promises, by its argument block; the reference for the native code."""
 
         def argument(number: int, bits: int) -> Interval:
             slot = self._slots[number]
@@ -56,29 +57,29 @@ class Guard:
         return Launch(argument, lambda axis: (grid[axis], grid[axis])).fits(self._steps)
 
     def other_kernel(self) -> Any:
-        """Triton's compiled kernel that looks for itself; compiled when first asked for."""
+        """Triton's compiled kernel that checks its indices itself; compiled on first use."""
         with self._lock:
             if self._kernel is None:
                 self._kernel = compat.compile_again(self._src, self._metadata, offsets_may_wrap=True)
             return self._kernel
 
     def other_version(self) -> int:
-        """Its function on the current device."""
+        """The function of that kernel on the current device."""
         return compat.loaded_function(self.other_kernel())
 
     def entry(self, entry: LaunchEntry) -> LaunchEntry:
-        """A launch routine that asks first, and then calls `entry`'s; `entry` itself where there is nothing to ask."""
+        """A launch routine that verifies the promises, then calls `entry`'s; `entry` itself if there are none."""
         return _GuardedEntry(self, entry) if self else entry
 
     def native_steps(self) -> list[Step]:
-        """With the places of arguments in the block for their numbers."""
+        """The steps, with offsets in the block instead of numbers of arguments."""
         return [
             (op, self._slots[a].offset, b) if op == Op.ARGUMENT else (op, a, b) for op, a, b in self._steps
         ]
 
 
 class _GuardedEntry:
-    """See `LaunchEntry`. Holds what its native context refers to."""
+    """A guarded `LaunchEntry`. It keeps alive what its native context refers to."""
 
     def __init__(self, guard: Guard, entry: LaunchEntry) -> None:
         self._inner = entry
@@ -89,7 +90,7 @@ class _GuardedEntry:
 
 
 def _steps(numbers: Sequence[int]) -> list[Step]:
-    """The steps that a kernel's metadata has. Raises `SignatureError` for what are none: native code trusts them."""
+    """The steps in a kernel's metadata. Raises `SignatureError` for invalid ones, because native code trusts them."""
     try:
         found = [(Op(op), a, b) for op, a, b in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)]
         good = all(_is_good(number, step) for number, step in enumerate(found))
@@ -103,7 +104,7 @@ def _steps(numbers: Sequence[int]) -> list[Step]:
 
 
 def _is_good(number: int, step: Step) -> bool:
-    """Whether step `number` refers to steps before it, and to widths and axes that there are."""
+    """Whether step `number` refers only to earlier steps and to valid widths and axes."""
     op, a, b = step
     if not all(0 <= operand < number for operand in (a, b)[: OPERANDS[op]]):
         return False

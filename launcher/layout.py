@@ -1,7 +1,4 @@
-"""The packed argument block: where each parameter of a kernel lies in memory.
-
-Compilers read it by the same rule, `triton_porting_kit.abi.block`.
-"""
+"""The packed argument block of a signature, laid out by `triton_porting_kit.abi.block`, as compilers expect it."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from triton_porting_kit.launcher.values import check_hidden, encode
 
 @dataclass(frozen=True)
 class ArgSlot:
-    """One parameter's place in the block; `offset`, `size` and `alignment` in bytes."""
+    """One parameter's position in the block; `offset`, `size` and `alignment` in bytes."""
 
     name: str
     type: str
@@ -36,8 +33,8 @@ class ArgSlot:
 class ArgLayout:
     """The block of one signature: `slots` (one per parameter), `hidden` (after them), `size` in bytes.
 
-    Hidden arguments are parameters that the kernel's author never sees, such as a scratch buffer; a
-    vendor's compiler appends them to the function and the launch gives their values by name.
+    Hidden arguments are parameters that the kernel's author does not see, such as a scratch buffer. A vendor's compiler
+    appends them to the function, and the launch passes their values by name.
     """
 
     signature: Signature
@@ -68,7 +65,7 @@ class ArgLayout:
     def pack(self, args: Sequence[Any], hidden: Mapping[str, Any] | None = None) -> bytes:
         """The block for the arguments of one launch, as Triton passes them: constexprs, tuples, descriptors.
 
-        The reference for the native launch code. Raises `SignatureError`, naming the parameter.
+        This is the reference for the native launch code. Raises `SignatureError`, which names the parameter.
         """
         return self.pack_values(self.signature.flatten(args), hidden)
 
@@ -85,7 +82,7 @@ class ArgLayout:
         return bytes(packed)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data that survives JSON, to travel in a kernel's metadata."""
+        """Plain data that survives JSON, to be stored in a kernel's metadata."""
         return {
             "signature": self.signature.to_dict(),
             "slots": [[slot.name, slot.type, slot.offset, slot.size] for slot in self.slots],
@@ -96,7 +93,7 @@ class ArgLayout:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ArgLayout:
-        """The layout that `to_dict` wrote. Raises `SignatureError` if it was laid out by other rules."""
+        """The layout that `to_dict` wrote. Raises `SignatureError` if its layout rules differ from this release's."""
         hidden = {name: type_ for name, type_, _, _ in data["hidden"]}
         layout = cls.from_signature(Signature.from_dict(data["signature"]), hidden)
         if layout.to_dict() != dict(data):

@@ -1,4 +1,4 @@
-"""The packed launcher: a prebuilt native routine and a plan of the signature; no compiler at run time."""
+"""The packed launcher: a prebuilt native routine that interprets a plan of the signature. No compiler at run time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triton_porting_kit.launcher.guard import Guard
 from triton_porting_kit.launcher.layout import ArgLayout, ArgSlot
 from triton_porting_kit.launcher.signature import Argument
 
-# The kinds of node that the native routine knows, by its numbers.
+# Kinds of plan nodes, as numbered in the native routine.
 _CONSTEXPR, _SCALAR, _TUPLE, _DESCRIPTOR = range(4)
 
 
@@ -19,10 +19,10 @@ class PackedLauncher(_packed.Launcher):
     """Launches one kernel on a device, called as Triton calls a launcher:
 
     ``launcher(gridX, gridY, gridZ, stream, function, kernel_metadata, launch_metadata, launch_enter_hook,
-    launch_exit_hook, *args, **hidden)`` with the values of `hidden` arguments as keywords.
+    launch_exit_hook, *args, **hidden)``, with the values of `hidden` arguments as keywords.
 
-    Raises `GridError` and `SignatureError` for what cannot be launched, the device's typed errors for what
-    it refuses, and passes on what a hook raises. Any number of threads may call it at once.
+    Raises `GridError` and `SignatureError` for what cannot be launched, and the device's typed errors; passes on what a
+    hook raises. Any number of threads may call it at once.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The launcher for a device that has only the Python hook `launch`: no native code, and the reference."""
+"""The launcher for a device that has only the Python hook `launch`: no native code. It is also the reference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LaunchHook = Callable[[int, tuple[int, int, int], int, bytes], Any]
 
 
 class PythonLauncher:
-    """Launches one kernel through a device's Python hook; called, and failing, as `PackedLauncher` does."""
+    """Launches one kernel through a device's Python hook; same call and errors as `PackedLauncher`."""
 
     def __init__(
         self, src: Any, metadata: Any, launch: LaunchHook, *, hidden: Mapping[str, str] | None = None

@@ -1,6 +1,6 @@
 """A kernel's signature as Triton writes it, flattened to the parameters that the compiled function takes.
 
-Constexprs vanish, nested tuples open up depth first, and a host tensor descriptor becomes the pointer, the
+Constexprs are dropped, nested tuples are flattened depth first, and a host tensor descriptor becomes the pointer, the
 integers and the flags that `tt.func` has in its place once descriptors are rewritten to pointers.
 """
 
@@ -17,7 +17,7 @@ from triton_porting_kit.launcher.values import check_count, descriptor_fields, t
 from triton_porting_kit.toolchain import compat
 
 Path = tuple[int | str, ...]
-"""Where a value sits in the arguments of a launch: positions in tuples, then fields of a descriptor."""
+"""The path to a value in the arguments of a launch: positions in tuples, then fields of a descriptor."""
 
 CONSTEXPR = "constexpr"
 
@@ -29,8 +29,8 @@ _INPUT_RANK = re.compile(r",input_rank=(\d+)")
 class Parameter:
     """One parameter of the compiled function.
 
-    `path` leads to its value, `name` is that path for people (``cfg[1]``, ``desc.shape[0]``), `type` is
-    Triton's name of its type. Raises `SignatureError` for an unknown type.
+    `path` leads to its value, `name` is that path in readable form (``cfg[1]``, ``desc.shape[0]``), `type` is Triton's
+    name of its type. Raises `SignatureError` for an unknown type.
     """
 
     path: Path
@@ -45,8 +45,8 @@ class Parameter:
 class Argument:
     """One argument of a launch, or one member of a tuple.
 
-    `type` is a scalar type, ``constexpr``, ``tensordesc<...>`` or ``tuple``; `members` are a tuple's,
-    `fields` their names if it is a named tuple; `parameters` what the argument itself becomes.
+    `type` is a scalar type, ``constexpr``, ``tensordesc<...>`` or ``tuple``. `members` are those of a tuple, and
+    `fields` their names if it is a named tuple. `parameters` are those that the argument itself becomes.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Argument:
     @property
     def rank(self) -> int:
         """A tensor descriptor's number of dimensions."""
-        return len(self.parameters) // 4  # a pointer, one or two flags, and four for each dimension
+        return len(self.parameters) // 4  # a pointer, one or two flags, and four per dimension
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,10 @@ class Signature:
 
     @classmethod
     def from_source(cls, src: Any) -> Signature:
-        """From the source object that Triton hands a launcher (its `signature`, `constants` and `fn`)."""
+        """From the source object that Triton passes to a launcher (its `signature`, `constants` and `fn`)."""
         names = list(src.signature)
-        # Triton counts constants' positions among the function's arguments, which a hand-written
-        # signature may list only in part.
+        # Triton numbers constants by position among the function's arguments, of which a hand-written signature may
+        # list only a part.
         arg_names = list(getattr(getattr(src, "fn", None), "arg_names", None) or names)
         constants: set[Path] = set()
         for key in getattr(src, "constants", None) or {}:
@@ -112,9 +112,9 @@ class Signature:
 
     @property
     def required(self) -> int:
-        """How many arguments a launch must give: the constexprs after the last other one may be left out.
+        """The least number of arguments of a launch: trailing constexprs may be left out.
 
-        Triton itself passes all; who calls a compiled kernel directly often has not got them any more.
+        Triton itself passes all of them, but callers of a compiled kernel often do not have them any more.
         """
         count = len(self.arguments)
         while count and self.arguments[count - 1].type == CONSTEXPR:
@@ -127,10 +127,10 @@ class Signature:
         check_count(names, len(self.arguments), self.required, given)
 
     def flatten(self, args: Sequence[Any]) -> list[Any]:
-        """The values of `parameters`, in order, out of the arguments of one launch (constexprs included).
+        """The values of `parameters`, in order, from the arguments of one launch (constexprs included).
 
-        Raises `SignatureError` for a wrong number of arguments or tuple members, and for something that
-        is not a tensor descriptor where one belongs. The values themselves are not looked at.
+        Raises `SignatureError` for a wrong number of arguments or tuple members, and for a value that is not a tensor
+        descriptor where one is required. The values themselves are not checked.
         """
         self.check_count(len(args))
         values: list[Any] = []
@@ -138,7 +138,7 @@ class Signature:
         return values
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data that survives JSON; `from_dict` reads it."""
+        """Plain data that survives JSON; `from_dict` reads it."""
         return {"arguments": [[argument.name, _plain_type(argument)] for argument in self.arguments]}
 
     @classmethod
@@ -179,7 +179,7 @@ def _descriptor_parameters(name: str, type_: str, path: Path) -> tuple[Parameter
     match = _DESCRIPTOR.match(type_)
     if match is None:
         raise SignatureError(
-            f"argument '{name}' has the type '{type_}', which is no tensor descriptor; "
+            f"argument '{name}' has the type '{type_}', which is not a tensor descriptor; "
             "it is written tensordesc<T[sizes]>, e.g. tensordesc<fp16[64, 32]>"
         )
     element, block = match.groups()
@@ -187,8 +187,8 @@ def _descriptor_parameters(name: str, type_: str, path: Path) -> tuple[Parameter
     rank = int(input_rank.group(1)) if input_rank else block.count(",") + 1
     shape = [("shape", i) for i in range(rank)]
     strides = [("strides", i) for i in range(rank)]
-    # The shape and the strides come twice: once for the descriptor itself, and once more because Triton
-    # passes them beside every descriptor.
+    # The shape and the strides occur twice: for the descriptor itself, and because Triton passes them beside every
+    # descriptor.
     pieces: list[tuple[Path, str]] = [
         (("base",), "*" + element),
         *((piece, "i64") for piece in shape + strides),

@@ -1,4 +1,4 @@
-"""The scalar types of kernel parameters: how many bytes each takes in the block, and how it is written."""
+"""The scalar types of kernel parameters: their sizes in the block, and how they are written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triton_porting_kit.errors import SignatureError
 
 
 class Kind(enum.IntEnum):
-    """How a value is converted and stored. The native launch code has the same numbers (`tpk::Kind`)."""
+    """How a value is converted and stored. The native launch code uses the same numbers (`tpk::Kind`)."""
 
     POINTER = 0
     BOOL = 1
@@ -31,7 +31,7 @@ class Kind(enum.IntEnum):
 
 @dataclass(frozen=True)
 class ScalarType:
-    """One kind of parameter: `size` (also its alignment) in bytes, the range of integers, the format of floats."""
+    """One type of parameter: `size` (also its alignment) in bytes, the range of integers, the format of floats."""
 
     kind: Kind
     size: int

@@ -1,7 +1,7 @@
-"""What a launcher checks and converts, value by value: the reference that the native launch code agrees with.
+"""Checks and conversions of argument values: the reference for the native launch code.
 
-The native code converts on its own and comes here only when it must refuse a value: it calls the function
-of this module that refuses the same thing, so that every launcher gives the same error with the same words.
+The native code converts values itself. If it must refuse one, it calls the function of this module that refuses the
+same value, so that every launcher raises the same error with the same text.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ MAX_GRID = 2**31 - 1
 def encode(name: str, type_name: str, value: Any) -> bytes:
     """The bytes of `value` as a parameter of type `type_name`; little endian, as long as the type.
 
-    Pointers are ints, None (NULL) or objects with ``data_ptr()``. Floats round to nearest even, beyond
-    the range to infinity; a NaN stays one, with its sign and what fits of its payload. A boolean is that of
-    any int, as a kernel may call an int ``tl.int1``.
-    Raises `SignatureError`, naming the parameter, for a value of the wrong type or out of range.
+    Pointers are ints, None (NULL) or objects with ``data_ptr()``. Floats are rounded to nearest even, and to infinity
+    beyond the range. A NaN keeps its sign and the part of its payload that fits. A boolean is the truth of any int,
+    because a kernel may declare an int as ``tl.int1``. Raises `SignatureError`, which names the parameter, for a value
+    of the wrong type or out of range.
     """
     scalar = scalar_type(type_name, name)
     if scalar.form is not None:
@@ -62,7 +62,7 @@ def round_float(value: float, exponent_bits: int, mantissa_bits: int) -> int:
     fraction, exponent = math.frexp(abs(value))  # fraction in [0.5, 1)
     exponent = max(exponent - 1, 1 - bias)  # subnormals share the smallest exponent
     steps = round(math.ldexp(abs(value), mantissa_bits - exponent))  # exact scaling; round() is to even
-    # A normal number's `steps` has its hidden bit, which adds one to the exponent below; a carry does too.
+    # A normal number's `steps` include the hidden bit, which adds one to the exponent below; so does a carry.
     bits = steps + ((exponent + bias - 1) << mantissa_bits) if fraction else 0
     return sign | min(bits, infinity)
 
@@ -93,13 +93,13 @@ def _address(name: str, type_name: str, value: Any) -> int:
 
 
 def check_tensor(name: str, type_name: str, value: Any) -> None:
-    """Raise `SignatureError` for a torch tensor whose elements are not what lies at its address."""
+    """Raise `SignatureError` for a torch tensor whose elements are not what is stored at its address."""
     if reason := tensors.refusal(value):
         raise SignatureError(f"argument '{name}' ({type_name}): {reason}")
 
 
 def _double(name: str, type_name: str, value: Any) -> float:
-    # Strings and buffers are numbers to float(), but not to Triton.
+    # float() accepts strings and buffers, but Triton does not.
     if not (hasattr(type(value), "__float__") or hasattr(type(value), "__index__")):
         raise _mismatch(name, type_name, "a float", value)
     try:
@@ -113,7 +113,7 @@ def _double(name: str, type_name: str, value: Any) -> float:
 
 
 def tuple_members(name: str, count: int, value: Any) -> Sequence[Any]:
-    """The `count` members of the tuple argument `name`. Raises `SignatureError` if it has not that many."""
+    """The `count` members of the tuple argument `name`. Raises `SignatureError` if it has another number."""
     if not isinstance(value, tuple | list):
         raise SignatureError(f"argument '{name}': expected a tuple of {count}, got {_given(value)}")
     if len(value) != count:
@@ -124,7 +124,7 @@ def tuple_members(name: str, count: int, value: Any) -> Sequence[Any]:
 def descriptor_fields(name: str, type_name: str, count: int, value: Any) -> list[Any]:
     """The `count` values that the host tensor descriptor `value` is passed as, in the order of its parameters.
 
-    Raises `SignatureError` if it is no tensor descriptor or has another number of dimensions.
+    Raises `SignatureError` if it is not a tensor descriptor, or has another number of dimensions.
     """
     rank = count // 4
     try:
@@ -146,7 +146,8 @@ def descriptor_fields(name: str, type_name: str, count: int, value: Any) -> list
 
 
 def check_count(names: str, expected: int, required: int, given: int) -> None:
-    """Raise `SignatureError` unless `expected` arguments, called `names`, or the `required` first were `given`."""
+    """Raise `SignatureError` unless `given` is between `required` and `expected`; `names` are those of the
+    arguments."""
     if not required <= given <= expected:
         raise SignatureError(f"the kernel takes {expected} arguments ({names}), got {given}")
 
@@ -165,7 +166,7 @@ def check_hidden(names: str, given: Sequence[str]) -> None:
 
 
 def check_leading(given: int) -> None:
-    """Raise `SignatureError` if a launch got not even the nine arguments that come before the kernel's."""
+    """Raise `SignatureError` if a launch has fewer than the nine arguments that precede the kernel's."""
     if given < 9:
         raise SignatureError(
             "a launch takes gridX, gridY, gridZ, stream, function, kernel_metadata, launch_metadata, "
@@ -213,7 +214,7 @@ def _mismatch(name: str, type_name: str, expected: str, value: Any) -> Signature
 
 
 def _given(value: Any) -> str:
-    """A value for an error message: plain numbers and strings in full, anything else by its type."""
+    """A value for an error message: plain numbers and strings in full, others by type."""
     if value is None:
         return "None"
     if type(value) is int:

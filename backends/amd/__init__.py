@@ -1,1 +1,1 @@
-"""The AMD reference backend: Triton's own GPU passes to AMD's machine code, launched through HIP."""
+"""The AMD reference backend: Triton's own GPU passes to AMD machine code, launched through HIP."""

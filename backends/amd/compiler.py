@@ -17,7 +17,7 @@ from triton_porting_kit.toolchain import amd_codegen
 
 
 class AMDBackend(PipelineBackend):
-    """Compiles Triton kernels to code objects ("hsaco") for AMD's GPUs."""
+    """Compiles Triton kernels to code objects ("hsaco") for AMD GPUs."""
 
     name = "amdgpu"
 
@@ -37,7 +37,10 @@ class AMDBackend(PipelineBackend):
         return amd_options.default_options(architecture(self.target.arch))
 
     def parse_options(self, options: dict[str, Any]) -> KernelOptions:
-        """Options of one compilation. ``arch``, or ``TRITON_OVERRIDE_ARCH``, compiles for another than the device's."""
+        """The options of one compilation.
+
+        ``arch``, or ``TRITON_OVERRIDE_ARCH``, selects another architecture than the device's.
+        """
         arch = architecture(options.get("arch") or amd_codegen.arch_override() or self.target.arch)
         if arch.name != self.target.arch:
             return type(self)(self.target_of(arch.name)).parse_options({**options, "arch": arch.name})
@@ -52,17 +55,17 @@ class AMDBackend(PipelineBackend):
         amd_codegen.load_dialects(context)
 
     supports_native_tensor_specialization = False
-    """Arguments are looked at by `get_tensor_specialization`, not by Triton's native code."""
+    """Arguments are specialised by `get_tensor_specialization`, not by Triton's native code."""
 
     @staticmethod
     def get_tensor_specialization(arg: Any, **kwargs: Any) -> str:
-        """``D``: the address is a multiple of 16. ``S``: its memory is small, so that offsets in it fit 32 bits."""
+        """``D``: the address is a multiple of 16. ``S``: the memory is small, so that offsets in it fit 32 bits."""
         found = BaseBackend.get_tensor_specialization(arg, **kwargs) or ""
         return found + "S" if amd_codegen.settings()["use_buffer_ops"] and is_small(arg) else found
 
     @staticmethod
     def parse_attr(desc: str) -> list[list[Any]]:
-        """The attributes of an argument out of the letters of its specialization."""
+        """The attributes of an argument, from the letters of its specialization."""
         hints: list[list[Any]] = BaseBackend.parse_attr(desc)
         return [*hints, ["tt.pointer_range", 32]] if "S" in desc else hints
 
@@ -77,10 +80,10 @@ class AMDBackend(PipelineBackend):
 
 
 def is_small(arg: Any) -> bool:
-    """Whether the memory behind an argument has less than 2 GiB.
+    """Whether the memory behind an argument is smaller than 2 GiB.
 
-    An argument may say how large it is by `ptr_range()`, in bytes. Of a torch tensor the whole storage counts: a kernel
-    may go anywhere in it.
+    An argument may report its size in bytes by `ptr_range()`. For a torch tensor, the whole storage counts, because a
+    kernel may access any part of it.
     """
     if hasattr(arg, "ptr_range"):
         size = arg.ptr_range()

@@ -1,6 +1,6 @@
-"""Conversions of 8-bit floating-point numbers that Triton's passes do not lower, or LLVM ends the process over.
+"""Conversions of 8-bit floats that Triton's passes cannot lower, or that make LLVM abort.
 
-They are written as two in TTIR, by way of f32, which holds every number of 8 and of 16 bits.
+In TTIR, each is replaced by two conversions through f32, which represents every number of 8 and of 16 bits.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _CONVERSION = re.compile(
 _ELEMENT = re.compile(r"(?:^|(?<=\dx))[a-z]\w*(?=>?$)")
 _WITHOUT_BF16 = frozenset({"gfx90a", "gfx1100"})
 
-# From f64 to f32, rounded to odd: what is not exact has its last bit set, so that rounding it again, to a number of
-# 2 bits or more less, is as good as rounding once (Boldo and Melquiond, "Emulation of a FMA and correctly rounded
-# sums: proved algorithms using rounding to odd", 2008). Toward zero is one step down where rounding has gone up.
+# From f64 to f32, rounded to odd: an inexact result has its last bit set, so that rounding it again, to a number with
+# at least 2 bits less, equals rounding once (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums:
+# proved algorithms using rounding to odd", 2008). If rounding to nearest went up, toward zero is one step down.
 _ROUNDED_TO_ODD = """\
 {to}_nearest = arith.truncf {x} : {f64} to {f32}
 {to}_back = arith.extf {to}_nearest : {f32} to {f64}
@@ -36,7 +36,7 @@ _ROUNDED_TO_ODD = """\
 
 
 def by_way_of_f32(ttir: str, arch: str) -> str:
-    """TTIR with those conversions as two each; the same text where there is none of them."""
+    """TTIR with each of those conversions replaced by two; the same text if there are none."""
     return _CONVERSION.sub(lambda found: _as_two(found, arch), ttir)
 
 
@@ -70,7 +70,7 @@ def _is_lacking(source: str, target: str, arch: str) -> bool:
         return True
     other = target if small[0] else source
     if any(small) and other == "bf16":
-        # Triton makes instructions of it that these have not; those of OCP's formats it makes otherwise.
+        # Triton emits instructions that these architectures lack; for the OCP formats it does not.
         either = source + target
         return "FNUZ" in either and arch in _WITHOUT_BF16 and compat.amd.converts_fnuz_to_bf16()
     return any(small) and other == "f64"

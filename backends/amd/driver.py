@@ -1,4 +1,4 @@
-"""The AMD driver: HIP's devices behind Triton's driver interface, shared with torch where that is torch for ROCm."""
+"""The AMD driver: HIP devices behind Triton's driver interface, shared with torch for ROCm if that is loaded."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from triton_porting_kit.driver.adapter import DriverUtils, TritonDriver
 
 
 class AMDDriver(TritonDriver):
-    """Runs kernels on AMD's GPUs through HIP.
+    """Runs kernels on AMD GPUs through HIP.
 
-    Where torch for ROCm is loaded, the current device and the current stream of a thread are torch's: kernels run
-    where its operations do. torch is never imported for that.
+    If torch for ROCm is loaded, the current device and stream of a thread are torch's: kernels run where torch's
+    operations run. torch is never imported for this.
     """
 
     backend_name = "amdgpu"
-    torch_device = "cuda"  # torch's name for AMD's GPUs, too
+    torch_device = "cuda"  # torch's name for AMD GPUs, too
     benchmark_cache_bytes = 256 << 20
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class AMDDriver(TritonDriver):
         return self.make_devices()[0]
 
     def make_devices(self) -> Sequence[Device]:
-        """All devices that HIP sees, by its numbers, which are torch's."""
+        """All devices that HIP sees, in the order of its numbers, which are also torch's."""
         from triton_porting_kit.driver.hip import open_devices
 
         return open_devices()
@@ -70,7 +70,7 @@ class AMDDriver(TritonDriver):
         torch = rocm_torch()
         if torch is None:
             return super().get_current_stream(device)
-        # As Triton's own drivers do: torch's public way makes an object at each launch.
+        # As in Triton's own drivers: torch's public API creates an object at each launch.
         return int(
             torch._C._cuda_getCurrentRawStream(self.get_current_device() if device is None else device)
         )
@@ -80,7 +80,7 @@ class AMDDriver(TritonDriver):
         if torch is None:
             super().set_current_stream(stream, device)
             return
-        # Sets the current device, too, which is to stay.
+        # This also sets the current device, which must stay.
         with torch.cuda.device(self.get_current_device()):
             if stream:
                 torch.cuda.set_stream(torch.cuda.ExternalStream(stream, device=device))
@@ -93,13 +93,15 @@ class AMDDriver(TritonDriver):
         return torch.device(self.torch_device, self.get_current_device())
 
     def get_device_interface(self) -> Any:
-        """``torch.cuda`` where it is shared: its events and streams are as good as the kit's, and its own."""
+        """``torch.cuda`` if it is shared, because kernels and torch then use the same events and streams; else the
+        kit's.
+        """
         torch = rocm_torch()
         return super().get_device_interface() if torch is None else torch.cuda
 
 
 class AMDUtils(DriverUtils):
-    """Tells Triton the registers of kernels, and devices the local memory of binaries that do not say it."""
+    """Tells Triton the registers of kernels, and devices the local memory of binaries that do not record it."""
 
     def find_function(self, device: Any, module: int, name: str, shared: int) -> tuple[int, int, int, int]:
         function = device.get_function(module, name, dynamic_lds=shared)
@@ -112,7 +114,7 @@ def rocm_torch() -> Any:
     torch = sys.modules.get("torch")
     if torch is None or not getattr(getattr(torch, "version", None), "hip", None):
         return None
-    # What is missing is not there yet: torch is being imported.
+    # `cuda` is missing while torch is being imported.
     return torch if hasattr(torch, "cuda") and _has_gpu(torch) else None
 
 

@@ -1,4 +1,4 @@
-"""The AMD launcher: the packed block with the scratch buffers behind it, by either of the kit's two launchers."""
+"""The AMD launcher: the packed block followed by the scratch buffers, by either of two launchers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triton_porting_kit.launcher import GeneratedLauncher, PackedLauncher
 from triton_porting_kit.toolchain import compat
 
 HIDDEN = {"global_scratch": "*i8", "profile_scratch": "*i8"}
-"""The two pointers that Triton's lowering for GPUs appends to a kernel's parameters."""
+"""The two pointers that Triton's GPU lowering appends to a kernel's parameters."""
 
 SELECTION_VARIABLE = "TPK_AMD_LAUNCHER"
 """Environment variable: ``packed`` (the default; nothing is compiled) or ``generated`` (C++ for each signature)."""
@@ -23,8 +23,8 @@ _LAUNCHERS = {"packed": PackedLauncher, "generated": GeneratedLauncher}
 class AMDLauncher:
     """Launches one kernel, called as Triton calls launchers.
 
-    Raises `OptionError` for a launcher that is none, `LaunchError` for a cooperative kernel on a device that has no
-    cooperative launches; when called, what the launchers of the kit raise.
+    Raises `OptionError` for an unknown launcher, and `LaunchError` for a cooperative kernel on a device without
+    cooperative launches. Calls raise the errors of the kit's launchers.
     """
 
     def __init__(self, source: Any, metadata: Any, device: Any) -> None:
@@ -45,7 +45,7 @@ class AMDLauncher:
         self.layout = launcher.layout
         self._launcher = launcher
         sizes = [getattr(metadata, f"{kind}_scratch_size", 0) for kind in ("global", "profile")]
-        # Few kernels have scratch buffers: the others' launches do not look for them.
+        # Few kernels have scratch buffers; launches of the others skip the check.
         self._launch = None if any(sizes) else partial(launcher, **dict.fromkeys(HIDDEN))
         self._scratch: dict[int, tuple[int, DeviceArray]] = {}  # by stream, with the device's generation
 
@@ -68,7 +68,7 @@ class AMDLauncher:
         )
 
     def _allocate(self, kind: str, programs: int, stream: int) -> Any:
-        """A scratch buffer for a launch of so many programs, from the user's allocator where there is one."""
+        """A scratch buffer for a launch of that many programs, from the user's allocator if there is one."""
         size = programs * getattr(self.metadata, f"{kind}_scratch_size", 0)
         alignment = getattr(self.metadata, f"{kind}_scratch_align", 1)
         if size == 0:
@@ -76,9 +76,9 @@ class AMDLauncher:
         allocator = compat.scratch_allocator(kind)
         if allocator is not None:
             return allocator(size, alignment, stream)
-        if kind == "profile":  # what a profiler reads starts at zero, and belongs to this launch
+        if kind == "profile":  # a profiler reads it, so it starts at zero and belongs to this launch
             return DeviceArray.zeros(size, "uint8", self._device, stream=stream, alignment=alignment)
-        # Launches on one stream run in order, and can have one buffer.
+        # Launches on one stream run in order, so they can share a buffer.
         found = self._scratch.get(stream)
         if found is None or found[0] != self._device.generation or found[1].nbytes < size:
             buffer = DeviceArray.empty(size, "uint8", self._device, alignment=alignment)

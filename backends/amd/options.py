@@ -1,4 +1,4 @@
-"""Compile options of the AMD backend: defaults by architecture and release, and what is out of range."""
+"""Compile options of the AMD backend: defaults by architecture and release, and their ranges."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from triton_porting_kit.errors import OptionError
 from triton_porting_kit.toolchain import amd_codegen, compat
 
 HINTS = ("none", "attention", "memory-bound-attention")
-"""Values of ``schedule_hint``, which may be joined by commas. Without an effect since Triton 3.8."""
+"""Values of ``schedule_hint``, which may be joined by commas. Without effect since Triton 3.8."""
 
 _MATRIX_SIZES = {"mfma": (0, 16, 32), "wmma": (0, 16)}
-"""Values of ``matrix_instr_nonkdim``: rows and columns of a matrix instruction; 0 leaves it to Triton."""
+"""Values of ``matrix_instr_nonkdim``: rows and columns of a matrix instruction; 0 lets Triton choose."""
 
 _FP8 = tuple(name for name in FP8_TYPES if name != "fp8e4b15")  # which no architecture has
 _DEPRECATED_FP8 = ("fp8e4b8", "fp8e5b16")
 
 
 def default_options(arch: Architecture) -> dict[str, Any]:
-    """Every option that this backend has, with its default for an architecture.
+    """Every option of this backend, with its default for an architecture.
 
-    Triton's settings for AMD (``knobs.amd``) are options here: they can be given for one kernel, and are part of its
+    Triton's settings for AMD (``knobs.amd``) are options here, so that they can be set per kernel and are part of the
     cache key.
     """
     knobs = amd_codegen.settings()
@@ -74,9 +74,9 @@ def default_options(arch: Architecture) -> dict[str, Any]:
 
 
 def complete(options: Any, arch: Architecture) -> None:
-    """Check options and add what follows from them, for the tables of passes and the cache key.
+    """Check options and add those derived from them, for the tables of passes and the cache key.
 
-    Raises `OptionError` for a value that the architecture, or this backend, cannot have.
+    Raises `OptionError` for a value that the architecture, or this backend, does not support.
     """
     _check_workgroup(options, arch)
     _check_matrix(options, arch)
@@ -95,7 +95,7 @@ def complete(options: Any, arch: Architecture) -> None:
     if options.wgp_cu_mode == "cu" and "target-features" in dict(values["llvm_fn_attrs"]):
         raise OptionError(
             "llvm_fn_attrs sets 'target-features', and so does wgp_cu_mode 'cu'",
-            remedy="put +cumode into the former",
+            remedy="add +cumode to the features in llvm_fn_attrs, and leave out wgp_cu_mode",
         )
     values["extern_libs_digests"] = tuple(_digest(path) for _, path in values["extern_libs"])
     options.__dict__.update(values)
@@ -116,7 +116,7 @@ def _check_workgroup(options: Any, arch: Architecture) -> None:
         )
     _check_one_of("warp_size", options.warp_size, (arch.warp_size,), f" on {arch.name}")
     _check_range(
-        "waves_per_eu", options.waves_per_eu, 0, arch.most_waves, f" on {arch.name} (0: as LLVM likes)"
+        "waves_per_eu", options.waves_per_eu, 0, arch.most_waves, f" on {arch.name} (0: LLVM decides)"
     )
 
 
@@ -155,7 +155,7 @@ def _check_modes(options: Any) -> None:
 
 
 def _attributes(given: Any) -> tuple[tuple[str, str], ...]:
-    """LLVM attributes of the kernel out of ``name=value,name``, or pairs."""
+    """LLVM attributes of the kernel, from ``name=value,name`` or from pairs."""
     if not isinstance(given, str):
         try:
             return tuple((str(name), str(value)) for name, value in given)
@@ -168,7 +168,7 @@ def _attributes(given: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _libraries(given: Mapping[str, str] | tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    """The user's libraries of bitcode, then the device libraries, which nobody replaces."""
+    """The user's bitcode libraries, then the device libraries, which cannot be replaced."""
     libraries = {str(name): str(path) for name, path in dict(given).items()}
     libraries.update(amd_codegen.device_libraries())
     return tuple(libraries.items())

@@ -1,6 +1,6 @@
-"""Triton's passes for AMD as tables: which there are, by release of Triton, architecture and option.
+"""Triton's passes for AMD as tables, by release of Triton, architecture and option.
 
-The order is that of Triton's own AMD backend in each release: what a pass does depends on those before it.
+The order is that of Triton's own AMD backend in each release: the effect of a pass depends on those before it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from triton_porting_kit.toolchain import compat
 class Row:
     """A pass in a table.
 
-    `arguments` are what it takes: names of options, and constants that are no strings. It is used where the option
-    called `when` is set, on releases of Triton that run it (`compat.amd.runs_pass`).
+    `arguments` are names of options, and constants that are not strings. The pass is used if the option `when` is set,
+    on releases of Triton that run it (`compat.amd.runs_pass`).
     """
 
     name: str
@@ -27,7 +27,7 @@ class Row:
 
 
 def select(table: Iterable[Row], options: Any, release: compat.Release | None = None) -> list[GpuPass]:
-    """The passes of a table for these options, on the installed release of Triton or another."""
+    """The passes of a table for these options, on the installed release of Triton or on another."""
     return [
         GpuPass(
             row.name,
@@ -56,13 +56,13 @@ TTIR = (
     DEAD_SYMBOLS,
     Row("ttir.loop_unroll"),
 )
-"""Clean-up of what the front end makes."""
+"""Clean-up of the front end's output."""
 
 DESCRIPTORS_AS_POINTERS = (
     Row("common.inliner"),
     Row("ttir.rewrite_tensor_descriptor_to_pointer"),
 )
-"""Before `TTIR`, for kernels with tensor descriptors that the hardware shall not or cannot use."""
+"""Before `TTIR`, for kernels with tensor descriptors that the hardware should not or cannot use."""
 
 TTGIR = (
     Row("ttir.convert_to_ttgpuir", ("triton_target", "num_warps", "warp_size", "num_ctas")),
@@ -112,10 +112,10 @@ TTGIR = (
 """Layouts are chosen, dots become matrix instructions, loops are pipelined, accesses become buffer operations."""
 
 FLUSH_EXP2 = True
-"""``exp2`` flushes denormals, as Triton has it on AMD whatever ``allow_flush_denorm`` says."""
+"""``exp2`` flushes denormals, as in Triton on AMD, whatever ``allow_flush_denorm`` is."""
 
 WHOLE_LDS = 0
-"""One workgroup may have all the local memory that there is."""
+"""One workgroup may use all of the local memory."""
 
 LLIR = (
     Row("amd.ttgpuir.update_async_wait_count", ("arch",)),
@@ -141,4 +141,4 @@ LLIR = (
     Row("amd.ttgpuir.builtin_func_to_llvmir", ("arch", FLUSH_EXP2)),
     Row("convert.reconcile_unrealized_casts"),
 )
-"""Local memory is allocated and everything becomes MLIR's LLVM dialect."""
+"""Allocation of local memory, and the lowering to MLIR's LLVM dialect."""

@@ -1,4 +1,4 @@
-"""The stages from Triton's IR to a code object, each for one set of options."""
+"""The stages from Triton IR to a code object, for one set of options."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def pipeline(options: Any) -> Pipeline:
 
 
 class _OwnText(str):
-    """LLVM IR that this backend has made, and no user."""
+    """LLVM IR that this backend has generated, and not a user."""
 
     __slots__ = ()
 
@@ -45,7 +45,7 @@ class _Stages:
     def __init__(self, options: Any, arch: Architecture) -> None:
         self.options = options
         self.arch = arch
-        # LLVM's own switches hold for the process: attributes of a function are used where there are some.
+        # LLVM's switches apply to the whole process, so function attributes are used instead where they exist.
         self.flags: list[str] = []
         self.features = ""
         if arch.name == "gfx1250" and options.use_expert_scheduling:
@@ -55,7 +55,7 @@ class _Stages:
                 else ["amdgpu-expert-scheduling-mode"]
             )
         if arch.name.startswith("gfx11") and not compat.amd.has_true16():
-            self.features = "-real-true16"
+            self.features = "-real-true16"  # the code generator of these releases does not fully support it
 
     def _module(self, source: Any) -> Any:
         return source if is_module(source) else parse_module(str(source), amd_codegen.load_dialects)
@@ -67,7 +67,7 @@ class _Stages:
             module = self._module(converted)
         passed = any("tensordesc" in type_ for type_ in argument_types(module))
         if passed or (self.arch.name == "gfx1250" and texts.has_descriptor_beyond_hardware(text)):
-            # The launcher passes a descriptor's parts, whatever the architecture's hardware could do with a whole one.
+            # The launcher passes the parts of a descriptor, whatever the hardware could do with a whole one.
             run_passes(module, passes.select(passes.DESCRIPTORS_AS_POINTERS, self.options), "ttir")
         run_passes(module, passes.select(passes.TTIR, self.options), "ttir")
         return module
@@ -79,7 +79,7 @@ class _Stages:
         return module
 
     def _options_for(self, module: Any) -> Any:
-        """The options, without buffer atomics for an exchange that LLVM ends the process over."""
+        """The options, without buffer atomics if the kernel has an exchange that makes LLVM abort."""
         if not self.options.use_buffer_atomics or not texts.has_exchange_without_buffers(str(module)):
             return self.options
         options = copy(self.options)
@@ -87,7 +87,7 @@ class _Stages:
         return options
 
     def llir(self, source: Any, metadata: Any) -> _OwnText:
-        """LLVM IR, optimised. The module of the stage before is lowered in place: nothing reads it afterwards."""
+        """The optimised LLVM IR. The module of the previous stage is lowered in place: nothing reads it afterwards."""
         options, module = self.options, self._module(source)
         run_passes(module, passes.select(passes.LLIR, options), "llir")
         local_memory = module.get_int_attr("ttg.shared") or 0
@@ -98,7 +98,7 @@ class _Stages:
             )  # fmt: skip
         llvm = LlvmModule(module)
         amd_codegen.prepare_module(llvm, self.arch.name, self.arch.warp_size, self.flags)
-        # The module knows best: more than the option says where warps specialise, or where it is a user's.
+        # The module is authoritative: it has more warps than the option says if warps specialise, or if it is a user's.
         counts = (module.get_int_attr(f"ttg.{name}") for name in ("total-num-warps", "num-warps"))
         warps = next(filter(None, counts), options.num_warps)
         self._set_attributes(llvm, warps)
@@ -124,7 +124,7 @@ class _Stages:
         return _OwnText(llvm)
 
     def _set_attributes(self, llvm: LlvmModule, warps: int) -> None:
-        """What LLVM knows of the kernel's launch before it optimises."""
+        """Set attributes that describe the kernel's launch, before LLVM optimises."""
         options = self.options
         if compat.amd.has_cluster_attribute():
             llvm.set_attribute("amdgpu-cluster-dims", f"{options.num_ctas},1,1")
@@ -169,9 +169,10 @@ class _Stages:
         if found.arch != self.arch.name:
             raise OptionError(
                 f"it is for {found.arch}, and this compilation for {self.arch.name}",
-                remedy=f"compile it for {self.arch.name}",
+                remedy=f"give a code object for {self.arch.name}",
             )
         if len(found.kernels) != 1:
             raise OptionError(
-                f"it holds {len(found.kernels)} kernels", remedy="a kernel of Triton's is one function"
+                f"it holds {len(found.kernels)} kernels, and not one",
+                remedy="give a code object with one kernel",
             )

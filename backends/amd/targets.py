@@ -1,4 +1,4 @@
-"""The architectures that the backend compiles for, and what differs between them."""
+"""The architectures that the backend compiles for, and their differences."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Architecture:
     family: str
     """AMD's name of the generation."""
     warp_size: int
-    """Threads of a wave that Triton uses."""
+    """Threads of a wave, as Triton uses it."""
     lds_bytes: int
-    """Local memory (LDS) that one workgroup can have."""
+    """Local memory (LDS) available to one workgroup."""
     matrix: str
     """The family of its matrix instructions: ``mfma`` or ``wmma``."""
     most_waves: int
-    """Waves that a SIMD unit holds at most: the largest ``waves_per_eu``."""
+    """The most waves of a SIMD unit: the largest ``waves_per_eu``."""
 
     @property
     def is_matrix_core(self) -> bool:
-        """Whether it is of the line for data centres (CDNA)."""
+        """Whether it belongs to the data-centre line (CDNA)."""
         return self.matrix == "mfma"
 
 
@@ -40,10 +40,10 @@ ARCHITECTURES = (
     Architecture("gfx1201", "RDNA 4", 32, 64 * _KIB, "wmma", 16),
     Architecture("gfx1250", "gfx1250", 32, 320 * _KIB, "wmma", 16),
 )
-"""Sizes are those of LLVM's and Triton's tables of targets."""
+"""Sizes are those of LLVM's and Triton's target tables."""
 
 MOST_THREADS = 1024
-"""Threads of a workgroup at most, on every architecture (LLVM AMDGPUUsage, amdgpu-flat-work-group-size)."""
+"""The most threads of a workgroup, on every architecture (LLVM AMDGPUUsage, amdgpu-flat-work-group-size)."""
 
 
 def known_architectures() -> tuple[str, ...]:
@@ -52,7 +52,10 @@ def known_architectures() -> tuple[str, ...]:
 
 
 def architecture(name: object) -> Architecture:
-    """The architecture called `name`. Raises `OptionError` that lists those known on this release of Triton."""
+    """The architecture called `name`.
+
+    Raises `OptionError`, which lists those known on this release of Triton, for others.
+    """
     for row in ARCHITECTURES:
         if row.name == name and compat.amd.has_architecture(row.name):
             return row
@@ -63,6 +66,6 @@ def architecture(name: object) -> Architecture:
     problem = (
         f"there is no architecture {name!r}"
         if later is None
-        else f"Triton {numbers} makes no use of {later.name}; {first} and later do"
+        else f"Triton {numbers} does not use {later.name}; {first} and later do"
     )
     raise OptionError(problem, remedy=f"give one of {', '.join(known_architectures())}")

@@ -1,4 +1,4 @@
-"""What the texts of the stages ``llir`` and ``amdgcn`` say of their kernel: its name and its local memory."""
+"""Facts about the kernel in the texts of the stages ``llir`` and ``amdgcn``: its name and its local memory."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import compat
 
 DYNAMIC_LDS = "dynamic_group_segment_size"
-"""``NAME.dynamic_group_segment_size`` is a symbol of the code object: bytes of local memory that a launch of the
-kernel NAME must give it, beside those in its descriptor. Triton's lowering takes local memory at the launch, so
-nothing else in the file tells."""
+"""Suffix of a symbol in the code object: the bytes of local memory that a launch must provide.
+
+``NAME.dynamic_group_segment_size`` is for kernel NAME, in addition to the local memory in its descriptor. Triton's
+lowering allocates local memory at the launch, so nothing else in the file has this number.
+"""
 
 LOCAL_MEMORY = "tpk-local-memory-bytes"
-"""The same, as an attribute of the kernel in LLVM IR: who goes on from that text has no metadata."""
+"""The same as an attribute of the kernel in LLVM IR, for users who continue from that text without the metadata."""
 
 _SYMBOL = re.compile(rf'^\s*\.set\s+"([^"]+\.{DYNAMIC_LDS})",\s*(\d+)', re.MULTILINE)
 _LLVM_KERNEL = re.compile(r"^define [^@\n]*amdgpu_kernel [^@\n]*@(?:\"([^\"]+)\"|([\w.$-]+))", re.MULTILINE)
@@ -31,9 +33,9 @@ _RANK_5 = re.compile(r"\btt\.make_tensor_descriptor\b[^\n]*<(?:\d+x){5}")
 
 
 def has_descriptor_beyond_hardware(ttir: str) -> bool:
-    """Whether TTIR has a tensor descriptor for what gfx1250's copies cannot do: atomic operations, or padding but 0.
+    """Whether TTIR has a tensor descriptor that gfx1250's copies do not support: atomics, or padding other than 0.
 
-    Or what some releases do not lower to them: rows by index, five dimensions.
+    Or one that some releases of Triton do not lower to them: rows by index, five dimensions.
     """
     lacking = [_BEYOND_COPIES]
     if not compat.amd.copies_rows_by_descriptor():
@@ -44,15 +46,15 @@ def has_descriptor_beyond_hardware(ttir: str) -> bool:
 
 
 def has_exchange_without_buffers(ttir: str) -> bool:
-    """Whether TTIR exchanges what the buffer instructions of LLVM cannot: f64, and in older releases anything."""
+    """Whether TTIR has an exchange that LLVM's buffer instructions lack: f64, and in older releases any type."""
     by_buffers = _EXCHANGED_BY_BUFFERS if compat.amd.exchanges_by_buffers() else ()
     return any(element not in by_buffers for element in _EXCHANGE.findall(ttir))
 
 
 def with_local_memory(assembly: str, name: str, size: int) -> str:
-    """The assembly with the symbol that says how many bytes of local memory a launch must give the kernel.
+    """The assembly with the symbol for the bytes of local memory that a launch must provide.
 
-    Text that has it already, such as a user's file, is left as it is.
+    Text that already has it, such as a user's file, is not changed.
     """
     if _SYMBOL.search(assembly):
         return assembly
@@ -61,24 +63,24 @@ def with_local_memory(assembly: str, name: str, size: int) -> str:
 
 
 def local_memory_of_llvm(text: str, default: int) -> int:
-    """Bytes of local memory that a launch must give the kernel in LLVM IR of the stage ``llir``."""
+    """Bytes of local memory that a launch must provide, from LLVM IR of the stage ``llir``."""
     found = re.search(rf'"{LOCAL_MEMORY}"="(\d+)"', text)
     return int(found[1]) if found else default
 
 
 def local_memory_of_assembly(text: str, name: str, default: int) -> int:
-    """Bytes of local memory that a launch must give the kernel in assembly of the stage ``amdgcn``."""
+    """Bytes of local memory that a launch must provide, from assembly of the stage ``amdgcn``."""
     sizes = {symbol: int(size) for symbol, size in _SYMBOL.findall(text)}
     return sizes.get(f"{name}.{DYNAMIC_LDS}", default)
 
 
 def kernel_of_llvm(text: str) -> str:
-    """Name of the kernel in LLVM IR. Raises `CompilationError` unless there is just one."""
+    """The name of the kernel in LLVM IR. Raises `CompilationError` unless there is exactly one."""
     return _only([quoted or plain for quoted, plain in _LLVM_KERNEL.findall(text)], "LLVM IR")
 
 
 def kernel_of_assembly(text: str) -> str:
-    """Name of the kernel in assembly. Raises `CompilationError` unless there is just one."""
+    """The name of the kernel in assembly. Raises `CompilationError` unless there is exactly one."""
     return _only([name.strip('"') for name in _ASSEMBLY_KERNEL.findall(text)], "assembly")
 
 
@@ -96,6 +98,6 @@ def _only(names: list[str], what: str) -> str:
     if len(names) != 1:
         raise CompilationError(
             f"the {what} holds {len(names)} kernels{': ' if names else ''}{', '.join(names)}",
-            remedy="a kernel of Triton's is one function; give the text of one",
+            remedy="give a text with one kernel",
         )
     return names[0]

@@ -55,7 +55,10 @@ class CPUBackend(PipelineBackend):
         }
 
     def parse_options(self, options: dict[str, Any]) -> KernelOptions:
-        """Triton passes the kernel's own keyword arguments too: one called `check` is no text, and not the option."""
+        """Triton also passes the kernel's own keyword arguments.
+
+        One called `check` that is not a string is not the option.
+        """
         given = {name: value for name, value in options.items() if name != "check" or isinstance(value, str)}
         parsed = super().parse_options(given)
         if parsed.check not in CHECKS:
@@ -70,7 +73,7 @@ class CPUBackend(PipelineBackend):
 
     @staticmethod
     def lowering_options(options: Mapping[str, Any]) -> dict[str, Any]:
-        """What `cpu_pipeline` and `crash_location` need to know of a kernel's options, or of its metadata."""
+        """The arguments of `cpu_pipeline` and `crash_location`, from a kernel's options or from its metadata."""
         return {
             "target": CpuTarget.of(options["cpu_triple"], options["cpu_name"], options["cpu_features"]),
             "fuse_multiply_add": options["enable_fp_fusion"],

@@ -1,7 +1,7 @@
-"""The line of a kernel that crashed: a program that the host device runs then, and how it is asked to.
+"""Finds the kernel line of a crash: a program that the host device runs then, and its registration with the device.
 
-The process that crashed cannot look for itself, so this runs in one of its own, on what the compile cache has of the
-kernel (`compiler.crashes`).
+The crashed process cannot search itself, so this runs in a process of its own, on the kernel's artefacts in the compile
+cache (`compiler.crashes`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ main(sys.argv[1:])
 """
 
 _NEAR = 1 << 32
-"""Addresses further away from an argument are not said to be before or behind it."""
+"""Addresses further away from an argument are not reported as before or behind it."""
 
 
 def explain(device: HostDevice, metadata: Any) -> None:
-    """Let the device explain crashes of a kernel that Triton is about to load, where its artefacts are in a folder."""
+    """Let the device explain crashes of a kernel that Triton is about to load, if its artefacts are in a folder."""
     from triton_porting_kit.toolchain import compat
 
     folder = compat.kernel_cache_folder(metadata.hash)
@@ -45,7 +45,7 @@ def _command() -> tuple[str, ...]:
 
 
 def main(arguments: list[str]) -> None:
-    """Write where a kernel crashed, by its cache folder, its name, and what the device says (`explain_crashes`)."""
+    """Print where a kernel crashed, given its cache folder, its name, and the device's numbers (`explain_crashes`)."""
     folder, name, *numbers = arguments
     size, offset, address, *pointers = (int(number, 16) for number in numbers)
     sentences = _line(Path(folder), name, size, offset) + _argument(Path(folder), name, address, pointers)
@@ -72,11 +72,11 @@ def _line(folder: Path, name: str, size: int, offset: int) -> list[str]:
 
 
 def _argument(folder: Path, name: str, address: int, pointers: list[int]) -> list[str]:
-    """Where the address lies as seen from the nearest argument before it, or else the nearest behind."""
+    """The position of the address relative to the nearest argument before it, or else the nearest one after it."""
     from triton_porting_kit.compiler import pointer_arguments
 
     names = pointer_arguments((folder / f"{name}.structured").read_text())
-    arguments = zip(names, pointers, strict=False)  # of very many, not all are given
+    arguments = zip(names, pointers, strict=False)  # if there are very many, not all are passed
     found = sorted((abs(address - start), start > address, argument) for argument, start in arguments)
     if not address or not found:
         return []

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class CPUDriver(TritonDriver):
-    """Runs kernels on the CPU's cores. Every machine has them, so any other device goes first."""
+    """Runs kernels on the CPU's cores. Every machine has them, so any other device takes precedence."""
 
     backend_name = "cpu"
     fallback = True
     replay_runtime = "host"
 
     def make_device(self) -> Device:
-        # Linking objects needs LLVM: it is not loaded before the device is used.
+        # Linking objects needs LLVM, which is not loaded before the device is used.
         from triton_porting_kit.driver.host import HostDevice
 
         return HostDevice()
@@ -37,6 +37,6 @@ class CPUDriver(TritonDriver):
         device = cast("HostDevice", self.device)
         crashes.explain(device, metadata)
         entry = device.launch_entry()
-        if getattr(metadata, "check", ""):  # not of compilers that only look like this one
+        if getattr(metadata, "check", ""):  # compilers that only resemble this one may lack it
             return CheckedLauncher(source, metadata, entry, device.allocation_of)
         return PackedLauncher(source, metadata, entry)

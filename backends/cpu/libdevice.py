@@ -1,8 +1,8 @@
-"""What ``triton.language.extra.libdevice`` is in kernels for the CPU: every function of that interface.
+"""``triton.language.extra.libdevice`` in kernels for the CPU: every function of that interface.
 
-Operands of several types become one, as Triton's ``extern_elementwise`` has it, where there is a function of that type.
-float16 and bfloat16 are computed as float32, and the result has the type of the operands again. Integers narrower
-than 32 bits are extended, and a function of signed integers alone takes unsigned ones by their bits.
+Operands of different types are converted to one, as in Triton's ``extern_elementwise``, if there is a function of that
+type. float16 and bfloat16 are computed as float32, and the result has the operands' type again. Integers narrower than
+32 bits are extended. A function of signed integers takes unsigned ones by their bits.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ def _function(row: libdevice.Function) -> Callable[..., Any]:
 
 
 def common_type(types: Sequence[Any], semantic: Any) -> str | None:
-    """The name of the type that Triton's ``extern_elementwise`` makes of operands where its table lacks theirs.
+    """The type that Triton's ``extern_elementwise`` converts operands to if its table lacks theirs; None if there is
+    none.
 
-    It is that of the sum of the first two, then of that and the next. None where there is none, as for pointers.
+    It is the type of the sum of the first two operands, then of that and the next one. Pointers have none.
     """
     found, *others = types
     try:
@@ -65,7 +66,7 @@ def _wanted(
     names: tuple[str, ...],
     common: str | None,
 ) -> tuple[str, ...]:
-    """The operand types of the overload to call for operands of the types `names`, whose `common` type is known."""
+    """The operand types of the overload to call for operands of types `names`, given their `common` type."""
     promoted = (common or "",) * len(names)
     for candidate in (names, promoted):
         if candidate in overloads:
@@ -80,7 +81,7 @@ def _wanted(
 def _extended(
     overloads: dict[tuple[str, ...], libdevice.Overload], names: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """The overload for operands of these types where each may be made wider, and signed; None: there is none."""
+    """The overload for operands of these types if each may be made wider, and signed; None if there is none."""
     double = "fp64" in names
 
     def general(name: str) -> str:

@@ -17,14 +17,14 @@ Expression = Callable[["Emitter", Any], str]
 
 
 def converted(value: str, source: CppType, target: CppType) -> str:
-    """A value-preserving conversion as C++ has it: of a scalar, or of each lane."""
+    """A C++ conversion that preserves values: of a scalar, or of each lane."""
     if not target.lanes:
         return f"{target.name}({value})"
     return f"__builtin_convertvector({value}, {target.name})"
 
 
 def signed(emitter: Emitter, value: str, type: CppType) -> str:
-    """An unsigned integer, or a vector of them, read with its sign."""
+    """An unsigned integer, or a vector of them, converted to the signed type."""
     emitter.use(type.signed)
     if not type.lanes and emitter.literal_of(value) is not None:
         return f"i{value[1:]}"
@@ -32,7 +32,7 @@ def signed(emitter: Emitter, value: str, type: CppType) -> str:
 
 
 def binary(emitter: Emitter, name: str, a: str, b: str, type: CppType) -> str:
-    """The expression of an operation of two operands of one type. Raises KeyError for one that is not known."""
+    """The expression of a binary operation on one type. Raises KeyError for an unknown operation."""
     if name in _FLOAT:
         return f"{a} {_FLOAT[name]} {b}"
     if name in _FUNCTIONS:
@@ -51,11 +51,11 @@ def binary(emitter: Emitter, name: str, a: str, b: str, type: CppType) -> str:
     inner = f"{a} {_INTEGER[name]} {b}"
     if type.lanes or type.bits >= 32:
         return inner
-    return f"{type.name}(u32({a}) {_INTEGER[name]} u32({b}))"  # narrow ones would be promoted to int
+    return f"{type.name}(u32({a}) {_INTEGER[name]} u32({b}))"  # narrow integers would be promoted to int
 
 
 def _shift(emitter: Emitter, name: str, a: str, b: str, type: CppType) -> str:
-    """By an amount that is cut to the type's width: more is undefined in C++, and nobody uses the result."""
+    """A shift by an amount modulo the type's width: more is undefined in C++, and the result is unused."""
     literal = emitter.literal_of(b)
     amount = str(literal) if literal is not None and 0 <= literal < type.bits else f"({b} & {type.bits - 1})"
     if type.lanes and literal is not None and 0 <= literal < type.bits:
@@ -73,7 +73,7 @@ def _shift(emitter: Emitter, name: str, a: str, b: str, type: CppType) -> str:
 
 
 def _truth(name: str, a: str, b: str, type: CppType) -> str:
-    """Arithmetic of one bit. A divisor is never 0, and so always 1."""
+    """Arithmetic on i1. A divisor is never 0, so it is always 1."""
     inner = {
         "arith.addi": f"{a} ^ {b}", "arith.subi": f"{a} ^ {b}", "arith.xori": f"{a} ^ {b}",
         "arith.muli": f"{a} & {b}", "arith.andi": f"{a} & {b}", "arith.ori": f"{a} | {b}",
@@ -126,7 +126,7 @@ def _compare_integers(emitter: Emitter, operation: Any) -> str:
 
 
 def _comparable_truth(value: str, type: CppType, is_signed: bool) -> str:
-    """True is -1 where it has a sign, and 1 else."""
+    """In signed comparisons true is -1, else 1."""
     if type.lanes:
         return value if is_signed else f"({value} & 1)"
     return f"-i32({value})" if is_signed else value
@@ -142,7 +142,7 @@ def _as_mask(emitter: Emitter, comparison: str, type: CppType) -> str:
 
 
 def _compare_floats(emitter: Emitter, operation: Any) -> str:
-    """Ordered comparisons are C++'s; an unordered one is what the opposite ordered one is not."""
+    """Ordered comparisons are C++'s. An unordered one is the negation of the opposite ordered one."""
     a, b = emitter.operands(operation)
     type = emitter.type_of(operation.operands[0])
     no = "~" if type.lanes else "!"
@@ -252,7 +252,7 @@ def _on_bits(function: str) -> Expression:
 
 
 def _lanewise(emitter: Emitter, operation: Any, call: str) -> str:
-    """`call`, with ``{}`` for the operand, of a scalar or of each lane."""
+    """`call` for a scalar or for each lane; ``{}`` in it is the operand."""
     value, source, target = _types(emitter, operation)
     if not source.lanes:
         return call.format(value)

@@ -1,4 +1,4 @@
-"""Building emitted C++ with a vendor's compiler, whose errors are brought back to the kernel's lines."""
+"""Building emitted C++ with a vendor's compiler, and mapping its errors to the kernel's lines."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _PLACE = re.compile(rf"{re.escape(SOURCE_NAME)}[:(](\d+)")
 
 
 def build(text: str, command: Sequence[str], *, timeout: float) -> bytes:
-    """What `command` makes of C++ text: usually an ELF shared object.
+    """The output of `command` for C++ text: usually an ELF shared object.
 
-    The command's arguments hold ``{input}`` and ``{output}``. Raises `CompilationError` with the compiler's message
-    and the line of the kernel that the line of C++ comes from.
+    The command's arguments contain ``{input}`` and ``{output}``. Raises `CompilationError` with the compiler's message
+    and the kernel line of the failing C++ line.
     """
     finished = commands.run(
         command,
@@ -42,7 +42,7 @@ def build(text: str, command: Sequence[str], *, timeout: float) -> bytes:
     if found:
         number, comments = int(found[1]), SourceComments(text)
         lines = [f"line {number} of the C++: {(text.splitlines()[number - 1 : number] or [''])[0].strip()}"]
-        # An error in a support function is the kernel's where a later message says who calls it.
+        # An error in a support function belongs to its caller in the kernel, which a later message names.
         for place in _PLACE.finditer(finished.diagnostics, found.start()):
             location = comments.location_of_line(int(place[1]))
             operation = comments.operation_of_line(int(place[1]))

@@ -19,7 +19,7 @@ def _terminator(block: Any) -> Any:
 
 
 def _assign(emitter: Emitter, names: list[str], values: list[str], types: list[str]) -> None:
-    """All at once: a value may be what another name holds before."""
+    """A parallel assignment: a value may be the old value of another name."""
     pairs = [(n, v, t) for n, v, t in zip(names, values, types, strict=True) if n != v]
     assigned = {name for name, _, _ in pairs}
     if len(pairs) > 1 and any(value in assigned for _, value, _ in pairs):
@@ -32,7 +32,7 @@ def _assign(emitter: Emitter, names: list[str], values: list[str], types: list[s
 
 
 def _declare(emitter: Emitter, values: Any, initial: list[str] | None = None) -> tuple[list[str], list[str]]:
-    """Variables for values of an operation: their names and types."""
+    """Declare variables for the values of an operation. Returns their names and types."""
     names, types = [], []
     for position, value in enumerate(values):
         type = emitter.type_of(value).name
@@ -44,7 +44,7 @@ def _declare(emitter: Emitter, values: Any, initial: list[str] | None = None) ->
 
 
 def count_loop(emitter: Emitter, operation: Any) -> None:
-    """scf.for. What it carries are variables, which hold its results after it."""
+    """scf.for. Its carried values are variables, which hold its results afterwards."""
     start, stop, step, *initial = emitter.operands(operation)
     body = _block(operation.regions[0])
     induction, *arguments = body.arguments
@@ -77,7 +77,7 @@ def condition(emitter: Emitter, operation: Any) -> None:
 
 
 def while_loop(emitter: Emitter, operation: Any) -> None:
-    """scf.while: what is before its condition, the condition, and what is after it."""
+    """scf.while: the region before the condition, the condition, and the region after it."""
     before, after = (_block(region) for region in operation.regions)
     carried, carried_types = _declare(emitter, before.arguments, emitter.operands(operation))
     results, result_types = _declare(emitter, operation.results)

@@ -1,4 +1,4 @@
-"""State of writing one loops module as C++: names, types, source comments, and which support text is used."""
+"""The state of writing one loops module as C++: names, types, source comments, and the support text in use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STATEMENTS: dict[str, Callable[[Emitter, Any], None]] = {**memory.STATEMENTS, **
 
 
 class Emitter:
-    """Writes the body of one function. `comments` are what the loops artefact says of the kernel's lines."""
+    """Writes the body of one function. `comments` are the source comments of the loops artefact."""
 
     def __init__(self, comments: SourceComments) -> None:
         self.lines: list[str] = []
@@ -33,7 +33,7 @@ class Emitter:
         self._depth = 1
         self._arguments: set[str] = set()
         self._parameter = ""
-        """The kernel's parameter that is read next."""
+        """The kernel parameter that the next load reads."""
 
     # --- text ----------------------------------------------------------------------------------------------
 
@@ -54,7 +54,7 @@ class Emitter:
         self.statement("}")
 
     def block(self, block: Any) -> None:
-        """All operations of a block but its terminator, with the source comments that stand between them."""
+        """Write all operations of a block but its terminator, with the source comments between them."""
         for view in block.operations:
             operation = view.operation
             if operation.name in control.TERMINATORS:
@@ -67,7 +67,7 @@ class Emitter:
             self.operation(operation)
 
     def operation(self, operation: Any) -> None:
-        """Write one operation. Raises `CompilationError` for one that has no C++."""
+        """Write one operation. Raises `CompilationError` for one without a C++ form."""
         name = operation.name
         if name in ("arith.constant", "llvm.mlir.constant", "llvm.mlir.zero", "llvm.mlir.poison"):
             self.define(operation.results[0], self._constant(operation))
@@ -84,12 +84,15 @@ class Emitter:
     # --- names ---------------------------------------------------------------------------------------------
 
     def fresh(self, prefix: str) -> str:
-        """A name that nothing else has."""
+        """A unique name."""
         self._counts[prefix] = self._counts.get(prefix, 0) + 1
         return f"{prefix}{self._counts[prefix]}"
 
     def _argument_name(self, parameter: str) -> str:
-        """A name for a parameter's value. Several may spell alike: ``D.shape.0`` and ``D_shape_0``, or two such."""
+        """A unique name for a parameter's value.
+
+        Different parameters may have the same C++ spelling: ``D.shape.0``, ``D_shape_0``.
+        """
         plain = name = names.plain(f"arg_{parameter}")
         number = 1
         while name in self._arguments:
@@ -99,11 +102,11 @@ class Emitter:
         return name
 
     def define(self, value: Any, text: str) -> None:
-        """What stands for a value: a variable's name or a literal."""
+        """Record the C++ text of a value: a variable's name or a literal."""
         self._names[value] = text
 
     def declare(self, value: Any, expression: str) -> None:
-        """A constant of C++ that holds a value."""
+        """Write a C++ constant that holds a value."""
         if self._parameter and value.owner.operation.name == "llvm.load":
             name, self._parameter = self._argument_name(self._parameter), ""
         else:
@@ -113,29 +116,29 @@ class Emitter:
         self.define(value, name)
 
     def define_parts(self, value: Any, names: list[str]) -> None:
-        """The variables that hold the members of a struct."""
+        """Record the variables that hold the members of a struct."""
         self._parts[value] = names
 
     def parts(self, value: Any) -> list[str]:
         return self._parts[value]
 
     def operands(self, operation: Any) -> list[str]:
-        """What stands for an operation's operands."""
+        """The C++ text of an operation's operands."""
         return [self._names[value] for value in operation.operands]
 
     def name_of(self, value: Any) -> str:
-        """What stands for a value."""
+        """The C++ text of a value."""
         return self._names[value]
 
     def literal_of(self, text: str) -> int | None:
-        """The number that an integer literal, or a splat of one, stands for."""
+        """The number that an integer literal, or a splat of one, denotes; None for other text."""
         found = _LITERAL.fullmatch(text)
         return int(found[1]) if found else None
 
     # --- types ---------------------------------------------------------------------------------------------
 
     def type_of(self, value: Any) -> CppType:
-        """The C++ type of a value. Raises `CompilationError` where there is none."""
+        """The C++ type of a value. Raises `CompilationError` if there is none."""
         text = str(value.type)
         type = parse(text)
         if type is None:
@@ -149,7 +152,7 @@ class Emitter:
         return self.type_of(operation.results[0])
 
     def use(self, type: CppType) -> None:
-        """Have a type defined."""
+        """Make sure that a type is defined in the output."""
         if type.lanes and type.name not in self.types:
             self.types[type.name] = type
         if type.element in ("u128", "i128"):
@@ -158,7 +161,7 @@ class Emitter:
             self.types.setdefault("f16", CppType("f16", 16))
 
     def function(self, name: str) -> str:
-        """The name of a function of the support text, which is then part of the output."""
+        """The name of a support function, whose definition is then part of the output."""
         self.functions.add(name)
         return name
 
@@ -176,12 +179,12 @@ class Emitter:
         return int(str(operation.attributes[name]).partition(" ")[0])
 
     def numbers(self, operation: Any, name: str) -> list[int]:
-        """An attribute of several integers (``array<i64: 1, 2>``)."""
+        """An array attribute of integers (``array<i64: 1, 2>``)."""
         text = str(operation.attributes[name])
         return [int(number) for number in re.findall(r"-?\d+", text.partition(":")[2])]
 
     def text(self, operation: Any, name: str) -> str:
-        """A string, or the symbol that is referred to."""
+        """A string attribute, or the name of a symbol reference."""
         return str(operation.attributes[name]).strip('"@')
 
     def type_text(self, operation: Any, name: str) -> str:
@@ -202,17 +205,17 @@ class Emitter:
         return literal
 
     def unsupported(self, operation: Any, what: str) -> CompilationError:
-        """The error that says what of the kernel cannot be written as C++."""
+        """The error for a part of the kernel that cannot be written as C++."""
         return CompilationError(
             f"the C++ emission cannot write {what}",
             operation=operation.name,
             location=self._comments.location(operation),
-            remedy="have loops made for a target without special instructions, CpuTarget.portable(); with that one it "
-            "is a gap of the C++ emission: please report the kernel",
+            remedy="make the loops for a target without special instructions, CpuTarget.portable(); if they already "
+            "are, this is a gap of the C++ emission: please report the kernel",
         )
 
     def support_text(self) -> list[str]:
-        """The types and functions that were used."""
+        """The definitions of the types and functions in use."""
         rare = [text for name, text in support.RARE_TYPES.items() if name in self.types]
         vectors = [type.definition for type in self.types.values() if type.definition]
         return [*rare, *vectors, *support.text(self.functions)]

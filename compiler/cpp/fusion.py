@@ -1,6 +1,7 @@
-"""Multiplications and additions that may be rounded once, where the kernel's options allow it.
+"""Fused multiply-add where the kernel's options allow it.
 
-Loops mark them with ``fastmath<contract>``. C++ has no such mark on single operations, so they are fused here.
+Loops mark operations that may be fused with ``fastmath<contract>``. C++ has no such mark on single operations, so they
+are fused here.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ def _may_contract(operation: Any) -> bool:
 
 
 def _product(addition: Any) -> tuple[int, Any] | None:
-    """The operand of an addition that is a product of its own block which nothing else needs, and that product."""
+    """The position of an addition's operand that is a product, and that product.
+
+    The product must be in the same block and have no other use.
+    """
     if addition.name not in _SUMS or not _may_contract(addition):
         return None
     for position, operand in enumerate(addition.operands):
@@ -32,7 +36,7 @@ def _product(addition: Any) -> tuple[int, Any] | None:
 
 
 def is_fused(operation: Any) -> bool:
-    """Whether a multiplication becomes part of the addition after it."""
+    """Whether a multiplication becomes part of an addition."""
     if operation.name != "arith.mulf":
         return False
     users = [use.owner.operation for use in operation.results[0].uses]
@@ -41,7 +45,7 @@ def is_fused(operation: Any) -> bool:
 
 
 def fused(emitter: Emitter, addition: Any) -> str | None:
-    """The fused expression of an addition; None for one that is alone."""
+    """The fused expression of an addition; None if it is not fused."""
     found = _product(addition)
     if found is None:
         return None

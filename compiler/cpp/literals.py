@@ -1,4 +1,4 @@
-"""Constants of loops as C++ literals, every bit kept."""
+"""Constants of loops as C++ literals that preserve every bit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FORMATS = {16: ("<e", "<H"), 32: ("<f", "<I"), 64: ("<d", "<Q")}
 
 
 def scalar(type: CppType, bits: int) -> str:
-    """A number given by its bits."""
+    """The literal of a scalar, given its bits."""
     if type.is_truth:
         return "true" if bits & 1 else "false"
     if type.is_float:
@@ -28,7 +28,7 @@ def scalar(type: CppType, bits: int) -> str:
 
 
 def vector(type: CppType, bits: list[int]) -> str:
-    """A vector: one number for all lanes, or one for each."""
+    """The literal of a vector, given the bits of each lane."""
     element = CppType(type.element, type.bits)
     if type.is_truth:
         lanes = ["-1" if value & 1 else "0" for value in bits]
@@ -40,7 +40,7 @@ def vector(type: CppType, bits: list[int]) -> str:
 
 
 def _bare(literal: str) -> str:
-    """Without the cast that only a number standing alone needs."""
+    """A literal without the cast that is needed only outside of braces."""
     found = re.fullmatch(r"u(?:8|16|32|64)\((\d+u?)\)", literal)
     return found[1] if found else literal
 
@@ -48,7 +48,7 @@ def _bare(literal: str) -> str:
 def of_attribute(type: CppType, text: str) -> str | None:
     """The literal for MLIR's text of a constant: ``5 : i32``, ``true``, ``dense<0x7F800000> : vector<4xf32>``.
 
-    None for a text that is no such constant.
+    None for any other text.
     """
     text = text.strip()
     if text.startswith("dense<"):
@@ -66,7 +66,7 @@ def of_attribute(type: CppType, text: str) -> str | None:
 
 
 def _raw(type: CppType, body: str) -> list[int] | None:
-    """The elements of a dense attribute that is printed as the bytes of a hexadecimal string."""
+    """The elements of a dense attribute that is printed as a hexadecimal string."""
     data, size = bytes.fromhex(body.strip('"')[2:]), type.bits // 8
     if type.is_truth or not size:
         return None
@@ -105,5 +105,5 @@ def _ones(bits: int) -> int:
 
 
 def zero(type: CppType) -> str:
-    """The value whose bits are all clear."""
+    """The literal of the value whose bits are all zero."""
     return vector(type, [0] * type.lanes) if type.lanes else scalar(type, 0)

@@ -1,4 +1,4 @@
-"""Memory, atomics and the making and taking apart of vectors, as C++."""
+"""Memory accesses, atomics, and construction and extraction of vectors, as C++."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _ORDERS = {
     1: "__ATOMIC_RELAXED", 2: "__ATOMIC_RELAXED", 4: "__ATOMIC_ACQUIRE", 5: "__ATOMIC_RELEASE",
     6: "__ATOMIC_ACQ_REL", 7: "__ATOMIC_SEQ_CST",
 }  # fmt: skip
-"""By MLIR's numbers of LLVM's orderings; 0 is no atomic access."""
+"""By MLIR's numbers of LLVM's orderings; 0 means not atomic."""
 
 _FETCH = {0: "exchange_n", 1: "fetch_add", 2: "fetch_sub", 3: "fetch_and", 5: "fetch_or", 6: "fetch_xor"}
 _UPDATES = {
     7: "arith.maxsi", 8: "arith.minsi", 9: "arith.maxui", 10: "arith.minui",
     11: "arith.addf", 12: "arith.subf", 13: "arith.maxnumf", 14: "arith.minnumf",
 }  # fmt: skip
-"""Atomic operations by MLIR's numbers of them."""
+"""Atomic operations by MLIR's numbers."""
 
 
 # --- addresses ---------------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def read_modify_write(emitter: Emitter, operation: Any) -> str:
 
 
 def compare_and_swap(emitter: Emitter, operation: Any) -> None:
-    """Two variables: what was found, and whether that was what was expected (see `extract_value`)."""
+    """Two variables: the value found, and whether it was the expected one (see `extract_value`)."""
     place, expected, desired = emitter.operands(operation)
     type = emitter.type_of(operation.operands[1])
     orders = [_ORDERS[emitter.integer(operation, name)] for name in ("success_ordering", "failure_ordering")]
@@ -196,7 +196,7 @@ def extract_value(emitter: Emitter, operation: Any) -> str:
 
 
 def _as_lane(value: str, type: CppType) -> str:
-    """A scalar as a lane of the vector type for it."""
+    """A scalar in the lane type of its vector type."""
     if type.is_truth:
         return f"{value} ? -1 : 0"
     return f"u64({value})" if type.element == "ptr" else value
@@ -235,7 +235,7 @@ def from_elements(emitter: Emitter, operation: Any) -> str:
 
 
 def shuffle(emitter: Emitter, operation: Any) -> str:
-    """vector.shuffle of neighbouring lanes of the first vector, which is what the lowering takes."""
+    """vector.shuffle that extracts adjacent lanes of the first vector, the only kind that the lowering emits."""
     vector = emitter.operands(operation)[0]
     lanes = emitter.numbers(operation, "mask")
     first, last = lanes[0], lanes[-1]

@@ -19,9 +19,9 @@ _PARAMETERS = tuple(name for name, _ in kernel.PARAMETERS)
 
 
 def emit_cpp(loops: object) -> str:
-    """C++17 (with GCC's and Clang's vectors) of a loops artefact, or of its text, with the same kernel ABI.
+    """The C++17 text (with GCC's and Clang's vectors) of a loops artefact, or of its text, with the same kernel ABI.
 
-    Raises `CompilationError`, with the line of the kernel, for what C++ has no words for.
+    Raises `CompilationError`, with the kernel line, for what cannot be written as C++.
     """
     comments = SourceComments(str(loops))
     module = mlir_module(loops)
@@ -65,7 +65,7 @@ def _is_exported(operation: Any) -> bool:
 
 
 def _global(emitter: Emitter, operation: Any, taken: Collection[str]) -> list[str]:
-    """A constant: a number, a text, or a table of numbers. An exported one's name is not among those `taken`."""
+    """A constant: a number, a string, or a table of numbers. The name of an exported one must not be in `taken`."""
     name, label = names.labelled(emitter.text(operation, "sym_name"), taken)
     attribute = operation.attributes["value"]
     text = str(attribute)
@@ -99,13 +99,13 @@ def _elements(attribute: Any) -> tuple[str, list[str]]:
 
 
 def _quoted(data: bytes) -> str:
-    """A string literal; the compiler adds the zero byte that ends `data`."""
+    """A string literal. The compiler adds the zero byte that ends `data`."""
     body = data[:-1] if data.endswith(b"\0") else data
     return '"' + "".join(chr(b) if 32 <= b < 127 and b not in b'"\\?' else f"\\{b:03o}" for b in body) + '"'
 
 
 def _declaration(emitter: Emitter, operation: Any) -> str:
-    """A routine that somebody else defines."""
+    """The declaration of an external routine."""
     name = emitter.text(operation, "sym_name")
     found = re.fullmatch(
         r"!llvm\.func<(\w+) \((.*)\)>", emitter.type_text(operation, "function_type").strip()
@@ -127,11 +127,14 @@ def _c_name(mlir_type: str) -> str:
 
 
 def _kernel_body(emitter: Emitter, operation: Any) -> str:
-    """Writes the body of the kernel's function, whose parameters docs/architecture.md defines; returns its symbol."""
+    """Write the body of the kernel's function, whose parameters docs/architecture.md defines. Returns its symbol."""
     symbol = emitter.text(operation, "sym_name")
     body = operation.regions[0].blocks[0]
     if len(body.arguments) != len(_PARAMETERS):
-        raise CompilationError(f"the function {symbol} is no kernel: it has {len(body.arguments)} parameters")
+        raise CompilationError(
+            f"the function {symbol} is not a kernel: it has {len(body.arguments)} parameters, not {len(_PARAMETERS)}",
+            remedy="give the loops artefact of one kernel, as `tpk compile --emit loops` prints it",
+        )
     emitter.statement(f"using namespace {support.NAMESPACE};")
     for argument, parameter in zip(body.arguments, _PARAMETERS, strict=True):
         emitter.define(argument, f"{emitter.type_of(argument).name}({parameter})")

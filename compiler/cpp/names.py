@@ -1,4 +1,4 @@
-"""Names of a kernel and of its parameters, as names that C++ takes and that mean nothing else in the text."""
+"""Conversion of kernel and parameter names to valid C++ names without conflicts."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _KEYWORDS = frozenset(
 _LIBRARY = re.compile(
     r"\w+_t|U?INT\w*_(MIN|MAX|WIDTH|C)|(PTRDIFF|SIG_ATOMIC|SIZE|WCHAR|WINT)_(MIN|MAX|WIDTH)|_[_A-Z]\w*"
 )
-"""What <stdint.h> defines or may define, and what belongs to the implementation."""
+"""Names that <stdint.h> defines or may define, and names reserved for the implementation."""
 _COMMENT_OR_TEXT = re.compile(r'//[^\n]*|"(?:\\.|[^"\\\n])*"')
 
 
 def plain(text: str) -> str:
-    """`text` with nothing but ASCII letters, digits and single underscores: ``D.shape.0`` is ``D_shape_0``."""
+    """`text` with only ASCII letters, digits and single underscores: ``D.shape.0`` becomes ``D_shape_0``."""
     spelled = "".join(c if c.isascii() else f"_u{ord(c):x}" for c in text)
     return re.sub(r"[\W_]+", "_", spelled, flags=re.ASCII)
 
 
 def identifiers(texts: Iterable[str]) -> set[str]:
-    """All words of C++ text, comments and string literals aside."""
+    """All words of C++ text outside of comments and string literals."""
     return {word for text in texts for word in re.findall(r"[A-Za-z_]\w*", _COMMENT_OR_TEXT.sub(" ", text))}
 
 
 def labelled(symbol: str, taken: Collection[str]) -> tuple[str, str]:
-    """A C++ name for a symbol, and the label that it needs where the symbol is no such name.
+    """A C++ name for a symbol, and the asm label that it needs if the symbol itself is not usable as a name.
 
     `taken` are the words that the rest of the text uses.
     """

@@ -13,19 +13,19 @@ CPP_COMMAND = (
     "c++", "-std=c++17", "-O2", "-shared", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-math-errno",
     "-Wno-psabi", "-Wl,--as-needed", "-o", "{output}", "{input}",
 )  # fmt: skip
-"""The system's C++ compiler, told what a kernel's C++ needs: a vendor's command has the like of these options."""
+"""The system's C++ compiler with the options that kernels need. A vendor's command needs equivalent ones."""
 
 
 def cpp_stages(
     command: Sequence[str] = CPP_COMMAND, *, binary: str = "so", timeout: float = 300.0
 ) -> tuple[Stage, Stage]:
-    """``cpp``, the C++ text of a loops artefact, and `binary`, what `command` builds of it.
+    """The stage ``cpp``, which writes a loops artefact as C++, and the stage `binary`, which builds it with `command`.
 
-    `command` is a compiler and its arguments, in which ``{input}`` and ``{output}`` stand for the paths of the source
-    and of the result; it runs without a shell for at most `timeout` seconds. It must not contract multiplications and
-    additions or assume that floats are finite. The result is any binary the chip loads: the C++ exports what the
-    kernel ABI says. The loops must be made for a target without instructions that C++ has no words for, such as
-    `CpuTarget.portable()`. The stages raise `CompilationError` with the line of the kernel.
+    `command` is a compiler and its arguments; ``{input}`` and ``{output}`` stand for the paths of the source and of the
+    result. It runs without a shell for at most `timeout` seconds. It must not contract multiplications and additions,
+    nor assume that floats are finite. The result is any binary that the chip loads; the C++ exports the symbols of the
+    kernel ABI. The loops must be made for a target without special instructions, such as `CpuTarget.portable()`. The
+    stages raise `CompilationError` with the kernel line.
     """
     kept = tuple(command)
 
@@ -53,8 +53,8 @@ def cpp_pipeline(
 ) -> Pipeline:
     """``ttir`` → ``structured`` → ``loops`` → ``cpp`` → `binary`; see `cpp_stages`.
 
-    `target` decides how wide vectors are: `CpuTarget.portable()` unless given. With `fuse_multiply_add` a product that
-    is added to something is rounded with the sum, by a call of ``__builtin_fma``: for chips that have the instruction.
+    `target` determines the width of vectors; the default is `CpuTarget.portable()`. With `fuse_multiply_add`, a product
+    and the sum that it is added to are rounded once, by ``__builtin_fma``: for chips that have the instruction.
     `threads` is as in `cpu_pipeline`.
     """
     front = cpu_pipeline(

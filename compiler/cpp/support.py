@@ -1,4 +1,4 @@
-"""The small inline functions that emitted C++ calls: a text is given those that it uses, and no others."""
+"""The small inline functions that emitted C++ calls. Each text contains only those that it uses."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ RARE_TYPES = {
     "f16": "typedef _Float16 f16;",
     "u128": "typedef unsigned __int128 u128;\ntypedef __int128 i128;",
 }
-"""Scalar types that not every compiler has, by our names."""
+"""Scalar types that not every compiler has, by name."""
 
 
 @dataclass(frozen=True)
 class Snippet:
-    """Some lines of C++, and the names of the snippets that they use."""
+    """Lines of C++, and the names of the snippets that they use."""
 
     text: str
     uses: tuple[str, ...] = ()
 
 
 def _overloaded(name: str, arguments: str, body: str) -> Snippet:
-    """A function of floats and of vectors of them; `body` has ``{f}`` where a builtin's name has the type's letter."""
+    """A function of floats and of vectors of them. ``{f}`` in `body` is the type's letter in a builtin's name."""
     names = arguments.split()
     lines = []
     for type, letter in (("f32", "f"), ("f64", "")):

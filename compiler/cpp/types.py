@@ -1,7 +1,7 @@
-"""C++ types for those of loops: fixed-width scalars and vectors of GCC's and Clang's vector extension.
+"""C++ types of the values in loops: fixed-width scalars, and vectors of GCC's and Clang's vector extension.
 
-Integers are unsigned, so that they wrap around. A vector of booleans has lanes of 32 bits, all set or all clear;
-a vector of pointers has them as integers.
+Integers are unsigned, so that they wrap around. A vector of booleans has lanes of 32 bits, all set or all clear. A
+vector of pointers holds them as integers.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ SCALARS = {
     "index": ("u64", 64),
     "!llvm.ptr": ("ptr", 64),
 }
-"""MLIR's names, with ours and the bits."""
+"""By MLIR's names: the C++ name and the bits."""
 
 _VECTOR = re.compile(r"vector<(\d+)x([^x<>]\S*)>")
 
 
 @dataclass(frozen=True)
 class CppType:
-    """A scalar (`lanes` is 0), or a vector of so many lanes."""
+    """A scalar (`lanes` is 0), or a vector of `lanes` lanes."""
 
     element: str
     bits: int
@@ -41,7 +41,7 @@ class CppType:
 
     @property
     def name(self) -> str:
-        """What it is called in the C++ text: ``u32``, ``f32x16``, ``mask16``."""
+        """The name in the C++ text: ``u32``, ``f32x16``, ``mask16``."""
         if not self.lanes:
             return self.element
         return f"mask{self.lanes}" if self.element == "bool" else f"{self.element}x{self.lanes}"
@@ -56,11 +56,11 @@ class CppType:
 
     @property
     def signed(self) -> CppType:
-        """The type in which an integer is compared, divided and shifted with its sign."""
+        """The type in which an integer is compared, divided and shifted as signed."""
         return CppType(f"i{self.element[1:]}", self.bits, self.lanes) if self.element[0] == "u" else self
 
     def with_element(self, mlir: str) -> CppType:
-        """As many lanes of another type, given by MLIR's name."""
+        """A type with the same number of lanes of another element type, given by MLIR's name."""
         return CppType(*SCALARS[mlir], self.lanes)
 
     @property
@@ -74,7 +74,7 @@ class CppType:
 
 @functools.cache
 def parse(mlir: str) -> CppType | None:
-    """The C++ type for MLIR's, or None where there is none."""
+    """The C++ type for an MLIR type; None if there is none."""
     if mlir in SCALARS:
         return CppType(*SCALARS[mlir])
     found = _VECTOR.fullmatch(mlir)

@@ -1,4 +1,4 @@
-"""The structured form's own operations: one class for each, from which its table in the docs is made."""
+"""The structured form's own operations: one class for each. The table in the docs is generated from them."""
 
 from .operations import OPERATIONS
 from .schema import Op, Trait

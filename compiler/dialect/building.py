@@ -1,4 +1,4 @@
-"""Makes operations of the dialect with MLIR's bindings."""
+"""Creates operations of the dialect with MLIR's bindings."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ def create(
     at: Any = None,
     location: Any = None,
 ) -> Any:
-    """The operation, made at an insertion point; `operands` by the names of their groups, as `Op.operands_of` takes
-    them, and `attributes` as MLIR's objects."""
+    """Create an operation at an insertion point.
+
+    `operands` are given by the names of their groups, as for `Op.operands_of`; `attributes` are MLIR's objects.
+    """
     values, sizes = cls.operands_of(operands)
     given = dict(attributes or {})
     if cls.segmented:

@@ -1,4 +1,4 @@
-"""The tables of the structured form in docs/architecture.md, written from the declarations of its operations.
+"""The tables of the structured form in docs/architecture.md, generated from the declarations of its operations.
 
 python -m triton_porting_kit.compiler.dialect docs/architecture.md
 """
@@ -26,7 +26,7 @@ _SAID = {
 
 
 def updated(document: str) -> str:
-    """The document with the tables as they are now. Raises ValueError where it has no place for them."""
+    """The document with the tables brought up to date. Raises ValueError if it has no place for them."""
     before, found, rest = document.partition(BEGIN)
     _, ended, after = rest.partition(END)
     if not found or not ended:

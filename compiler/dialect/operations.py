@@ -1,4 +1,4 @@
-"""The operations of the dialect ``tpk``: what Triton has and upstream's dialects have no word for."""
+"""The operations of the dialect ``tpk``: those of Triton's that upstream's dialects do not have."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class Range(Op[V]):
 
     def verify(self) -> Iterator[str]:
         if element_of(self.result) != "i32" or len(shape_of(self.result) or ()) != 1:
-            yield "its result is a 1-D tensor of i32"
+            yield "its result must be a 1-D tensor of i32"
 
 
 # --- memory --------------------------------------------------------------------------------------
 
 
 class Access(Op[V]):
-    """Hints to caches, and the ordering of accesses that others see."""
+    """Attributes of every access: cache hints, and the order in which other threads observe it."""
 
     cache = text("")
     evict = text("")
@@ -66,12 +66,12 @@ class Access(Op[V]):
 
     @property
     def tile(self) -> V:
-        """The value that has the tile's type: what is loaded, or stored."""
+        """The value whose type is that of the tile: the loaded or the stored one."""
         return self.result
 
 
 class StructuredAccess(Access[V]):
-    """What `Load` and `Store` share (docs/architecture.md, "A structured access")."""
+    """The base of `Load` and `Store` (docs/architecture.md, "A structured access")."""
 
     base = operand(Kind.POINTER)
     offset = operand(Kind.I64)
@@ -90,9 +90,9 @@ class StructuredAccess(Access[V]):
             yield f"{len(self.strides)} strides for a tile of {rank} dimensions"
         for name, group in (("low", self.low), ("high", self.high)):
             if len(group) not in (0, rank):
-                yield f"{len(group)} operands `{name}` for a tile of {rank} dimensions: there is one of each, or none"
+                yield f"{len(group)} operands `{name}` for a tile of {rank} dimensions: give one per dimension, or none"
         if len(self.low) != len(self.high):
-            yield "bounds have both ends, `low` and `high`"
+            yield "it has only one of `low` and `high`: bounds need both"
         wraps = len(self.wrap_dims)
         if len(self.wrap_start) != wraps or len(self.wrap_size) != wraps:
             yield f"{wraps} dimensions wrap, with {len(self.wrap_start)} starts and {len(self.wrap_size)} sizes"
@@ -165,7 +165,7 @@ class Scatter(Access[V]):
 
 
 class Atomic(Op[V]):
-    """What the atomic operations share."""
+    """The base of the atomic operations."""
 
     traits = Trait.READS | Trait.WRITES
     base = operand(Kind.POINTER)
@@ -179,7 +179,7 @@ class Atomic(Op[V]):
 
 
 class AtomicRmw(Atomic[V]):
-    """Atomic read-modify-write; the old values, and 0 where the mask is not set."""
+    """Atomic read-modify-write; gives the old values, and 0 where the mask is not set."""
 
     OPERATION_NAME = "tpk.atomic_rmw"
     segmented = True
@@ -194,7 +194,7 @@ class AtomicRmw(Atomic[V]):
 
 
 class AtomicCas(Atomic[V]):
-    """Atomic compare-and-swap, which compares bits; the old values."""
+    """Atomic compare-and-swap, which compares bits; gives the old values."""
 
     OPERATION_NAME = "tpk.atomic_cas"
     compare = operand()
@@ -207,7 +207,7 @@ class AtomicCas(Atomic[V]):
 
 
 class AtomicPoll(Atomic[V]):
-    """Waits for each element until it is as expected, or for `timeout` nanoseconds in all; whether it was."""
+    """Waits for each element to have its expected value, for `timeout` nanoseconds in all; gives whether it had."""
 
     OPERATION_NAME = "tpk.atomic_poll"
     segmented = True
@@ -235,7 +235,7 @@ class Reduce(Op[V]):
         kept = shape[: self.axis] + shape[self.axis + 1 :]
         for result in self.results:
             if (shape_of(result) or ()) != kept:
-                yield f"a result has not the shape {list(kept)} of the inputs without dimension {self.axis}"
+                yield f"a result must have the shape {list(kept)} of the inputs without dimension {self.axis}"
 
 
 class Scan(Op[V]):
@@ -257,7 +257,7 @@ class Scan(Op[V]):
 
 
 class Map(Op[V]):
-    """A function of elements; of `pack` elements of each input, which follow one another in row-major order."""
+    """A function of elements; or of `pack` elements of each input that are adjacent in row-major order."""
 
     OPERATION_NAME = "tpk.map"
     traits = Trait.DEFERRABLE
@@ -268,7 +268,7 @@ class Map(Op[V]):
 
 
 class Yield(Op[V]):
-    """Ends those regions."""
+    """Ends these regions."""
 
     OPERATION_NAME = "tpk.yield"
     traits = Trait.TERMINATOR
@@ -289,8 +289,9 @@ class Call(Op[V]):
 
 
 class Function(Op[V]):
-    """A function of [libdevice](libdevice.md) that upstream has no operation for; beginning with u where integers
-    are unsigned."""
+    """A function of [libdevice](libdevice.md) that upstream has no operation for; its name begins with u if it takes
+    unsigned integers.
+    """
 
     OPERATION_NAME = "tpk.function"
     traits = Trait.DEFERRABLE | Trait.MOVABLE
@@ -299,7 +300,7 @@ class Function(Op[V]):
 
 
 class FpToFp(Op[V]):
-    """To an 8-bit float, `rtne` or `rtz`, saturating as [conversions.md](conversions.md) says."""
+    """Conversion to an 8-bit float, `rtne` or `rtz`, saturating as described in [conversions.md](conversions.md)."""
 
     OPERATION_NAME = "tpk.fp_to_fp"
     traits = Trait.DEFERRABLE | Trait.MOVABLE
@@ -311,7 +312,7 @@ class FpToFp(Op[V]):
 
 
 class ClampF(Op[V]):
-    """Clamping, with Triton's two ways to treat NaN."""
+    """Clamping; `propagate_nan` selects between Triton's two ways to treat NaN."""
 
     OPERATION_NAME = "tpk.clampf"
     traits = Trait.DEFERRABLE | Trait.MOVABLE
@@ -329,7 +330,7 @@ class ClampF(Op[V]):
 
 
 class Join(Op[V]):
-    """Two tensors into one with a last dimension of 2."""
+    """Joins two tensors into one with a last dimension of 2."""
 
     OPERATION_NAME = "tpk.join"
     traits = Trait.DEFERRABLE
@@ -339,11 +340,11 @@ class Join(Op[V]):
     def verify(self) -> Iterator[str]:
         yield from _same_type("second", self.second, self.first)
         if shape_of(self.result) != (*(shape_of(self.first) or ()), 2):
-            yield "its result has the shape of the operands, and a last dimension of 2"
+            yield "its result must have the shape of the operands, and a last dimension of 2"
 
 
 class Split(Op[V]):
-    """A tensor with a last dimension of 2 into two."""
+    """Splits a tensor with a last dimension of 2 into two."""
 
     OPERATION_NAME = "tpk.split"
     traits = Trait.DEFERRABLE
@@ -352,11 +353,11 @@ class Split(Op[V]):
 
     def verify(self) -> Iterator[str]:
         if (shape_of(self.x) or ())[-1:] != (2,):
-            yield "the last dimension of its operand is 2"
+            yield "the last dimension of its operand must be 2"
 
 
 class Unpack(Op[V]):
-    """Two elements of 4 bits of each byte, the low half first, along a dimension."""
+    """The two 4-bit elements of each byte, the low half first, along a dimension."""
 
     OPERATION_NAME = "tpk.unpack"
     traits = Trait.DEFERRABLE
@@ -368,7 +369,7 @@ class Unpack(Op[V]):
 
 
 class Repeat(Op[V]):
-    """Every element several times, one after the other, along a dimension."""
+    """Every element repeated several times along a dimension."""
 
     OPERATION_NAME = "tpk.repeat"
     traits = Trait.DEFERRABLE
@@ -381,7 +382,7 @@ class Repeat(Op[V]):
 
 
 class GatherAlong(Op[V]):
-    """Elements picked along a dimension."""
+    """Elements selected along a dimension by index."""
 
     OPERATION_NAME = "tpk.gather_along"
     source = operand(Kind.TENSOR)
@@ -418,7 +419,9 @@ class Assert(Op[V]):
 
 
 class Print(Op[V]):
-    """`tl.device_print`; for each value, whether it is signed, and whether it is an address."""
+    """`tl.device_print`; `isSigned` and `pointers` tell for each value whether it is signed, and whether it is an
+    address.
+    """
 
     OPERATION_NAME = "tpk.print"
     traits = Trait.TELLS
@@ -431,27 +434,27 @@ class Print(Op[V]):
 
 
 OPERATIONS: dict[str, type[Op[Any]]] = {cls.OPERATION_NAME: cls for cls in all_of(Op)}
-"""Every operation of the dialect, by its name, in the order of the docs."""
+"""Every operation of the dialect by name, in the order of the docs."""
 
 
-# --- what verifiers ask --------------------------------------------------------------------------
+# --- checks of verifiers -------------------------------------------------------------------------
 
 
 def _same_shape(name: str, value: Any, other: Any) -> Iterator[str]:
     if value is not None and shape_of(value) != shape_of(other):
-        yield f"`{name}` has the shape {_said(value)}, and not {_said(other)}"
+        yield f"`{name}` has the shape {_said(value)} instead of {_said(other)}"
 
 
 def _same_type(name: str, value: Any, other: Any) -> Iterator[str]:
     yield from _same_shape(name, value, other)
     if element_of(value) != element_of(other):
-        yield f"`{name}` has elements of {element_of(value)}, and not {element_of(other)}"
+        yield f"`{name}` has elements of {element_of(value)} instead of {element_of(other)}"
 
 
 def _fill(other: Any, result: Any) -> Iterator[str]:
     """`other` of a load: a scalar, or a tensor of the result's shape."""
     if other is not None and element_of(other) != element_of(result):
-        yield f"`other` is {element_of(other)}, and {element_of(result)} is loaded"
+        yield f"`other` is {element_of(other)}, but {element_of(result)} is loaded"
     if other is not None and not is_scalar(other):
         yield from _same_shape("other", other, result)
 
@@ -466,7 +469,7 @@ def _longer(source: Any, result: Any, dimension: int, times: int) -> Iterator[st
     yield from _along(dimension, shape)
     expected = tuple(size * times if d == dimension else size for d, size in enumerate(shape))
     if shape_of(result) != expected:
-        yield f"its result has the shape {list(expected)}, and not {_said(result)}"
+        yield f"its result must have the shape {list(expected)}, not {_said(result)}"
 
 
 def _said(value: Any) -> str:

@@ -1,7 +1,7 @@
-"""How an operation of the structured form is declared: operands, results, attributes and traits, as class attributes.
+"""How an operation of the structured form is declared: operands, results, attributes and traits as class attributes.
 
-A class is a view of one operation, whether that is an object of MLIR's bindings or one of `compiler.loops.ir.program`:
-both have a name, operands, results and attributes. ``Load(operation).strides`` is the list of its strides.
+A class is a view of an operation, which may be an object of MLIR's bindings or of `compiler.loops.ir.program`: both
+have a name, operands, results and attributes. ``Load(operation).strides`` is the list of its strides.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ class Trait(enum.Flag):
 
     NONE = 0
     READS = enum.auto()
-    """It reads memory."""
+    """Reads memory."""
     WRITES = enum.auto()
-    """It writes memory, or waits for what others write: what was loaded before it is read before it."""
+    """Writes memory, or waits for writes of other threads. Earlier loads must be read before it."""
     DEFERRABLE = enum.auto()
     """Its elements may be computed where they are consumed."""
     MOVABLE = enum.auto()
-    """It may move across any other operation: it accesses no memory and cannot fail."""
+    """May move across any other operation: it accesses no memory and cannot fail."""
     TELLS = enum.auto()
-    """It tells the user something, with the program's position."""
+    """Reports something to the user, with the program's id."""
     POSITION = enum.auto()
-    """It reads the program's position, or the grid's size."""
+    """Reads the program's id, or the grid's size."""
     TERMINATOR = enum.auto()
-    """It ends a region."""
+    """Ends a region."""
 
 
 class AnyOperation(Protocol[V_co]):
-    """What a view needs of an operation."""
+    """The interface of an operation that a view needs."""
 
     @property
     def name(self) -> str: ...
@@ -50,7 +50,7 @@ class AnyOperation(Protocol[V_co]):
 
 
 class Kind(enum.Enum):
-    """What the verifier holds an operand or a result against."""
+    """The type constraint that the verifier checks for an operand or a result."""
 
     ANY = "any"
     TENSOR = "tensor"
@@ -61,7 +61,7 @@ class Kind(enum.Enum):
 
 
 class Group:
-    """One named group of operands; `least` and `most` say how many there may be (`most` None: any number)."""
+    """A named group of operands, at least `least` and at most `most` (None: any number)."""
 
     least: ClassVar[int]
     most: ClassVar[int | None]
@@ -121,7 +121,10 @@ _MISSING: Any = object()
 
 
 class attribute(Generic[T]):
-    """An attribute that `read` makes a Python value of; without it the value is `default`, where there is one."""
+    """An attribute.
+
+    `read` converts it to a Python value; `default` is the value if it is absent, unless it is required.
+    """
 
     def __init__(self, read: Callable[[Any], T], default: T = _MISSING, *, choices: Sequence[T] = ()) -> None:
         self._read = read
@@ -159,25 +162,25 @@ def text(*default: str, choices: Sequence[str] = ()) -> attribute[str]:
 
 
 def integers() -> attribute[tuple[int, ...]]:
-    """An array of integers; absent, it is empty."""
+    """An array of integers; empty if absent."""
     return attribute(lambda found: tuple(int(number) for number in found), ())
 
 
 def flag() -> attribute[bool]:
-    """A unit attribute, or a boolean one: whether it is there, and not false."""
+    """A unit or boolean attribute: whether it is present and not false."""
     return attribute(lambda found: bool(getattr(found, "value", True)), False)
 
 
 class Op(Generic[V]):
-    """One operation of the dialect. Subclasses declare; docs/architecture.md has the table that is made of them."""
+    """One operation of the dialect. Subclasses declare it; docs/architecture.md has the table generated from them."""
 
     OPERATION_NAME: ClassVar[str] = ""
-    """With the dialect, ``tpk.load``, as MLIR's bindings call it; empty for classes that others share."""
+    """The name with the dialect, ``tpk.load``, as in MLIR's bindings; empty for base classes."""
     traits: ClassVar[Trait] = Trait.NONE
     segmented: ClassVar[bool] = False
-    """Whether ``operandSegmentSizes`` says how many operands each group has (MLIR's AttrSizedOperandSegments)."""
+    """Whether ``operandSegmentSizes`` gives the size of each group (MLIR's AttrSizedOperandSegments)."""
     result_count: ClassVar[int | None] = 1
-    """None: any number."""
+    """The number of results; None: any number."""
     region_count: ClassVar[int] = 0
     group_table: ClassVar[tuple[Group, ...]] = ()
     attribute_table: ClassVar[Mapping[str, attribute[Any]]] = {}
@@ -196,14 +199,14 @@ class Op(Generic[V]):
 
     @classmethod
     def attributes_in(cls, operation: AnyOperation[Any]) -> dict[str, Any]:
-        """Those of an operation's attributes, MLIR's own objects, that this class declares."""
+        """The attributes of an operation, as MLIR's objects, that this class declares."""
         return {
             name: operation.attributes[name] for name in cls.attribute_table if name in operation.attributes
         }
 
     @classmethod
     def isa(cls, operation: AnyOperation[Any] | None) -> bool:
-        """Whether an operation is of this class, and not of another one."""
+        """Whether an operation is of this class."""
         return operation is not None and operation.name == cls.OPERATION_NAME
 
     @classmethod
@@ -218,13 +221,13 @@ class Op(Generic[V]):
 
     @classmethod
     def sizes(cls, operation: AnyOperation[Any]) -> list[int]:
-        """How many operands each group has. Raises ValueError where the operands do not fit the groups."""
+        """The size of each group of operands. Raises ValueError if the operands do not fit the groups."""
         count = len(operation.operands)
         if cls.segmented:
             if "operandSegmentSizes" not in operation.attributes:
                 raise ValueError("it lacks the attribute operandSegmentSizes")
             found = [int(size) for size in operation.attributes["operandSegmentSizes"]]
-        else:  # at most one group is not of one operand
+        else:  # at most one group has other than one operand
             rest = count - sum(group.least for group in cls.group_table)
             found = [1 if group.least else rest for group in cls.group_table]
         if len(found) != len(cls.group_table) or sum(found) != count:
@@ -240,7 +243,7 @@ class Op(Generic[V]):
         if self._groups is None:
             operands, start = list(self.operation.operands), 0
             found: list[Sequence[V]] = []
-            # The verifier has looked whether the sizes fit.
+            # The verifier has checked that the sizes fit.
             given = self.operation.attributes["operandSegmentSizes"] if self.segmented else None
             for size in self.sizes(self.operation) if given is None else given:
                 found.append(operands[start : start + size])
@@ -249,11 +252,11 @@ class Op(Generic[V]):
         return self._groups
 
     def by_name(self) -> dict[str, Sequence[V]]:
-        """The operands by the names of their groups, as `operands_of` takes them."""
+        """The operands by the names of their groups, as for `operands_of`."""
         return {group.name: values for group, values in zip(self.group_table, self.groups(), strict=True)}
 
     def position(self, name: str) -> int:
-        """The place, among all operands, of the first of the group `name`."""
+        """The index of the first operand of the group `name`."""
         index = next(group.index for group in self.group_table if group.name == name)
         return sum(map(len, self.groups()[:index]))
 
@@ -268,9 +271,9 @@ class Op(Generic[V]):
 
     @classmethod
     def operands_of(cls, given: Mapping[str, Any]) -> tuple[list[Any], list[int]]:
-        """Operands by the names of their groups -> all operands in order, and the sizes of the groups.
+        """All operands in order, and the sizes of the groups, from operands by the names of their groups.
 
-        A group may be given as one value, as a sequence, or as None. Raises TypeError for names that are none.
+        A group may be given as one value, as a sequence, or as None. Raises TypeError for unknown names.
         """
         unknown = given.keys() - {group.name for group in cls.group_table}
         if unknown:
@@ -285,12 +288,12 @@ class Op(Generic[V]):
         return operands, sizes
 
     def verify(self) -> Iterator[str]:
-        """What is wrong with this operation beyond its operands' number and kinds, a sentence each."""
+        """What is wrong with this operation, beyond the number and the kinds of its operands, a sentence each."""
         return iter(())
 
 
 def all_of(base: type[Op[Any]]) -> Iterator[type[Op[Any]]]:
-    """The classes below `base` that stand for an operation, in the order of their definition."""
+    """The subclasses of `base` that declare an operation, in the order of their definition."""
     for cls in base.__subclasses__():
         if cls.OPERATION_NAME:
             yield cls

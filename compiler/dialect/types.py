@@ -1,4 +1,4 @@
-"""Types of values, of MLIR's bindings as of `compiler.loops.ir.program`."""
+"""Types of values, both of MLIR's bindings and of `compiler.loops.ir.program`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def shape_of(value: Any) -> tuple[int, ...] | None:
 
 
 def element_of(value: Any) -> str:
-    """The type of a scalar, or of a tensor's elements, as MLIR writes it."""
+    """The type of a scalar, or of a tensor's elements, in MLIR's syntax."""
     kind = value.type
     if hasattr(kind, "element"):  # of `compiler.loops.ir.program`
         return str(kind.element)
@@ -20,5 +20,5 @@ def element_of(value: Any) -> str:
 
 
 def is_scalar(value: Any) -> bool:
-    """Whether a value is no tensor."""
+    """Whether a value is a scalar."""
     return shape_of(value) is None

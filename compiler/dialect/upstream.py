@@ -1,4 +1,4 @@
-"""Which operations of upstream's dialects the structured form has, and what a compiler may do with each."""
+"""The operations of upstream's dialects in the structured form, and what a compiler may do with each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MATH = (
 ELEMENTWISE = frozenset(
     [*(f"arith.{name}" for name in (*_ARITH, *_DIVISIONS)), *(f"math.{name}" for name in _MATH)]
 )
-"""Upstream's operations on elements, of scalars as of tensors."""
+"""Upstream's element-wise operations, on scalars and on tensors."""
 
 UPSTREAM: dict[str, Trait] = {
     **dict.fromkeys(sorted(ELEMENTWISE), Trait.DEFERRABLE | Trait.MOVABLE),
@@ -42,7 +42,7 @@ UPSTREAM: dict[str, Trait] = {
     ),
     **dict.fromkeys(("scf.yield", "scf.condition", "func.return"), Trait.TERMINATOR),
 }  # fmt: skip
-"""Every operation of upstream's that a kernel's body has in the structured form."""
+"""Every upstream operation that a kernel's body may have in the structured form."""
 
 TRAITS: dict[str, Trait] = UPSTREAM | {name: cls.traits for name, cls in OPERATIONS.items()}
 

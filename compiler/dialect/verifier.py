@@ -1,4 +1,5 @@
-"""Holds a module against the declarations of the dialect. MLIR knows ``tpk`` as an unregistered dialect only."""
+"""Verifies a module against the declarations of the dialect, which MLIR itself does not know: ``tpk`` is
+unregistered."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ PREFIX = "tpk."
 def verify(module: Any, text: str | None = None) -> None:
     """Check every ``tpk`` operation of a structured module, in MLIR's bindings.
 
-    `text` is what the module was parsed from, if it was: the message then names its line. Raises `InvalidIR` for the
-    first operation that is not as its class declares it, with the line of the kernel that it stands for.
+    `text` is the text that the module was parsed from, if any; the message then names the line. Raises `InvalidIR` for
+    the first operation that does not match its declaration, with its kernel line.
     """
     wrong: list[tuple[Any, str, int]] = []
     seen: dict[str, int] = {}
@@ -45,14 +46,14 @@ def verify(module: Any, text: str | None = None) -> None:
 
 
 def complaints(operation: Any) -> Iterator[str]:
-    """What is wrong with one ``tpk`` operation of MLIR's bindings, a sentence each; nothing where it is right."""
+    """What is wrong with one ``tpk`` operation of MLIR's bindings, a sentence each."""
     cls = OPERATIONS.get(operation.name)
     if cls is None:
-        import difflib  # costs a millisecond
+        import difflib  # the import takes a millisecond
 
         like = difflib.get_close_matches(operation.name, OPERATIONS, 1)
         hint = f" ({like[0]} is)" if like else ""
-        yield f"it is no operation of the dialect{hint}"
+        yield f"it is not an operation of the dialect{hint}"
         return
     view = cls(operation)
     try:
@@ -73,9 +74,9 @@ def complaints(operation: Any) -> Iterator[str]:
 
 def _counts(cls: type[Op[Any]], operation: Any) -> Iterator[str]:
     if cls.result_count is not None and len(operation.results) != cls.result_count:
-        yield f"it has {len(operation.results)} results, and should have {cls.result_count}"
+        yield f"it has {len(operation.results)} results instead of {cls.result_count}"
     if len(operation.regions) != cls.region_count:
-        yield f"it has {len(operation.regions)} regions, and should have {cls.region_count}"
+        yield f"it has {len(operation.regions)} regions instead of {cls.region_count}"
     for region in operation.regions:
         for block in region.blocks:
             last = block.operations[len(block.operations) - 1].operation if len(block.operations) else None
@@ -93,7 +94,7 @@ def _attributes(view: Op[Any]) -> Iterator[str]:
         try:
             value = getattr(view, name)
         except (AttributeError, TypeError, ValueError):
-            yield f"its attribute {name} is {attributes[name]}, which is of another kind"
+            yield f"its attribute {name} is {attributes[name]}, which has the wrong type"
             continue
         if declared.choices and value not in declared.choices:
             known = ", ".join(str(choice) for choice in declared.choices if choice != "")
@@ -101,7 +102,7 @@ def _attributes(view: Op[Any]) -> Iterator[str]:
     for named in attributes:
         name = named if isinstance(named, str) else named.name
         known_here = name in type(view).attribute_table or name == "operandSegmentSizes"
-        if not known_here and "." not in name:  # with a dialect's name, an attribute is that dialect's
+        if not known_here and "." not in name:  # an attribute with a dialect prefix belongs to that dialect
             yield f"it has no attribute {name}"
 
 
@@ -120,7 +121,7 @@ def _is(value: Any, kind: Kind) -> bool:
 
 
 def _line_of(text: str, name: str, count: int) -> int | None:
-    """The line of the `count`-th operation of that name: a text and a walk of its module have the same order."""
+    """The line of the `count`-th operation of that name. A text and a walk of its module have the same order."""
     for number, line in enumerate(text.splitlines(), 1):
         count -= line.count(f'"{name}"(')
         if count <= 0:

@@ -1,4 +1,4 @@
-"""What each operation of the structured form becomes. `HANDLERS` is the table that the lowering works from."""
+"""The lowering of each operation of the structured form. `HANDLERS` is the dispatch table."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def _constant(lowering: Lowering, operation: Operation) -> None:
         assert shape is not None
         if not attribute.is_splat:
             literal = _scalar_literal(str(attribute))
-            if element in minifloats.FORMATS:  # which LLVM has no type for
+            if element in minifloats.FORMATS:  # LLVM has no type for these
                 literal, stored = _byte_literal(literal, element), "i8"
             else:
                 stored = element
             table = Buffer(shape, element, lowering.data.tensor(literal, shape, stored))
-            table.shared = True  # it is part of the object file
+            table.shared = True  # the data is part of the object file
             lowering.define(definition, table)
             return
         literal = _scalar_literal(str(attribute))
@@ -110,19 +110,19 @@ def _scalar_constant(lowering: Lowering, literal: str, element: str) -> Value:
 
 
 def _byte_literal(text: str, element: str) -> str:
-    """The literal of a tensor of 8-bit floats as one of their bit patterns."""
+    """The literal of a tensor of 8-bit floats, with each number replaced by its bit pattern."""
     if text.startswith('"'):  # all patterns in hexadecimal
         return text
     return re.sub(r"[^][, ]+", lambda number: str(_pattern(number[0], element)), text)
 
 
 def _pattern(literal: str, element: str) -> int:
-    """The bit pattern of a literal of one of the narrow floats."""
+    """The bit pattern of a literal of a narrow float."""
     return int(literal, 16) if literal.startswith("0x") else _narrow_bits(float(literal), element)
 
 
 def _float_from_bits(bits: int, element: str) -> float | None:
-    """The number of a bit pattern; None for NaN, whose payload must not pass through Python."""
+    """The number with a bit pattern; None for NaN, whose payload must not pass through Python."""
     formats = {"f32": ("<I", "<f"), "f64": ("<Q", "<d")}
     raw, number = formats[element]
     value = struct.unpack(number, struct.pack(raw, bits))[0]
@@ -136,13 +136,13 @@ def _narrow_bits(value: float, element: str) -> int:
 
 
 def bf16_bits(value: float) -> int:
-    """The pattern of the bfloat16 nearest to `value`."""
+    """The bit pattern of the bfloat16 nearest to `value`."""
     bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
     return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
 
 def f16_bits(value: float) -> int:
-    """The pattern of the half-precision number nearest to `value`, which is in range."""
+    """The bit pattern of the half-precision number nearest to `value`, which must be in range."""
     bits: int = struct.unpack("<H", struct.pack("<e", value))[0]
     return bits
 
@@ -170,7 +170,7 @@ def _reshape(lowering: Lowering, operation: Operation) -> None:
 
 
 def reshaped(lowering: Lowering, source: Tensor, shape: tuple[int, ...], operation: Operation) -> Tensor:
-    """`source` with its elements in the same row-major order under another shape."""
+    """`source` with another shape and its elements in the same row-major order."""
     if isinstance(source, Splat):
         return Splat(shape, source.value, source.element)
     dimensions = unit_reshape(source.shape, shape)
@@ -206,7 +206,7 @@ def _reindexed(shape: tuple[int, ...], source: Tensor, dimensions: list[int | No
 
 
 def _empty(lowering: Lowering, operation: Operation) -> None:
-    """Only ever the destination of an operation that overwrites it."""
+    """No code: it is only ever the destination of an operation that overwrites it."""
 
 
 def _program_id(lowering: Lowering, operation: Operation) -> None:
@@ -225,9 +225,9 @@ def _extract(lowering: Lowering, operation: Operation) -> None:
 
 
 def _poison(lowering: Lowering, operation: Operation) -> None:
-    """Undefined values are zero: any value would do, and this one is the same every time.
+    """Undefined values are zero: any value would do, and zero makes results reproducible.
 
-    A scalar that is only stored stays undefined for LLVM, which need not store it then.
+    A scalar that is only stored stays undefined in LLVM, which may then drop the store.
     """
     definition = operation.results[0]
     if definition.type.shape is None:
@@ -263,7 +263,7 @@ def _scalar_cast(lowering: Lowering, operation: Operation) -> None:
 
 
 def _nothing(lowering: Lowering, operation: Operation) -> None:
-    """Terminators are read by whoever lowers their region."""
+    """No code: the lowering of the enclosing region reads its terminator."""
 
 
 _UPSTREAM: dict[str, Handler] = {
@@ -321,4 +321,4 @@ HANDLERS: dict[str, Handler] = {
     **_UPSTREAM,
     **{cls.OPERATION_NAME: handler for cls, handler in _DIALECT.items()},
 }
-"""By the name of an operation. Calls have none: `program` reads what they call in their place."""
+"""Handlers by operation name. Calls have none: `ir.program` inlines them."""

@@ -1,4 +1,5 @@
-"""The function around a kernel's body: arguments, the loop over programs, what the object file exports."""
+"""The function around a kernel's body: arguments, the loop over programs, and the symbols that the object file
+exports."""
 
 from __future__ import annotations
 
@@ -33,9 +34,9 @@ _TELLS = having(Trait.TELLS)
 
 @dataclass(frozen=True)
 class LoopsResult:
-    """The loops artefact: MLIR text, the kernel's symbol and the scratch that each thread must offer.
+    """The loops artefact: MLIR text, the kernel's symbol, and the scratch that each thread must provide.
 
-    Its first `cleared_bytes` must be zero when a thread runs its first programs of a launch.
+    The first `cleared_bytes` of scratch must be zero when a thread runs its first programs of a launch.
     """
 
     text: str
@@ -43,9 +44,10 @@ class LoopsResult:
     scratch_bytes: int
     cleared_bytes: int
     places: list[SourceLocation | None]
-    """The line of the kernel that each line of the text comes from, where that was asked for."""
+    """The kernel line that each line of the text comes from, if requested."""
     promises: list[int]
-    """What a launch has to show of its arguments and its grid; three numbers of each step of `abi.intervals`."""
+    """What a launch must prove about its arguments and its grid: three numbers for each step of
+    `abi.intervals`."""
 
 
 def lower_to_loops(
@@ -60,11 +62,11 @@ def lower_to_loops(
 ) -> LoopsResult:
     """Lower a structured module to loops.
 
-    The function has the signature ``i32 NAME(ptr args, ptr scratch, i64 begin, i64 end, i32 gx, i32 gy, i32 gz)``
-    and runs the programs [begin, end) of the grid. It prints a scalar `threads` times, as that many threads of a GPU
-    would. With `check_memory`, the bounds of pointer arguments follow the arguments, and no access leaves them (see
-    `checking`). With `notes_program`, scratch holds the number of the program that runs. `with_places` records source
-    lines, and does not change the code.
+    The function has the signature ``i32 NAME(ptr args, ptr scratch, i64 begin, i64 end, i32 gx, i32 gy, i32 gz)`` and
+    runs the programs [begin, end) of the grid. It prints a scalar `threads` times, as that many threads of a GPU would.
+    With `check_memory`, the bounds of pointer arguments follow the arguments, and no access leaves them (see
+    `checking`). With `notes_program`, scratch holds the number of the running program. `with_places` records source
+    lines and does not change the code.
 
     Raises `CompilationError` for what it cannot lower.
     """
@@ -83,7 +85,7 @@ def lower_to_loops(
         builder, target, mode, Rules(HANDLERS, fused_stores), scratch, Grid(counts, threads=threads)
     )
     lowering.source_lines = SourceLines(builder) if with_places else None
-    # A kernel that accesses no memory does not crash.
+    # Only a kernel that accesses memory can crash.
     notes_program = notes_program and any(op.name in LOADS or op.name in WRITES for op in walk(program.body))
     note = lowering.scratch.keep(types.byte_size("i64")) if notes_program else None
     lowering.part(NonTemporal).allowed = non_temporal.allowed(lowering, program.body)
@@ -95,7 +97,7 @@ def lower_to_loops(
     numbers = {}
     if isinstance(lowering.checks, Checks):
         numbers[abi.ARGUMENT_BYTES] = lowering.checks.argument_bytes
-    if note is not None:  # what is kept comes last, and this first of it
+    if note is not None:  # the kept part is last in scratch, and this is its first entry
         numbers[abi.PROGRAM] = scratch_bytes - lowering.scratch.kept.size
     text = _module_text(
         program.name,
@@ -114,11 +116,14 @@ def lower_to_loops(
 def _run_programs(
     lowering: Lowering, program: Program, begin: Value, end: Value, counts: list[Value], note: Value | None
 ) -> None:
-    """The loop over the programs [begin, end), of a grid with these `counts`. Their numbers are written to `note`."""
+    """The loop over the programs [begin, end) of a grid with these `counts`.
+
+    It writes each program's number to `note`.
+    """
     builder = lowering.builder
     with builder.loop(begin, end, builder.i64(1), _first_program(builder, begin, counts)) as region:
         lowering.grid.program_ids = region.arguments
-        if note is not None:  # read by the handler of a signal
+        if note is not None:  # read by the signal handler
             builder.effect(f"llvm.store volatile {region.induction.name}, {note.name} : i64, !llvm.ptr")
         lowering.block(program.body)
         region.yields = _next_program(builder, region.arguments, counts)
@@ -129,7 +134,7 @@ def _run_programs(
 
 
 def _numbers(name: str, numbers: dict[str, int]) -> list[str]:
-    """What the object says of the kernel besides."""
+    """Further constants that the object exports about the kernel, by symbol suffix."""
     return [
         f"llvm.mlir.global external constant @{name}{suffix}({number} : i64) : i64"
         for suffix, number in numbers.items()
@@ -137,9 +142,9 @@ def _numbers(name: str, numbers: dict[str, int]) -> list[str]:
 
 
 def _parts_of_scratch(lowering: Lowering) -> list[str]:
-    """Where the parts of a thread's block begin, whose sizes are known only now.
+    """The start of each part of a thread's scratch block. The sizes are known only now.
 
-    First what the host clears, then what each program uses anew, then what stays from one program to the next.
+    The cleared part comes first, then the stack that each program uses anew, then the part that persists.
     """
     lines = []
     if lowering.scratch.cleared.size:
@@ -156,7 +161,7 @@ def _beyond(name: str, base: str, offset: int) -> str:
 def _read_arguments(
     builder: LoopBuilder, lowering: Lowering, program: Program, args: Value, *, check_memory: bool
 ) -> list[int]:
-    """Reads the block. Returns the offsets in bytes of the arguments that are pointers."""
+    """Reads the argument block. Returns the offsets in bytes of pointer arguments."""
     pointers: list[int] = []
     named: list[tuple[str, Value]] = []
     arguments = program.body.arguments
@@ -178,7 +183,7 @@ def _read_arguments(
 
 
 def _axes(program: Program) -> int:
-    """How many numbers of a program are needed: those up to the last axis that is asked for."""
+    """How many axes of the program id are needed: up to the last axis that the kernel reads."""
     axes = 0
     for operation in walk(program.body):
         if (position := ProgramId.dyn_cast(operation)) is not None:
@@ -198,7 +203,7 @@ def _first_program(builder: LoopBuilder, begin: Value, counts: list[Value]) -> l
 
 
 def _next_program(builder: LoopBuilder, ids: list[Value], counts: list[Value]) -> list[Value]:
-    """Counting on by one, x fastest."""
+    """Increment the program id by one, x fastest."""
     one, zero = builder.constant(1, "i32"), builder.constant(0, "i32")
     carry = builder.constant(1, "i1")
     following = []

@@ -1,12 +1,13 @@
 """The lowering of one kernel: which tensors are computed where, and the order of effects.
 
-Operations are taken in program order. Scalars are emitted at once. Element-wise tensors are only noted; they
-are computed inside the loop of whatever consumes them: a store, a reduction, a dot, a loop that carries them.
-Three rules keep that equal to the order that the program says:
+Operations are lowered in program order. Scalars are emitted at once. Element-wise tensors are only recorded; they are
+computed inside the loop of their consumer: a store, a reduction, a dot, or a loop that carries them. Three rules keep
+the order of effects as in the program:
 
-- before an operation that writes memory, loads that are still needed after it are read into scratch;
-- before a region that may run many times, what it uses from outside and is dear or reads memory is kept in scratch;
-- a dear value that several consumers need is kept in scratch when the first of them computes it.
+- Before an operation that writes memory, loads that are still needed after it are read into scratch.
+- Before a region that may run many times, values that it uses from outside are kept in scratch if they are expensive or
+  read memory.
+- An expensive value with several consumers is kept in scratch when the first of them computes it.
 """
 
 from __future__ import annotations
@@ -52,20 +53,23 @@ from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import PortingKitError
 
 CONSTANT_STORES = 4
-"""So many vectors of one value are stored one after the other: a loop over them would be longer."""
+"""Up to so many vectors of one value are stored without a loop, which would be longer."""
 
 DEEPEST = 100
-"""A tensor that is made of longer chains than that is kept in scratch: it bounds the recursion of evaluation."""
+"""A tensor with a longer chain of operands is kept in scratch, which bounds the recursion of evaluation."""
 
 RECLAIM = 1 << 20
-"""From so many bytes of scratch on that a block holds, what it does not need any more is used again."""
+"""A block that holds at least so many bytes of scratch reuses what it does not need any more."""
 
 
 T = TypeVar("T")
 
 
 class Lowering:
-    """State of lowering one kernel body. State of one part of the lowering is a `part`, of a type that it defines."""
+    """State of lowering one kernel body.
+
+    State that belongs to one part of the lowering is a `part`, of that part's own type.
+    """
 
     def __init__(
         self, builder: LoopBuilder, target: CpuTarget, mode: Mode, rules: Rules, scratch: Value, grid: Grid
@@ -77,16 +81,16 @@ class Lowering:
         self.scratch = Scratch(builder, scratch)
         self.source_comments = SourceComments()
         self.source_lines: SourceLines | None = None
-        """Where it is to be known which line of the kernel everything comes from."""
+        """The source lines of the kernel, if they are recorded."""
         self.scalars: dict[Def, Value] = {}
         self.tensors: dict[Def, Tensor] = {}
         self.checks: AccessChecks | None = None
-        """In checked mode."""
+        """Set in checked mode."""
         self.uses = Uses()
         self.fused: FusedStores | None = None
-        """While a store is lowered: what its loop computes for the next iteration."""
+        """While a store is lowered: the loop-carried values that its loop computes for the next iteration."""
         self.done: set[Operation] = set()
-        """Operations that were lowered before their turn, with another one."""
+        """Operations that were lowered early, together with another one."""
         self._rules = rules
         self._parts: dict[type[Any], Any] = {}
         self._pending: list[Tensor] = []
@@ -99,7 +103,7 @@ class Lowering:
         return self.mode.data
 
     def part(self, cls: type[T]) -> T:
-        """The state of one part of the lowering, made when it is first asked for."""
+        """The state of one part of the lowering, created on first use."""
         found = self._parts.get(cls)
         if found is None:
             found = self._parts[cls] = cls()
@@ -108,9 +112,9 @@ class Lowering:
     # --- program order ---------------------------------------------------------------------------
 
     def block(self, block: Block, finish: Callable[[], None] | None = None) -> None:
-        """Lower the operations of a block in order, then `finish`.
+        """Lower the operations of a block in order, then call `finish`.
 
-        What they take from scratch is free again afterwards.
+        Scratch that they allocate is freed afterwards.
         """
         outer, self._open = self._open, OpenBlock(block)
         stack = self.scratch.stack
@@ -128,8 +132,8 @@ class Lowering:
         stack.put_back(holes)
 
     def _reclaim(self, operation: Operation, mark: int) -> None:
-        """Hand out again what scratch the current block has taken and will not read after `operation`."""
-        # What only operations before this one read is needed where it is part of a tensor that is needed.
+        """Free the scratch that the current block has allocated and will not read after `operation`."""
+        # A tensor whose users all come before this operation is only needed if a tensor that is still needed reads it.
         self._open.alive = [d for d in self._open.alive if _last_user(d) > operation.position]
         used: set[Value] = set()
         seen: set[Tensor] = set()
@@ -170,18 +174,18 @@ class Lowering:
             self.fused = None
         except PortingKitError:
             raise
-        except Exception as error:  # a defect, but one whose kernel line its finder will want to know
+        except Exception as error:  # a defect, but one to report with its kernel line
             raise operation.unsupported(
                 f"the lowering of {operation.name} failed with {type(error).__name__}: {error}",
                 "this is a defect of the CPU backend: please report the kernel",
             ) from error
 
     def place_of(self, operation: Operation) -> AbstractContextManager[None]:
-        """While this holds, what is written comes from the line of `operation`; see `source_lines`."""
+        """A context in which emitted lines get the source line of `operation`; see `source_lines`."""
         return NOWHERE if self.source_lines is None else self.source_lines.of(operation)
 
     def advance(self, definition: Def) -> bool:
-        """Note down a value of this block before its turn, where that is element-wise; whether it is known now."""
+        """Record a value of this block early, if it is element-wise. Returns whether it is known now."""
         waiting: dict[Operation, None] = {}
         stack = [definition]
         while stack:
@@ -204,12 +208,12 @@ class Lowering:
         return self.scalars[definition]
 
     def tensor(self, definition: Def) -> Tensor:
-        """The tensor of a value; a scalar stands for a rank-0 tensor."""
+        """The tensor of a value. A scalar is a rank-0 tensor."""
         known = self.tensors.get(definition)
         return known if known is not None else Splat((), self.scalars[definition], definition.type.element)
 
     def define(self, definition: Def, tensor: Tensor) -> None:
-        """Record what a tensor value is."""
+        """Record the tensor of a value."""
         tensor.definition = tensor.definition or definition
         if isinstance(tensor, LoadTensor | Gather):
             self._pending.append(tensor)
@@ -219,10 +223,10 @@ class Lowering:
         if tensor.depth > DEEPEST:
             self.materialise(tensor)
 
-    # --- who needs a value -----------------------------------------------------------------------
+    # --- consumers of a value --------------------------------------------------------------------
 
     def needed_after(self, tensor: Tensor, operation: Operation) -> bool:
-        """Whether an operation after this one, in the same block, will evaluate the tensor."""
+        """Whether a later operation in the same block will evaluate the tensor."""
         definition = tensor.definition
         if definition is None or definition.block is not operation.block:
             return False
@@ -232,7 +236,7 @@ class Lowering:
         return bool(later)
 
     def pending_in(self, block: Block) -> list[Tensor]:
-        """What was loaded in a block, and not read yet."""
+        """The tensors loaded in a block and not read yet."""
         return [t for t in self._pending if t.buffer is None and t.definition and t.definition.block is block]
 
     def settle_before(self, operation: Operation) -> None:
@@ -250,7 +254,7 @@ class Lowering:
     # --- scratch ---------------------------------------------------------------------------------
 
     def materialise(self, tensor: Tensor, operation: Operation | None = None) -> Buffer:
-        """Compute every element of `tensor` into scratch here; later uses in this block read it there."""
+        """Compute every element of `tensor` into scratch here. Later uses in this block read it from there."""
         if isinstance(tensor, Buffer):
             return tensor
         if tensor.buffer is not None:
@@ -263,7 +267,7 @@ class Lowering:
         return buffer
 
     def hold(self, tensor: Tensor, buffer: Buffer) -> None:
-        """Read `tensor` from `buffer`, into which the innermost region has written it, as long as that is open."""
+        """Read `tensor` from `buffer` until the innermost region, which has written the buffer, is closed."""
         before, tensor.buffer = tensor.buffer, buffer
 
         def forget() -> None:
@@ -307,11 +311,11 @@ class Lowering:
         everywhere: bool = False,
         streamed: Callable[[Point], Value] | None = None,
     ) -> None:
-        """Loops over a tile in which `body` evaluates `inputs` at each point and consumes them.
+        """Emit loops over a tile in which `body` evaluates `inputs` at each point and consumes them.
 
-        `written` is the access that `body` stores to: its bounds restrict the loops, but not `everywhere`.
-        `anywhere`: the body only hands its point on to tensors, which may be indexed in joined dimensions (see
-        `Tensor.joins`). `streamed`: whether to store past the caches, for a line of the tile that begins at a point.
+        `written` is the access that `body` stores to: its bounds restrict the loops, unless `everywhere`. `anywhere`:
+        the body only passes its point to tensors, which may be indexed with joined dimensions (see `Tensor.joins`).
+        `streamed`: a condition for the row of the tile that begins at a point, whether its stores are non-temporal.
         """
         inputs = list(inputs)
         kept = self.plan(operation, shape, inputs)
@@ -362,7 +366,7 @@ class Lowering:
     ) -> list[Value]:
         """Emit a loop nest twice where that pays: for tiles wholly in bounds, and for the others.
 
-        `emit` is given the accesses that are known to be in bounds, and returns values that are passed on.
+        `emit` takes the accesses that are known to be in bounds, and returns the values that it yields.
         """
         accesses = [tensor.access for tensor in closure(inputs) if isinstance(tensor, LoadTensor)]
         if written is not None:
@@ -386,7 +390,7 @@ class Lowering:
         return results
 
     def element(self, tensor: Tensor, indices: list[Value], operation: Operation) -> Value:
-        """One element of a tensor, as a scalar, read here."""
+        """One element of a tensor as a scalar, read here."""
         self.plan(operation, (), [tensor])
         self.builder.forget_reads()
         wide = tuple(self.builder.cast("arith.index_cast", index, "i64") for index in indices)
@@ -395,7 +399,7 @@ class Lowering:
         return value
 
     def settle_reads(self, tensor: Tensor, operation: Operation) -> None:
-        """Read what computing `tensor` reads of the user's memory now, into scratch."""
+        """Read everything that evaluating `tensor` loads from global memory now, into scratch."""
         for part in closure([tensor]):
             if isinstance(part, LoadTensor | Gather) and part.shape:
                 self.materialise(part, operation)
@@ -405,7 +409,7 @@ class Lowering:
     ) -> dict[Tensor, Buffer]:
         """Decide what to keep in scratch before or while `operation` evaluates `inputs` over `shape`.
 
-        Values to keep that are evaluated at the loop's own points are returned with their buffers; the others
+        Values that are evaluated at the loop's own points are returned with the buffers to write them to. The others
         are computed here, in loops of their own.
         """
         kept: dict[Tensor, Buffer] = {}
@@ -420,7 +424,7 @@ class Lowering:
                 again = operation is not None and self.needed_after(tensor, operation)
                 if again and aligned and tensor.shape == shape:
                     kept[tensor] = self.scratch.allocate(tensor.shape, tensor.element)
-                    # What it is made of is evaluated in this loop all the same.
+                    # Its operands are evaluated in this loop all the same.
                 elif (again or repeated) and tensor.shape:
                     self.materialise(tensor, operation)
                     return
@@ -435,11 +439,12 @@ class Lowering:
 
         for tensor in inputs:
             visit(tensor, tensor.shape == shape, False)
-        # What is evaluated at other points as well was computed meanwhile, and the loop reads it there.
+        # A value that is also evaluated at other points has been materialised above, and the loop reads it from
+        # scratch.
         return {tensor: buffer for tensor, buffer in kept.items() if tensor.buffer is None}
 
     def enter_region(self, operation: Operation) -> None:
-        """Keep what a region uses from outside and would otherwise compute on every iteration."""
+        """Keep what a region uses from outside and would otherwise recompute in every iteration."""
         costs: dict[Tensor, int] = {}
         for region in operation.regions:
             for inner in walk(region):
@@ -452,10 +457,10 @@ class Lowering:
 
 
 def _last_user(definition: Def) -> int:
-    """The position, in the block of the value, of the last operation that reads it or holds one that does."""
+    """The position of the last operation, in the value's own block, that uses the value or contains a use."""
     ancestors = (user.ancestor_in(definition.block) for user in definition.users)
     return max((operation.position for operation in ancestors if operation is not None), default=-1)
 
 
 ADVANCED = 64
-"""At most so many operations are noted down before their turn for one."""
+"""Most operations to lower early for one value."""

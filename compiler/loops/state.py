@@ -1,4 +1,4 @@
-"""What the parts of the lowering share: which operations may move or wait, the grid, and who evaluates a value."""
+"""What the parts of the lowering share: which operations may move or be deferred, the grid, and the uses of a value."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FusedStores:
     """Loop-carried values that are computed in the loop of a store."""
 
     targets: dict[Tensor, Buffer]
-    """The buffer that each is written to."""
+    """The buffer that each value is written to."""
     terminator: Operation
     rest: set[Tensor]
     """Tensors that the terminator still evaluates."""
@@ -42,15 +42,15 @@ class CarriedBuffers(dict[Block, dict[int, Buffer]]):
 
 
 class Origins(dict[str, Value]):
-    """By the name of a pointer: the kernel argument that it was computed from, where that is known."""
+    """The kernel argument that a pointer was computed from, by the pointer's name, where known."""
 
 
 class EarlyStores(dict[Operation, Value]):
-    """Stores that a loop before them may have done: i1, whether it has."""
+    """Stores that a preceding loop may have done already: i1, whether it has."""
 
 
 class AccessChecks(Protocol):
-    """What holds accesses against the bounds of the arguments, in checked mode."""
+    """Checks accesses against the bounds of the arguments, in checked mode."""
 
     def structured(self, operation: Operation, access: Access) -> None: ...
     def explicit(
@@ -65,7 +65,7 @@ class Grid:
     counts: list[Value]
     program_ids: list[Value] = field(default_factory=list)
     threads: int = 1
-    """How many threads of a program print a value that all of them share."""
+    """How many GPU threads of a program would print a value that all of them share."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +86,14 @@ class OpenBlock:
 
 
 class Uses:
-    """Which operations evaluate a value; with `checked`, loads also evaluate their offsets and masks themselves."""
+    """Which operations evaluate a value. With `checked`, loads also evaluate their offsets and masks themselves."""
 
     def __init__(self) -> None:
         self.checked = False
         self._roots: dict[Def, frozenset[Operation]] = {}
 
     def roots(self, definition: Def) -> frozenset[Operation]:
-        """The operations, in the block that defines the value, in whose loops it will be evaluated."""
+        """The operations, in the block that defines the value, in whose loops the value will be evaluated."""
         pending = [] if definition in self._roots else [definition]
         while pending:
             current = pending[-1]
@@ -106,7 +106,7 @@ class Uses:
                     found.add(ancestor)
                     continue
                 if self.checked and user.name in LOADS:
-                    found.add(user)  # its offsets and its mask are evaluated by its check, too
+                    found.add(user)  # the check evaluates its offsets and its mask, too
                 for result in user.results:
                     known = self._roots.get(result)
                     if known is None:
@@ -114,12 +114,13 @@ class Uses:
                     else:
                         found |= known
             if unknown:
-                pending += unknown  # and come back to this one
+                pending += unknown  # and come back to `current`
             else:
                 self._roots[pending.pop()] = frozenset(found)
         return self._roots[definition]
 
 
 def is_fence(operation: Operation) -> bool:
-    """Whether loads of before must not be read after this operation: it writes, or waits for what others write."""
+    """Whether earlier loads must be read before this operation: it writes memory, or waits for writes of other
+    threads."""
     return operation.name in WRITES or operation.is_volatile

@@ -12,7 +12,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Promise:
-    """That an expression of 32 bits stays within them, which the launch has to show (see `ranges`)."""
+    """An expression that must stay within 32 bits, which the launch has to verify (see `ranges`)."""
 
     step: int
 
@@ -40,15 +40,17 @@ class Wrap:
 class Affine:
     """`offset + sum of strides[d] * index_d`; rank 0 (a scalar) has an offset only.
 
-    Canonical: a dimension of size 1 has stride 0, a dimension of stride 0 has no wrap. So broadcasting
-    changes nothing.
+    Canonical form: a dimension of size 1 has stride 0, a dimension of stride 0 has no wrap. So broadcasting changes
+    nothing.
     """
 
     offset: Poly
     strides: tuple[Poly, ...] = ()
     wraps: tuple[Wrap | None, ...] = ()
     assumed: tuple[Affine | Promise, ...] = ()
-    """What it rests on: promises, and expressions of 32 bits that only the kernel can show to stay within them."""
+    """The assumptions of this form: promises, and 32-bit expressions that the kernel must check for overflow when it
+    runs.
+    """
 
     @staticmethod
     def uniform(offset: Poly, rank: int) -> Affine:
@@ -65,14 +67,14 @@ class Affine:
 
     @property
     def scalars(self) -> set[int]:
-        """Ids of the scalars that it depends on."""
+        """Ids of the scalars that the expression depends on."""
         polys = [self.offset, *self.strides]
         polys += [poly for wrap in self.wraps if wrap for poly in (wrap.start, wrap.size)]
         found = set[int]().union(*(poly.scalars for poly in polys))
         return found.union(*(part.scalars for part in self.assumed))
 
     def same_shape_as(self, other: Affine) -> bool:
-        """Differ at most in the offset."""
+        """Whether the two differ at most in the offset."""
         return self.strides == other.strides and self.wraps == other.wraps
 
     def at_offset(self, offset: Poly) -> Affine:
@@ -80,15 +82,15 @@ class Affine:
 
     @property
     def is_open(self) -> bool:
-        """Whether the kernel has to look, when it runs, if this form may be used."""
+        """Whether the kernel must check, when it runs, that this form may be used."""
         return any(isinstance(part, Affine) for part in self.assumed)
 
     def assuming(self, *parts: Affine | Promise) -> Affine:
-        """The same, as far as `parts` stay within 32 bits, too."""
+        """The same form, with the further assumption that `parts` stay within 32 bits."""
         return replace(self, assumed=tuple(dict.fromkeys((*self.assumed, *parts)))) if parts else self
 
     def add(self, other: Affine) -> Affine | None:
-        """The sum, or None where one dimension would need two different indices."""
+        """The sum; None if one dimension would need two different indices."""
         strides, wraps = [], []
         for a, b, wrap_a, wrap_b in zip(self.strides, other.strides, self.wraps, other.wraps, strict=True):
             if a.terms and b.terms and wrap_a != wrap_b:
@@ -105,7 +107,7 @@ class Affine:
         return Affine(self.offset * factor, strides, wraps, self.assumed)
 
     def divided(self, divisor: int) -> Affine | None:
-        """Divided by `divisor` if all of its parts can be, else None."""
+        """The form divided by `divisor`; None if not all of its parts are divisible."""
         offset = self.offset.divided(divisor)
         strides = [stride.divided(divisor) for stride in self.strides]
         if offset is None or any(stride is None for stride in strides):
@@ -113,7 +115,7 @@ class Affine:
         return Affine(offset, tuple(s for s in strides if s is not None), self.wraps, self.assumed)
 
     def wrapped(self, size: Poly) -> Affine | None:
-        """`self % size`, if this is a plain run of neighbours `start + i` along one dimension."""
+        """`self % size`; None unless this is `start + i` along a single dimension."""
         moving = [d for d, stride in enumerate(self.strides) if stride.terms]
         if len(moving) != 1 or self.strides[moving[0]] != ONE or self.is_wrapped:
             return None
@@ -139,7 +141,9 @@ class Affine:
         )
 
     def reshaped(self, source: Shape, target: Shape) -> Affine | None:
-        """In another shape, if only dimensions of size 1 come and go (or all positions are equal)."""
+        """The form in another shape; None unless only dimensions of size 1 are added or dropped, or all positions are
+        equal.
+        """
         if self.is_uniform and not self.assumed:
             return Affine.uniform(self.offset, len(target))
         kept = [d for d, size in enumerate(source) if size != 1]
@@ -161,8 +165,8 @@ class Affine:
 class Pointer:
     """Addresses `base + element_bytes * index` for every position of a tile.
 
-    `base` is the scalar pointer (an SSA value) that all positions share, or None where there is none: then
-    only byte addresses are known. `index` is None where the positions' offsets are not affine.
+    `base` is the scalar pointer (an SSA value) that all positions share. It is None if there is none; then only byte
+    addresses are known. `index` is None if the positions' offsets are not affine.
     """
 
     base: Any

@@ -1,12 +1,12 @@
-"""What every integer and pointer value of a TTIR function means as an address computation.
+"""Affine forms of the integers and pointers of a TTIR function.
 
-Integers wrap around. The form of a tensor of integers (`affine`) is right modulo two to the number of its bits, which
-sums, products and shifts keep. Where it matters what number it is (it is extended, compared, divided, or moves a
-pointer), `exact` is asked.
+Integers wrap around. The form of an integer tensor (`affine`) is correct modulo 2**bits of its type; sums, products and
+shifts keep that. Where the value itself matters (it is extended, compared, divided, or added to a pointer), `exact` is
+used.
 
-The analysis only reads the function; nothing is rewritten before it is asked. Answers are kept in one
-insertion-ordered memo, so that an assumption about a loop-carried value (see `carried`) can be taken back
-together with everything that was derived from it.
+The analysis only reads the function; rewriting comes later. Results are kept in one insertion-ordered
+memo, so that an assumption about a loop-carried value (see `carried`) can be undone together with everything derived
+from it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from .scalars import Leaf, Scalars
 from .types import Types
 
 CARRIERS = frozenset({"scf.for", "scf.while", "scf.if", "arith.select"})
-"""Operations that hand on one of several values, as `carried` resolves them."""
+"""Operations that pass on one of several values. `carried` resolves them."""
 
 
 class Analysis:
     """Affine forms of integers, and bases and affine indices of pointers, by SSA value."""
 
     def __init__(self, types: Types, *, promises: bool = False) -> None:
-        """With `promises`, what depends on arguments and the grid alone is left to the launch to show."""
+        """With `promises`, assumptions that depend only on arguments and the grid are left for the launch to verify."""
         self.types = types
         self.memo: dict[Any, Any] = {}
         self.scalars = Scalars()
@@ -41,19 +41,19 @@ class Analysis:
         self.decide: Callable[[Any], None] = lambda operation: None
         """Fills the memo for the results and block arguments of a carrier operation."""
         self.sources: Callable[[Any], list[Any] | None] = lambda value: None
-        """Where what a carrier operation hands on comes from; None for other values."""
+        """The values that a carrier's result or block argument may come from; None for other values."""
         self.ranges = Ranges(types, self.scalars, lambda value: self.sources(value), promises=promises)
         residues = Residues(types, self.scalars, lambda value: self.sources(value))
         self._exactness = Exactness(types, self.ranges, residues, self.scalars)
 
     def scalar(self, value: Any, unsigned: bool = False) -> Poly:
-        """A scalar integer SSA value, taken as signed unless said otherwise."""
+        """A scalar integer SSA value, signed unless `unsigned`."""
         return self.scalars.poly(Leaf(value, unsigned))
 
     # --- integers --------------------------------------------------------------------------------
 
     def affine(self, value: Any) -> Affine | None:
-        """The affine form of an integer scalar or tensor, right modulo its width, or None if it has none."""
+        """The affine form of an integer scalar or tensor, correct modulo its width; None if it has none."""
         if value in self.memo:
             return self.memo[value]  # type: ignore[no-any-return]
         info = self.types.info(value)
@@ -77,7 +77,7 @@ class Analysis:
                 self.affine(inner)
 
     def _operands(self, value: Any) -> list[Any]:
-        """What the form of a value follows from."""
+        """The operands that the form of a value is derived from."""
         owner = value.owner
         if isinstance(owner, ir.Block):
             return []
@@ -106,7 +106,7 @@ class Analysis:
         return (left, right) if left is not None and right is not None else None
 
     def exact(self, value: Any) -> Affine | None:
-        """The form that is equal to an integer, taken as signed; perhaps as far as what it assumes is true."""
+        """The form that equals a signed integer, possibly under assumptions (`Affine.assumed`)."""
         key = ("exact", value)
         if key not in self.memo:
             found, info = self.affine(value), self.types.info(value)
@@ -116,7 +116,7 @@ class Analysis:
         return self.memo[key]  # type: ignore[no-any-return]
 
     def exact_unsigned(self, value: Any) -> Affine | None:
-        """The form that is equal to an integer, taken as unsigned."""
+        """The form that equals an unsigned integer."""
         found, info = self.affine(value), self.types.info(value)
         if found is None:
             return None
@@ -169,7 +169,7 @@ class Analysis:
         return Pointer(None, None, size)
 
     def _moves_by(self, value: Any) -> Affine | None:
-        """How far a pointer is moved: in 64 bits, so that an offset of so many need not be exact."""
+        """The offset of a pointer addition. Addresses have 64 bits, so a 64-bit offset need not be exact."""
         return self.affine(value) if self.types.info(value).bits == 64 else self.exact(value)
 
     def _cast(self, source: Pointer, size: int) -> Pointer:
@@ -247,7 +247,7 @@ def _remainder(analysis: Analysis, operation: Any, shape: tuple[int, ...]) -> Af
 
 
 def _largest(affine: Affine, shape: tuple[int, ...]) -> int | None:
-    """The largest element, if all elements are known to be constant and not negative."""
+    """The largest element, if all elements are known constants and not negative."""
     values = [affine.offset.value, *(stride.value for stride in affine.strides)]
     if affine.is_wrapped or any(v is None or v < 0 for v in values):
         return None
@@ -256,7 +256,7 @@ def _largest(affine: Affine, shape: tuple[int, ...]) -> int | None:
 
 
 def _surely_wraps(affine: Affine, shape: tuple[int, ...], bits: int) -> bool:
-    """Whether constant parts alone leave the range of the type: a hash, rather than an address."""
+    """Whether the constant parts alone exceed the range of the type: then it is a hash rather than an address."""
     reach = [abs(stride.value or 0) * (size - 1) for stride, size in zip(affine.strides, shape, strict=True)]
     return max([abs(affine.offset.value or 0), *reach]) >= 1 << (bits - 1)
 

@@ -9,7 +9,7 @@ from triton_porting_kit.toolchain.mlir import ir
 
 
 def structure_branches(module: Any) -> None:
-    """Turn the control flow between blocks of the module's functions, if there is any, into scf.if."""
+    """Turn control flow between blocks of the module's functions, if there is any, into scf.if."""
     if not _has_branches(module.operation):
         return
     mlir.run_passes(module, "builtin.module(func.func(lift-cf-to-scf))")

@@ -1,14 +1,14 @@
 """Pointers and index tensors that a loop carries, or that a branch or select chooses between.
 
-Each such value gets a form that all of its sources share: it is first assumed that only a scalar offset
-differs between them; where the sources contradict that, the next weaker form is assumed and the analysis
-is repeated. Forms, from strong to weak, with what is carried instead of the tensor:
+Each such value gets a form that all of its sources share. At first, only a scalar offset is assumed to differ between
+them. If the sources contradict that, the next weaker form is assumed, and the analysis is repeated. Forms, from strong
+to weak, with what is carried instead of the tensor:
 
-offset   same base, strides and wraps    i64 offset in elements
-base     same strides and wraps          !llvm.ptr
-tensor   same base                       tensor of i64 offsets in elements
-bytes    nothing in common               tensor of i64 addresses
-opaque   (integers) not affine           the tensor itself, unchanged
+    offset   same base, strides and wraps    i64 offset in elements
+    base     same strides and wraps          !llvm.ptr
+    tensor   same base                       tensor of i64 offsets in elements
+    bytes    nothing in common               tensor of i64 addresses
+    opaque   (integers) not affine           the tensor itself, unchanged
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .poly import ZERO
 
 @dataclass
 class Carried:
-    """One value that an operation hands on, under each of its names."""
+    """One value that an operation passes on, under each of its names."""
 
     targets: list[Any]
     """SSA values (results, block arguments) that hold it."""
     sources: list[tuple[Any, int]]
-    """Where it comes from: (operation, operand number)."""
+    """The operands that it comes from: (operation, operand number)."""
     form: str = "offset"
     template: Any = None
     """`Affine` or `Pointer` of the first source."""
@@ -47,7 +47,7 @@ def terminator(region: Any) -> Any:
 
 
 def _carried_by(operation: Any) -> list[Carried]:
-    """Every value that a carrier operation hands on, whatever its type."""
+    """Every value that a carrier operation passes on, whatever its type."""
     name = operation.operation.name
     results = list(operation.results)
     regions = operation.regions
@@ -71,14 +71,14 @@ def _carried_by(operation: Any) -> list[Carried]:
         return before + after
     if name == "scf.if":
         if not results:
-            return []  # and perhaps no second region
+            return []  # there may be no second region
         ends = [terminator(region) for region in regions]
         return [Carried([result], [(end, i) for end in ends]) for i, result in enumerate(results)]
     return [Carried([results[0]], [(operation, 1), (operation, 2)])]
 
 
 class CarriedValues:
-    """Decides the form of carried values, on demand of the analysis."""
+    """Decides the form of carried values when the analysis asks for them."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
@@ -87,7 +87,7 @@ class CarriedValues:
         analysis.sources = self.sources
 
     def sources(self, value: Any) -> list[Any] | None:
-        """Where what a carrier operation hands on comes from; None for other values."""
+        """The values that a carrier's result or block argument may come from; None for other values."""
         owner = value.owner
         operation = (owner.owner if isinstance(owner, ir.Block) else owner).operation
         if operation.name not in CARRIERS:
@@ -106,7 +106,7 @@ class CarriedValues:
         return [c for c in self._analysis.memo[key] if c.form != "opaque"]
 
     def decide(self, operation: Any) -> None:
-        """Find the forms and put them into the analysis' memo."""
+        """Find the forms and put them into the memo of the analysis."""
         analysis = self._analysis
         carried = [c for c in _carried_by(operation) if self._is_relevant(c)]
         elementwise = _is_elementwise_select(analysis, operation)
@@ -185,7 +185,7 @@ class CarriedValues:
         return True
 
     def _is_outside(self, affine: Affine, operation: Any) -> bool:
-        """Whether strides, wraps and what is assumed can be used outside `operation`."""
+        """Whether the strides, wraps and assumptions can be used outside `operation`."""
         scalars = self._analysis.scalars.values(affine.at_offset(ZERO).scalars)
         return not any(defined_in(value, operation) for value in scalars)
 
@@ -197,7 +197,7 @@ def _is_elementwise_select(analysis: Analysis, operation: Any) -> bool:
 
 
 def _common_form(first: Pointer, other: Pointer, form: str) -> str:
-    """The strongest form, `form` at most, that both pointers have."""
+    """The strongest form that both pointers have, at most `form`."""
     same_base = first.base is not None and other.base is not None and first.base == other.base
     same_shape = (
         first.index is not None

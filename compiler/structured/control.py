@@ -14,11 +14,11 @@ from .rewriter import Rewriter
 POINTER_OPS = frozenset(
     {"tt.addptr", "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.trans", "tt.reshape", "tt.bitcast"}
 )
-"""Operations that only compute addresses where their result is a pointer."""
+"""Operations that only compute addresses if their result is a pointer."""
 
 
 def carrier(rewriter: Rewriter, operation: Any) -> None:
-    """scf.for, scf.while, scf.if, arith.select: hand on offsets instead of pointers."""
+    """scf.for, scf.while, scf.if, arith.select: pass on offsets instead of pointers."""
     for carried in rewriter.carried.of(operation):
         kind = _new_type(rewriter, carried)
         for target in carried.targets:
@@ -44,7 +44,7 @@ def _new_type(rewriter: Rewriter, carried: Carried) -> Any:
 
 
 def _new_source(rewriter: Rewriter, carried: Carried, holder: Any, value: Any) -> Any:
-    """What replaces `value`, made right before the operation that uses it."""
+    """The replacement of `value`, created right before the operation that uses it."""
     emitter = rewriter.emitter.before(holder)
     if not rewriter.types.info(value).is_pointer:
         affine = rewriter.analysis.affine(value)
@@ -67,7 +67,7 @@ def _new_source(rewriter: Rewriter, carried: Carried, holder: Any, value: Any) -
 
 
 def _rematerialize(rewriter: Rewriter, target: Any) -> None:
-    """Make the tensor that a carried scalar offset stands for, for uses other than in addresses."""
+    """Create the tensor that a carried scalar offset represents, for uses other than in addresses."""
     emitter = rewriter.emitter
     affine = rewriter.analysis.affine(target)
     info = rewriter.types.info(target)
@@ -82,7 +82,7 @@ def _rematerialize(rewriter: Rewriter, target: Any) -> None:
 
 
 def branch(rewriter: Rewriter, operation: Any) -> None:
-    """cf.br, cf.cond_br: pass pointers to blocks as what `plain` makes of them."""
+    """cf.br, cf.cond_br: pass pointers to blocks in the form that `plain` returns."""
     rewriter.emitter.before(operation)
     for number, value in enumerate(operation.operands):
         if rewriter.types.info(value).is_pointer:
@@ -97,9 +97,10 @@ def function_return(rewriter: Rewriter, operation: Any) -> None:
 
 
 def call(rewriter: Rewriter, operation: Any) -> None:
-    """tt.call of a function that is not inlined -> func.call; pointers are passed as what `plain` makes of them.
+    """tt.call of a function that is not inlined -> func.call; pointers are passed in the form that `plain` returns.
 
-    In the region of an operation that upstream does not know, which might hold symbols of its own: tpk.call.
+    In the region of an operation that upstream does not know, the result is a tpk.call: upstream assumes that such a
+    region may have its own symbol table.
     """
     emitter = rewriter.emitter.before(operation)
     operands = _arguments(rewriter, operation)
@@ -123,13 +124,13 @@ def _arguments(rewriter: Rewriter, operation: Any) -> list[Any]:
 
 
 def is_kernel(function: Any) -> bool:
-    """Whether a tt.func is what a launch runs, and not only called."""
+    """Whether a tt.func is a kernel that can be launched, and not only called."""
     attributes = function.attributes
     return "sym_visibility" in attributes and ir.StringAttr(attributes["sym_visibility"]).value == "public"
 
 
 def function(rewriter: Rewriter, operation: Any) -> None:
-    """tt.func -> func.func, with pointers as !llvm.ptr and what is known of them as argument attributes."""
+    """tt.func -> func.func, with pointers as !llvm.ptr and known facts about them as argument attributes."""
     types = rewriter.types
     attributes = operation.attributes
     block = operation.regions[0].blocks[0]

@@ -1,4 +1,4 @@
-"""Keeping recursion shallow where a kernel's unrolled loops make chains of thousands of operations."""
+"""Bounded recursion for kernels whose unrolled loops make chains of thousands of operations."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 LIMIT = 50
-"""Beyond this depth, what a value is made of is looked at before the value."""
+"""Beyond this depth, the operands of a value are analysed before the value."""
 
 
 class Depth:
-    """How deep a recursion over what values are made of is."""
+    """The current depth of a recursion over operands."""
 
     def __init__(self) -> None:
         self._now = 0
 
     def deeper(self) -> Depth:
-        """A context one step deeper; what it is entered as says whether that is beyond the limit."""
+        """A context one step deeper. Entering it returns whether the depth is beyond the limit."""
         return self
 
     def __enter__(self) -> bool:
@@ -28,7 +28,7 @@ class Depth:
 
 
 def made_of(value: Any, operands: Callable[[Any], Iterable[Any]], known: Container[Any]) -> list[Any]:
-    """What `value` is made of and is not known yet, the first of a chain first; without `value` itself."""
+    """The transitive operands of `value` that are not in `known`, each after its own operands."""
     found: dict[Any, None] = {}
     pending = list(operands(value))
     while pending:

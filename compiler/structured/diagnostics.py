@@ -1,4 +1,4 @@
-"""Refusing an operation, with the line of the kernel that it came from."""
+"""Errors for operations that cannot be imported, with their kernel line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions given by region (tl.map_elementwise), as operations on whole tensors."""
+"""Functions given by a region (tl.map_elementwise), as operations on whole tensors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .rewriter import Rewriter
 
 
 def map_elementwise(rewriter: Rewriter, operation: Any) -> None:
-    """tt.map_elementwise of straight-line code: its operations on whole tensors; of other code: tpk.map."""
+    """tt.map_elementwise -> the region's operations on whole tensors if it is straight-line code, else tpk.map."""
     refuse_pointers(rewriter, operation)
     blocks = list(operation.regions[0].blocks)
     pack = ir.IntegerAttr(operation.attributes["pack"]).value

@@ -1,4 +1,4 @@
-"""Makes upstream operations at a place in the function: scalars of addresses, and tensors made of them."""
+"""Creates upstream operations at a place in the function: scalars of addresses, and tensors made from them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Emitter:
         self._extended: dict[int, Any] = {}
         self._ranges: dict[tuple[int, int], Any] = {}
         self.readers: dict[Any, Any] = {}
-        """Values whose type will change -> the operation that reads them as what they will be."""
+        """Values whose type will change -> the cast that gives them in their new type."""
         self.unknown = ir.Location.unknown()
         self.at: Any = None
         self.location: Any = self.unknown
 
     def before(self, operation: Any) -> Emitter:
-        """Create what follows before `operation`, with its location."""
+        """Create the following operations before `operation`, with its location."""
         self.at = ir.InsertionPoint(operation)
         self.location = operation.location
         return self
@@ -82,13 +82,16 @@ class Emitter:
     # --- scalars ---------------------------------------------------------------------------------
 
     def constant(self, value: int, kind: Any = None) -> Any:
-        """A scalar integer constant, made once at the function's entry. i64 by default, which wraps around."""
+        """A scalar integer constant, created once at the function's entry.
+
+        The default type is i64, which wraps around.
+        """
         if kind is None:
             kind, value = self.types.i64, (value + (1 << 63)) % (1 << 64) - (1 << 63)
         return self.constant_attribute(ir.IntegerAttr.get(kind, value), kind)
 
     def constant_attribute(self, attribute: Any, kind: Any) -> Any:
-        """A scalar constant of type `kind`, made once at the function's entry."""
+        """A scalar constant of type `kind`, created once at the function's entry."""
         found = self._constants.get(attribute)
         if found is None:
             found = self._constants[attribute] = ir.Operation.create(
@@ -135,13 +138,13 @@ class Emitter:
         return self.i64("arith.extsi", low)
 
     def i64(self, name: str, *operands: Any) -> Any:
-        """An operation that gives an i64."""
+        """An operation with an i64 result."""
         return self.value(name, operands, self.types.i64)
 
     def as_type(self, value: Any, kind: Any) -> Any:
-        """A value that will have become one of type `kind` at the end, seen as such already now.
+        """A value that will have type `kind` after the rewriting, usable in that type now.
 
-        The cast is one from a type to itself by then, and folds away.
+        After the rewriting, the cast is one from a type to itself, and folds away.
         """
         found = self.readers.get(value)
         if found is None:
@@ -184,7 +187,7 @@ class Emitter:
         return self.value("arith.muli", [product, self.constant(coefficient)], self.types.i64)
 
     def pointer(self, base: Any, offset: Poly, element_bytes: int) -> Any:
-        """`base` moved by `offset` elements."""
+        """`base` advanced by `offset` elements."""
         if not offset.terms:
             return base
         element = self.types.parse(f"i{8 * element_bytes}")
@@ -210,7 +213,7 @@ class Emitter:
         return self.value("tensor.extract", [source, *[zero] * kind.rank], kind.element_type)
 
     def range(self, start: int, size: int) -> Any:
-        """`start, start + 1, ...` as tensor<size x i32>, made once at the function's entry."""
+        """`start, start + 1, ...` as tensor<size x i32>, created once at the function's entry."""
         found = self._ranges.get((start, size))
         if found is None:
             found = self._ranges[start, size] = ir.Operation.create(
@@ -263,7 +266,7 @@ class Emitter:
         )
 
     def reshape(self, source: Any, before: Shape, after: Shape) -> Any:
-        """`source` in another shape of as many elements, row-major."""
+        """`source` in another shape with the same number of elements, row-major."""
         if before == after:
             return source
         element = source.type.element_type
@@ -296,7 +299,7 @@ class Emitter:
         return ir.ArrayAttr.get([ir.ArrayAttr.get([self.integer(d) for d in group]) for group in groups])
 
     def expand_dims(self, source: Any, before: Shape, axis: int) -> Any:
-        """A new dimension of size 1 at `axis`."""
+        """Add a dimension of size 1 at `axis`."""
         after = (*before[:axis], 1, *before[axis:])
         groups: list[list[int]] = []
         for d in range(len(after)):
@@ -307,14 +310,14 @@ class Emitter:
         return self.expand(source, groups, after)
 
     def broadcast_dims(self, source: Any, before: Shape, after: Shape) -> Any:
-        """Dimensions of size 1 repeated to those of `after`."""
+        """Broadcast dimensions of size 1 to those of `after`."""
         added = [d for d, (s, t) in enumerate(zip(before, after, strict=True)) if s != t]
         if not added:
             return source
         kept = [d for d in range(len(before)) if d not in added]
         if not kept:
             return self.splat(self.extract(source), after)
-        # Each dimension that goes is merged into the kept one before it (the first ones into the one after).
+        # Each dropped dimension is merged into the kept one before it; leading ones are merged into the one after.
         groups = [list(range(kept[0] + 1))]
         for d in range(kept[0] + 1, len(before)):
             if d in kept:
@@ -352,7 +355,7 @@ class Emitter:
         return self._cast(value, self.types.i64)
 
     def to_offsets(self, value: Any) -> Any:
-        """A tensor of integers as one that accesses take: narrower ones sign-extended to i32."""
+        """A tensor of integers in a type that accesses take: narrower ones are sign-extended to i32."""
         narrow = element_bits(str(value.type.element_type)) < 32
         return self._cast(value, self.types.i32) if narrow else value
 

@@ -1,7 +1,8 @@
-"""Which forms of integers are numbers, and not only right modulo two to the width of their type.
+"""Which affine forms equal their integer, and not only modulo 2**bits of its type.
 
-A form is shown to be one by its bounds, or because it wraps around nowhere within the tile: then its offset is the
-wrapped one. Where neither can be shown of 32 bits, it is assumed: the launch has to show it, or else the kernel.
+A form is exact if its bounds fit the type, or if it does not wrap around within the tile: then its offset is the
+wrapped one. If neither can be proved for a 32-bit form, it is assumed. The launch must verify the assumption if it can,
+otherwise the kernel.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from .scalars import Leaf, Scalars, Wrapped
 from .types import Types
 
 _TOLD: Interval = (-(1 << 64) + (1 << 32), (1 << 64) - (1 << 32))
-"""Within these bounds, a sum in 64 bits tells whether it lies within 32: it is off by 2**64 or not at all."""
+"""Within these bounds, a 64-bit sum shows whether the true sum fits 32 bits: it is exact, or off by 2**64."""
 
 
 class Exactness:
-    """Shows what can be shown of forms with what is known of one function's integers."""
+    """Proves exactness from what is known of one function's integers."""
 
     def __init__(self, types: Types, ranges: Ranges, residues: Residues, scalars: Scalars) -> None:
         self._types = types
@@ -29,7 +30,7 @@ class Exactness:
         self._scalars = scalars
 
     def signed(self, form: Affine, shape: Shape, bits: int) -> Affine | None:
-        """A form that is equal to the signed integers of `bits` which `form` stands for."""
+        """A form that equals the signed `bits`-bit integers that `form` represents."""
         bounds = self.interval(form, shape)
         if within(bounds, limits(bits)):
             return form
@@ -45,14 +46,17 @@ class Exactness:
         return form.assuming(self._ranges.promise(part, shape) or part)
 
     def _is_carried(self, poly: Poly) -> bool:
-        """Whether a loop carries part of it as an i64 that stands for a tensor, and is right modulo two to its bits."""
+        """Whether it depends on a loop-carried i64 that stands for a tensor, and is correct modulo 2**bits only."""
         return any(self._types.info(value).shape is not None for value in self._scalars.values(poly.scalars))
 
     def _at_wrapped_offset(self, form: Affine, bits: int) -> Affine:
         return form.at_offset(self._scalars.poly(Wrapped(form.offset, bits)))
 
     def unsigned(self, form: Affine, shape: Shape, bits: int) -> Affine | None:
-        """The same for unsigned ones; None where that can not be shown. What i64 cannot hold is none."""
+        """The same for unsigned integers; None if it cannot be proved.
+
+        Values above the i64 range are not represented.
+        """
         if within(self.interval(form, shape), (0, min((1 << bits) - 1, limits(64)[1]))):
             return form
         polys = [form.offset, *form.strides]
@@ -92,18 +96,18 @@ class Exactness:
         return total
 
     def _along(self, form: Affine, d: int, size: int) -> Interval:
-        """Bounds of what a dimension adds."""
+        """Bounds of what a dimension contributes."""
         stride, wrap, indices = form.strides[d], form.wraps[d], (0, size - 1)
         if wrap is not None:
             indices = index(*map(self._ranges.interval, (wrap.start, wrap.size)))
         return times(self._ranges.interval(stride), indices) if stride.terms else (0, 0)
 
     def _is_told(self, form: Affine, shape: Shape) -> bool:
-        """Whether what each dimension adds is computed in 64 bits."""
+        """Whether the contribution of each dimension fits 64 bits."""
         return all(within(self._along(form, d, size), limits(64)) for d, size in enumerate(shape))
 
     def _wraps_nowhere(self, form: Affine, shape: Shape, most: int) -> bool:
-        """Whether the lowest bits, `most` at most, change within the tile without a carry to those above."""
+        """Whether at most `most` low bits change within the tile, without a carry into higher bits."""
         low = high = 0
         for stride, wrap, size in zip(form.strides, form.wraps, shape, strict=True):
             if not stride.terms:

@@ -1,4 +1,4 @@
-"""Asking, when the kernel runs, whether expressions of 32 bits stay within them where a tile touches memory."""
+"""Runtime checks that 32-bit expressions do not overflow where a tile accesses memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Bounds = tuple[Sequence[Any], Sequence[Any]]
 
 
 def stays(rewriter: Rewriter, parts: Sequence[Affine], shape: Shape, bounds: Bounds = ((), ())) -> Any:
-    """i1: all of `parts` lie within 32 bits at the indices of a tile that are in bounds, or none is in bounds."""
+    """i1: all of `parts` fit 32 bits at the indices of a tile that are in bounds, or no index is in bounds."""
     emitter = rewriter.emitter
     holds = None
     for part in parts:
@@ -33,13 +33,13 @@ def stays(rewriter: Rewriter, parts: Sequence[Affine], shape: Shape, bounds: Bou
 
 
 def _ends(rewriter: Rewriter, part: Affine, shape: Shape, bounds: Bounds) -> list[Any]:
-    """The least and the greatest value of an expression; along one dimension: the first and the last."""
+    """The minimum and the maximum of an expression; if it varies along one dimension, the values at both ends."""
     emitter = rewriter.emitter
     moving = [d for d, stride in enumerate(part.strides) if stride.terms]
     steps = [_step(rewriter, part, d, shape, bounds) for d in moving]
     start = emitter.poly(part.offset) if part.offset.terms else None
     if start is None and len(steps) == 1 and part.wraps[moving[0]] is not None:
-        return [emitter.i64("arith.maxsi", *steps[0])]  # as far above zero as below
+        return [emitter.i64("arith.maxsi", *steps[0])]  # its magnitude is the same above and below zero
     if len(steps) == 1:
         ends = [_moved(rewriter, start, step) for step in steps[0]]
         starts_inside = steps[0][0] is None and (start is None or _is_narrow(rewriter, part.offset))
@@ -66,7 +66,7 @@ def _moved(rewriter: Rewriter, start: Any, step: Any) -> Any:
 
 
 def _step(rewriter: Rewriter, part: Affine, d: int, shape: Shape, bounds: Bounds) -> tuple[Any, Any]:
-    """What a dimension adds at its first and at its last index; None for nothing."""
+    """The contribution of a dimension at its first and at its last index; None for zero."""
     emitter, stride, wrap = rewriter.emitter, part.strides[d], part.wraps[d]
     factor = emitter.poly(stride)
     if wrap is not None:

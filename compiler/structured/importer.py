@@ -1,4 +1,4 @@
-"""From TTIR to the structured form: walks a module's functions and hands every operation to its rule."""
+"""The importer from TTIR to the structured form: applies a rule to every operation of a module's functions."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _PURE = frozenset(cls.OPERATION_NAME for cls in (Range, ProgramId, NumPrograms))
 def import_ttir(text: str, context: Any | None = None, *, promises: bool = False) -> Any:
     """The structured form of a TTIR module in generic text (`toolchain.compat.generic_text`).
 
-    With `promises`, accesses take for granted that indices stay within 32 bits where that depends on arguments and the
-    grid alone: the kernel's attribute `tpk.promises` has the steps of `abi.intervals` that a launch has to run
-    before. Without it, such accesses look for themselves.
+    With `promises`, accesses assume that indices fit 32 bits wherever that depends on arguments and the grid alone. The
+    kernel's attribute `tpk.promises` then has the steps of `abi.intervals` that a launch must evaluate first.
+    Without it, such accesses check at run time.
 
-    Returns an upstream MLIR module marked `tpk.structured`, in `context` or a new one. Operations keep
-    their locations. Raises `CompilationError` for what cannot be imported, with the kernel's source line.
+    Returns an upstream MLIR module marked `tpk.structured`, in `context` or a new one. Operations keep their locations.
+    Raises `CompilationError` for what cannot be imported, with the kernel's source line.
     """
     module = mlir.parse_module(text, context)
     with module.context as current, ir.Location.unknown():
@@ -58,7 +58,7 @@ def import_ttir(text: str, context: Any | None = None, *, promises: bool = False
         module.operation.attributes["tpk.structured"] = ir.IntegerAttr.get(types.i32, 1)
         if '"cf.' in text or " cf." in text:  # not those of scf
             structure_branches(module)
-        artefacts.verify(module)  # what was built here, which no parser has seen
+        artefacts.verify(module)  # this module was built in memory, so no parser has verified it
         mlir.run_passes(module, _TIDY)
         _erase_unused(module)
     return module
@@ -74,13 +74,13 @@ def _import_function(types: Types, function: Any, promises: bool) -> None:
 
 def _import_region(rewriter: Rewriter, region: Any) -> None:
     for block in region.blocks:
-        # New operations appear beside the old ones meanwhile: walk those that were there.
+        # New operations are inserted beside the old ones: iterate over the old ones only.
         for operation in list(block.operations):
             try:
                 _import_operation(rewriter, operation)
             except PortingKitError:
                 raise
-            except Exception as error:  # a defect, but one whose kernel line its finder will want to know
+            except Exception as error:  # a defect, but one to report with its kernel line
                 fail(
                     operation,
                     f"the import failed with {type(error).__name__}: {error}",
@@ -91,7 +91,7 @@ def _import_region(rewriter: Rewriter, region: Any) -> None:
 def _import_operation(rewriter: Rewriter, operation: Any) -> None:
     name = operation.operation.name
     if name.endswith(".return") and name != "tt.return":
-        return  # of a combining region, which is taken over as a whole
+        return  # the terminator of a combining region, which is moved as a whole
     handler = _HANDLERS.get(name)
     if name in ("tt.reduce", "tt.scan", "tt.map_elementwise"):
         _import_region(rewriter, operation.regions[0])
@@ -108,7 +108,7 @@ def _import_operation(rewriter: Rewriter, operation: Any) -> None:
 
 
 def _erase_unused(module: Any) -> None:
-    """Drop unused reads of positions and program ids, which upstream passes do not know to be pure."""
+    """Erase unused position and program-id operations, which upstream passes do not know to be pure."""
     found, go_on = [], ir.WalkResult.ADVANCE
 
     def visit(operation: Any) -> Any:

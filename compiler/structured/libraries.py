@@ -1,4 +1,4 @@
-"""Functions of a device library, given by symbol: upstream's operation where there is one, else ``tpk.function``."""
+"""Device-library functions, given by symbol: upstream's operation if there is one, else ``tpk.function``."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from triton_porting_kit.toolchain.mlir import ir
 from .diagnostics import fail
 from .rewriter import Rewriter
 
-# What upstream names by the type of the last operand: of floats, of integers.
+# Upstream's name depends on the type of the last operand: for floats, for integers.
 _BY_TYPE = {"abs": ("math.absf", "math.absi"), "pow": ("math.powf", "math.fpowi")}
 
 
 def extern_elementwise(rewriter: Rewriter, operation: Any) -> None:
-    """tt.extern_elementwise of a function that `libdevice` knows, by whatever library's symbol."""
+    """tt.extern_elementwise of a function in `libdevice`, by the symbol of any library."""
     symbol = ir.StringAttr(operation.attributes["symbol"]).value
     known = libdevice.symbols()
     meaning = known.get(symbol)

@@ -1,4 +1,4 @@
-"""Masks as boxes: per dimension a half-open interval of indices, and what remains as a tensor."""
+"""Masks as boxes: a half-open interval of indices per dimension, and the remainder as a tensor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNSIGNED = {6: "slt", 7: "sle", 8: "sgt", 9: "sge"}
 _FAR = 1 << 61
 _STEP = 1 << 40
 _NEAR = (-(1 << 62), 1 << 62)
-"""A difference within these bounds is computed in 64 bits, with what is added to it."""
+"""Within these bounds, a difference plus a step term does not overflow 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Rest:
-    """A mask tensor that is no box, and the shape operations to apply to it, outermost last."""
+    """A mask tensor that is not a box, and the shape operations to apply to it, the outermost last."""
 
     value: Any
     shape_ops: tuple[Any, ...] = ()
@@ -43,18 +43,18 @@ class Rest:
 
 @dataclass
 class Mask:
-    """The conjunction of its parts."""
+    """A conjunction of bounds, conditions and tensors."""
 
     bounds: list[Bound] = field(default_factory=list)
     uniform: list[Any] = field(default_factory=list)
     """Conditions on the whole tile: i1 SSA values, or polynomials that must be negative."""
     rest: list[Rest] = field(default_factory=list)
     assumed: list[Affine | Promise] = field(default_factory=list)
-    """As of `Affine`: unless it is true, bounds and conditions mean nothing."""
+    """As in `Affine`: without these assumptions, bounds and conditions are meaningless."""
 
 
 class MaskAnalysis:
-    """Splits boolean tensors into box and rest."""
+    """Splits boolean tensors into a box and a remainder."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
@@ -105,7 +105,7 @@ class MaskAnalysis:
             axis = ir.IntegerAttr(operation.attributes["axis"]).value
             bounds = [Bound(b.dimension + (b.dimension >= axis), b.upper, b.limit, b.step) for b in bounds]
             assumed = [part.expanded(axis) for part in assumed]
-        # A dimension of size 1 has stride 0: conditions on it are uniform, and broadcasting moves no bound.
+        # A dimension of size 1 has stride 0, so conditions on it are uniform, and broadcasting moves no bound.
         rest = [Rest(r.value, (*r.shape_ops, operation)) for r in inner.rest]
         return Mask(bounds, inner.uniform, rest, assumed)
 
@@ -137,7 +137,7 @@ class MaskAnalysis:
         difference = pair[0].add(pair[1].scaled(Poly.constant(-1))) if pair else None
         if difference is None or difference.is_wrapped:
             return False
-        # Now: offset + step * index < 0.
+        # Now the condition is: offset + step * index < 0.
         offset = difference.offset - (ONE if kind in ("sle", "sge") else ZERO)
         moving = [(d, stride) for d, stride in enumerate(difference.strides) if stride.terms]
         if not moving:
@@ -153,7 +153,7 @@ class MaskAnalysis:
         return True
 
     def _comparable(self, left: Affine, right: Affine) -> tuple[Affine, Affine] | None:
-        """Both sides such that their difference does not overflow 64 bits: what is far away, a little nearer."""
+        """Both sides such that their difference fits 64 bits: an offset that is far away is clamped."""
         ranges = self._analysis.ranges
         if within(ranges.interval(left.offset - right.offset), _NEAR):
             return left, right
@@ -169,7 +169,7 @@ class MaskAnalysis:
 
 
 def _parts(value: Any) -> list[Any]:
-    """The masks that a mask is made of."""
+    """The operands of a compound mask."""
     owner = value.owner
     whole = isinstance(owner, ir.Block) or owner.operation.name not in _COMPOUND
     return [] if whole else list(owner.operands)
@@ -226,7 +226,7 @@ def _limit(emitter: Emitter, bound: Bound, size: int) -> Any:
 
 
 def _restricts(bound: Bound, shape: Shape) -> bool:
-    """Whether a bound may exclude an index of the tile."""
+    """Whether a bound can exclude an index of the tile."""
     constant = bound.limit.value
     if constant is None:
         return True

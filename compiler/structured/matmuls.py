@@ -1,4 +1,4 @@
-"""Products of matrices: ``linalg.matmul`` and ``linalg.batch_matmul``."""
+"""Matrix products: ``linalg.matmul`` and ``linalg.batch_matmul``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PRECISION = {0: "tf32", 1: "tf32x3", 2: "ieee", 3: "bf16x3", 4: "bf16x6"}
 
 
 def dot(rewriter: Rewriter, operation: Any) -> None:
-    """tt.dot. How many sums may be less precise than the accumulator is a permission that is not used."""
+    """tt.dot. The attribute that permits less precise accumulation is ignored."""
     rewriter.emitter.before(operation)
     a, b, c = operation.operands
     precision = _PRECISION[ir.IntegerAttr(operation.attributes["inputPrecision"]).value]
@@ -20,7 +20,7 @@ def dot(rewriter: Rewriter, operation: Any) -> None:
 
 
 def matmul(rewriter: Rewriter, a: Any, b: Any, c: Any, precision: str) -> Any:
-    """`c + a * b` in the type of `c`, for matrices or for batches of them, made at the emitter's place."""
+    """`c + a * b` in the type of `c`, for matrices or batches of matrices, created at the emitter's place."""
     emitter = rewriter.emitter
     attributes = {
         "tpk.input_precision": ir.StringAttr.get(precision),

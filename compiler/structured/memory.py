@@ -46,7 +46,7 @@ _SCOPE = {1: "gpu", 2: "cta", 3: "sys"}
 
 
 def load(rewriter: Rewriter, operation: Any) -> None:
-    """tt.load -> tpk.load where the addresses are affine, else tpk.gather."""
+    """tt.load -> tpk.load if the addresses are affine, else tpk.gather."""
     rewriter.emitter.before(operation)
     types = rewriter.types
     pointer, mask, other = _segments(operation, 3)
@@ -123,7 +123,7 @@ def atomic_rmw(rewriter: Rewriter, operation: Any) -> None:
 
 
 def _is_true(mask: Any) -> bool:
-    """Whether a mask is a constant of which every element is true."""
+    """Whether a mask is a constant whose elements are all true."""
     if isinstance(mask.owner, ir.Block) or mask.owner.operation.name != "arith.constant":
         return False
     attribute = mask.owner.attributes["value"]
@@ -149,7 +149,7 @@ def atomic_cas(rewriter: Rewriter, operation: Any) -> None:
 
 
 class Forms(NamedTuple):
-    """The two operations that an access may become, and what both call the value that comes last."""
+    """The two operations that an access can become, and the name of their last operand."""
 
     structured: type[StructuredAccess[Any]]
     explicit: type[Access[Any]]
@@ -168,7 +168,7 @@ def _access(
     results: list[Any],
     attributes: dict[str, Any],
 ) -> Any:
-    """Emit a load (`last`: the value of masked elements, or None) or a store (`last`: the value stored)."""
+    """Emit a load (`last`: the value of masked elements, or None) or a store (`last`: the stored value)."""
     form = rewriter.analysis.pointer(pointer)
     shape = rewriter.types.info(pointer).shape
     value = {forms.value: last}
@@ -209,7 +209,10 @@ def _access(
 def _where_exact(
     rewriter: Rewriter, holds: Any, shape: tuple[int, ...], bounds: Bounds, mask: Any
 ) -> tuple[Bounds, Any]:
-    """The bounds of a mask where what it assumes `holds`, and the mask that is to be asked where it does not."""
+    """The bounds to use if `holds`, and the tensor mask that applies otherwise.
+
+    `holds` is i1: the assumptions behind the bounds are true. If not, the bounds are the whole tile.
+    """
     emitter = rewriter.emitter
     lows = [emitter.i64("arith.select", holds, low, emitter.constant(0)) for low in bounds[0]]
     sizes = map(emitter.constant, shape)
@@ -226,7 +229,7 @@ def _versions(
     structured: Callable[[], Any],
     explicit: Callable[[], Any],
 ) -> Any:
-    """An access that may wrap around: structured where none of `parts` does."""
+    """An access whose index may overflow: structured if none of `parts` does, else explicit."""
     emitter = rewriter.emitter
     branch = emitter.op("scf.if", [stays(rewriter, parts, shape, bounds)], results, regions=2)
     outer = emitter.at
@@ -245,14 +248,14 @@ def _structured(
     results: list[Any],
     attributes: dict[str, Any],
 ) -> Any:
-    """`operands`: all but those that the index says."""
+    """The structured access of an `index`; `operands` are the remaining ones."""
     emitter = rewriter.emitter
     offset = emitter.poly(index.offset)
     strides = [emitter.poly(stride) for stride in index.strides]
     wrapped = [(d, wrap) for d, wrap in enumerate(index.wraps) if wrap is not None]
     starts = [emitter.poly(wrap.start) for _, wrap in wrapped]
     sizes = [emitter.poly(wrap.size) for _, wrap in wrapped]
-    if wrapped:  # of this access alone: the other version of it has the same attributes otherwise
+    if wrapped:  # only this version of the access has them
         dimensions = ir.DenseI64ArrayAttr.get([d for d, _ in wrapped])
         attributes = {**attributes, "wrap_dims": dimensions}
     return emitter.create(
@@ -262,7 +265,7 @@ def _structured(
 
 
 def _addresses(rewriter: Rewriter, pointer: Any) -> tuple[Any, Any, dict[str, Any]]:
-    """Base, offsets in elements (a tensor, or an i64 scalar), attributes that say how to read them."""
+    """Base, offsets in elements (a tensor, or an i64 scalar), and the attributes that describe them."""
     emitter = rewriter.emitter
     info = rewriter.types.info(pointer)
     if info.shape is None:
@@ -308,7 +311,7 @@ def _from_memory(rewriter: Rewriter, info: TypeInfo, value: Any) -> Any:
 
 
 def _fill(rewriter: Rewriter, other: Any) -> Any:
-    """The value of masked elements, as a scalar where all are the same."""
+    """The value of masked elements, as a scalar if all are equal."""
     owner = other.owner
     if isinstance(owner, ir.Block):
         return other
@@ -330,15 +333,15 @@ def _fill(rewriter: Rewriter, other: Any) -> Any:
 
 
 def _segments(operation: Any, count: int) -> list[Any]:
-    """Operands by their place, None for an absent optional one."""
+    """Operands by position; None for an absent optional one."""
     sizes = list(ir.DenseI32ArrayAttr(operation.attributes["operandSegmentSizes"]))
     operands = iter(operation.operands)
     found = [next(operands) if size else None for size in sizes]
     if len(found) != count:
         fail(
             operation,
-            f"expected {count} operand groups, found {len(found)}",
-            "use a supported Triton release",
+            f"the operation has {len(found)} groups of operands, and {count} are expected",
+            "use a release of Triton that the kit supports",
         )
     return found
 

@@ -1,8 +1,8 @@
 """Integer polynomials over scalar SSA values, in exact (unbounded) arithmetic.
 
-An address of a tile is `offset + stride_0 * i_0 + ...`, where offset and strides are sums of products of
-the kernel's scalars. Keeping them as polynomials makes addition associative for free: it does not matter
-in which order a kernel added its terms up, nor whether it did so on pointers or on integers.
+The address of a tile element is `offset + stride_0 * i_0 + ...`, where offset and strides are sums of products of the
+kernel's scalars. Polynomials are a canonical form: the order in which a kernel added the terms, and whether it did so
+on pointers or on integers, makes no difference.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Poly:
 
     @property
     def value(self) -> int | None:
-        """The number that this is, or None if it depends on a scalar."""
+        """The constant value; None if it depends on a scalar."""
         if not self.terms:
             return 0
         if len(self.terms) == 1:
@@ -52,7 +52,7 @@ class Poly:
         return {identifier for monomial, _ in self.terms for identifier in monomial}
 
     def sorted_terms(self) -> list[tuple[Monomial, int]]:
-        """Terms in a stable order, the constant last: the order that a reader would write them in."""
+        """Terms in a stable order, the constant last, as a person would write them."""
         return sorted(self.terms, key=lambda term: (not term[0], term[1] < 0, term[0]))
 
     def __add__(self, other: Poly) -> Poly:
@@ -74,7 +74,7 @@ class Poly:
         return Poly.of((tuple(sorted(m + n)), c * d) for m, c in self.terms for n, d in other.terms)
 
     def divided(self, divisor: int) -> Poly | None:
-        """`self / divisor` if every coefficient can be divided, else None."""
+        """`self / divisor`; None if a coefficient is not divisible."""
         if any(c % divisor for _, c in self.terms):
             return None
         return Poly(frozenset((m, c // divisor) for m, c in self.terms))

@@ -1,4 +1,4 @@
-"""Bounds of a kernel's integers, as steps that can be run again when its arguments and its grid are known."""
+"""Bounds of a kernel's integers, as steps that can be evaluated again when its arguments and its grid are known."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .scalars import Clamped, Leaf, Scalars, Wrapped
 from .types import Types
 
 DEPTH = 60
-"""So many operations are followed at most from a value to what it is made of."""
+"""Most operations to follow from a value to its operands."""
 _WORD = limits(64)
 
 _BINARY: dict[str, Op] = {
@@ -41,7 +41,7 @@ _CHOICES = ("arith.select", "scf.if")
 
 
 class Ranges:
-    """Of one function; the steps of all its integers that were asked for."""
+    """The steps of all integers of one function whose bounds were asked for."""
 
     def __init__(
         self, types: Types, scalars: Scalars, sources: Callable[[Any], list[Any] | None], *, promises: bool
@@ -50,12 +50,12 @@ class Ranges:
         self._scalars = scalars
         self._sources = sources
         self._promises = promises
-        """Whether a launch may be asked."""
+        """Whether the launch can verify promises."""
         self.steps: list[Step] = []
         self._bounds: list[Interval] = []
-        """Of each step, in any launch."""
+        """The bounds of each step, in any launch."""
         self._modest: list[Interval | None] = []
-        """Of the first steps, in a modest launch; None where nothing is known."""
+        """The bounds of the first steps in a modest launch; None where nothing is known."""
         self._numbers: dict[Step, int] = {}
         self._values: dict[Any, int] = {}
         self._deep = 0
@@ -71,7 +71,9 @@ class Ranges:
         return total
 
     def promise(self, form: Affine, shape: Shape) -> Promise | None:
-        """That `form` stays within 32 bits in the whole tile; None where a launch cannot tell, or often denies it."""
+        """The promise that `form` fits 32 bits in the whole tile; None if a launch cannot verify it, or it would often
+        fail.
+        """
         if not self._promises:
             return None
         number = self._of_form(form, shape)
@@ -94,7 +96,7 @@ class Ranges:
         return self._step(Op.CONSTANT, value) if within((value, value), _WORD) else self._step(Op.INTEGER, 64)
 
     def _within(self, number: int, bits: int) -> int:
-        """A step, wrapped around to `bits` where it may not fit them."""
+        """A step, wrapped around to `bits` if it may not fit them."""
         fits = within(self._bounds[number], limits(bits))
         return number if fits else self._step(Op.WRAPPED, number, bits)
 
@@ -137,7 +139,7 @@ class Ranges:
     # --- SSA values ------------------------------------------------------------------------------
 
     def _of(self, value: Any) -> int:
-        """A scalar integer, taken as signed."""
+        """The step of a signed scalar integer."""
         number = self._values.get(value)
         if number is None:
             bits = self._types.info(value).bits

@@ -1,4 +1,4 @@
-"""Operations whose region is a function of elements: taken over as a whole."""
+"""Operations whose region is a function of elements: the region is moved as a whole."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .rewriter import Rewriter
 
 
 def with_region(rewriter: Rewriter, operation: Any, cls: type[Op[Any]]) -> None:
-    """An operation of the class `cls` with the region's blocks, whose return becomes tpk.yield."""
+    """Create an operation of class `cls` with the region's blocks, whose return becomes tpk.yield."""
     refuse_pointers(rewriter, operation)
     kinds = [result.type for result in operation.results]
     created = rewriter.emitter.before(operation).op(
@@ -32,6 +32,6 @@ def refuse_pointers(rewriter: Rewriter, operation: Any) -> None:
     if any(rewriter.types.info(value).is_pointer for value in (*operation.operands, *operation.results)):
         fail(
             operation,
-            "a function of pointers, element by element",
-            "give it integers: `pointer.to(tl.int64)`",
+            "the function of this operation takes or returns pointers",
+            "pass integers instead: `pointer.to(tl.int64)`",
         )

@@ -1,8 +1,8 @@
-"""What is known of integers when a kernel is compiled: remainders by powers of two.
+"""What is known of integers at compile time: remainders by powers of two.
 
 `tl.arange` has a power of two of elements. So `program_id * BLOCK` is a multiple of BLOCK even after it has wrapped
-around, and `program_id * BLOCK + tl.arange(0, BLOCK)` never wraps within a tile: most index expressions are exact
-because of that, whatever the scalars are.
+around, and `program_id * BLOCK + tl.arange(0, BLOCK)` never wraps within a tile. That makes most index expressions
+exact, whatever the scalars are.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ Residue = tuple[int, int]
 
 UNKNOWN: Residue = (0, 0)
 _ANYTHING = None
-"""The remainder of what was not looked at yet, which agrees with every other."""
+"""The residue of a value that has not been visited yet; it agrees with every other."""
 WIDEST = 64
 
 
 class Residues:
-    """Of SSA values and of polynomials."""
+    """The residues of SSA values and of polynomials."""
 
     def __init__(self, types: Types, scalars: Scalars, sources: Callable[[Any], list[Any] | None]) -> None:
         self._types = types
         self._scalars = scalars
         self._sources = sources
-        """Of what a loop, a branch or a select hands on: where it comes from; None for other values."""
+        """The values that a carrier's result or block argument may come from; None for other values."""
         self._residues: dict[Any, Residue | None] = {}
         self._deep = 0
 
     def of(self, poly: Poly) -> Residue:
-        """What a polynomial is modulo a power of two."""
+        """The residue of a polynomial."""
         total: Residue = (WIDEST, 0)
         for monomial, coefficient in poly.terms:
             term: Residue = (WIDEST, coefficient)
@@ -56,12 +56,12 @@ class Residues:
     # --- SSA values ------------------------------------------------------------------------------
 
     def of_value(self, value: Any) -> Residue:
-        """What an integer is modulo a power of two; of a tensor, its first element."""
+        """The residue of an integer; for a tensor, that of its first element."""
         return self._residue_or_anything(value) or UNKNOWN
 
     def _residue_or_anything(self, value: Any) -> Residue | None:
         if value not in self._residues:
-            self._residues[value] = _ANYTHING  # for what depends on itself
+            self._residues[value] = _ANYTHING  # for values that depend on themselves
             self._deep += 1
             found = self._computed_residue(value) if self._deep < DEPTH else UNKNOWN
             self._deep -= 1
@@ -88,7 +88,9 @@ class Residues:
         return _RESIDUES[name](*known) if len(known) == len(operands) else _ANYTHING
 
     def _common_residue(self, value: Any, sources: list[Any]) -> Residue | None:
-        """Of what may come from several places, itself among them: assumed, and weakened until it is true."""
+        """The residue of a value with several sources, possibly itself among them: assumed, and weakened until it
+        holds.
+        """
         bits = self._types.info(value).bits
         assumed: Residue | None = _ANYTHING
         while True:
@@ -123,7 +125,7 @@ class Residues:
 
 
 def _loop_counting(value: Any) -> Any:
-    """The scf.for whose induction variable a block argument is, or None."""
+    """The scf.for whose induction variable this block argument is, or None."""
     holder = value.owner.owner
     return holder if holder.operation.name == "scf.for" and value.arg_number == 0 else None
 
@@ -145,7 +147,7 @@ def _trailing_zeros(number: int) -> int:
 
 
 def _zeros(residue: Residue) -> int:
-    """How often a number can surely be halved."""
+    """The number of trailing zero bits that are certain."""
     known, rest = residue
     return min(known, _trailing_zeros(rest))
 
@@ -173,7 +175,7 @@ def _shifted(a: Residue, amount: Residue) -> Residue:
 
 
 def _either(a: Residue, b: Residue) -> Residue:
-    """What is true of both."""
+    """What holds for both residues."""
     return _narrowed((min(a[0], b[0], _trailing_zeros(a[1] ^ b[1])), a[1]), WIDEST)
 
 

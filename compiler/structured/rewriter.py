@@ -1,7 +1,7 @@
-"""The state that the rewriting of one function shares, and the forms of pointers that it emits.
+"""The state of rewriting one function, and the forms of pointers that it emits.
 
-Rewriting adds upstream operations beside Triton's, and notes what replaces what. Only at the end are uses
-redirected, types changed and Triton's operations erased: until then the analysis sees the function as it was.
+Rewriting inserts upstream operations beside Triton's and records the replacements. Only at the end are uses redirected,
+types changed and Triton's operations erased. Until then, the analysis sees the original function.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _POINTER_MOVES = ("tt.addptr", "tt.bitcast", "tt.broadcast", "tt.expand_dims", "
 
 
 class Rewriter:
-    """Of one function, whose entry block is `entry`."""
+    """Rewrites one function, whose entry block is `entry`."""
 
     def __init__(self, types: Types, entry: Any, *, promises: bool = False) -> None:
-        """With `promises`, the launch may be asked for what its arguments and grid tell."""
+        """With `promises`, the launch verifies assumptions that depend only on its arguments and grid."""
         self.types = types
         self.entry = entry
         self.analysis = Analysis(types, promises=promises)
@@ -42,10 +42,10 @@ class Rewriter:
         self._depth = Depth()
         self._offsets: dict[Any, tuple[Any, Poly, Any]] = {}
         self._promised: dict[int, None] = {}
-        """Steps of `Ranges` that the launch has to show to stay within 32 bits."""
+        """Steps of `Ranges` that the launch must verify to fit 32 bits."""
 
     def to_look_at(self, assumed: Iterable[Affine | Promise]) -> list[Affine]:
-        """What the kernel itself has to look at of what an access rests on; the launch is asked for the rest."""
+        """The assumptions that the kernel itself must check; promises among them are recorded for the launch."""
         found = []
         for part in assumed:
             if isinstance(part, Promise):
@@ -55,19 +55,19 @@ class Rewriter:
         return found
 
     def launch_steps(self) -> list[Step]:
-        """What the launch has to show, for `abi.intervals`."""
+        """The steps that the launch must evaluate, for `abi.intervals`."""
         return needed(self.analysis.ranges.steps, list(self._promised))
 
     def replace(self, operation: Any, *values: Any) -> None:
-        """Let `values` stand for the results of `operation`, which goes away."""
+        """Replace the results of `operation` with `values`, and erase it at the end."""
         self.replaced.extend((old, new, None) for old, new in zip(operation.results, values, strict=True))
         self.dead.append(operation)
 
     def finish(self) -> None:
-        """Redirect uses, change types, erase what was replaced."""
+        """Redirect uses, change types, and erase what was replaced."""
         for edit in self.edits:
             edit()
-        # The last first: what stands for a value may itself have been replaced earlier.
+        # The last first: a replacement may itself have been replaced earlier.
         for old, new, reader in reversed(self.replaced):
             if reader is None:
                 old.replace_all_uses_with(new)
@@ -75,10 +75,10 @@ class Rewriter:
                 old.replace_all_uses_except(new, reader)
         for operation in reversed(self.dead):
             for result in operation.results:
-                for use in result.uses:  # to erase what is used would end the process
+                for use in result.uses:  # MLIR aborts the process if an operation with uses is erased
                     fail(
                         use.owner,
-                        f"`{use.owner.name}` cannot take what `{operation.operation.name}` gives",
+                        f"`{use.owner.name}` cannot take the result of `{operation.operation.name}`",
                         "express this part of the kernel with other operations of triton.language",
                     )
             operation.operation.erase()
@@ -88,7 +88,7 @@ class Rewriter:
     def offsets(self, value: Any) -> tuple[Any, Poly, Any]:
         """A tensor of pointers as (base, uniform offset, tensor of offsets), offsets in elements.
 
-        Without a base: (None, 0, tensor of i64 byte addresses). The tensor is made where `value` is.
+        Without a base: (None, 0, tensor of i64 byte addresses). The tensor is created where `value` is defined.
         """
         found = self._offsets.get(value)
         if found is None:
@@ -99,7 +99,7 @@ class Rewriter:
         return found
 
     def _sources(self, value: Any) -> list[Any]:
-        """The tensor of pointers that `offsets` of one asks for."""
+        """The tensor of pointers from which the `offsets` of `value` are derived."""
         owner = value.owner
         if isinstance(owner, ir.Block) or owner.operation.name not in _POINTER_MOVES:
             return []
@@ -125,7 +125,7 @@ class Rewriter:
             return self._carried_offsets(value, pointer)
         outer = self.emitter.at, self.emitter.location
         for identifier in self.analysis.scalars.leaves(pointer.index.scalars):
-            self.emitter.scalar(identifier)  # defined at the block's begin as well, hence first
+            self.emitter.scalar(identifier)  # also defined at the start of the block, so it must come first
         self.emitter.at, self.emitter.location = self._begin(value), value.location
         try:
             return self._affine_offsets(value, pointer.base, pointer.index)
@@ -133,14 +133,14 @@ class Rewriter:
             self.emitter.at, self.emitter.location = outer
 
     def _begin(self, argument: Any) -> Any:
-        """The first place in a block where the argument's reader, if there is one, is defined."""
+        """The first insertion point of a block that follows the argument's reader, if there is one."""
         reader = self.emitter.readers.get(argument)
         if reader is not None:
             return ir.InsertionPoint.after(reader)
         return ir.InsertionPoint.at_block_begin(argument.owner)
 
     def _carried_offsets(self, value: Any, pointer: Pointer) -> tuple[Any, Poly, Any]:
-        """Of a value that itself becomes the tensor of offsets or addresses."""
+        """The offsets of a value that will itself become the tensor of offsets or addresses."""
         shape = self.types.info(value).shape
         return pointer.base, ZERO, self.emitter.as_type(value, self.types.shaped(shape, self.types.i64))
 
@@ -194,7 +194,7 @@ class Rewriter:
         return self.emitter.value("arith.muli", [tensor, scale], tensor.type)
 
     def addresses(self, value: Any) -> Any:
-        """A scalar or tensor of pointers as i64 byte addresses, made at the emitter's place."""
+        """A scalar or tensor of pointers as i64 byte addresses, created at the emitter's place."""
         emitter = self.emitter
         info = self.types.info(value)
         if info.shape is None:
@@ -207,13 +207,13 @@ class Rewriter:
         return emitter.add(start, self._scaled(emitter.to_i64(tensor), info.element_bytes))
 
     def scalar_pointer(self, value: Any) -> Any:
-        """A scalar pointer as !llvm.ptr, made at the emitter's place."""
+        """A scalar pointer as !llvm.ptr, created at the emitter's place."""
         pointer = self.analysis.pointer(value)
         assert pointer.index is not None
         return self.emitter.pointer(pointer.base, pointer.index.offset, pointer.element_bytes)
 
     def plain(self, value: Any) -> Any:
-        """A pointer as !llvm.ptr, a tensor of pointers as i64 addresses; other values as they are."""
+        """A pointer as !llvm.ptr, a tensor of pointers as i64 addresses, any other value unchanged."""
         info = self.types.info(value)
         if not info.is_pointer:
             return value
@@ -222,7 +222,7 @@ class Rewriter:
     # --- shapes ----------------------------------------------------------------------------------
 
     def apply_shape(self, operation: Any, tensor: Any) -> Any:
-        """What a shape operation of Triton does to its operand, done to `tensor` of the operand's shape."""
+        """Apply a shape operation of Triton to `tensor`, which has the shape of its operand."""
         name = operation.operation.name
         before = self.types.info(operation.operands[0]).shape
         after = self.types.info(operation.results[0]).shape
@@ -239,7 +239,7 @@ class Rewriter:
         return self.emitter.reshape(tensor, before, after)
 
     def rest_mask(self, rest: list[Rest]) -> Any:
-        """The conjunction of the mask tensors that are no boxes, or None."""
+        """The conjunction of the mask tensors that are not boxes, or None."""
         total = None
         for part in rest:
             value = part.value
@@ -250,5 +250,5 @@ class Rewriter:
 
 
 def _is_known(pointer: Pointer) -> bool:
-    """Whether the index is what the program computes, whatever its scalars are."""
+    """Whether the index is exact without any runtime check."""
     return pointer.index is not None and not pointer.index.is_open

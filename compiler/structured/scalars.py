@@ -1,4 +1,4 @@
-"""The scalars that polynomials are made of, by their numbers."""
+"""The scalars that polynomials consist of, numbered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .poly import Poly
 
 @dataclass(frozen=True)
 class Leaf:
-    """An integer SSA value; narrower ones are extended, with zeros if `unsigned`."""
+    """An integer SSA value. Narrower ones are sign-extended, or zero-extended if `unsigned`."""
 
     value: Any
     unsigned: bool = False
@@ -19,7 +19,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Wrapped:
-    """The lowest `bits` of a polynomial, with their sign: what a sum is after it has wrapped around."""
+    """The lowest `bits` of a polynomial, sign-extended: its value after it has wrapped around."""
 
     poly: Poly
     bits: int
@@ -27,7 +27,7 @@ class Wrapped:
 
 @dataclass(frozen=True)
 class Clamped:
-    """A polynomial, but not above `most` nor below its negative."""
+    """A polynomial clamped to [-most, most]."""
 
     poly: Poly
     most: int
@@ -37,7 +37,7 @@ Scalar = Leaf | Wrapped | Clamped
 
 
 class Scalars:
-    """A table of scalars: polynomials name them by their position."""
+    """A table of scalars. Polynomials refer to them by index."""
 
     def __init__(self) -> None:
         self._all: list[Scalar] = []
@@ -55,7 +55,7 @@ class Scalars:
         return Poly.scalar(found)
 
     def leaves(self, identifiers: Iterable[int]) -> set[int]:
-        """The SSA values that scalars are computed from, by their numbers."""
+        """The numbers of the SSA values that scalars are computed from."""
         found: set[int] = set()
         pending = list(identifiers)
         while pending:

@@ -15,11 +15,14 @@ from .matmuls import matmul
 from .rewriter import Rewriter
 
 _E2M1 = 4
-"""Of Triton's numbers for element formats: two elements to a byte. The others are known by their tensors' types."""
+"""Triton's number of the element format with two elements per byte.
+
+The other formats follow from their tensors' types.
+"""
 
 
 def dot_scaled(rewriter: Rewriter, operation: Any) -> None:
-    """tt.dot_scaled. `fastMath`, which allows not to look for NaN among the scales, changes nothing."""
+    """tt.dot_scaled. `fastMath`, which permits skipping the NaN check of scales, has no effect."""
     rewriter.emitter.before(operation)
     attributes = operation.attributes
     sizes = list(ir.DenseI32ArrayAttr(attributes["operandSegmentSizes"]))
@@ -36,7 +39,7 @@ def dot_scaled(rewriter: Rewriter, operation: Any) -> None:
     if a_scale is not None:
         left = _scaled(rewriter, left, _scales(rewriter, a_scale), columns)
     if b_scale is not None:
-        # The scales of B lie as those of A do: K along the last dimension.
+        # The scales of B are laid out as those of A: K along the last dimension.
         scales = _scales(rewriter, b_scale)
         shape = tuple(scales.type.shape)
         order = (*range(rank - 2), columns, rows)
@@ -50,7 +53,7 @@ def _flag(attributes: Any, name: str) -> bool:
 
 
 def _elements(rewriter: Rewriter, value: Any, attributes: Any, format_name: str, packed: int) -> Any:
-    """The elements as f32; two of them share a byte along the dimension `packed` in the format of 4 bits."""
+    """The elements as f32. In the 4-bit format, two elements share a byte along the dimension `packed`."""
     if ir.IntegerAttr(attributes[format_name]).value == _E2M1:
         shape = list(value.type.shape)
         shape[packed] *= 2
@@ -62,7 +65,7 @@ def _elements(rewriter: Rewriter, value: Any, attributes: Any, format_name: str,
 
 
 def _scales(rewriter: Rewriter, value: Any) -> Any:
-    """Scales as f32: bytes are powers of two."""
+    """Scales as f32. Bytes are exponents of two."""
     types = rewriter.types
     if value.type.element_type == types.i8:
         kind = types.tensor(tuple(value.type.shape), types.parse("f8E8M0FNU"))
@@ -71,7 +74,7 @@ def _scales(rewriter: Rewriter, value: Any) -> Any:
 
 
 def _scaled(rewriter: Rewriter, value: Any, scales: Any, dimension: int) -> Any:
-    """`value` times `scales`, each of which is for a group of neighbours along `dimension`."""
+    """`value` times `scales`. Each scale applies to a group of neighbours along `dimension`."""
     emitter = rewriter.emitter
     group = value.type.shape[dimension] // scales.type.shape[dimension]
     attributes = {"dim": emitter.integer(dimension), "times": emitter.integer(group)}

@@ -1,4 +1,4 @@
-"""Triton's own operations on scalars and tensors of numbers, in upstream and `tpk` operations."""
+"""Triton's own operations on scalars and tensors of numbers, as upstream and `tpk` operations."""
 
 from __future__ import annotations
 
@@ -31,12 +31,15 @@ from .regions import with_region
 from .rewriter import Rewriter
 from .scaled_dots import dot_scaled
 
-_TOWARD_ZERO = 3  # of upstream's rounding modes
+_TOWARD_ZERO = 3  # value in upstream's enumeration of rounding modes
 Handler = Callable[[Rewriter, Any], None]
 
 
 def _renamed(name: str | type[Op[Any]]) -> Handler:
-    """The same operands and results under another name; of an operation of the dialect, with its attributes."""
+    """Replace an operation with one that has the same operands and results.
+
+    For the dialect's, attributes are copied, too.
+    """
 
     def handler(rewriter: Rewriter, operation: Any) -> None:
         if isinstance(name, str):
@@ -48,7 +51,7 @@ def _renamed(name: str | type[Op[Any]]) -> Handler:
 
 
 def _moved(rewriter: Rewriter, operation: Any, name: str, attributes: dict[str, Any]) -> None:
-    """The operation `name` with the same operands; where their elements are pointers, with their addresses."""
+    """Create the operation `name` with the same operands; pointers are passed as addresses."""
     emitter, types = rewriter.emitter.before(operation), rewriter.types
     operands = [rewriter.plain(value) for value in operation.operands]
     infos = [types.info(result) for result in operation.results]
@@ -123,7 +126,7 @@ def _fp_to_fp(rewriter: Rewriter, operation: Any) -> None:
     given = "rounding" in operation.attributes
     toward_zero = given and ir.IntegerAttr(operation.attributes["rounding"]).value == 0
     if after.bits == 8:
-        # Upstream's conversions to these types do not saturate, and there is none between two of them.
+        # Upstream's conversions to these types do not saturate, and there are none between two of them.
         attributes["rounding"] = ir.StringAttr.get("rtz" if toward_zero else "rtne")
         rewriter.replace(operation, emitter.value(FpToFp.OPERATION_NAME, [source], kind, attributes))
         return
@@ -160,7 +163,11 @@ def _ptr_to_int(rewriter: Rewriter, operation: Any) -> None:
 
 
 def _drop(rewriter: Rewriter, operation: Any) -> None:
-    """Hints; barriers: a program is one thread; waits for the kernel before, which has ended: streams are in order."""
+    """Drop an operation that has no effect here.
+
+    Hints have none. A barrier has none because a program is one thread. A wait for the preceding kernel has none
+    because streams are in order.
+    """
     rewriter.replace(operation)
 
 
@@ -176,7 +183,7 @@ def _print(rewriter: Rewriter, operation: Any) -> None:
 
 
 def unsupported(rewriter: Rewriter, operation: Any) -> None:
-    """Any other operation of Triton's."""
+    """Raise `CompilationError` for any other operation of Triton's."""
     name = operation.operation.name
     fail(operation, f"`{name}` cannot be imported", _REMEDIES.get(name, _DEFAULT_REMEDY))
 

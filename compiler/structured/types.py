@@ -1,4 +1,4 @@
-"""What the importer needs to know about a type, parsed from its text once per distinct type."""
+"""The properties of types that the importer needs, parsed from their text once per distinct type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triton_porting_kit.toolchain.mlir import ir
 from .affine import Shape
 
 _TENSOR = re.compile(r"tensor<((?:\d+x)*)(.+)>$")
-# An address space is a number, or since Triton 3.9 a name: all are the same memory here.
+# An address space is a number, or since Triton 3.9 a name. All of them are the same memory here.
 _POINTER = re.compile(r'!tt\.ptr<(.+?)(?:, *(?:\d+|"\w+"))?>$')
 _WIDTH = re.compile(r"(?:[su]?i|bf|f|tf)(\d+)")
 
@@ -24,7 +24,7 @@ class TypeInfo:
     shape: Shape | None
     element: str
     pointee: str | None
-    """Element type behind a pointer type, e.g. ``f16``; None for other types."""
+    """Element type that a pointer type points to, e.g. ``f16``; None for other types."""
 
     @functools.cached_property
     def is_pointer(self) -> bool:
@@ -32,9 +32,9 @@ class TypeInfo:
 
     @functools.cached_property
     def is_index(self) -> bool:
-        """An integer that addresses are computed with: no boolean, and no tensor of narrow integers.
+        """Whether addresses may be computed from this integer type: no booleans, and no tensors of narrow integers.
 
-        Arithmetic on narrow ones is likely to wrap around, which address arithmetic is taken not to do.
+        Arithmetic on narrow integers is likely to wrap around, which address arithmetic is assumed not to do.
         """
         return self.element in ("i32", "i64") or (self.shape is None and self.element in ("i8", "i16"))
 
@@ -86,25 +86,25 @@ class Types:
         self.pointer = ir.Type.parse("!llvm.ptr")
 
     def info(self, value: Any) -> TypeInfo:
-        """Of an SSA value's type."""
+        """The info of an SSA value's type."""
         return self.info_of_type(value.type)
 
     def info_of_type(self, kind: Any) -> TypeInfo:
-        """Of a type."""
+        """The info of a type."""
         found = self._infos.get(kind)
         if found is None:
             found = self._infos[kind] = _parse(str(kind))
         return found
 
     def plain(self, kind: Any) -> Any:
-        """`kind` with pointers as !llvm.ptr, tensors of pointers as i64 addresses (see `Rewriter.plain`)."""
+        """`kind` with pointers as !llvm.ptr, and tensors of pointers as i64 addresses (see `Rewriter.plain`)."""
         info = self.info_of_type(kind)
         if not info.is_pointer:
             return kind
         return self.pointer if info.shape is None else self.tensor(info.shape, self.i64)
 
     def parse(self, text: str) -> Any:
-        """A type by its text."""
+        """A type by its text, cached."""
         found = self._parsed.get(text)
         if found is None:
             found = self._parsed[text] = ir.Type.parse(text)

@@ -1,4 +1,4 @@
-"""The ttir stage: Triton's own clean-up of a kernel, before it is imported."""
+"""The ttir stage: Triton's own clean-up of a kernel before it is imported."""
 
 from .passes import optimize
 

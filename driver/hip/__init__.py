@@ -1,4 +1,4 @@
-"""AMD's GPUs as devices, through HIP's runtime library, which is opened when the first device is."""
+"""AMD GPUs as devices, through HIP's runtime library. It is opened with the first device."""
 
 from triton_porting_kit.driver.hip.device import HipDevice, KernelResources, open_devices
 from triton_porting_kit.driver.hip.library import (

@@ -1,4 +1,4 @@
-"""Whether a device can run a code object: looked at before HIP sees it, as HIP says little of what is wrong."""
+"""Checks whether a device can run a code object, before HIP sees it: HIP's own errors say little."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from triton_porting_kit.errors import CodeObjectError, InvalidModule
 
 
 def check_code_object(binary: bytes, name: str, target_id: str, properties: DeviceProperties) -> CodeObject:
-    """The code object, once it has kernel `name` and is for the device. Raises `InvalidModule`.
+    """The code object, if it has kernel `name` and is for the device. Raises `InvalidModule`.
 
-    `target_id` is the device's, as HIP says it: the architecture with all of its features, on or off.
+    `target_id` is the device's, as HIP reports it: the architecture with all of its features, on or off.
     """
     try:
         code = read_code_object(binary)
@@ -28,7 +28,7 @@ def check_code_object(binary: bytes, name: str, target_id: str, properties: Devi
 
 
 def check_target(code: str, device: str) -> None:
-    """Raise `InvalidModule` where code of one target ID does not run on a device of another.
+    """Raise `InvalidModule` if code of one target ID does not run on a device of another.
 
     A feature that the code does not name may be on or off; one that it names must be as on the device (LLVM
     AMDGPUUsage, "Target ID"). Whether a generic architecture covers the device is left to HIP.
@@ -48,7 +48,7 @@ def check_target(code: str, device: str) -> None:
 
 
 def check_kernel(kernel: Kernel, dynamic_lds: int, properties: DeviceProperties) -> int:
-    """Bytes of local memory of one program; `InvalidModule` where it, or the threads, are more than there are."""
+    """Bytes of local memory of one program. Raises `InvalidModule` if the device lacks the memory or the threads."""
     lds = kernel.group_segment_fixed_size + dynamic_lds
     if lds > properties.max_scratch_bytes:
         raise InvalidModule(
@@ -64,9 +64,9 @@ def check_kernel(kernel: Kernel, dynamic_lds: int, properties: DeviceProperties)
 
 
 def required_bytes(kernel: Kernel) -> int:
-    """Bytes that an argument block must have: up to the two scratch pointers that Triton's lowering appends.
+    """The least size of an argument block in bytes: without the two scratch pointers that Triton's lowering appends.
 
-    Who launches through the device's hook packs what the kernel's author declared.
+    Callers of the device's hook pack only the arguments that the kernel's author declared.
     """
     explicit = kernel.explicit_arguments
     if len(explicit) >= 2 and all(argument.value_kind == "global_buffer" for argument in explicit[-2:]):

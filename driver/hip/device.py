@@ -1,4 +1,4 @@
-"""`HipDevice`: a GPU of AMD's behind the device hooks."""
+"""`HipDevice`: an AMD GPU behind the device hooks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from triton_porting_kit.errors import InvalidModule, LaunchError
 
 @dataclass(frozen=True)
 class KernelResources:
-    """What a kernel takes of the device; registers per thread, spilled ones included, sizes in bytes."""
+    """The resources of a kernel: registers per thread, including spilled ones, and sizes in bytes."""
 
     threads: int
     registers: int
@@ -28,24 +28,24 @@ class KernelResources:
 
 
 class HipDevice(NativeDevice):
-    """A GPU of AMD's, through HIP.
+    """An AMD GPU, through HIP.
 
-    Handles of streams are HIP's own: streams of others in the process, such as torch's, are as good as those that
-    are made here, and so is memory that they allocated on this device. Events of others have to be made known
-    first, by `adopt_event`. Every hook makes its device the thread's current one and sets that back.
+    Handles of streams are HIP's own. Streams that others in the process created, such as torch, can be used as well,
+    and so can memory that they allocated on this device. Events of others must first be registered by `adopt_event`.
+    Every hook makes its device the thread's current one, and restores the previous one.
 
-    The default stream is HIP's: what is put on it runs later, too. Host buffers of copies are kept alive until the
-    copy has run.
+    The default stream is HIP's: its work is asynchronous, too. Host buffers of copies are kept alive until the copy has
+    run.
 
-    HIP does not survive ``os.fork()``: in the child all hooks raise `DeviceLost`.
+    HIP does not work after ``os.fork()``: in the child, all hooks raise `DeviceLost`.
     """
 
     _native: _hip.Device
 
     def __init__(self, index: int = 0, library: _hip.Library | None = None) -> None:
-        """`index`: HIP's number of the device, after ``HIP_VISIBLE_DEVICES``; `library`: the one that is found.
+        """`index` is HIP's number of the device, after ``HIP_VISIBLE_DEVICES``; the default `library` is the one found.
 
-        Raises `ToolchainError` where there is no library, `InvalidArgument` for a number that no device has.
+        Raises `ToolchainError` if there is no library, `InvalidArgument` if there is no such device.
         """
         self.index = index
         self._native = _hip.Device(library or open_library(), index)
@@ -62,7 +62,7 @@ class HipDevice(NativeDevice):
 
     @property
     def target_id(self) -> str:
-        """The architecture with what is on and off of it, such as ``gfx942:sramecc+:xnack-``."""
+        """The architecture with its features, on or off, such as ``gfx942:sramecc+:xnack-``."""
         return str(self._found["target_id"])
 
     @cached_property
@@ -80,7 +80,7 @@ class HipDevice(NativeDevice):
             clock_rate_khz=found["clock_rate_khz"],
             memory_clock_rate_khz=found["memory_clock_rate_khz"],
             memory_bus_width_bits=found["memory_bus_width_bits"],
-            extra={  # by the names that Triton's own AMD driver has for them
+            extra={  # by the names in Triton's own AMD driver
                 "max_num_regs": found["registers_per_block"],
                 "max_threads_per_sm": found["max_threads_per_core"],
                 "cooperativeLaunch": found["cooperative_launch"],
@@ -88,9 +88,10 @@ class HipDevice(NativeDevice):
         )
 
     def adopt_event(self, event: int) -> None:
-        """Let the hooks take an event of HIP's that was made elsewhere, such as ``torch.cuda.Event().cuda_event``.
+        """Register an event that was created elsewhere, such as ``torch.cuda.Event().cuda_event``, for use by the
+        hooks.
 
-        `destroy_event` ends that and leaves the event to its owner, who must keep it alive till then.
+        `destroy_event` removes the registration and leaves the event to its owner, who must keep it alive until then.
         """
         self._native.adopt_event(event)
 
@@ -99,8 +100,8 @@ class HipDevice(NativeDevice):
     def load_module(self, binary: bytes, name: str) -> int:
         """Load a code object that has a kernel `name`. It is read and compared with the device first.
 
-        Raises `InvalidModule` for one that is damaged, of another architecture, without the kernel, or whose
-        kernel takes more threads or local memory than the device has for a program.
+        Raises `InvalidModule` for one that is damaged, for another architecture, without the kernel, or whose kernel
+        takes more threads or local memory than the device has for a program.
         """
         binary = bytes(binary)
         try:
@@ -116,15 +117,17 @@ class HipDevice(NativeDevice):
     def unload_module(self, module: int) -> None:
         try:
             self._native.unload_module(module)
-        finally:  # a failure is of work in flight, or leaves the module to a reset
+        finally:  # a failure here belongs to work in flight, or leaves the module to a reset
             self._modules.pop(module, None)
             for function, (owner, _) in list(self._functions.items()):
                 if owner == module:
                     self._functions.pop(function, None)
 
     def get_function(self, module: int, name: str, dynamic_lds: int = 0) -> int:
-        """Handle of a kernel. `dynamic_lds`: bytes of local memory to add at launches, where the code object does
-        not say; those that the kit's AMD backend makes do."""
+        """The handle of a kernel. `dynamic_lds`: bytes of local memory to add at launches.
+
+        It is only needed for code objects that do not record it; those of the kit's AMD backend do.
+        """
         code = self._modules.get(module)
         if code is None:
             raise InvalidModule(
@@ -147,7 +150,7 @@ class HipDevice(NativeDevice):
         return function
 
     def resources(self, function: int) -> KernelResources:
-        """What a kernel takes of the device. Raises `InvalidModule` for a handle of none."""
+        """The resources of a kernel. Raises `InvalidModule` for an unknown handle."""
         try:
             return self._functions[function][1]
         except KeyError:
@@ -156,7 +159,7 @@ class HipDevice(NativeDevice):
             ) from None
 
     def launch(self, function: int, grid: Sequence[int], stream: int, args: bytes) -> None:
-        """As the hook says; `args` may lack the scratch pointers that Triton's lowering appends: they are NULL then."""
+        """Like the hook. `args` may lack the scratch pointers that Triton's lowering appends; they are then NULL."""
         if not 1 <= len(grid) <= 3:
             raise LaunchError(
                 f"HIP device {self.index}: launch: the grid has {len(grid)} counts, not one to three"
@@ -165,17 +168,17 @@ class HipDevice(NativeDevice):
         self._native.launch(function, x, y, z, stream, args)
 
     def launch_entry(self, *, cooperative: bool = False) -> NativeLaunchEntry:
-        """`launch` in native code; `cooperative`: for kernels whose programs wait for each other."""
+        """`launch` in native code. `cooperative`: for kernels whose programs wait for each other."""
         entry = _hip.cooperative_launch_entry if cooperative else _hip.launch_entry
         return NativeLaunchEntry(entry, self._native.context)
 
     # --- life --------------------------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """Free what was made here, and let HIP reset the device.
+        """Free what this object created, and let HIP reset the device.
 
-        HIP's reset takes away what all of the process has on the device: where torch works on it, only what was
-        made here goes.
+        HIP's reset destroys everything that the process has on the device. If torch uses the device, only what this
+        object created is freed.
         """
         self._native.reset(not shares_with_torch())
         self._modules.clear()
@@ -183,15 +186,15 @@ class HipDevice(NativeDevice):
         super().reset()
 
     def close(self) -> None:
-        """Free what was made here and be done: hooks raise `DeviceLost` from now on. Python's end does it, too."""
-        NativeDevice.reset(self)  # arrays and kernels that are left let go of what is gone
+        """Free what this object created. Hooks raise `DeviceLost` from now on. It is called when Python exits, too."""
+        NativeDevice.reset(self)  # remaining arrays and kernels drop their references
         self._native.close()
         self._modules.clear()
         self._functions.clear()
 
 
 def open_devices() -> list[HipDevice]:
-    """All devices that HIP sees. Raises `ToolchainError` where there is no library."""
+    """All devices that HIP sees. Raises `ToolchainError` if there is no library."""
     library = open_library()
     return [HipDevice(index, library) for index in range(library.device_count())]
 
@@ -201,6 +204,6 @@ _opened: weakref.WeakSet[HipDevice] = weakref.WeakSet()
 
 @atexit.register
 def _close() -> None:
-    # HIP has handlers of its own that run later: nothing may be freed after them.
+    # HIP's own exit handlers run later; nothing may be freed after them.
     for device in list(_opened):
         device.close()

@@ -1,4 +1,4 @@
-"""Where HIP's runtime library is: looked for while the process runs, never when the kit is built."""
+"""Finds HIP's runtime library at run time, never when the kit is built."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from triton_porting_kit.errors import DeviceLost, PortingKitError, ToolchainErro
 
 NAME = "libamdhip64.so"
 VARIABLES = ("TPK_HIP_LIBRARY", "TRITON_LIBHIP_PATH")
-"""Environment variables that name the file; where one is set, nothing else is looked at. The second is Triton's."""
+"""Environment variables that name the file. If one is set, nothing else is searched. The second is Triton's."""
 
 _SONAMES = (f"{NAME}.7", f"{NAME}.6", NAME)
 _GPU_FILES = ("/dev/kfd", "/dev/dxg")
-"""How AMD's GPUs show on Linux, and under WSL."""
+"""Files that show the presence of AMD GPUs, on Linux and under WSL."""
 
 REMEDY = (
     f"install ROCm or torch for ROCm, or set {VARIABLES[0]} to the path of {NAME}; only running kernels on AMD's "
@@ -30,28 +30,28 @@ REMEDY = (
 
 @dataclass(frozen=True)
 class Place:
-    """One place that was looked at."""
+    """One place that was searched."""
 
     origin: str
-    """What led there, such as an environment variable's name."""
+    """Why this place was searched, such as the name of an environment variable."""
     path: str
-    """The file that was looked for, or why there was none to look for."""
+    """The file that was looked for, or the reason why there was none."""
     found: bool
 
 
 @dataclass(frozen=True)
 class LibrarySearch:
-    """What was looked for, in order; the last place is where the library was found, if it was."""
+    """The places that were searched, in order. The last one is where the library was found, if it was."""
 
     places: tuple[Place, ...]
 
     @property
     def path(self) -> str | None:
-        """The library's file, or its name for the dynamic loader; None: there is none."""
+        """The library's file, or its name for the dynamic loader; None if not found."""
         return self.places[-1].path if self.places and self.places[-1].found else None
 
     def report(self) -> str:
-        """All of it in words."""
+        """The search as text."""
         looked = "; ".join(f"{place.origin}: {place.path}" for place in self.places if not place.found)
         if self.path is None:
             return f"HIP's runtime library was not found. Looked at: {looked}"
@@ -59,9 +59,9 @@ class LibrarySearch:
 
 
 def find_library() -> LibrarySearch:
-    """Look for HIP's runtime library.
+    """Search for HIP's runtime library.
 
-    In this order: the environment variables `VARIABLES`, what this process has loaded, torch's, ROCm's by
+    The order is: the environment variables `VARIABLES`, libraries loaded in this process, torch's, ROCm's by
     ``ROCM_PATH`` and ``HIP_PATH``, its Python packages, ``/opt/rocm``, the dynamic loader's path. torch is not
     imported. Only the last step opens a library.
     """
@@ -74,7 +74,7 @@ def find_library() -> LibrarySearch:
 
 
 def open_library() -> _hip.Library:
-    """The library, opened once in a process. Raises `ToolchainError` with all places that were looked at."""
+    """The library, opened once per process. Raises `ToolchainError` with all places that were searched."""
     search = find_library()
     if search.path is None:
         raise ToolchainError(f"{search.report()}. What to do: {REMEDY}")
@@ -87,9 +87,9 @@ def open_library() -> _hip.Library:
 
 
 def device_count() -> int:
-    """Devices that HIP sees; 0 without the library, or where the machine shows no GPU of AMD's.
+    """The number of devices that HIP sees; 0 without the library, or if the machine shows no AMD GPU.
 
-    Cheap where there is none. In a process that was forked off, where HIP does not work, it is what it was.
+    It is cheap if there is none. In a forked process, where HIP does not work, it returns the parent's number.
     """
     if not _named() and not any(map(os.path.exists, _GPU_FILES)):
         return 0
@@ -134,7 +134,7 @@ def _places() -> Iterator[Place]:
 
 
 def _loaded() -> Place:
-    """The library that is in this process already: with two of them nothing could be shared."""
+    """The library that is already loaded in this process: two copies could not share anything."""
     origin = "loaded in this process"
     try:
         lines = Path("/proc/self/maps").read_text(errors="replace").splitlines()
@@ -151,7 +151,7 @@ def _of_package(origin: str, package: str, folder: str) -> Iterator[Place]:
     """A package's library; the package is not imported."""
     try:
         spec = find_spec(package)
-    except (ImportError, ValueError):  # the latter where a test or a stub has put a module there by hand
+    except (ImportError, ValueError):  # ValueError if a test or a stub has inserted a module by hand
         spec = None
     roots = list(spec.submodule_search_locations or ()) if spec else []
     if not roots:
@@ -164,7 +164,7 @@ def _of_package(origin: str, package: str, folder: str) -> Iterator[Place]:
 
 
 def _in_folder(origin: str, folder: Path) -> Place:
-    """The library of a folder; of several versions without a plain name the latest."""
+    """The library in a folder; the latest version if none has a plain name."""
     plain = folder / NAME
     versions = sorted(folder.glob(f"{NAME}.*"), key=_version, reverse=True)
     for path in (plain, *versions):
@@ -179,7 +179,7 @@ def _version(path: Path) -> tuple[int, ...]:
 
 
 def _of_loader() -> Place:
-    """What the dynamic loader finds by name: ``LD_LIBRARY_PATH`` and its configured folders."""
+    """The library that the dynamic loader finds by name: ``LD_LIBRARY_PATH`` and its configured folders."""
     origin = "the dynamic loader's path"
     for name in _SONAMES:
         try:
@@ -191,7 +191,7 @@ def _of_loader() -> Place:
 
 
 def shares_with_torch() -> bool:
-    """Whether torch for ROCm works in this process. torch is not imported to find out."""
+    """Whether torch for ROCm is in use in this process. torch is not imported to find out."""
     torch = sys.modules.get("torch")
     if torch is None or not getattr(getattr(torch, "version", None), "hip", None):
         return False

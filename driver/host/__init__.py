@@ -1,4 +1,4 @@
-"""The host CPU as a device: kernels are relocatable objects that run on every core of this process."""
+"""The host CPU as a device: kernels are relocatable objects that run on all cores of this process."""
 
 from triton_porting_kit.driver.host.device import HostDevice
 

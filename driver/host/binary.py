@@ -1,4 +1,4 @@
-"""Kernels for the host CPU: what an object file exports about its kernel, and linking it into the process."""
+"""Kernels for the host CPU: the symbols that an object file exports, and linking it into the process."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Binary:
     scratch_bytes: int
     cleared_bytes: int
     argument_bytes: int
-    """That a launch has to give: those of a kernel that checks its accesses; else 0, as it does not say."""
+    """Bytes of the argument block of a kernel in checked mode; else 0, because the object does not say."""
     program_at: int
-    """Where in its scratch the kernel keeps the number of the program that it runs; -1: nowhere."""
+    """The offset in scratch at which the kernel stores the number of the running program; -1: nowhere."""
     pointers: list[int]
-    """Where in the argument block its pointers lie."""
+    """The offsets of pointers in the argument block."""
     may_be_left: bool
-    """Whether it calls a routine that may end it."""
+    """Whether the kernel calls a routine that may end it."""
 
 
 def link(binary: bytes, name: str) -> Binary:
-    """Link the object of kernel `name`. Raises `InvalidModule` for what is none, or made for another kernel ABI."""
+    """Link the object of kernel `name`. Raises `InvalidModule` for a bad object, or one for another kernel ABI."""
     made = read_object(binary, platform.machine())
     symbols = {symbol.name: symbol for symbol in made.symbols if symbol.section}
     required = (name, name + abi.SCRATCH, abi.VERSION_SYMBOL)
@@ -45,12 +45,12 @@ def link(binary: bytes, name: str) -> Binary:
         raise InvalidModule(f"it does not define {', '.join(sorted(missing))}")
 
     def numbers(symbol: str, form: str, otherwise: tuple[int, ...] = ()) -> tuple[int, ...]:
-        """What the object holds there: reading its file is quicker than asking the linker for addresses."""
+        """The content of a symbol. Reading the file is faster than asking the linker for addresses."""
         if symbol not in symbols:
             return otherwise
         found = symbols[symbol]
         if not 0 < found.section < len(made.sections):
-            raise InvalidModule(f"its symbol {symbol} is no data")
+            raise InvalidModule(f"its symbol {symbol} is not data")
         content = made.sections[found.section].content
         size = struct.calcsize(form) if form != _TABLE else found.size
         data = content[found.value : found.value + size]
@@ -84,13 +84,13 @@ def link(binary: bytes, name: str) -> Binary:
         argument_bytes,
         program_at,
         pointers,
-        # Only kernels that call these routines end by a long jump; an object names the routines that it calls.
+        # Only kernels that call these routines end by a long jump. An object names the routines that it calls.
         may_be_left=any(routine.encode() in binary for routine in (abi.FAIL, abi.ACCESS)),
     )
 
 
 def _imports(binary: bytes) -> dict[str, int]:
-    """The host's routines that an object may call. Those of mathematics are many, and most kernels call none."""
+    """The host routines that an object may call. There are many mathematical ones, and most kernels call none."""
     if abi.MATHEMATICS.encode() not in binary:
         return _host.services
     called = {name: address for name, address in _host.functions.items() if name.encode() in binary}

@@ -18,7 +18,7 @@ from triton_porting_kit.driver.native_device import NativeDevice
 from triton_porting_kit.errors import InvalidModule, LaunchError
 from triton_porting_kit.toolchain.llvm import LinkedObject
 
-_THREAD_LIMIT = 1 << 20  # a program is one thread, whatever num_warps says: no limit to speak of
+_THREAD_LIMIT = 1 << 20  # a program is one thread, whatever num_warps is, so there is practically no limit
 
 
 class _Module:
@@ -33,29 +33,27 @@ class _Module:
 class HostDevice(NativeDevice):
     """The host CPU.
 
-    Device memory is host memory: memory of torch or numpy may be copied to and from, and used by kernels,
-    where it lies. The default stream is synchronous, because such memory has no stream that its owner could
-    wait for: a launch or copy on it has finished when the call returns. It is ordered with nothing else.
-    Streams that are created are asynchronous; when an operation fails, what is queued behind it on that
-    stream is dropped until the failure has been raised.
+    Device memory is host memory: copies and kernels can use memory of torch or numpy in place. The default stream is
+    synchronous, because such memory has no stream for its owner to wait for: a launch or copy on it has finished when
+    the call returns. It is not ordered with other streams. Streams that are created are asynchronous. If an operation
+    fails, operations enqueued after it on that stream are dropped until the failure has been raised.
 
-    Grids run on a pool of threads that all devices of the process share; ``TPK_NUM_THREADS`` sets their
-    number (default: the cores that the process may use) and is read at the first launch. Every program rounds to
-    nearest and keeps denormal numbers, whatever the caller's thread does; ``TPK_DENORMALS`` says otherwise.
+    Grids run on a thread pool that all devices of the process share. ``TPK_NUM_THREADS`` sets its size (default: the
+    cores that the process may use) and is read at the first launch. Every program rounds to nearest and keeps
+    denormals, whatever the floating-point mode of the calling thread; ``TPK_DENORMALS`` changes this.
 
-    Ctrl-C ends launches and waits of the main thread, and ``TPK_WATCHDOG_MS`` launches that take longer, between two
-    programs; a wait that ends so drops what its thread has put on streams.
+    Ctrl-C ends launches and waits of the main thread, and ``TPK_WATCHDOG_MS`` ends launches that take longer, between
+    two programs. A wait that ends in this way drops what its thread has enqueued on streams.
 
-    After ``os.fork()`` the child goes on with its copy: memory, modules and streams work, threads are made
-    anew. Work that was pending at the fork is the parent's: the child's streams are empty, and events whose
-    work was pending count as never recorded. When the interpreter exits, work that has not started is
-    dropped.
+    After ``os.fork()``, the child continues with its copy: memory, modules and streams work, and threads are created
+    anew. Work pending at the fork belongs to the parent: the child's streams are empty, and events of pending work
+    count as never recorded. When the interpreter exits, work that has not started is dropped.
     """
 
     _native: _host.Host
 
     def __init__(self, memory_limit: int | None = None) -> None:
-        """`memory_limit`: bytes that may be allocated at a time; the machine's memory by default."""
+        """`memory_limit`: the most bytes that may be allocated at a time; by default the machine's memory."""
         self._memory_limit = _physical_memory() if memory_limit is None else memory_limit
         self._native = _host.Host(self._memory_limit)
         self._modules: dict[int, _Module] = {}
@@ -86,21 +84,21 @@ class HostDevice(NativeDevice):
         )
 
     def memory_usage(self) -> tuple[int, int, int, int]:
-        """Bytes in use, their highest value so far, live allocations, and the limit in bytes."""
+        """Bytes in use, their peak so far, the number of live allocations, and the limit in bytes."""
         return self._native.memory_usage()
 
     def allocation_of(self, addr: int) -> tuple[int, int] | None:
-        """Address and bytes of the live allocation that `addr` lies in, or right behind; None for other memory."""
+        """Address and bytes of the live allocation that contains `addr`, or ends there; None for other memory."""
         return self._native.allocation_of(addr)
 
     # --- modules and launches ----------------------------------------------------------------------------
 
     def explain_crashes(self, name: str, command: Sequence[str]) -> None:
-        """Let `command` explain crashes of kernel `name`, the next of that name that is loaded.
+        """Let `command` explain crashes of kernel `name`: of the next kernel of that name that is loaded.
 
-        It is run without a shell when the kernel crashes, with three or more numbers in hexadecimal behind its own
-        arguments: how many bytes of code the kernel has, how many bytes into it the crash was, the address that it
-        accessed or 0, and the kernel's arguments that are pointers. What it writes to standard output is told.
+        The command runs without a shell when the kernel crashes. It gets three or more hexadecimal numbers after its
+        own arguments: the bytes of the kernel's code, the offset of the crash in it, the address that was accessed or
+        0, and the kernel's pointer arguments. Its standard output becomes part of the report.
         """
         self._explanations[name] = [*command]
 
@@ -133,7 +131,7 @@ class HostDevice(NativeDevice):
         with self._lock:
             gone = self._module("unload_module", module)
             del self._modules[module]
-            # Work in flight still runs the code: it is dropped later, so that unloading need not wait.
+            # Work in flight still runs the code. It is dropped later, so that unloading need not wait.
             self._retired.append((gone.code, self._native.remove_function(gone.function)))
             self._drop_retired()
 
@@ -177,7 +175,7 @@ _open_devices: weakref.WeakSet[HostDevice] = weakref.WeakSet()
 
 @atexit.register
 def _close_devices() -> None:
-    # Kernels and buffers must not be taken away under running work when the interpreter ends.
+    # Kernels and buffers must not be freed under running work when the interpreter exits.
     for device in list(_open_devices):
         device._native.close()
 
@@ -192,4 +190,4 @@ def _cpu_name() -> str:
     except OSError:
         lines = []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.machine())  # not platform.processor(): that one starts a program
+    return next(names, platform.machine())  # not platform.processor(), which starts a program

@@ -1,6 +1,6 @@
-// Sleeping on a word of memory, and waiting for it awake. Used where the waker must be cheap when nobody
-// sleeps, where two processes share the word, and where the state has to survive fork(): unlike a condition
-// variable, a futex word remembers no waiters.
+// Waiting on a word of memory, asleep or spinning. It is used where waking must be cheap when nothing sleeps,
+// where two processes share the word, and where the state must survive fork(): unlike a condition variable, a
+// futex word does not record its waiters.
 #pragma once
 
 #include <atomic>
@@ -15,16 +15,17 @@
 
 namespace tpk {
 
-// The kernel compares 32 bits: of a 64-bit counter, the low ones.
+// The kernel compares 32 bits: the low half of a 64-bit counter.
 static_assert(std::endian::native == std::endian::little);
 
-// Who sleeps on a word: threads of this process, or of any process that has the memory mapped, which costs
-// more.
+// Which threads sleep on a word: those of this process, or of any process that maps the memory, which is
+// slower.
 enum class Sleepers : int { OfThisProcess = FUTEX_PRIVATE_FLAG, OfAnyProcess = 0 };
 
 inline constexpr int NoLimit = -1;
 
-// Sleeps while the low half of `word` is that of `expected`, at most `milliseconds`; may return early.
+// Sleeps while the low half of `word` equals that of `expected`, for at most `milliseconds`; may return
+// early.
 template <Sleepers sleepers = Sleepers::OfThisProcess, typename Word>
 void futexWait(std::atomic<Word> &word, std::type_identity_t<Word> expected, int milliseconds = NoLimit) {
   const timespec limit{milliseconds / 1000, milliseconds % 1000 * 1000000L};

@@ -1,4 +1,4 @@
-// What a launch may ask for.
+// Checks of a launch's grid.
 #pragma once
 
 #include "text.h"
@@ -7,8 +7,8 @@
 
 namespace tpk {
 
-// The number of programs of a grid, 0 if one of its counts is. Of a grid that is too large, `refuse` is given
-// the sentence that says so, and throws it.
+// The number of programs of a grid; 0 if one of its counts is 0. For a grid that is too large, calls `refuse`
+// with a message, which it must throw.
 template <typename Refuse>
 int64_t countPrograms(const char *call, const std::string &kernel, const uint32_t (&grid)[3], Refuse refuse) {
   auto tooLarge = [&](const char *why) {

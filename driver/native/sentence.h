@@ -1,4 +1,4 @@
-// Texts that are put together without taking memory, as handlers of signals have to.
+// Texts built without memory allocation, for signal handlers.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace tpk {
 
-// A text of at most `Bytes` - 1 bytes; what does not fit is left out.
+// A text of at most `Bytes` - 1 bytes; the rest is cut off.
 template <size_t Bytes> class Sentence {
 public:
   Sentence &operator<<(const char *part) {

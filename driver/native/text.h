@@ -1,4 +1,4 @@
-// How texts are put together.
+// Building of texts.
 #pragma once
 
 #include <charconv>
@@ -8,8 +8,8 @@
 
 namespace tpk {
 
-// Texts are put together without streams: these need the C++ library's locales, of which a process that mixes
-// libraries linked statically and dynamically has several that do not know each other's.
+// Texts are built without streams, which need the C++ library's locales. A process that mixes statically and
+// dynamically linked libraries has several of those, which do not know each other.
 template <typename Number> void appendNumber(std::string &text, Number number, int base = 10) {
   char digits[72];
   const auto end = std::to_chars(digits, digits + sizeof digits, number, base).ptr;

@@ -1,6 +1,6 @@
-"""The virtual NPU: where its C API, its library and its chip are. docs/virtual-npu.md says what it is.
+"""The virtual NPU: the paths of its C API, its library and its chip. docs/virtual-npu.md describes it.
 
-It is native code with a C API, as a vendor's runtime would be; a `Device` over it is what a generated backend has.
+It is native code with a C API, like a vendor's runtime. Generated backends have a `Device` on top of it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def _installed(*parts: str) -> Path:
-    """A file that the build has installed. In an editable install it is not where this module is."""
+    """A file that the build has installed. In an editable install, it is not in this module's folder."""
     tried = [Path(folder, *parts) for folder in __path__]
     for path in tried:
         if path.exists():
@@ -20,24 +20,24 @@ def _installed(*parts: str) -> Path:
 
 
 def include_directory() -> Path:
-    """The folder of ``vnpu.h``. Raises `FileNotFoundError` when the virtual NPU was not built."""
+    """The folder of ``vnpu.h``. Raises `FileNotFoundError` if the virtual NPU was not built."""
     return _installed("include", "vnpu.h").parent
 
 
 def library() -> Path:
-    """``libvnpu.so.1``, to link or load. Raises `FileNotFoundError` when the virtual NPU was not built."""
+    """``libvnpu.so.1``, to link or load. Raises `FileNotFoundError` if the virtual NPU was not built."""
     return _installed("lib", "libvnpu.so.1")
 
 
 def chip() -> Path:
-    """The program that is the chip; the library starts it. Raises `FileNotFoundError` when it was not built."""
+    """The program that is the chip; the library starts it. Raises `FileNotFoundError` if it was not built."""
     return _installed("bin", "vnpu-chip")
 
 
 def cmake_prefix() -> Path:
-    """What ``CMAKE_PREFIX_PATH`` needs for ``find_package(vnpu CONFIG)``, which gives the target ``vnpu::vnpu``.
+    """The value of ``CMAKE_PREFIX_PATH`` for ``find_package(vnpu CONFIG)``, which defines the target ``vnpu::vnpu``.
 
-    Raises `FileNotFoundError` when the virtual NPU was not built.
+    Raises `FileNotFoundError` if the virtual NPU was not built.
     """
     return _installed("lib", "cmake", "vnpu", "vnpuConfig.cmake").parents[3]
 

@@ -1,4 +1,4 @@
-"""Generated C++ launch code: readable, of one signature, and what a vendor with a C runtime starts from."""
+"""Generated C++ launch code: readable, for one signature; a starting point for vendors with a C runtime."""
 
 from triton_porting_kit.launcher.codegen.source import RuntimeSymbol, generate_source
 

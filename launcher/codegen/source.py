@@ -1,6 +1,6 @@
 """Writes the C++ source of the extension module that launches kernels of one signature.
 
-Plain string building: the output is one struct and straight-line code, and the lines below read like it.
+This is plain string building: the output is one struct and straight-line code, and the code below looks like it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MODULE_NAME = "tpk_generated_launcher"
 _NATIVE = Path(__file__).parent.parent / "native"
 
 APART = "LAUNCH_SUPPORT_IS_APART"
-"""A macro. Where it is defined, a source is compiled without the text of `support_source`, and linked with it."""
+"""If this macro is defined, a source is compiled without the text of `support_source`, and linked with it."""
 
 _CONVERSIONS = dict.fromkeys(("i1", "u1"), "to_bool") | {
     **{name: f"to_{name}" for name in ("fp16", "bf16", "fp32")},
@@ -34,15 +34,15 @@ _FIELD_TYPES = {
         for name, element in PARAMETERS.items()
     },
 }
-"""Of each kind: the C++ type of its field and the function of the support header that converts to it."""
+"""For each kind: the C++ type of its field, and the function of the support header that converts to it."""
 
 
 @dataclass(frozen=True)
 class RuntimeSymbol:
     """A launch routine of a vendor's runtime, linked by name instead of called by address.
 
-    `symbol` is ``extern "C"`` and of the type that `LaunchEntry` describes; `header` declares it, written
-    as in C++: ``<runtime.h>`` or ``"runtime.h"``. The entry's `context` is still its first argument.
+    `symbol` is ``extern "C"`` and has the type that `LaunchEntry` describes. `header` declares it, written as in C++:
+    ``<runtime.h>`` or ``"runtime.h"``. The entry's `context` is still its first argument.
     """
 
     symbol: str
@@ -56,12 +56,11 @@ class RuntimeSymbol:
 
 
 def generate_source(layout: ArgLayout, runtime: RuntimeSymbol | None = None) -> str:
-    """The whole source of the module `MODULE_NAME`: nothing to include but Python and the standard library.
+    """The whole source of the module `MODULE_NAME`. It includes only Python's headers and the standard library.
 
-    What is the same for all signatures comes last.
-
-    The module has ``bind(function, context)``, which makes the callable that launches by Triton's
-    convention. It calls the routine at the address `function`, or `runtime` where one is given.
+    The part that is the same for all signatures comes last. The module has ``bind(function, context)``, which returns
+    the callable that launches by Triton's convention. It calls the routine at the address `function`, or `runtime` if
+    given.
     """
     fields = _FieldNames(layout)
     lines = [
@@ -88,7 +87,7 @@ def generate_source(layout: ArgLayout, runtime: RuntimeSymbol | None = None) -> 
 
 
 def support_source() -> str:
-    """The source of what is the same for all signatures, to be compiled once and linked with each."""
+    """The source of the part that is the same for all signatures, compiled once and linked with each."""
     return "\n".join([*_interface(), *_support()])
 
 
@@ -101,14 +100,14 @@ def _support() -> list[str]:
 
 
 def _text(name: str) -> str:
-    """A file of the support, without what it includes of the others."""
+    """A file of the support code without its includes of the other files."""
     return re.sub(
         r'^#include "(?:launch|tpk)_\w+\.h"\n\n?', "", (_NATIVE / name).read_text(), flags=re.MULTILINE
     )
 
 
 class _FieldNames:
-    """Gives each parameter a C++ name: its own after ``arg_``, which keeps it off keywords and macros."""
+    """Gives each parameter a C++ name: its own with the prefix ``arg_``, which avoids keywords and macros."""
 
     def __init__(self, layout: ArgLayout) -> None:
         self._names: dict[int, str] = {}
@@ -192,7 +191,7 @@ def _unpack(
     for i, argument in enumerate(arguments):
         value = f"{source}[{i}]"
         name = text.literal(argument.name)
-        # Unique, since two arguments never have the same place.
+        # Unique, because two arguments never have the same path.
         variable = re.sub(r"\W+", "_", value).rstrip("_")
         if argument.is_tuple:
             count = len(argument.members)

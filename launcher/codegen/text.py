@@ -9,7 +9,7 @@ COLUMN_LIMIT = 110
 
 
 def identifier(name: str) -> str:
-    """A C++ name for the parameter `name`; different names may give the same one."""
+    """A C++ name for the parameter `name`. Different names may give the same one."""
     return "arg_" + re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:40]
 
 
@@ -26,7 +26,7 @@ def literal(value: str) -> str:
 
 
 def comment(value: str) -> str:
-    """`value` such that it can neither end a comment's line nor, by a backslash, go on in the next."""
+    """`value` changed so that it can neither end the line of a comment nor continue it with a backslash."""
     return value.encode("unicode_escape").decode().replace("\\\\", "\\x5c")
 
 

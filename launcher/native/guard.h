@@ -1,6 +1,6 @@
-// Runs the steps of triton_porting_kit.abi.intervals before a launch: whether indices of the kernel may
-// wrap around with these arguments and this grid. If so, another version of the kernel is launched, that a
-// Python function gives.
+// Evaluates the steps of triton_porting_kit.abi.intervals before a launch: whether indices of the
+// kernel may overflow with these arguments and this grid. If so, another version of the kernel is launched,
+// which a Python function provides.
 
 #include <algorithm>
 #include <cstdlib>
@@ -18,7 +18,7 @@ struct Interval {
 enum class Op : std::int64_t {
   Constant,
   Integer,
-  Argument, // a: its place in the block, in bytes; b: its bits
+  Argument, // a: its offset in the block, in bytes; b: its bits
   Program,
   Programs,
   Add,
@@ -45,7 +45,7 @@ class Steps {
 public:
   std::vector<Step> steps;
 
-  /// Whether what the steps ask is so, for the block of a launch and its grid.
+  /// Whether all conditions among the steps hold, for the block of a launch and its grid.
   bool fit(const unsigned char *block, const std::uint32_t grid[3]) const {
     Interval few[96];
     std::vector<Interval> many;
@@ -62,7 +62,7 @@ public:
   }
 
 private:
-  /// Bounds beyond these tell nothing. The sum of two within them fits 64 bits.
+  /// Bounds beyond these count as unknown. The sum of two values within them fits 64 bits.
   static constexpr std::int64_t kTold = static_cast<std::int64_t>(1) << 62;
 
   static Interval limits(std::int64_t bits) {
@@ -81,7 +81,7 @@ private:
 
   static std::int64_t farthest(Interval a) { return std::max(std::abs(a.low), std::abs(a.high)); }
 
-  /// Bounds of the quotients, or products, of all pairs, where these are among those of the ends.
+  /// Bounds of the quotients, or products, of all pairs, for operations whose extremes are at the ends.
   template <class Function> static Interval corners(Interval a, Interval b, Function function) {
     const std::int64_t low = function(a.low, b.low);
     if (a.low == a.high && b.low == b.high)
@@ -92,7 +92,7 @@ private:
             std::max({low, others[0], others[1], others[2]})};
   }
 
-  /// One step; false if it does not fit, or is beyond what the launch gives.
+  /// Evaluates one step; false if it does not fit, or is beyond what the launch provides.
   static bool run(const Step &step, const Interval *found, const unsigned char *block,
                   const std::uint32_t grid[3], Interval &result) {
     Interval a{}, b{};
@@ -178,11 +178,11 @@ private:
   }
 };
 
-/// A launch routine before another. `context` of `launch` is one of these.
+/// A launch routine that runs before another. `context` of `launch` is one of these.
 struct Guard {
   Steps steps;
   Entry entry;
-  PyObject *other; // gives the function of the other version; borrowed from who holds the guard
+  PyObject *other; // returns the function of the other version; borrowed from the owner of the guard
 
   static std::int32_t launch(void *context, std::uint64_t stream, std::uint64_t function,
                              std::uint32_t grid_x, std::uint32_t grid_y, std::uint32_t grid_z,
@@ -197,7 +197,7 @@ struct Guard {
   }
 
 private:
-  static constexpr std::int32_t kFailed = 4; // with an exception set, which says more
+  static constexpr std::int32_t kFailed = 4; // with an exception set, which has the details
 
   bool other_version(std::uint64_t *function) const {
     const PyGILState_STATE state = PyGILState_Ensure();

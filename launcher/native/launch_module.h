@@ -1,9 +1,10 @@
-// The extension module of one signature: bind(function, context), what that returns, and `routine`.
+// The extension module of one signature: bind(function, context), the callable that it returns, and
+// `routine`.
 #include "launch_support.h"
 
 namespace tpk {
 
-// The code of a signature is compiled without these being defined.
+// The code of a signature is compiled without these definitions.
 template bool to_integer(PyObject *, const Parameter &, std::int8_t *);
 template bool to_integer(PyObject *, const Parameter &, std::int16_t *);
 template bool to_integer(PyObject *, const Parameter &, std::int32_t *);
@@ -24,7 +25,7 @@ PyObject *launch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObje
   if (!entry)
     return nullptr;
   const tpk::Signature &signature = tpk::signature;
-  // Kernels with more than a thousand bytes of arguments are rare: those blocks come from the heap.
+  // Few kernels have more than a thousand bytes of arguments; their blocks are on the heap.
   alignas(8) unsigned char small_block[1024];
   std::vector<std::uint64_t> large_block;
   void *block = small_block;
@@ -45,7 +46,7 @@ PyMethodDef launch_method = {
     "launch(gridX, gridY, gridZ, stream, function, kernel_metadata, launch_metadata, launch_enter_hook,\n"
     "       launch_exit_hook, *args, **hidden)"};
 
-/// bind(function, context) -> launch: makes the callable for one device.
+/// bind(function, context) -> launch: creates the callable for one device.
 PyObject *bind(PyObject *, PyObject *args) {
   unsigned long long function, context;
   if (!PyArg_ParseTuple(args, "KK", &function, &context))
@@ -64,7 +65,7 @@ PyObject *bind(PyObject *, PyObject *args) {
 
 PyMethodDef module_methods[] = {{"bind", bind, METH_VARARGS, "bind(function, context) -> launch"}, {}};
 
-/// The attribute `routine` is the address of what was linked to launch with, 0 for nothing.
+/// The attribute `routine` is the address of the launch routine that was linked, or 0.
 int start(PyObject *module) {
   if (!tpk::names.intern())
     return -1;

@@ -1,8 +1,9 @@
-// What every launch routine shares: reading Triton's launch arguments, converting the kernel's, calling the
-// hooks and the device's launch entry. Plain CPython API, C++17, no state but interned names.
+// The code that all launch routines share: it reads Triton's launch arguments, converts the kernel's, and
+// calls the hooks and the device's launch entry. It uses the plain CPython API and C++17, and has no state
+// but interned names.
 //
-// Included once in a module: by the packed launcher, and by generated code, or the object that goes with it.
-// Values that are refused are refused by triton_porting_kit.launcher.values, which words the error.
+// Included once in a module: by the packed launcher, and by generated code or the object linked with it.
+// Values are refused by triton_porting_kit.launcher.values, which writes the error.
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -51,7 +52,7 @@ public:
   KeepAlive(const KeepAlive &) = delete;
   KeepAlive &operator=(const KeepAlive &) = delete;
 
-  /// Takes over a new reference (or null, which it hands back).
+  /// Takes ownership of a new reference (or null) and returns it.
   PyObject *take(PyObject *object) {
     if (object)
       objects_.push_back(object);
@@ -80,7 +81,8 @@ struct Names {
 
 inline Names names;
 
-/// Asks the Python function `check`, which raises for what is to be refused. Whether it has raised nothing.
+/// Calls the Python function `check`, which raises if something must be refused. Returns whether it has not
+/// raised.
 inline bool ask(const char *check, PyObject *arguments) {
   Ref module(arguments ? PyImport_ImportModule("triton_porting_kit.launcher.values") : nullptr);
   if (!module)
@@ -89,8 +91,8 @@ inline bool ask(const char *check, PyObject *arguments) {
   return function && Ref(PyObject_CallObject(function.get(), arguments));
 }
 
-/// Lets the Python function `check` raise the error for what was just refused. Always false.
-/// An exception that the refused object itself raised is kept.
+/// Calls the Python function `check` to raise the error for a refused value. Always returns false. An
+/// exception that the value itself raised is kept.
 inline bool refuse(const char *check, const char *format, ...) {
   if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError) &&
       !PyErr_ExceptionMatches(PyExc_AttributeError) && !PyErr_ExceptionMatches(PyExc_OverflowError))
@@ -143,11 +145,10 @@ bool to_bool(PyObject *value, const Parameter &parameter, std::uint8_t *out) {
   return true;
 }
 
-/// Whether a value's type has the method is_neg(), as torch's tensors; borrowed, or null.
+/// A value type's method is_neg(), which torch's tensors have; borrowed, or null.
 inline PyObject *is_neg_method(PyObject *value) { return _PyType_Lookup(Py_TYPE(value), names.is_neg); }
 
-/// Whether a tensor's memory has to be looked at closely: it may hold the negatives of the elements, or be
-/// none.
+/// Whether a tensor's memory must be checked further: it may hold the negated elements, or not exist.
 inline bool is_suspect(PyObject *value, std::uint64_t address) {
   if (address == 0)
     return true;
@@ -158,7 +159,7 @@ inline bool is_suspect(PyObject *value, std::uint64_t address) {
   return negative.get() != Py_False;
 }
 
-/// Raises for a tensor that has no plain memory; keeps any other error.
+/// Raises for a tensor without plain memory; keeps any other error.
 inline bool check_tensor(PyObject *value, const Parameter &parameter) {
   PyObject *type, *error, *trace;
   PyErr_Fetch(&type, &error, &trace);
@@ -183,7 +184,7 @@ bool to_pointer(PyObject *value, const Parameter &parameter, std::uint64_t *out)
     return to_integer(value, parameter, out);
   Ref address(PyObject_CallMethodNoArgs(value, names.data_ptr));
   if (!address) {
-    // An object with data_ptr() that fails has its own reason; one without is refused here.
+    // If an object's data_ptr() raises, its exception is kept. An object without data_ptr() is refused here.
     if (PyErr_ExceptionMatches(PyExc_AttributeError) && !PyObject_HasAttr(value, names.data_ptr))
       return refuse_value(value, parameter);
     return check_tensor(value, parameter);
@@ -205,8 +206,8 @@ bool to_double(PyObject *value, const Parameter &parameter, double *out) {
   return !(*out == -1.0 && PyErr_Occurred()) || refuse_value(value, parameter);
 }
 
-/// The bits of `value` in a format of sizeof(Bits) bytes, rounded once, to nearest even; too large becomes
-/// infinity. By integers: the caller's floating-point environment may be any.
+/// The bits of `value` in a format of sizeof(Bits) bytes, rounded once, to nearest even; overflow gives
+/// infinity. It uses integers only, because the caller's floating-point environment is unknown.
 template <class Bits, int ExponentBits, int MantissaBits> Bits round_to(double value) {
   std::uint64_t bits;
   std::memcpy(&bits, &value, sizeof bits);
@@ -239,7 +240,7 @@ template <class Bits, int ExponentBits, int MantissaBits> Bits round_to(double v
   std::uint64_t steps = mantissa >> shift;
   if (rest > half || (rest == half && (steps & 1)))
     ++steps;
-  // A normal number's `steps` has its hidden bit, which adds one to the exponent; a carry does the same.
+  // A normal number's `steps` include the hidden bit, which adds one to the exponent; so does a carry.
   const std::uint64_t result = steps + (static_cast<std::uint64_t>(target - 1) << MantissaBits);
   return sign | static_cast<Bits>(result < infinity ? result : infinity);
 }
@@ -274,7 +275,7 @@ bool to_fp32(PyObject *value, const Parameter &parameter, float *out) {
 
 PyObject *const *tuple_members(PyObject *value, const char *name, Py_ssize_t count, KeepAlive &keep) {
   if (PyTuple_Check(value) || PyList_Check(value)) {
-    // A list is copied, since other threads may change it.
+    // A list is copied, because other threads may change it.
     PyObject *members = keep.take(PySequence_Tuple(value));
     if (!members)
       return nullptr;
@@ -359,7 +360,7 @@ inline bool to_handle(PyObject *value, const char *name, std::uint64_t *out) {
   return refuse("check_handle", "(sO)", name, value);
 }
 
-/// Three counts of 0 to 2**31 - 1, whose product fits 63 bits.
+/// Three counts from 0 to 2**31 - 1, whose product fits 63 bits.
 inline bool to_grid(PyObject *const *args, std::uint32_t grid[3]) {
   __extension__ unsigned __int128 programs = 1;
   for (int axis = 0; axis < 3; ++axis) {
@@ -382,7 +383,7 @@ inline bool call_hook(PyObject *hook, PyObject *metadata) {
   return static_cast<bool>(result);
 }
 
-/// Calls the device without the interpreter lock and turns its error code into an exception.
+/// Calls the device without the GIL, and turns its error code into an exception.
 inline bool call_entry(const Entry &entry, std::uint64_t stream, std::uint64_t function,
                        const std::uint32_t grid[3], const void *block, std::uint64_t size) {
   char message[1024];
@@ -394,14 +395,14 @@ inline bool call_entry(const Entry &entry, std::uint64_t stream, std::uint64_t f
   Py_END_ALLOW_THREADS;
   if (code == 0)
     return true;
-  if (PyErr_Occurred()) // raised by a handler of a signal, to which the device has listened meanwhile
+  if (PyErr_Occurred()) // raised by a signal handler that ran during the call
     return false;
   message[sizeof message - 1] = '\0';
   Ref text(PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(std::strlen(message)), "replace"));
   return text && refuse("refuse_launch", "(iO)", static_cast<int>(code), text.get());
 }
 
-/// Finds the values of the hidden arguments, which a launch gives as keywords.
+/// Finds the values of the hidden arguments, which a launch passes as keywords.
 inline bool hidden_arguments(const Kernel &kernel, PyObject *keywords, PyObject *const *values,
                              PyObject **out) {
   const Py_ssize_t given = keywords ? PyTuple_GET_SIZE(keywords) : 0;
@@ -420,7 +421,7 @@ inline bool hidden_arguments(const Kernel &kernel, PyObject *keywords, PyObject 
 }
 
 /// One launch, in the order of Triton's own launchers: the leading arguments, the enter hook, the kernel's
-/// arguments, the device (unless the grid is empty), the exit hook. Whatever fails ends the launch there.
+/// arguments, the device (unless the grid is empty), the exit hook. Any failure ends the launch.
 ///
 /// `pack(args, hidden, keep)` fills `block`, which has `size` bytes.
 template <class Pack>

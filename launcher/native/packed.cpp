@@ -1,5 +1,5 @@
-// The launch routine that needs no compiler at run time: it walks a plan of the signature, made once when the
-// launcher is constructed, and fills the argument block.
+// The launch routine that needs no compiler at run time: it interprets a plan of the signature, which is made
+// once when the launcher is constructed, and fills the argument block.
 
 #include "launch_support.h"
 
@@ -12,10 +12,10 @@
 
 namespace {
 
-/// How a value is converted and stored; the numbers of triton_porting_kit.launcher.types.Kind.
+/// How a value is converted and stored; the same numbers as triton_porting_kit.launcher.types.Kind.
 enum class Kind : int { Pointer, Bool, I8, I16, I32, I64, U8, U16, U32, U64, FP16, BF16, FP32, FP64 };
 
-/// One parameter's place in the block.
+/// One parameter's position in the block.
 struct Slot {
   Kind kind;
   std::size_t offset;
@@ -101,7 +101,7 @@ bool pack_slots(const std::vector<Slot> &slots, PyObject *const *values, unsigne
 bool pack_arguments(const std::vector<Node> &nodes, PyObject *const *values, tpk::KeepAlive &keep,
                     unsigned char *block) {
   for (const Node &node : nodes) {
-    if (node.op == Node::Op::Constexpr) { // may be missing at the end: not even looked at
+    if (node.op == Node::Op::Constexpr) { // may be missing at the end: not read
       ++values;
       continue;
     }
@@ -143,7 +143,7 @@ PyObject *launch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObje
   const auto *plan = static_cast<const Plan *>(PyCapsule_GetPointer(self, kPlanCapsule));
   if (!plan)
     return nullptr;
-  // Kernels with more than a thousand bytes of arguments are rare: those blocks come from the heap.
+  // Few kernels have more than a thousand bytes of arguments; their blocks are on the heap.
   alignas(8) unsigned char small_block[1024];
   std::unique_ptr<std::uint64_t[]> large_block;
   unsigned char *block = small_block;

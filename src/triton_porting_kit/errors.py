@@ -6,6 +6,7 @@ Every message says what happened, with the values that matter, and what to do ne
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 class PortingKitError(Exception):
@@ -16,11 +17,11 @@ class PortingKitError(Exception):
 
 
 class ToolchainError(PortingKitError):
-    """A library that the kit stands on is missing, or is of a release that it cannot use."""
+    """A library that the kit depends on is missing, or its release is not supported."""
 
 
 class CodeObjectError(PortingKitError, ValueError):
-    """A binary is no AMDGPU code object to run: truncated, damaged, or of parts that contradict each other."""
+    """A binary is not a usable AMDGPU code object: it is truncated, damaged, or inconsistent."""
 
 
 # --- compiler ------------------------------------------------------------------------------------
@@ -41,17 +42,17 @@ class SourceLocation:
 class CompilationError(PortingKitError):
     """A kernel cannot be compiled by this backend.
 
-    `operation` is the IR operation that stopped it (e.g. ``tt.elementwise_inline_asm``), `location` the
-    line of the kernel that it came from, `remedy` what the author can do about it.
+    `operation` is the IR operation that failed (e.g. ``tt.elementwise_inline_asm``), `location` the line of the kernel
+    that it comes from, `remedy` what the author can do about it. `problem` is the text of the error without the remedy.
     """
 
     def __init__(
         self,
         message: str,
         *,
+        remedy: str,
         operation: str | None = None,
         location: SourceLocation | None = None,
-        remedy: str | None = None,
     ) -> None:
         self.message = message
         self.operation = operation
@@ -62,16 +63,25 @@ class CompilationError(PortingKitError):
             text += f" [{operation}]"
         if location and (line := _source_line(location)):
             text += f"\n    {line}"
-        if remedy:
-            text += f"\n  what to do: {remedy}"
-        # Not by `super()`: a derived type may have a base that is not the kit's, with arguments of its own.
-        Exception.__init__(self, text)
+        self.problem = text
+        # Not by `super()`: a derived type may have a base outside the kit, whose arguments differ.
+        Exception.__init__(self, f"{text}\n  what to do: {remedy}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle without calling `__init__`, whose arguments are not in `args`."""
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(cls: type[CompilationError], args: tuple[Any, ...], state: dict[str, Any]) -> CompilationError:
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class CompilerDefect(CompilationError):
-    """A stage of the compiler made IR that its verifier refuses: the kit is wrong, and not the kernel.
+    """A stage of the compiler made IR that a verifier rejects: the kit is wrong, and not the kernel.
 
-    `artefact` is the path of a file that holds the IR, or None where it could not be written.
+    `artefact` is the path of a file that holds the IR; None if it could not be written.
     """
 
     def __init__(
@@ -93,23 +103,22 @@ class CompilerDefect(CompilationError):
 
 
 class OptionError(CompilationError, AssertionError):
-    """A compile option has a value that makes no sense.
+    """A compile option has an invalid value.
 
-    Triton's own backends state their options' limits with assertions: who tries configurations out and
-    catches `AssertionError` catches this too.
+    Triton's own backends check options with assertions. Code that tries configurations and catches `AssertionError`
+    catches this error, too.
     """
 
 
 class ResourceError(CompilationError):
-    """A kernel needs more of something on the chip than there is: `required` of `name`, and `limit` is the most.
+    """A kernel needs more of a chip's resource than there is: `required` of `name`, with a maximum of `limit`.
 
-    The kit raises a type that is also Triton's ``OutOfResources``, which makes the autotuner try the next
-    configuration.
+    The kit raises a type that is also Triton's ``OutOfResources``, so that the autotuner tries the next configuration.
     """
 
-    def __init__(self, required: int, limit: int, name: str, remedy: str | None = None) -> None:
+    def __init__(self, required: int, limit: int, name: str, remedy: str) -> None:
         self.required, self.limit, self.name = required, limit, name
-        super().__init__(f"the kernel needs {required} of {name}, and there are {limit}", remedy=remedy)
+        super().__init__(f"the kernel needs {required} {name}, and there are {limit}", remedy=remedy)
 
 
 def _source_line(location: SourceLocation) -> str:
@@ -119,23 +128,26 @@ def _source_line(location: SourceLocation) -> str:
 
 
 class InsecureCacheError(PortingKitError):
-    """A folder whose files the kit would execute can be written by others."""
+    """Others can write to a folder whose files the kit would execute."""
 
 
 class CacheError(PortingKitError):
-    """A folder that compiled code or dumps are to be kept in cannot be written, and no temporary one either."""
+    """Neither the folder for compiled code or dumps nor a temporary one can be written."""
 
 
 class CacheWarning(UserWarning):
-    """Compiled code is kept for this process only: which folder cannot be used, why, and what to set."""
+    """Compiled code is kept for this process only.
+
+    The message says which folder cannot be used, why, and what to set.
+    """
 
 
 class CorruptCacheError(PortingKitError):
-    """Cached files of a kernel are damaged, and nothing is left to make them again from."""
+    """Cached files of a kernel are damaged, and cannot be rebuilt."""
 
 
 class CorruptCacheWarning(UserWarning):
-    """A cached file was not what the compiler had written: it was made again, or the intact binary is used without."""
+    """A cached file was not what the compiler had written. It was rebuilt, or the intact binary is used without it."""
 
 
 # --- launcher ------------------------------------------------------------------------------------
@@ -146,10 +158,10 @@ class SignatureError(PortingKitError, TypeError):
 
 
 class ArgumentMismatch(CodeObjectError):
-    """A kernel's binary declares arguments other than the launcher packs.
+    """A kernel's binary declares other arguments than the launcher packs.
 
-    `kernel` is its name; `index` and `argument` say which argument is the first to differ, or are None where
-    all are the same but the block's size is not. `argument` is None too where it has no name.
+    `kernel` is its name. `index` and `argument` are the number and the name of the first argument that differs. They
+    are None if only the size of the block differs; `argument` is also None if it has no name.
     """
 
     def __init__(self, kernel: str, index: int | None, argument: str | None, difference: str) -> None:
@@ -175,22 +187,22 @@ class LauncherBuildError(PortingKitError):
 
 
 class DeviceError(PortingKitError, RuntimeError):
-    """A device hook failed. The message says which call, which device and which argument.
+    """A device hook failed. The message names the call, the device and the argument.
 
-    A `RuntimeError`, as the errors of GPU runtimes are to Python: what catches those catches these.
+    It is a `RuntimeError`, like the errors of GPU runtimes in Python.
     """
 
 
 class DTypeError(PortingKitError, TypeError):
-    """An element type that the kit does not know, or that does not fit the data it was given with."""
+    """An unknown element type, or one that does not fit the data."""
 
 
 class MissingHook(DeviceError, NotImplementedError):
-    """A hook of a device is not written: which, what it must do, and where to read on."""
+    """A device hook is not implemented. The message says what it must do, and where to read more."""
 
 
 class OutOfMemory(DeviceError, MemoryError):
-    """The device has not as much free memory as was asked for."""
+    """The device has less free memory than was requested."""
 
 
 class InvalidArgument(DeviceError, ValueError):

@@ -268,8 +268,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "half an instruction": ({"code": b"\0" * 6}, "6 bytes of instructions, which are words of 4"),
     "a symbol outside": ({"symbols": {"x": (3, TEXT_AT + 60, 400)}}, "lies outside of its section 3"),
     "a symbol before": ({"symbols": {"x": (3, 0, 4)}}, "lies outside of its section 3"),
-    "dynamic LDS in a section": ({"symbols": {"k.dynamic_group_segment_size": (3, TEXT_AT, 4)}}, "no absolute symbol"),
-    "too much dynamic LDS": ({"symbols": {"k.dynamic_group_segment_size": (ABSOLUTE, 1 << 40, 0)}}, "no absolute"),
+    "dynamic LDS in a section": ({"symbols": {"k.dynamic_group_segment_size": (3, TEXT_AT, 4)}}, "not an absolute symbol"),
+    "too much dynamic LDS": ({"symbols": {"k.dynamic_group_segment_size": (ABSOLUTE, 1 << 40, 0)}}, "not an absolute symbol"),
 }  # fmt: skip
 
 

@@ -134,16 +134,16 @@ def test_llvm_ir_that_is_not_valid(
 def test_a_file_that_overrides_a_stage_is_blamed_where_there_is_one(
     ttir: str, pipeline: Pipeline, folder: Path
 ) -> None:
-    with pytest.raises(CompilationError, match="a file, which overrides the stage structured") as raised:
+    with pytest.raises(CompilationError, match="a file that overrides the stage structured") as raised:
         pipeline.run(ttir, {OVERRIDDEN: ["structured"]})
     assert not isinstance(raised.value, CompilerDefect)
-    assert raised.value.remedy == "mend that file, or remove it"
+    assert raised.value.remedy == "correct that file, or remove it"
     assert list(folder.iterdir()) == []
 
 
 def test_loops_of_a_file_that_cannot_be_lowered(pipeline: Pipeline) -> None:
     loops = 'module { llvm.func @f() { "vendor.do"() : () -> () llvm.return } }'
-    with pytest.raises(CompilationError, match=r"vendor\.do.*a file, which overrides the stage loops"):
+    with pytest.raises(CompilationError, match=r"vendor\.do.*a file that overrides the stage loops"):
         pipeline.after("loops").run(loops, {OVERRIDDEN: ["loops"]})
 
 

@@ -146,7 +146,7 @@ def test_packs_are_neighbours(count: int) -> None:
 
 def test_packs_that_do_not_fit_are_refused() -> None:
     out = empty(1, "i32")
-    with pytest.raises(CompilationError, match="1 elements in packs of 2"):
+    with pytest.raises(CompilationError, match="1 elements into packs of 2"):
         packed_kernel[(1,)](put(X[:1], "i32"), put(Y[:1], "i32"), out, out, N=1)
 
 
@@ -204,7 +204,7 @@ def test_functions_of_pointers_are_refused(call: str) -> None:
     i = tl.arange(0, 64)
     tl.store(X + i, tl.load({call}))
 """
-    with pytest.raises(CompilationError, match="a function of pointers") as caught:
+    with pytest.raises(CompilationError, match="takes or returns pointers") as caught:
         make_kernel(source, function=same)[(1,)](put(X, "i32"))
     assert "tl.int64" in str(caught.value.remedy)
 

@@ -146,10 +146,10 @@ def test_other_files_are_no_modules(device: HostDevice) -> None:
     shared_object = Path(sys.modules["triton_porting_kit.driver.host._host"].__file__ or "").read_bytes()
     foreign = "aarch64-unknown-linux-gnu" if platform.machine() == "x86_64" else "x86_64-unknown-linux-gnu"
     for binary, message in (
-        (b"", "no ELF"),
+        (b"", "not an ELF"),
         (b"\x7fELF", "truncated"),
-        (b"#include <stdio.h>", "no ELF"),
-        (shared_object, "no relocatable object"),
+        (b"#include <stdio.h>", "not an ELF"),
+        (shared_object, "not a relocatable object"),
         (assemble(ir("empty", "empty"), foreign), "this host is"),
         (kernel("empty", "another"), r"does not define empty, empty__scratch_bytes"),
         (assemble("define void @empty() { ret void }"), "tpk_host_abi_version"),

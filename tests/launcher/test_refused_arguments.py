@@ -80,7 +80,7 @@ def _tensors(torch: Any) -> dict[str, tuple[Any, str]]:
         "imaginary": (torch.complex(plain, plain).conj().imag, "the negation of the elements is pending"),
         "meta": (torch.empty(16, device="meta"), "a meta tensor has no data"),
         "fake": (fake, "a FakeTensor has no data"),
-        "sparse": (plain.to_sparse(), "a tensor of layout torch.sparse_coo has no single array"),
+        "sparse": (plain.to_sparse(), "a tensor of layout torch.sparse_coo is not stored as one array"),
         "freed": (freed, "the Tensor of 16 elements has no memory"),
     }
 

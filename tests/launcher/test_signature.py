@@ -61,7 +61,7 @@ def test_descriptors_expand(descriptor_flags: tuple[str, ...]) -> None:
         ("*", "'\\*'"),
         ("", "''"),
         ("void", "'void'"),
-        ("tensordesc<fp16>", "is no tensor descriptor"),
+        ("tensordesc<fp16>", "is not a tensor descriptor"),
         ("tensordesc<i128[4]>", None),
         (5, "argument 'x' has 5 for its type"),
         (("i32", "what"), "argument 'x\\[1\\]' has the type 'what'"),

@@ -120,7 +120,7 @@ def test_damaged_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     spec.submodule_search_locations = [str(tmp_path)]
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: spec)
     amdgpu_disassembler._library.cache_clear()
-    with pytest.raises(ToolchainError, match=r"librocmllvm\.so is no LLVM with AMD's GPUs"):
+    with pytest.raises(ToolchainError, match=r"librocmllvm\.so is not an LLVM with support for AMD GPUs"):
         disassemble(b"", "gfx942")
 
 

@@ -1,7 +1,7 @@
-"""A NumPy interpreter of the structured form: what each operation means, executed.
+"""A NumPy interpreter of the structured form: an executable definition of each operation.
 
-It shares the classes of the dialect with the compiler, and nothing with the lowering: so it is a second opinion on
-what a kernel should do, and finds where one accesses memory that is not its own.
+It shares the classes of the dialect with the compiler, and nothing with the lowering. So it is an independent reference
+for the results of a kernel, and it finds accesses to memory that is not the kernel's.
 """
 
 from .errors import At, BrokenPromise, KernelAssertion, NotInterpreted, OutOfBounds, WaitsForOthers

@@ -56,7 +56,7 @@ def scatter(run: Run, op: Operation, *_: Any) -> None:
 
 
 def _structured(run: Run, op: Operation, view: StructuredAccess[Value]) -> tuple[Array, Any]:
-    """The address of each element of the tile, and which are touched (docs/architecture.md, "A structured access")."""
+    """The address of each element of the tile, and which are accessed (docs/architecture.md, "A structured access")."""
     tile = view.tile.type
     shape = tile.shape or ()
     address, touched = np.int64(run[view.offset]), np.ones(shape, bool)
@@ -66,7 +66,8 @@ def _structured(run: Run, op: Operation, view: StructuredAccess[Value]) -> tuple
             low, high = run[view.low[d]], run[view.high[d]]
             if low < 0 or high > size:
                 raise op.unknown(
-                    f"its bounds {low} and {high} of dimension {d} are outside of the tile's {size}"
+                    f"its bounds {low} and {high} of dimension {d} are outside of the tile's {size}",
+                    f"clamp both bounds to 0 ... {size}, as the importer does",
                 )
             touched &= (low <= index) & (index < high)
         if d in view.wrap_dims:
@@ -104,7 +105,7 @@ def _write(run: Run, op: Operation, addresses: Array, touched: Any, value: Any) 
 
 
 def _checked(run: Run, op: Operation, touched: Array, access: Callable[[], Any]) -> Any:
-    """An access of the touched elements. Raises `OutOfBounds`."""
+    """Access the touched elements. Raises `OutOfBounds`."""
     try:
         return access()
     except NoArray as error:
@@ -123,7 +124,7 @@ def _float_add(a: Any, b: Any, element: str) -> Any:
 
 
 def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Of integers with a sign, or of floats, where a number wins over NaN."""
+    """The maximum or minimum of signed integers, or of floats, where a number wins over NaN."""
 
     def choose(a: Any, b: Any, element: str) -> Any:
         if is_float(element):
@@ -186,9 +187,9 @@ def atomic_cas(run: Run, op: Operation, *_: Any) -> Any:
 def _in_order(
     run: Run, op: Operation, addresses: Array, mask: Any, step: Callable[[Array, Any], Array]
 ) -> Any:
-    """The results of `step`, given addresses and the elements that they are for: all of them, or one after the other.
+    """The results of `step`, called with addresses and their elements: for all at once, or for one after the other.
 
-    Elements have an order where they share an address. Those that the mask leaves out are 0.
+    The order matters only if elements share an address. Masked-off elements are 0.
     """
     touched = np.broadcast_to(mask, addresses.shape)
     result = np.zeros(addresses.shape, dtype_of(op.element))
@@ -204,7 +205,7 @@ def _in_order(
 
 
 def atomic_poll(run: Run, op: Operation, *_: Any) -> Any:
-    """Element after element; other programs go on meanwhile."""
+    """Element by element; other programs run meanwhile."""
     view: AtomicPoll[Value] = op.view
     expected = np.asarray(run[view.expected])
     element = view.expected.type.element

@@ -1,6 +1,6 @@
-"""Upstream's operations on elements: what each of ``arith`` and ``math`` computes.
+"""Upstream's element-wise operations: what each of ``arith`` and ``math`` computes.
 
-A function takes the operation and NumPy values of any shapes that broadcast, and gives the value of its result, or a
+A function takes the operation and NumPy values of any shapes that broadcast, and returns the value of its result, or a
 tuple of them. Integers wrap around. Floats narrower than 32 bits are computed in f32 and rounded after each operation.
 """
 
@@ -36,7 +36,7 @@ def unsigned(value: Any) -> Any:
 
 
 def integers(value: Any, element: str) -> Any:
-    """The lowest bits of integers, as a type of the structured form."""
+    """The lowest bits of integers, in the type that holds `element`."""
     if element == "i1":
         return (np.asarray(value) & 1) != 0
     return np.asarray(value).astype(dtype_of(element))
@@ -50,7 +50,7 @@ def _integer(function: Function, sees: Function = signed) -> Function:
 
 
 def _shift(function: Function, *, keeps_sign: bool = False) -> Function:
-    """By an amount that is read as unsigned. From the type's width on nothing is left but, perhaps, the sign."""
+    """A shift by an unsigned amount. For amounts of at least the type's width, the result is 0 or all sign bits."""
 
     def compute(op: Operation, value: Any, amount: Any) -> Any:
         bits = bits_of(op.element)
@@ -66,7 +66,10 @@ def _shift(function: Function, *, keeps_sign: bool = False) -> Function:
 
 
 def _division(function: Function, sees: Function = signed) -> Function:
-    """A divisor of 0, and -1 where the quotient has no room, count as 1: nobody may use such a result."""
+    """A division.
+
+    A divisor of 0, or -1 if the quotient overflows, is replaced by 1: kernels must not use such results.
+    """
 
     def compute(op: Operation, a: Any, b: Any) -> Any:
         a, b = np.broadcast_arrays(sees(a), sees(b))
@@ -79,7 +82,7 @@ def _division(function: Function, sees: Function = signed) -> Function:
 
 
 def _quotient(a: Any, b: Any) -> Any:
-    """Toward zero."""
+    """Rounded toward zero."""
     down = a // b
     return down + ((a % b != 0) & ((a < 0) != (b < 0))).astype(a.dtype)
 
@@ -89,7 +92,7 @@ def _quotient_up(a: Any, b: Any) -> Any:
 
 
 def high_half(a: Any, b: Any) -> Any:
-    """The upper half of the product of two integers, of NumPy's signed or unsigned ones."""
+    """The upper half of the product of two of NumPy's signed or unsigned integers."""
     a, b = np.broadcast_arrays(a, b)
     bits = a.dtype.itemsize * 8
     if bits < 64:
@@ -134,18 +137,21 @@ def _float(function: Function) -> Function:
 
 
 def smaller(a: Any, b: Any, *, propagate_nan: bool) -> Any:
-    """The smaller number, of which -0 is smaller than 0; NaN if either is, or only if both are."""
+    """The smaller number, where -0 is less than 0.
+
+    With `propagate_nan`, NaN if either is NaN; else only if both are.
+    """
     found = np.minimum(a, b) if propagate_nan else np.fmin(a, b)
     return np.where((a == b) & np.signbit(a), a, np.where((a == b) & np.signbit(b), b, found))
 
 
 def larger(a: Any, b: Any, *, propagate_nan: bool) -> Any:
-    """The larger number, as `smaller`."""
+    """The larger number; see `smaller`."""
     return -smaller(-a, -b, propagate_nan=propagate_nan)
 
 
 _UNO, _TRUE = 14, 15
-"""Of the predicates of floats, which come after eight that do not hold for NaN, and seven that do."""
+"""Two of MLIR's float predicates: the first eight do not hold for NaN, the other eight do."""
 
 
 def _compare_floats(op: Operation, a: Any, b: Any) -> Any:
@@ -162,7 +168,7 @@ def _compare_floats(op: Operation, a: Any, b: Any) -> Any:
 
 
 def _sign(change: Function) -> Function:
-    """On the bits, but for formats whose -0 is NaN."""
+    """A change of the sign bit; computed on numbers for formats whose NaN has the pattern of -0."""
 
     def compute(op: Operation, value: Any) -> Any:
         if op.element.endswith("FNUZ"):
@@ -179,7 +185,7 @@ def _sign(change: Function) -> Function:
 # --- casts -------------------------------------------------------------------------------------------
 
 _TOWARD_ZERO = 3
-"""Of upstream's rounding modes."""
+"""Value in upstream's enumeration of rounding modes."""
 
 
 def _truncate(op: Operation, value: Any) -> Any:
@@ -188,7 +194,7 @@ def _truncate(op: Operation, value: Any) -> Any:
 
 
 def _to_integer(sees: Function) -> Function:
-    """Toward zero. Beyond the integer's range, where anything may come out, the nearest integer."""
+    """Rounded toward zero. Outside the integer's range, where any result is allowed, the nearest integer."""
 
     def compute(op: Operation, value: Any) -> Any:
         bits = bits_of(op.element)

@@ -1,4 +1,4 @@
-"""What may go wrong while a kernel is interpreted, with the operation and the kernel's line that it happened at."""
+"""Errors of interpreted kernels, with the operation and the kernel's line."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from triton_porting_kit.errors import (
 
 @dataclass(frozen=True)
 class At:
-    """Where an operation was executed."""
+    """The operation, program and element that an error occurred at."""
 
     operation: str
     location: SourceLocation | None
     program: tuple[int, int, int]
     element: tuple[int, ...] | None = None
-    """Its place in the tile; None for a scalar."""
+    """The element's index in the tile; None for a scalar."""
 
     def __str__(self) -> str:
         line = "an unknown line" if self.location is None else f"{self.location.file}:{self.location.line}"
@@ -31,9 +31,9 @@ class At:
 
 
 class OutOfBounds(MemoryAccessError):
-    """A kernel was about to access memory outside of every array that it was given.
+    """A kernel was about to access memory outside of all arrays that it was given.
 
-    `at` says where, `address` is that of the element, `size` its bytes.
+    `at` says where; `address` is that of the element, `size` its bytes.
     """
 
     def __init__(self, at: At, address: int, size: int, nearest: str) -> None:
@@ -45,7 +45,7 @@ class OutOfBounds(MemoryAccessError):
 
 
 class KernelAssertion(AssertionFailed):
-    """`tl.device_assert` did not hold; `at` says where, `message` is the kernel's."""
+    """A `tl.device_assert` failed. `at` says where; `message` is the kernel's."""
 
     def __init__(self, at: At, message: str) -> None:
         self.at, self.message = at, message
@@ -53,7 +53,7 @@ class KernelAssertion(AssertionFailed):
 
 
 class WaitsForOthers(LaunchTimeout):
-    """A program waits for what no program does any more."""
+    """All remaining programs wait, and none can continue."""
 
     def __init__(self, at: At) -> None:
         self.at = at
@@ -64,7 +64,7 @@ class WaitsForOthers(LaunchTimeout):
 
 
 class BrokenPromise(LaunchError):
-    """Indices may wrap around in this launch, and the kernel was compiled for launches in which they do not."""
+    """Indices may overflow in this launch, but the kernel was compiled for launches in which they do not."""
 
     def __init__(self, kernel: str) -> None:
         super().__init__(

@@ -1,8 +1,8 @@
-"""Elements of the structured form as NumPy's, and every rounding between floating-point formats.
+"""Elements of the structured form in NumPy, and rounding between floating-point formats.
 
-A value is a NumPy scalar or array. Integers are NumPy's signed ones, booleans its `bool`, f16, f32 and f64 its
-floats. What NumPy has no type for (bf16, and floats of 8 and 4 bits) is held as bit patterns, in unsigned integers: so
-what is only moved stays as it is, NaN included. The rules of rounding are those of docs/conversions.md.
+A value is a NumPy scalar or array. Integers are NumPy's signed ones, booleans its `bool`; f16, f32 and f64 are its
+floats. Formats that NumPy lacks (bf16, and floats of 8 and 4 bits) are held as bit patterns in unsigned integers, so
+that moving them preserves every bit, including NaN payloads. docs/conversions.md has the rounding rules.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ class Format:
     mantissa: int
     bias: int
     infinity: int | None = None
-    """The pattern of +infinity; what lies above it is NaN."""
+    """The pattern of +infinity; larger patterns are NaN."""
     nan: int | None = None
-    """The pattern of NaN; its sign does not matter unless `signed_zero` is False."""
+    """The pattern of NaN; its sign is ignored unless `signed_zero` is False."""
     signed: bool = True
     signed_zero: bool = True
-    """False: what would be -0 is the only NaN."""
+    """False: the pattern of -0 is the only NaN."""
     saturates: bool = True
-    """Whether numbers beyond the largest one become that, and not infinity, when they are rounded to nearest."""
+    """Whether numbers above the largest one are rounded to it, and not to infinity, when rounding to nearest."""
 
     @property
     def sign(self) -> int:
-        """The bit of the sign; for formats without one, the bit behind the pattern."""
+        """The sign bit; for formats without one, the bit above the pattern."""
         return 1 << (self.exponent + self.mantissa)
 
     @property
     def storage(self) -> np.dtype[Any]:
-        """The integers that hold patterns."""
+        """The integer type that holds patterns."""
         return np.dtype(np.uint16 if self.exponent + self.mantissa > 8 else np.uint8)
 
     @property
@@ -62,7 +62,7 @@ FORMATS = {
     "f8E8M0FNU": Format(8, 0, 127, nan=0xFF, signed=False),
     "f4E2M1FN": Format(2, 1, 1),
 }
-"""By MLIR's names: the formats that are held as patterns. Elements of 4 bits lie in the low half of a byte."""
+"""The formats held as patterns, by MLIR's names. Elements of 4 bits are in the low half of a byte."""
 
 _NUMPY = {
     "i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "index": np.int64,
@@ -72,11 +72,11 @@ _NUMPY = {
 DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(kind) for name, kind in _NUMPY.items()} | {
     name: form.storage for name, form in FORMATS.items()
 }
-"""How elements of each type are held, in values as in memory."""
+"""The NumPy type of elements of each type, in values and in memory."""
 
 
 def dtype_of(element: str) -> np.dtype[Any]:
-    """How elements of a type are held. Raises TypeError for one that the structured form has not."""
+    """The NumPy type of elements. Raises TypeError for a type that the structured form does not have."""
     try:
         return DTYPES[element]
     except KeyError:
@@ -93,7 +93,7 @@ def bits_of(element: str) -> int:
     return 1 if element == "i1" else dtype_of(element).itemsize * 8
 
 
-# --- numbers of patterns ---------------------------------------------------------------------------
+# --- patterns to numbers ---------------------------------------------------------------------------
 
 
 @functools.cache
@@ -119,7 +119,7 @@ def _numbers(element: str) -> Array:
 
 
 def widen(value: Any, element: str) -> Any:
-    """The numbers of values of a floating-point type, exactly: in f32, or in f64 for those of f64."""
+    """The numbers of floating-point values, exactly: f64 for f64, f32 for all other types."""
     if element in ("f32", "f64"):
         return value
     if element == "f16":
@@ -133,9 +133,9 @@ def widen(value: Any, element: str) -> Any:
 
 
 def narrow(value: Any, element: str, *, toward_zero: bool = False, keep_infinity: bool = True) -> Any:
-    """Numbers in f32 or f64, rounded once to a floating-point type: to nearest even, or toward zero.
+    """Round f32 or f64 numbers once to a floating-point type, to nearest even or toward zero.
 
-    `keep_infinity`: whether an infinity stays one where the format has it; else it becomes the largest number.
+    `keep_infinity`: whether an infinity stays infinite if the format has it; else it becomes the largest number.
     """
     value = np.asarray(value)
     if element in FORMATS:
@@ -155,7 +155,7 @@ def _encode(value: Array, form: Format, toward_zero: bool, keep_infinity: bool) 
     exponent = np.where(magnitude == 0, lowest, np.maximum(exponent.astype(np.int64) - 1, lowest))
     units = np.ldexp(magnitude, form.mantissa - exponent)
     units = np.floor(units) if toward_zero else np.rint(units)
-    # A number of so many units has its exponent in front of them; one more unit carries into it.
+    # The exponent is above the units in the pattern, so that one unit more carries into it.
     pattern = ((exponent - lowest) << form.mantissa) + units.astype(np.int64)
     too_large = pattern > form.largest
     beyond = form.largest if form.saturates or toward_zero or form.infinity is None else form.infinity
@@ -176,10 +176,10 @@ def _encode(value: Array, form: Format, toward_zero: bool, keep_infinity: bool) 
 
 
 def odd(value: Any, error: Any) -> Any:
-    """`value`, in f64 or f32, with its last bit set where `error`, what was rounded off it, is not 0.
+    """`value`, in f64 or f32, with its last bit set where the rounding `error` is not 0.
 
-    Such a number rounds to any format of at most two bits fewer as the exact one does (S. Boldo and G. Melquiond,
-    "When double rounding is odd", 2005).
+    Rounding such a number to any format with at least two bits fewer gives the same as rounding the exact value (S.
+    Boldo and G. Melquiond, "When double rounding is odd", 2005).
     """
     value = np.asarray(value)
     bits = value.view(np.int64 if value.dtype == np.float64 else np.int32)
@@ -196,7 +196,7 @@ def from_integers(value: Any, element: str) -> Any:
     if value.dtype.itemsize < 8:
         return narrow(value.astype(np.float64), element)
     small = np.abs(value.astype(np.float64)) < 2.0**53
-    # A quarter, which fits into an i64, with its last bit set where something was cut off.
+    # A quarter of the value, which fits an i64, with its last bit set where something was cut off.
     rest = (value & value.dtype.type(3)) != 0
     quarter = (value >> value.dtype.type(2)).astype(np.int64) | rest
     number = quarter.astype(np.float64)
@@ -205,14 +205,14 @@ def from_integers(value: Any, element: str) -> Any:
 
 
 def convert(value: Any, source: str, target: str, **how: bool) -> Any:
-    """Values of one floating-point type in another one, rounded once; `how` as for `narrow`."""
+    """Values of one floating-point type converted to another, rounded once; `how` as for `narrow`."""
     if source == target:
         return value
     return narrow(widen(value, source), target, **how)
 
 
 def bitcast(value: Any, target: str) -> Any:
-    """The same bits as values of another type of their size."""
+    """The same bits as values of another type of the same size."""
     value = np.asarray(value)
     dtype = dtype_of(target)
     if value.dtype == np.bool_ or dtype == np.bool_:

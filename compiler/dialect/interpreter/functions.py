@@ -1,6 +1,6 @@
-"""What each function of libdevice computes that upstream has no operation for: the names of ``tpk.function``.
+"""The functions of ``tpk.function``: those of libdevice that upstream has no operation for.
 
-docs/libdevice.md says what they mean. A function takes NumPy values of the operands' types, f16 and bf16 as f32.
+docs/libdevice.md defines them. A function takes NumPy values of the operands' types, with f16 and bf16 as f32.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Function = Callable[..., Any]
 
 
 def _bit_length(value: Any) -> Any:
-    """Of NumPy's unsigned integers: how many bits stand before the zeros in front."""
+    """The number of bits of NumPy's unsigned integers without leading zeros."""
     length = np.zeros(np.shape(value), np.int32)
     for step in (32, 16, 8, 4, 2, 1):
         if step < value.dtype.itemsize * 8:
@@ -54,7 +54,7 @@ def _brev(x: Any) -> Any:
 
 
 def _byte_perm(x: Any, y: Any, selectors: Any) -> Any:
-    """Four bytes of the eight of y:x; bit 3 of a selector spreads the byte's sign."""
+    """Select four of the eight bytes of y:x. Bit 3 of a selector replicates the byte's sign bit instead."""
     x, y, selectors = (unsigned(value).astype(np.uint64) for value in (x, y, selectors))
     both = x | (y << np.uint64(32))
     result: Any = np.uint64(0)
@@ -85,7 +85,7 @@ def _sad(sees: Function) -> Function:
 
 
 def _average(sees: Function, up: int) -> Function:
-    """Of 32-bit integers, in 64 bits."""
+    """The average of 32-bit integers, computed in 64 bits."""
 
     def compute(a: Any, b: Any) -> Any:
         return (sees(a).astype(np.int64) + sees(b).astype(np.int64) + up) >> 1
@@ -146,7 +146,7 @@ _WHOLE = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}
 
 
 def to_integer(rounding: Function, bits: int, *, is_unsigned: bool = False) -> Function:
-    """Rounded to an integer, saturated; for NaN only the highest bit is set, but from f32 to 32 bits 0."""
+    """Round to an integer and saturate. NaN gives only the highest bit set, except 0 from f32 to 32 bits."""
     low, high = (0, (1 << bits) - 1) if is_unsigned else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
 
     def compute(x: Any) -> Any:
@@ -160,7 +160,7 @@ def to_integer(rounding: Function, bits: int, *, is_unsigned: bool = False) -> F
 
 
 def _converted(kind: Any, mode: str, sees: Function) -> Function:
-    """An integer or a float, rounded to a floating-point type in a direction."""
+    """Convert an integer or a float to a floating-point type, with a rounding mode."""
 
     def compute(x: Any) -> Any:
         x = sees(x)
@@ -177,7 +177,7 @@ def _as_it_is(x: Any) -> Any:
 
 
 def _root(x: Fraction) -> Fraction | None:
-    """The root, or a number that is rounded as it is: with more digits than any type, and on the right side."""
+    """The square root, or a number that rounds to the same value in every type and mode."""
     if x < 0:
         return None
     shift = 2 * max(0, 200 + (x.denominator.bit_length() - x.numerator.bit_length()) // 2)
@@ -196,7 +196,7 @@ _ARITHMETIC: dict[str, Any] = {
     "sqrt": (_root, np.sqrt, np.sqrt),
     "fma": (lambda a, b, c: a * b + c, real.fma_nearly, lambda a, b, c: -real.fma_nearly(-a, b, -c)),
 }
-"""Each operation exactly, by NumPy, and by NumPy with the sign that a 0 has when it is rounded down."""
+"""Each operation computed exactly, by NumPy, and by NumPy with the sign of 0 for rounding down."""
 
 
 def _directed(name: str, mode: str) -> Function:
@@ -272,7 +272,7 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def compute(op: Operation, *values: Any) -> Any:
-    """``tpk.function``. Raises `NotInterpreted` for a function that the table lacks."""
+    """``tpk.function``. Raises `NotInterpreted` for a function that is not in the table."""
     name = op.view.name
     if name not in FUNCTIONS:
         raise op.unknown(

@@ -1,4 +1,4 @@
-"""`interpret`: a kernel on NumPy arrays."""
+"""`interpret` runs a kernel on NumPy arrays."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .tiles import number
 def interpret(
     kernel: Kernel | str, grid: Sequence[int], arguments: Sequence[Any], *, output: TextIO | None = None
 ) -> None:
-    """Run a kernel of the structured form, or of its text, on arguments in the order of its parameters.
+    """Run a kernel of the structured form, or its text, on arguments in the order of its parameters.
 
-    `grid` has one to three counts. A pointer is a contiguous NumPy array, which is read and written where it is; bf16
-    and floats of 8 bits are the integers of their bit patterns. Several may be the same array. Other parameters are
-    numbers. What the kernel prints goes to `output`, standard output by default.
+    `grid` has one to three counts. A pointer is a contiguous NumPy array, which is accessed in place; bf16 and 8-bit
+    floats are integers of their bit patterns. Several arguments may be the same array. Other parameters are numbers.
+    The output of the kernel's prints goes to `output`, standard output by default.
 
     Raises `SignatureError` for arguments that do not fit, `OutOfBounds` for an access outside of the arrays,
-    `KernelAssertion`, `WaitsForOthers`, and `NotInterpreted` for what the interpreter does not know.
+    `KernelAssertion`, `WaitsForOthers`, and `NotInterpreted` for what the interpreter does not support.
     """
     if isinstance(kernel, str):
         kernel = read_kernel(artefacts.parse_structured(kernel))
@@ -66,7 +66,7 @@ def _pointer(memory: Memory, known: dict[tuple[int, int], int], parameter: Param
 
 
 def _holds(dtype: np.dtype[Any], element: str) -> bool:
-    """Whether an array's elements are those of a type; of integers and of bit patterns, the sign does not matter."""
+    """Whether an array can hold elements of a type. For integers and bit patterns, the sign does not matter."""
     wanted = dtype_of(element)
     return dtype == wanted or (
         wanted.kind != "f" and dtype.kind in "biu" and dtype.itemsize == wanted.itemsize

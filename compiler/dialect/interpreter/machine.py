@@ -26,18 +26,18 @@ _CALLS = ("func.call", "tpk.call")
 _WAITS = ("tpk.atomic_poll", "scf.while")
 _ACCESSES = having(Trait.READS) | having(Trait.WRITES)
 _PATIENCE = 100
-"""Rounds in which every program only waits, and nothing changes in memory, after which none ever will."""
+"""Rounds in which every program waits and memory does not change, after which the launch counts as deadlocked."""
 
 
 class Run:
-    """One program of the grid that runs: what values have, and where it is."""
+    """A running program of the grid: the values computed so far."""
 
     def __init__(self, launch: Launch, program: tuple[int, int, int]) -> None:
         self.program = program
         self.grid = launch.grid
         self.memory = launch.memory
         self.wide_regions: dict[Block, Block] = {}
-        """Regions as they are on f32, which `tiles` makes once."""
+        """Regions rewritten for f32, which `tiles` creates once."""
         self._launch = launch
         self._values: dict[Value, Any] = {}
 
@@ -45,7 +45,7 @@ class Run:
         return self._values[value]
 
     def block(self, block: Block, arguments: Sequence[Any]) -> list[Any]:
-        """Execute a block; the operands of what ends it."""
+        """Execute a block. Returns the operands of its terminator."""
         values = self._values
         values.update(zip(block.arguments, arguments, strict=True))
         for op in block.operations:
@@ -54,13 +54,16 @@ class Run:
                 return operands
             handler = self._launch.handlers.get(op.name)
             if handler is None:
-                raise op.unknown("this is no operation of the structured form")
+                raise op.unknown(
+                    "this is not an operation of the structured form",
+                    "use the operations that docs/architecture.md lists",
+                )
             try:
                 result = handler(self, op, *operands)
             except PortingKitError:
                 raise
             except Exception as error:
-                if not hasattr(error, "__notes__"):  # of an operation within this one
+                if not hasattr(error, "__notes__"):  # not from an operation inside this one
                     error.add_note(f"in the interpreter, at {self.at(op)}")
                 raise
             if len(op.results) == 1 and not isinstance(result, tuple):
@@ -70,14 +73,14 @@ class Run:
         return []
 
     def call(self, op: Operation, name: str, values: Sequence[Any]) -> list[Any]:
-        """What a function returns."""
+        """Call a function. Returns its results."""
         functions = self._launch.kernel.functions
         if name not in functions:
-            raise op.unknown(f"the module has no function {name}")
+            raise op.unknown(f"the module has no function {name}", "define it in the module, or inline it")
         return self.block(functions[name], values)
 
     def is_straight(self, block: Block) -> bool:
-        """Whether a block only computes elements, so that it may be given arrays for scalars."""
+        """Whether a block only computes elements, so that its scalars may be arrays."""
         return all(
             op.name in TERMINATORS
             or op.name in STRAIGHT
@@ -89,22 +92,22 @@ class Run:
         )
 
     def at(self, op: Operation, element: tuple[int, ...] | None = None) -> At:
-        """Where this program is."""
+        """The location of an operation in this program."""
         return At(op.name, op.location, self.program, element)
 
     def tell(self, line: str) -> None:
-        """Print a line of the kernel's."""
+        """Print a line of the kernel's output."""
         print(line, file=self._launch.output)
 
     def wait(self, op: Operation, *, limited: bool = False) -> None:
-        """Let other programs go on. Raises `WaitsForOthers` where none can, unless the wait is `limited`."""
+        """Let other programs run. Raises `WaitsForOthers` if none can, unless the wait is `limited`."""
         self._launch.turns.pass_on(self.at(op), limited=limited)
 
     def turn(self, op: Operation, carried: Sequence[Any], before: Sequence[Any]) -> None:
-        """Between two rounds of a loop: let other programs go on, for it may wait for them.
+        """Let other programs run between two iterations of a loop, which may wait for them.
 
-        It does where it carries the very values that it carried `before`: then it ends by what others do, or never.
-        Raises `WaitsForOthers` where no other program can go on either.
+        The loop waits if it carries the same values as `before`: then only other programs can end it. Raises
+        `WaitsForOthers` if no other program can run either.
         """
         if self._launch.takes_turns:
             pairs = zip(carried, before, strict=True)
@@ -113,9 +116,9 @@ class Run:
 
 
 class Launch:
-    """A kernel, its grid, the memory that it accesses, and where it prints.
+    """A kernel, its grid, the memory that it accesses, and its output.
 
-    `handlers`: what executes each operation, for who wants to watch or replace some (see `table.HANDLERS`).
+    `handlers` execute the operations; pass others to observe or replace some (see `table.HANDLERS`).
     """
 
     def __init__(
@@ -133,9 +136,9 @@ class Launch:
         self.turns = _Turns(memory)
 
     def run(self, arguments: Sequence[Any]) -> None:
-        """Run every program, given the values of the kernel's parameters, pointers as addresses.
+        """Run every program with the values of the kernel's parameters; pointers are addresses.
 
-        Raises `BrokenPromise` where this version of the kernel is not for such a launch.
+        Raises `BrokenPromise` if the kernel was not compiled for such a launch.
         """
         self._keeps_promises(arguments)
         x, y, z = self.grid
@@ -161,13 +164,13 @@ class Launch:
             raise BrokenPromise(self.kernel.name)
 
     def program(self, program: tuple[int, int, int], arguments: Sequence[Any]) -> None:
-        """Run the program at a place of the grid."""
+        """Run the program at a position of the grid."""
         with np.errstate(all="ignore"):
             Run(self, program).block(self.kernel.body, arguments)
 
 
 def _waits(kernel: Kernel) -> bool:
-    """Whether programs may wait for each other: they poll, or have a loop without a bound that accesses memory."""
+    """Whether programs may wait for each other: they poll, or have an unbounded loop that accesses memory."""
 
     def accesses(block: Block) -> bool:
         return any(
@@ -194,7 +197,7 @@ class _Turns:
         self._seen = -1
 
     def run(self, programs: Sequence[Callable[[], None]]) -> None:
-        """Run all. Raises what the first of them raises."""
+        """Run all programs. Raises what the first failing one raises."""
         pending = [_Turn(program) for program in programs]
         self._all = len(pending)
         queue = pending
@@ -222,7 +225,7 @@ class _Cancelled(BaseException):
 
 
 class _Turn(threading.Thread):
-    """A program that runs while it has the baton."""
+    """A program that runs only during its turn."""
 
     def __init__(self, program: Callable[[], None]) -> None:
         super().__init__(daemon=True)
@@ -232,7 +235,7 @@ class _Turn(threading.Thread):
         self._error: BaseException | None = None
 
     def go_on(self) -> bool:
-        """Let it run until it waits or ends; whether it ended. Raises what it raised."""
+        """Run until the program waits or ends. Returns whether it ended; raises what it raised."""
         if not self.ident:
             self.start()
         self._mine.release()
@@ -248,7 +251,7 @@ class _Turn(threading.Thread):
                 self._program()
         except _Cancelled:
             pass
-        except BaseException as error:  # which is the launch's
+        except BaseException as error:  # raised again by the launch
             self._error = error
         self._ended = True
         self._back.release()
@@ -261,7 +264,7 @@ class _Turn(threading.Thread):
             raise _Cancelled
 
     def cancel(self) -> None:
-        """End it, if it still waits."""
+        """End the program if it is still waiting."""
         if self.ident and not self._ended:
             self._is_cancelled = True
             self._mine.release()

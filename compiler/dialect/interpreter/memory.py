@@ -1,4 +1,4 @@
-"""Memory of an interpreted launch: arrays, each with a range of addresses of its own."""
+"""The memory of an interpreted launch: arrays, each with its own range of addresses."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from .formats import Array, dtype_of
 
 _FIRST, _GAP = 1 << 40, 1 << 16
-"""Where arrays without an address of their own lie, and how far apart at least."""
+"""The first address of arrays without an address of their own, and the least distance between them."""
 
 
 class NoArray(Exception):
-    """An element lies in no array: its place among those that were asked for, its address, and what is nearest."""
+    """An element is in no array. Has the index of the element, its address, and a text about the nearest array."""
 
     def __init__(self, place: int, address: int, nearest: str) -> None:
         self.place, self.address, self.nearest = place, address, nearest
@@ -23,7 +23,7 @@ class NoArray(Exception):
 
 @dataclass(frozen=True)
 class Region:
-    """An array: its bytes, where they lie, and what it is called."""
+    """An array: its address, its bytes, and its name."""
 
     start: int
     content: Array
@@ -35,19 +35,19 @@ class Region:
 
 
 class Memory:
-    """Arrays by address. Loads and stores go to the arrays that were added, and not to copies."""
+    """Arrays by address. Loads and stores access the arrays themselves, not copies."""
 
     def __init__(self) -> None:
         self._regions: list[Region] = []
         self._starts: list[int] = []
         self.changes = 0
-        """How often something was written that was not there before; counted where programs wait for each other."""
+        """The number of writes that changed memory; counted if programs may wait for each other."""
         self.counts_changes = False
 
     def add(self, array: Array, name: str, address: int | None = None) -> int:
-        """Make an array accessible, at an address of its own, and return that.
+        """Make an array accessible. Returns its address.
 
-        Raises ValueError for an array that is not contiguous, or an address that another one has.
+        Raises ValueError for an array that is not contiguous, or an address range that overlaps another array.
         """
         if not array.flags.c_contiguous:
             raise ValueError(f"{name} is not contiguous: give np.ascontiguousarray of it")
@@ -66,7 +66,7 @@ class Memory:
         return address
 
     def read(self, addresses: Array, element: str) -> Array:
-        """The elements at byte addresses, which is one-dimensional. Raises `NoArray`."""
+        """The elements at a 1-d array of byte addresses. Raises `NoArray`."""
         dtype = dtype_of(element)
         result = np.empty(addresses.shape, dtype)
         for region, chosen in self._parts(addresses, dtype.itemsize):
@@ -81,7 +81,7 @@ class Memory:
         return result
 
     def write(self, addresses: Array, values: Array) -> None:
-        """Set the elements at byte addresses, one after the other. Raises `NoArray`, before anything is written."""
+        """Write the elements at byte addresses, one after the other. Raises `NoArray` before anything is written."""
         size = values.dtype.itemsize
         for region, chosen in self._parts(addresses, size):
             offsets, wanted = addresses[chosen] - region.start, values[chosen]
@@ -96,7 +96,7 @@ class Memory:
             target[places] = wanted
 
     def _parts(self, addresses: Array, size: int) -> list[tuple[Region, Any]]:
-        """The arrays that elements of `size` bytes lie in, and which of the elements each has."""
+        """The arrays that elements of `size` bytes are in, and the elements in each."""
         if not addresses.size:
             return []
         low, high = int(addresses.min()), int(addresses.max()) + size
@@ -131,7 +131,7 @@ class Memory:
 
 
 def _aligned(content: Array, offsets: Array, dtype: np.dtype[Any]) -> Array | None:
-    """The bytes as elements, where all `offsets` are multiples of their size."""
+    """The bytes as elements, if all `offsets` are multiples of the element size; else None."""
     if dtype.itemsize > 1 and (offsets % dtype.itemsize).any():
         return None
     return content[: content.size - content.size % dtype.itemsize].view(dtype)

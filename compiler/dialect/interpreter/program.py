@@ -1,4 +1,4 @@
-"""A module of the structured form as Python objects, which are quicker to walk many times than MLIR's."""
+"""A module of the structured form as Python objects, which are faster to walk many times than MLIR's."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from triton_porting_kit.errors import CompilationError, SourceLocation
 
 from .errors import NotInterpreted
 from .formats import DTYPES
+
+_STRUCTURED = "write it with scf.if, scf.for and scf.while: a region has one block"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Block:
 
 @dataclass(eq=False)
 class Operation:
-    """One operation; it is what the classes of the dialect are views of."""
+    """One operation. The classes of the dialect are views of it."""
 
     name: str
     operands: list[Value]
@@ -54,7 +56,7 @@ class Operation:
 
     @cached_property
     def view(self) -> Any:
-        """As the class of the dialect that declares it. Raises KeyError for upstream's operations."""
+        """The view by the dialect class that declares it. Raises KeyError for upstream's operations."""
         cls: type[Op[Value]] = OPERATIONS[self.name]
         return cls(self)
 
@@ -70,7 +72,7 @@ class Operation:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The first result's shape; of a scalar, ()."""
+        """The first result's shape; () for a scalar."""
         return self.results[0].type.shape or ()
 
     @cached_property
@@ -86,14 +88,14 @@ class Operation:
         """An attribute that is an array of integers."""
         return tuple(int(number) for number in self.attributes[name]) if name in self.attributes else ()
 
-    def unknown(self, what: str, remedy: str | None = None) -> NotInterpreted:
+    def unknown(self, what: str, remedy: str) -> NotInterpreted:
         """The error for what the interpreter cannot execute."""
         return NotInterpreted(what, operation=self.name, location=self.location, remedy=remedy)
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a kernel: its name in the source, its type, and what elements a pointer points to."""
+    """A parameter of a kernel: its name in the source, its type, and the element type that a pointer points to."""
 
     name: str
     type: str
@@ -106,21 +108,21 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel, and the functions that it calls by name. It keeps the module, which its operations belong to."""
+    """A kernel and the functions that it calls, by name. It keeps the module alive, which owns its operations."""
 
     name: str
     parameters: tuple[Parameter, ...]
     body: Block
     functions: Mapping[str, Block]
     promises: tuple[int, ...]
-    """Of its attribute `tpk.promises`: the numbers of steps, three of each."""
+    """The attribute `tpk.promises`: three numbers for each step."""
     module: Any
 
 
 def read_kernel(module: Any) -> Kernel:
-    """The kernel of a module of the structured form, of MLIR's bindings.
+    """The kernel of a module of the structured form, in MLIR's bindings.
 
-    Raises `CompilationError` where there is none, and `NotInterpreted` for types of elements that the form has not.
+    Raises `CompilationError` if there is none, and `NotInterpreted` for element types that the form does not have.
     """
     functions = {
         handle.operation.attributes["sym_name"].value: handle.operation
@@ -162,7 +164,9 @@ class _Reader:
     def only_block(self, function: Any) -> Block:
         blocks = list(function.regions[0].blocks)
         if len(blocks) != 1:
-            raise CompilationError("control flow between blocks is not structured", operation="cf.cond_br")
+            raise CompilationError(
+                "the function's control flow is not structured", operation="cf.cond_br", remedy=_STRUCTURED
+            )
         return self._block(blocks[0])
 
     def _block(self, handle: Any) -> Block:
@@ -178,12 +182,18 @@ class _Reader:
         operation.results = [self._define(result) for result in handle.results]
         for value in operation.results:
             if value.type.element not in DTYPES:
-                raise operation.unknown(f"the interpreter knows no elements of type {value.type.element}")
-        if operation.name not in ("linalg.matmul", "linalg.batch_matmul"):  # whose regions say what they are
+                raise operation.unknown(
+                    f"the interpreter knows no elements of type {value.type.element}",
+                    f"use one of {', '.join(DTYPES)}",
+                )
+        if operation.name not in (
+            "linalg.matmul",
+            "linalg.batch_matmul",
+        ):  # the name says what their regions compute
             for region in handle.regions:
                 blocks = list(region.blocks)
                 if len(blocks) > 1:
-                    raise operation.unknown("control flow between blocks is not structured")
+                    raise operation.unknown("the control flow in this region is not structured", _STRUCTURED)
                 operation.regions.append(self._block(blocks[0]) if blocks else Block([]))
         return operation
 

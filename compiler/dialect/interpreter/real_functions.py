@@ -1,7 +1,7 @@
 """Functions of real numbers on NumPy arrays of f32 or f64, accurate to a few units in the last place.
 
-What is in f32 is computed in f64, and what is in f64 in the longest float that NumPy has. Special functions that NumPy
-lacks are the C library's, or made of them here.
+f32 is computed in f64, and f64 in NumPy's longest float. Special functions that NumPy lacks come from the C library, or
+are built from its functions here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LONG = np.longdouble
 
 
 def _wide(function: Real) -> Real:
-    """A function that is computed in a wider type than that of its arguments, and rounded to theirs."""
+    """A function computed in a wider type than that of its arguments, and rounded to theirs."""
 
     @functools.wraps(function)
     def compute(*values: Any) -> Any:
@@ -36,7 +36,7 @@ def _wide(function: Real) -> Real:
 
 
 def _each(function: Real, *, otherwise: float = math.nan) -> Real:
-    """A function of Python's floats; `otherwise` where it has no value."""
+    """A function of Python's floats; `otherwise` is the result where it is undefined."""
 
     def one(*values: float) -> float:
         try:
@@ -59,7 +59,7 @@ def _each(function: Real, *, otherwise: float = math.nan) -> Real:
 
 @functools.cache
 def _library(name: str, *kinds: Any) -> Real:
-    """A function of the C library's on floats in double precision."""
+    """A C library function of floats in double precision."""
     function = getattr(ctypes.CDLL(ctypes.util.find_library("m")), name)
     function.restype, function.argtypes = ctypes.c_double, list(kinds or (ctypes.c_double,))
     return function  # type: ignore[no-any-return]
@@ -73,7 +73,7 @@ def _of_library(name: str) -> Real:
 
 
 def saturated(number: Any, low: int, high: int) -> Any:
-    """Whole numbers in f64 as integers, the nearest ones of the range; NaN as 0."""
+    """Integral f64 numbers as integers, saturated to the range; NaN as 0."""
     number = np.asarray(np.nan_to_num(number, nan=0.0, posinf=np.inf, neginf=-np.inf))
     kind = np.uint64 if high > 1 << 63 else np.int64
     inside = (number > low) & (number < high)
@@ -82,7 +82,7 @@ def saturated(number: Any, low: int, high: int) -> Any:
 
 
 def away(x: Any) -> Any:
-    """To the nearest integer, halves away from zero."""
+    """Round to the nearest integer, halves away from zero."""
     down = np.trunc(x)
     return np.copysign(np.where(np.abs(x - down) >= 0.5, down + np.sign(x), down), x)
 
@@ -100,7 +100,7 @@ def fma(a: Any, b: Any, c: Any) -> Any:
 
 
 def fma_nearly(a: Any, b: Any, c: Any) -> Any:
-    """The same rounded twice; right for infinities and NaN."""
+    """The same rounded twice; correct for infinities and NaN."""
     return np.where(np.isinf(c) & np.isfinite(a) & np.isfinite(b), c, a * b + c)
 
 
@@ -109,10 +109,10 @@ def _fma_exactly(a: Fraction, b: Fraction, c: Fraction) -> Fraction:
 
 
 def directed(exactly: Callable[..., Fraction | None], mode: str, nearly: Real) -> Real:
-    """A function that is rounded to nearest even (rn), toward zero (rz), down (rd) or up (ru).
+    """A function with a rounding mode: to nearest even (rn), toward zero (rz), down (rd) or up (ru).
 
-    `exactly` gives its value for finite numbers, None where that is none; `nearly` is what it is by NumPy, which
-    decides for the others, and about the sign of 0.
+    `exactly` gives the exact value for finite numbers, None where it is undefined. `nearly` is the function by NumPy,
+    whose result is used for other arguments, and for the sign of 0.
     """
 
     def compute(*values: Any) -> Any:
@@ -130,7 +130,7 @@ def directed(exactly: Callable[..., Fraction | None], mode: str, nearly: Real) -
 
 
 def rounded(value: Fraction, kind: np.dtype[Any], mode: str) -> Any:
-    """The number of f32 or f64 that a number other than 0 is rounded to."""
+    """The f32 or f64 that a nonzero number is rounded to."""
     digits, lowest = (24, -149) if kind == np.float32 else (53, -1074)
     size = abs(value)
     exponent = size.numerator.bit_length() - size.denominator.bit_length()
@@ -152,7 +152,7 @@ def rounded(value: Fraction, kind: np.dtype[Any], mode: str) -> Any:
 
 
 def power(base: Any, exponent: Any) -> Any:
-    """The base's type is that of the result."""
+    """base**exponent in the type of the base."""
     kind = np.asarray(base).dtype
     wide = np.float64 if kind == np.float32 else _LONG
     return np.power(np.asarray(base).astype(wide), np.asarray(exponent).astype(wide)).astype(kind)
@@ -164,7 +164,7 @@ def exp10(x: Any) -> Any:
 
 
 def _of_pi(function: Real, other: Real) -> Real:
-    """sin or cos of pi times x: `function` and `other`, by quarters of a turn."""
+    """sin or cos of pi times x: `function` and `other`, by quarter turns."""
     odd_function = function is np.sin
 
     @_wide
@@ -224,7 +224,7 @@ def _erfcinv(y: float) -> float:
     if y > 0.5:
         return _erfinv(1.0 - y)
     x = math.sqrt(max(-math.log(y * math.sqrt(math.pi) * max(math.sqrt(-math.log(y)), 0.5)), 0.2))
-    for _ in range(40):  # Newton's iteration for the logarithm, which has no underflow
+    for _ in range(40):  # Newton's iteration for the logarithm, which does not underflow
         scaled = _LONG(_erfcx(x))
         error = np.log(scaled) - _LONG(x) * _LONG(x) - np.log(_LONG(y))
         step = float(error * scaled * np.sqrt(_PI) / 2)
@@ -248,7 +248,7 @@ def _erfinv(x: float) -> float:
 
 
 def _normcdf(x: float) -> float:
-    """erfc(-x / sqrt(2)) / 2, with what is rounded off the argument of erfc."""
+    """erfc(-x / sqrt(2)) / 2, corrected for the rounding error of erfc's argument."""
     if math.isinf(x) or abs(x) > 40.0:
         return 1.0 if x > 0 else 0.0
     exact = -_LONG(x) / np.sqrt(_LONG(2))
@@ -279,7 +279,10 @@ def _gamma(x: float) -> float:
 def _bessel_i(order: int) -> Real:
     @_wide
     def compute(x: Any) -> Any:
-        """All terms have one sign, so that none cancels: sum of (x/2)**(2k + order) / k! / (k + order)!."""
+        """The sum of (x/2)**(2k + order) / k! / (k + order)!.
+
+        All terms have the same sign, so there is no cancellation.
+        """
         half = np.minimum(np.abs(x), 750).astype(_LONG) / 2
         term = half**order
         total = term.copy()
@@ -295,7 +298,7 @@ def _bessel_i(order: int) -> Real:
 
 
 def bessel(name: str) -> Real:
-    """jn or yn of the C library: of an order that is an integer."""
+    """jn or yn of the C library, of integer order."""
 
     def one(order: int, x: float) -> float:
         return _library(name, ctypes.c_int, ctypes.c_double)(int(order), x)  # type: ignore[no-any-return]

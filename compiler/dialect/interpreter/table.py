@@ -1,4 +1,4 @@
-"""What executes each operation of the structured form. `HANDLERS` is the table that the interpreter works from."""
+"""The interpreter's dispatch table: `HANDLERS` has the function that executes each operation of the structured form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .machine import Run
 
 Handler = Callable[..., Any]
-"""``handler(run, operation, *operands)`` -> the value of the result, or a tuple of those of all results."""
+"""``handler(run, operation, *operands)`` -> the value of the result, or a tuple of the values of all results."""
 
 
 def _of_elements(function: Callable[..., Any]) -> Handler:
@@ -48,7 +48,7 @@ def _element_pointer(run: Run, op: Operation, base: Any, *index: Any) -> Any:
 
 
 def _end(run: Run, op: Operation, *values: Any) -> Any:
-    """Whoever executes a block reads what its last operation takes."""
+    """The caller that executes a block reads the operands of its terminator."""
     return values
 
 
@@ -107,7 +107,7 @@ _DIALECT: dict[type[Op[Any]], Handler] = {
 }
 
 HANDLERS: dict[str, Handler] = _UPSTREAM | {cls.OPERATION_NAME: found for cls, found in _DIALECT.items()}
-"""By the name of an operation."""
+"""By operation name."""
 
 STRAIGHT = frozenset(
     [
@@ -115,4 +115,4 @@ STRAIGHT = frozenset(
         *(cls.OPERATION_NAME for cls in (operations.Function, operations.FpToFp, operations.ClampF)),
     ]
 )  # fmt: skip
-"""Operations that take arrays where their types say scalars."""
+"""Operations that accept arrays although their types are scalars."""

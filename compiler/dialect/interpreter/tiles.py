@@ -1,4 +1,4 @@
-"""Operations that make, move and combine tensors, and messages to the user."""
+"""Operations that create, move and combine tensors, and messages to the user."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .machine import Run
 
 
-# --- making ------------------------------------------------------------------------------------------
+# --- creation ----------------------------------------------------------------------------------------
 
 
 def constant(run: Run, op: Operation) -> Any:
@@ -36,14 +36,15 @@ def constant(run: Run, op: Operation) -> Any:
 
 
 def number(value: Any, element: str) -> Any:
-    """A number of Python's as a scalar of a type; NaN is any."""
+    """A Python number as a scalar of a type. Any NaN represents all of them."""
     if element in FORMATS:
         return narrow(np.float64(value), element)[()]
     return dtype_of(element).type(value)
 
 
 def _patterns(text: str, op: Operation) -> Any:
-    """The elements of a constant of a type that NumPy lacks: all in hexadecimal, or each as a number or a pattern."""
+    """The elements of a constant of a type that NumPy lacks: a hexadecimal string, or a list of numbers and
+    patterns."""
     dtype = dtype_of(op.element)
     inner = text[len("dense<") : text.rindex("> : ")]
     if inner.startswith('"0x'):
@@ -56,7 +57,7 @@ def _patterns(text: str, op: Operation) -> Any:
 
 
 def zeros(run: Run, op: Operation, *_: Any) -> Any:
-    """What is undefined, and destinations that are overwritten."""
+    """Undefined values, and destinations that are overwritten."""
     return np.zeros(op.shape, dtype_of(op.element))[()]
 
 
@@ -111,8 +112,10 @@ def repeat(run: Run, op: Operation, x: Any) -> Any:
 
 
 def gather_along(run: Run, op: Operation, source: Any, indices: Any) -> Any:
-    """Indices of fewer than 32 bits are unsigned, as Triton has no negative ones. Outside of the source, anything may
-    come out; here it is the first element along the dimension."""
+    """Gather along a dimension. Indices of fewer than 32 bits are unsigned, because Triton has no negative ones.
+
+    The result of an index out of bounds is undefined; here it is the first element along the dimension.
+    """
     axis = op.view.axis
     indices = np.asarray(indices) if np.asarray(indices).dtype.itemsize >= 4 else unsigned(indices)
     inside = (indices >= 0) & (indices < source.shape[axis])
@@ -121,7 +124,7 @@ def gather_along(run: Run, op: Operation, source: Any, indices: Any) -> Any:
 
 
 def histogram(run: Run, op: Operation, values: Any, mask: Any = True) -> Any:
-    """Other numbers than those from 0 on that there are bins for are not counted."""
+    """Count each number from 0 to the number of bins - 1; others are not counted."""
     (bins,) = op.shape
     found = unsigned(values)
     counted = found[np.broadcast_to(mask, found.shape) & (found < bins)]
@@ -132,7 +135,7 @@ def histogram(run: Run, op: Operation, values: Any, mask: Any = True) -> Any:
 
 
 def fp_to_fp(run: Run, op: Operation, x: Any) -> Any:
-    """What rounds to nearest makes no infinities."""
+    """Convert to an 8-bit float. Rounding to nearest never produces an infinity."""
     toward_zero = op.view.rounding == "rtz"
     return convert(x, op.sources[0], op.element, toward_zero=toward_zero, keep_infinity=toward_zero)
 
@@ -144,7 +147,7 @@ def clampf(run: Run, op: Operation, *values: Any) -> Any:
 
 
 def matmul(run: Run, op: Operation, a: Any, b: Any, c: Any) -> Any:
-    """c + a * b, summed in f64 and rounded once: more exact than any `tpk.input_precision` asks for."""
+    """c + a * b, summed in f64 and rounded once: more precise than any `tpk.input_precision` requires."""
     if not is_float(op.element):
         product = np.matmul(a.astype(np.int64), b.astype(np.int64))
         return (c.astype(np.int64) + product).astype(c.dtype)
@@ -154,11 +157,11 @@ def matmul(run: Run, op: Operation, a: Any, b: Any, c: Any) -> Any:
     return narrow(c + np.matmul(a, b), op.element)
 
 
-# --- functions of elements that a region gives ---------------------------------------------------------
+# --- functions of elements, given by a region ---------------------------------------------------------
 
 
 def reduce(run: Run, op: Operation, *inputs: Any) -> Any:
-    """Neighbours are combined, then the results: the order stays, and sums are exact to a few roundings."""
+    """Combine neighbours, then the results. This keeps the order, and limits the rounding errors of sums."""
     view: Reduce[Value] = op.view
     combine = _Combination(run, op)
     parts = [np.moveaxis(value, view.axis, 0) for value in combine.hold(inputs)]
@@ -185,8 +188,10 @@ def scan(run: Run, op: Operation, *inputs: Any) -> Any:
 
 
 class _Combination:
-    """Combines partial results by a region; they are held as f32 where it only adds and multiplies narrower floats
-    (docs/architecture.md): rounded to 16 bits at each step, a sum would stall."""
+    """Combines partial results by a region. They are held as f32 if it only adds and multiplies narrower floats.
+
+    Otherwise a sum that is rounded to 16 bits at each step would stop growing (docs/architecture.md).
+    """
 
     def __init__(self, run: Run, op: Operation) -> None:
         self._run, self._op = run, op
@@ -199,13 +204,13 @@ class _Combination:
             self._region = run.wide_regions[self._region]
 
     def hold(self, values: Sequence[Any]) -> Sequence[Any]:
-        """Elements as partial results."""
+        """Convert elements to partial results."""
         if not self._is_wide:
             return values
         return [widen(value, element) for value, element in zip(values, self._elements, strict=True)]
 
     def release(self, values: Sequence[Any]) -> Sequence[Any]:
-        """Partial results as elements."""
+        """Convert partial results to elements."""
         if not self._is_wide:
             return values
         return [narrow(value, element) for value, element in zip(values, self._elements, strict=True)]
@@ -225,7 +230,7 @@ def _only_adds_and_multiplies(region: Block) -> bool:
 
 
 def _in_f32(region: Block) -> Block:
-    """The same on f32."""
+    """The same region with f32 values."""
     wide: dict[Value, Value] = {}
 
     def of(value: Value) -> Value:
@@ -243,7 +248,7 @@ def _in_f32(region: Block) -> Block:
 
 
 def map_elements(run: Run, op: Operation, *inputs: Any) -> Any:
-    """Of `pack` elements at a time, which follow one another in row-major order."""
+    """Apply a function to `pack` elements at a time, which are adjacent in row-major order."""
     view: Map[Value] = op.view
     pack = view.pack
     given = [np.asarray(value).reshape(-1, pack)[:, k] for value in inputs for k in range(pack)]
@@ -256,7 +261,7 @@ def map_elements(run: Run, op: Operation, *inputs: Any) -> Any:
 
 
 def each(run: Run, region: Block, values: Sequence[Any]) -> list[Any]:
-    """What a region yields for each element of arrays of one shape: for all of them together where it can."""
+    """The values that a region yields for each element of arrays of one shape; computed on whole arrays if possible."""
     shape = np.shape(values[0])
     if run.is_straight(region):
         return [np.broadcast_to(result, shape) for result in run.block(region, values)]
@@ -308,14 +313,14 @@ def call(run: Run, op: Operation, *values: Any) -> Any:
 
 
 def check(run: Run, op: Operation, condition: Any) -> None:
-    """``tpk.assert``. Raises `KernelAssertion` for the first element that does not hold."""
+    """``tpk.assert``. Raises `KernelAssertion` for the first element that is false."""
     if not np.all(condition):
         element = tuple(int(number) for number in np.argwhere(~np.asarray(condition))[0])
         raise KernelAssertion(run.at(op, element if np.ndim(condition) else None), op.view.message)
 
 
 def show(run: Run, op: Operation, *values: Any) -> None:
-    """``tpk.print``, in the form that Triton documents for its GPUs."""
+    """``tpk.print``, in the format that Triton documents for its GPUs."""
     view: Print[Value] = op.view
     prefix = view.prefix if view.prefix.startswith((" ", ":")) else f" {view.prefix}"
     head = f"pid ({', '.join(map(str, run.program))})"

@@ -1,1 +1,1 @@
-"""Operations on elements, scalars and vectors alike, and the functions that are written out."""
+"""Element-wise operations on scalars and vectors, and the elementary functions that are expanded into arithmetic."""

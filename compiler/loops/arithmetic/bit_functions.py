@@ -8,7 +8,7 @@ INT32 = "i32"
 
 
 def _as(value: Lanes, element: str) -> Lanes:
-    """An integer with more or fewer bits, the new ones 0."""
+    """An integer truncated or zero-extended to another width."""
     if value.bits == int(element[1:]):
         return value
     return value.cast("arith.trunci" if value.bits > int(element[1:]) else "arith.extui", element)
@@ -31,7 +31,10 @@ def brev(x: Lanes) -> Lanes:
 
 
 def byte_perm(x: Lanes, y: Lanes, selectors: Lanes) -> Lanes:
-    """Four bytes of the eight of y:x, as PTX's ``prmt``: bit 3 of a selector asks for its sign in all bits."""
+    """Select four of the eight bytes of y:x, as PTX's ``prmt``.
+
+    Bit 3 of a selector replicates the byte's sign bit instead.
+    """
     both = _as(x, "i64") | (_as(y, "i64") << 32)
     result = x.constant(0)
     for place in range(4):
@@ -130,7 +133,7 @@ def rcp64h(x: Lanes) -> Lanes:
     return ((1.0 / x).pattern() & -(1 << 32)).pattern()
 
 
-# --- arithmetic that is not fused, and conversions -----------------------------------------------
+# --- unfused arithmetic, and conversions ---------------------------------------------------------
 
 
 def add_rn(a: Lanes, b: Lanes) -> Lanes:
@@ -150,7 +153,7 @@ def rcp_rn(x: Lanes) -> Lanes:
 
 
 def rsqrt_rn(x: Lanes) -> Lanes:
-    """Rounded correctly: no root of a float32 is so near to the middle of two that double precision errs."""
+    """Correctly rounded: no root of a float32 lies so close to a rounding boundary that double precision misses it."""
     return (1.0 / x.cast("arith.extf", "f64").unary("math.sqrt")).cast("arith.truncf", "f32")
 
 
@@ -158,7 +161,7 @@ _ROUNDING = {"rn": "math.roundeven", "rz": "math.trunc", "rd": "math.floor", "ru
 
 
 def to_integer(x: Lanes, rounding: str, element: str, *, unsigned: bool) -> Lanes:
-    """Rounded by an operation of ``math``, saturated; what PTX's ``cvt`` gives for NaN."""
+    """Round by an operation of ``math``, then saturate. A NaN gives the same as PTX's ``cvt``."""
     name = "llvm.fptoui.sat" if unsigned else "llvm.fptosi.sat"
     result = intrinsic(name, element, x.unary(rounding))
     if x.element == "f32" and element == "i32":

@@ -1,6 +1,6 @@
-"""Elementary functions of single precision, written out for scalars and vectors alike.
+"""Elementary functions of single precision, expanded into arithmetic for scalars and vectors.
 
-Each is a reduction of the argument and a polynomial, whose coefficients are minimax fits (Lawson's algorithm) on the
+Each reduces its argument and evaluates a polynomial. The coefficients are minimax fits (Lawson's algorithm) on the
 reduced interval, rounded to single precision one after another. Errors were measured over all of single precision.
 """
 
@@ -44,7 +44,7 @@ _POWER_OF_TWO = (
 
 
 def _parts(value: float, bits: int) -> tuple[float, float]:
-    """A number as one of `bits` bits, and the rest."""
+    """Split a number into one of `bits` bits and the remainder."""
     scale = 2.0 ** (bits - math.frexp(value)[1])
     high = round(value * scale) / scale
     return high, value - high
@@ -57,14 +57,14 @@ def _logarithm(x: Lanes, per_unit: float, per_octave: float) -> Lanes:
     """log(x) * per_unit, where log(2) * per_unit is `per_octave`."""
     tiny = x < 2.0**-126
     normal = tiny.select(x * 2.0**23, x)
-    # The exponent such that the fraction is between sqrt(1/2) and sqrt(2).
+    # Choose the exponent such that the fraction lies between sqrt(1/2) and sqrt(2).
     bits = normal.pattern()
     exponent = (bits - 0x3F3504F3).shift_signed(23)
     f = (bits - (exponent << 23)).pattern() - 1.0
     e = exponent.cast("arith.sitofp", "f32")
     e = tiny.select(e - 23.0, e)
     square = f * f
-    # What rounding took from the square: without it log2 is a hair more than a unit off.
+    # The rounding error of the square. Without it, log2 is slightly more than one ulp off.
     square_rest = f.fma(f, -square)
     rest = square_rest.fma(-0.5, f * square * polynomial(f, _LOG))
     rest = square.fma(-0.5, rest)
@@ -96,7 +96,7 @@ def log10(x: Lanes) -> Lanes:
 # --- sine and cosine -----------------------------------------------------------------------------
 
 CIRCULAR_LIMIT = 2.0**30
-"""Sine and cosine are good for smaller arguments, of either sign."""
+"""The bound on |x| below which sine and cosine are accurate."""
 
 _HALF_PI = math.pi / 2
 _HALF_PI_REST = 6.123233995736766e-17
@@ -105,8 +105,8 @@ _HALF_PI_REST = 6.123233995736766e-17
 def _circular(x: Lanes, quarters: int) -> Lanes:
     """sin(x + quarters * pi/2).
 
-    The argument is reduced in double precision: the first product is taken away exactly (Cody and Waite with a
-    fused multiply-add), so that what is left has a relative error of 2^-50 or so, however near to a zero.
+    The argument is reduced in double precision. The first product is subtracted exactly (Cody and Waite, with a fused
+    multiply-add), so the remainder has a relative error of about 2^-50, however near to a zero.
     """
     inside = x.absolute() < CIRCULAR_LIMIT
     wide = inside.select(x, 0.0).cast("arith.extf", "f64")
@@ -119,7 +119,7 @@ def _circular(x: Lanes, quarters: int) -> Lanes:
         quadrant = quadrant + quarters
     square = r * r
     sine = (r * square).fma(polynomial(square, _SIN), square.fma(-0.5, 1.0) * r_rest) + r
-    # 1 - r^2/2 in two parts: what rounding takes from it, and from the square, belongs to the small terms.
+    # 1 - r^2/2 in two parts. The rounding errors of the difference and of the square are added to the small terms.
     half = square * 0.5
     upper = 1.0 - half
     lower = (1.0 - upper) - half
@@ -131,7 +131,7 @@ def _circular(x: Lanes, quarters: int) -> Lanes:
 
 def sin(x: Lanes) -> Lanes:
     """For |x| < `CIRCULAR_LIMIT`, and NaN."""
-    # As 0 keeps its sign: and x is right for all small ones.
+    # Return small x itself: it is accurate, and 0 keeps its sign.
     result = (x.absolute() < 2.0**-12).select(x, _circular(x, 0))
     return x.is_nan().select(x, result)
 
@@ -141,7 +141,7 @@ def cos(x: Lanes) -> Lanes:
     return x.is_nan().select(x, _circular(x, 1))
 
 
-# --- exponentials and what is made of them -------------------------------------------------------
+# --- exponentials, and functions based on them ---------------------------------------------------
 
 
 def exp(x: Lanes, has_scalef: bool, *, moderate: bool = False) -> Lanes:
@@ -169,9 +169,9 @@ def exp10(x: Lanes, has_scalef: bool) -> Lanes:
 
 
 def tanh(x: Lanes, has_scalef: bool) -> Lanes:
-    """1 - 2/(exp(2|x|) + 1), and a polynomial where that would cancel."""
+    """1 - 2/(exp(2|x|) + 1), and a polynomial where that would suffer cancellation."""
     size = x.absolute()
-    # Beyond 9.02 the result is 1; a NaN stays.
+    # Above 9.02 the result is 1. A NaN stays NaN.
     large = 1.0 - 2.0 / (exp((size > 10.0).select(20.0, size * 2.0), has_scalef, moderate=True) + 1.0)
     square = x * x
     small = (x * square).fma(polynomial(square, _TANH), x)
@@ -187,7 +187,7 @@ _TO_INTEGER = 1.5 * 2.0**52  # added to a number below 2^51, it leaves the integ
 
 
 def _log2_of_double(x: Lanes) -> Lanes:
-    """log2 of a positive normal double, within 2^-44 of its size."""
+    """log2 of a positive normal double, with a relative error below 2^-44."""
     bits = x.pattern()
     biased = (bits + (_ONE - _ROOT_OF_HALF)) >> 52
     m = (bits - ((biased << 52) - _ONE)).pattern()
@@ -197,7 +197,7 @@ def _log2_of_double(x: Lanes) -> Lanes:
 
 
 def _power_of_two(x: Lanes) -> Lanes:
-    """2**x of doubles, within 2^-34 of its size, for -1000 <= x <= 1000."""
+    """2**x of doubles, with a relative error below 2^-34, for -1000 <= x <= 1000."""
     shifted = x + _TO_INTEGER
     power = ((shifted.pattern() << 52) + _ONE).pattern()
     return polynomial(x - (shifted - _TO_INTEGER), _POWER_OF_TWO) * power
@@ -229,19 +229,19 @@ def pow(x: Lanes, y: Lanes) -> Lanes:
 
 
 def log1p(x: Lanes) -> Lanes:
-    """log(1 + x): the sum in double precision, which is exact enough but for the smallest x."""
+    """log(1 + x). The sum is computed in double precision, which is accurate enough except for the smallest x."""
     one_more = x.cast("arith.extf", "f64") + 1.0
     logarithm = (_log2_of_double(one_more) * math.log(2)).cast("arith.truncf", "f32")
     result = (x.absolute() < 2.0**-12).select((x * x).fma(x.fma(1 / 3, -0.5), x), logarithm)
     result = x.equals(-1.0).select(-INFINITY, result)
     result = (x < -1.0).select(x.constant(_NAN), result)
-    # The zeros, infinity and NaN.
+    # Zeros, infinity and NaN.
     return (x.equals(0.0) | ~(x < INFINITY)).select(x, result)
 
 
 def expm1(x: Lanes) -> Lanes:
-    """exp(x) - 1, in double precision but for small x."""
-    # A NaN passes both.
+    """exp(x) - 1, computed in double precision except for small x."""
+    # A NaN passes both selects.
     bounded = (x > 100.0).select(100.0, x)
     bounded = (bounded < -50.0).select(-50.0, bounded)
     power = _power_of_two(bounded.cast("arith.extf", "f64") * math.log2(math.e))

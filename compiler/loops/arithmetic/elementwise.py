@@ -21,14 +21,14 @@ from triton_porting_kit.compiler.loops.tiles.tensors import FUNCTION_COST
 
 @dataclass(frozen=True)
 class Mode:
-    """What element-wise emission depends on beside the operands."""
+    """What the emission of element-wise operations depends on, apart from the operands."""
 
     fuse_multiply_add: bool
     has_scalef: bool
     data: ModuleData | None = None
-    """Where what is called is declared; functions that call need it."""
+    """Where called routines are declared. Required by functions that call the host."""
     multiplies_high: bool = False
-    """Whether the target has the upper half of a product of lanes (`CpuTarget.multiplies_high`)."""
+    """Whether the target can compute the upper half of a product of lanes (`CpuTarget.multiplies_high`)."""
 
 
 Emit = Callable[[LoopBuilder, Mode, Operation, list[Value]], list[Value]]
@@ -77,9 +77,10 @@ def _shift(name: str) -> Emit:
 
 
 def _division(name: str, *, signed: bool) -> Emit:
-    """Integer division and remainder. x86 traps on a zero divisor and on the most negative value over -1; lanes
+    """Integer division and remainder.
 
-    whose result nobody uses may hold both, so such divisors are replaced by 1.
+    x86 traps on a zero divisor and on the most negative value divided by -1. Lanes whose result is unused may hold
+    both, so such divisors are replaced by 1.
     """
 
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
@@ -120,9 +121,10 @@ def _extended_multiply(name: str) -> Emit:
 
 
 def _upper_half(builder: LoopBuilder, a: Value, b: Value) -> Value:
-    """Of the unsigned products of 32-bit lanes: what remains of them as numbers with 32 places after the point.
+    """The upper halves of the unsigned products of 32-bit lanes, as fixed-point products with 32 fraction bits.
 
-    The code is that of products in lanes twice as wide, which it takes LLVM three times as long to recognise.
+    The resulting code is that of products in lanes of twice the width, but LLVM takes three times as long to recognise
+    those.
     """
     places = builder.constant(32, "i32")
     text = (
@@ -167,7 +169,7 @@ def _cast(name: str) -> Emit:
     return emit
 
 
-_TOWARD_ZERO = 3  # of upstream's rounding modes
+_TOWARD_ZERO = 3  # value in upstream's enumeration of rounding modes
 
 
 def convert(
@@ -186,7 +188,7 @@ def convert(
 
 
 def _extend(builder: LoopBuilder, value: Value, source: str, target: str) -> Value:
-    """An 8-bit float to a 16-bit one, which has all of its numbers."""
+    """Convert an 8-bit float to a 16-bit one, which represents all its values."""
     value = widen(builder, value, source)
     if target == "bf16":
         return functions.upper_half(builder, value)
@@ -196,7 +198,7 @@ def _extend(builder: LoopBuilder, value: Value, source: str, target: str) -> Val
 def _float_to_float(
     builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]
 ) -> list[Value]:
-    """To an 8-bit float as Triton converts, which has no infinities come out where it rounds to nearest."""
+    """Convert to an 8-bit float as Triton does: rounding to nearest never produces an infinity."""
     (value,) = values
     op = FpToFp(operation)
     source, toward_zero = op.x.type.element, op.rounding == "rtz"
@@ -215,7 +217,7 @@ def _truncate(
 ) -> Value:
     value = widen(builder, value, source)
     if value.element == "f64" and target in types.NARROW_FLOATS:
-        # Through f32 without rounding twice: a last bit that is set says that something was cut off.
+        # Through f32 without double rounding: a set last bit marks that something was cut off.
         value = functions.truncate_to_odd(builder, value)
     if target in types.FLOAT8:
         return minifloats.round_f32(
@@ -232,7 +234,10 @@ def _truncate(
 
 
 def _from_integer(builder: LoopBuilder, name: str, value: Value, source: str, target: str) -> Value:
-    """An integer to a 16-bit float. What f32 holds of it decides for f16, whose range ends before f32 is inexact."""
+    """Convert an integer to a 16-bit float.
+
+    For f16, f32 is exact enough: f16's range ends before f32 becomes inexact.
+    """
     wide = "f32"
     if target == "bf16" and types.BITS[source] > 16:
         wide = "f64"
@@ -243,7 +248,7 @@ def _from_integer(builder: LoopBuilder, name: str, value: Value, source: str, ta
 
 
 def widen(builder: LoopBuilder, value: Value, element: str) -> Value:
-    """Narrow floats as f32; everything else as it is."""
+    """Convert a narrow float to f32; other values are returned unchanged."""
     if element not in types.NARROW_FLOATS:
         return value
     known = functions.NARROW.get(element)
@@ -251,7 +256,7 @@ def widen(builder: LoopBuilder, value: Value, element: str) -> Value:
 
 
 def narrow(builder: LoopBuilder, value: Value, element: str) -> Value:
-    """Round an f32 back to the narrow type that `widen` took; others pass through."""
+    """Round an f32 to the narrow type `element`; values of other types are returned unchanged."""
     return _truncate(builder, value, "f32", element, False) if element in types.NARROW_FLOATS else value
 
 
@@ -265,7 +270,7 @@ def _result_element(operation: Operation) -> str:
 
 
 def _clamp(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
-    """``min(max(x, low), high)``; a NaN passes through only with `propagate_nan`."""
+    """``min(max(x, low), high)``. A NaN is propagated only with `propagate_nan`."""
     x, low, high = _wide_operands(builder, operation, values)
     propagate = ClampF(operation).propagate_nan
     maximum, minimum = (
@@ -302,7 +307,7 @@ _UNSIGNED_ZERO = tuple(name for name, form in minifloats.FORMATS.items() if not 
 
 
 def _unless_nan(builder: LoopBuilder, element: str, value: Value, changed: Value) -> Value:
-    """`changed`, but `value` where it is the NaN of a type whose NaN has the pattern of -0."""
+    """`changed`, or `value` where it is NaN, for types whose NaN has the bit pattern of -0."""
     if element not in _UNSIGNED_ZERO:
         return changed
     nan = builder.constant(minifloats.FORMATS[element].sign, value.type)

@@ -1,4 +1,4 @@
-"""The error function of single precision: within 0.71 units in the last place with AVX-512, 0.99 elsewhere.
+"""The error function of single precision: within 0.71 ulp with AVX-512, 0.99 ulp elsewhere.
 
 Coefficients are minimax fits (Lawson's algorithm), rounded to single precision one after another.
 """
@@ -20,7 +20,7 @@ _LOG_ERFC = (
 )  # fmt: skip
 
 # With AVX-512, erf(x)/x = _RATIO + d p(d) on 16 intervals of 0 <= x <= 4, with d = x - _CENTRES. Each centre is the
-# number near the middle of its interval whose ratio is closest to one of single precision: within 2^-35 of its size.
+# number near the middle of its interval whose ratio is closest to a single-precision value: within a relative 2^-35.
 _PER_UNIT = 3.75  # intervals
 _LANES = 16
 _CENTRES = (
@@ -70,14 +70,14 @@ _POWERS = (
 
 
 def erf(x: Lanes, has_scalef: bool) -> Lanes:
-    """The error function; `has_scalef` says that the target has AVX-512."""
+    """The error function. `has_scalef`: the target has AVX-512."""
     if has_scalef and x.value.lanes == _LANES:
         return _by_intervals(x)
     size = x.absolute()
     square = x * x
     small = x.fma(polynomial(square, _ERF), x)
     bounded = (size > 4.0).select(4.0, size)
-    # The logarithm of erfc with what rounding takes from its last sum and product.
+    # The logarithm of erfc, with the rounding errors of its last sum and product.
     most = bounded * polynomial(bounded, _LOG_ERFC[:-1])
     factor = most + _LOG_ERFC[-1]
     factor_rest = (_LOG_ERFC[-1] - factor) + most
@@ -91,21 +91,22 @@ def erf(x: Lanes, has_scalef: bool) -> Lanes:
 def _by_intervals(x: Lanes) -> Lanes:
     size = x.absolute()
     bounded = (size > 4.0).select(4.0, size)
-    # Beyond 2^23 the lowest bits of a number count units.
+    # Above 2^23, the lowest bits of a float's pattern count units.
     interval = bounded.fma(_PER_UNIT, 2.0**23).pattern()
     distance = bounded - _chosen(_CENTRES, interval)
     power, *powers = (_chosen(table, interval) for table in _POWERS)
     for next_power in powers:
         power = power.fma(distance, next_power)
     ratio = _chosen(_RATIO, interval)
-    # The product of the ratio's large part in two numbers; that of the small one is added to what rounding took.
+    # The product with the large part of the ratio is exact, as a sum of two numbers. The small part's product is added
+    # to the rounding error.
     product = bounded * ratio
     rest = bounded.fma(ratio, -product)
     return (product + bounded.fma(distance * power, rest)).with_sign_of(x)
 
 
 def _chosen(table: tuple[float, ...], lane: Lanes) -> Lanes:
-    """The entries of a table that fills a register, chosen by the four lowest bits of each lane."""
+    """The entries of a table that fills a register, selected by the four lowest bits of each lane."""
     type = vector_type("f32", _LANES)
     literals = ", ".join(float_literal(entry, "f32") for entry in table)
     entries = lane.builder.pure(f"arith.constant dense<[{literals}]> : {type}", type, ())

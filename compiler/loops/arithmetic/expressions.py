@@ -1,4 +1,4 @@
-"""Arithmetic on scalars and vectors written with Python's operators, for functions that are many lines of it."""
+"""Arithmetic on scalars and vectors with Python's operators, for functions that take many operations."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 
 
 class Lanes:
-    """A value and the builder that writes what is computed from it.
+    """A value and the builder that emits operations on it.
 
-    Numbers beside it become constants of its type. Integers are shifted right logically and compared as signed;
-    floats compare ordered (a NaN is neither less, equal nor greater), but for ``!=``.
+    Python numbers become constants of the value's type. Right shifts are logical, integer comparisons signed. Float
+    comparisons are ordered (a NaN is neither less, equal nor greater), except ``!=``.
     """
 
     __slots__ = ("builder", "value")
@@ -42,12 +42,12 @@ class Lanes:
         return Lanes(self.builder, self.builder.constant(number, self.value.type))
 
     def cast(self, operation: str, element: str) -> Lanes:
-        """Another element type by a cast of ``arith``."""
+        """Convert to another element type by an ``arith`` cast."""
         type = vector_type(element, self.value.lanes)
         return Lanes(self.builder, self.builder.cast(operation, self.value, type))
 
     def pattern(self) -> Lanes:
-        """The bits of floats as integers, or the other way round."""
+        """Bitcast floats to integers, or integers to floats."""
         return self.cast("arith.bitcast", f"{'i' if self.is_float else 'f'}{self.bits}")
 
     # --- operations ------------------------------------------------------------------------------
@@ -142,14 +142,14 @@ class Lanes:
         return self.compare("uno", self)
 
     def select(self, a: Operand, b: Operand) -> Lanes:
-        """Lanes of `a` where this boolean is set, else of `b`; one of the two at least is no number."""
+        """Lanes of `a` where this boolean is set, else of `b`. At least one of the two must be a `Lanes`."""
         like = a if isinstance(a, Lanes) else b
         assert isinstance(like, Lanes)
         chosen = self.builder.select(self.value, like._lift(a), like._lift(b))
         return Lanes(self.builder, chosen)
 
     def unary(self, name: str) -> Lanes:
-        """An operation of one operand that keeps the type, as ``math.sqrt``."""
+        """An operation of one operand that keeps the type, such as ``math.sqrt``."""
         text = f"{name} {self.value.name} : {self.value.type}"
         return Lanes(self.builder, self.builder.pure(text, self.value.type, (self.value,)))
 
@@ -167,7 +167,7 @@ class Lanes:
         return Lanes(self.builder, self.builder.pure(text, self.value.type, (self.value, other.value)))
 
     def smaller(self, other: Operand) -> Lanes:
-        """The minimum; the other operand where one is NaN."""
+        """The minimum. If one operand is NaN, the other one."""
         return self._binary("minnumf" if self.is_float else "minsi", self.value, self._lift(other))
 
     def larger(self, other: Operand) -> Lanes:
@@ -178,7 +178,7 @@ Operand: TypeAlias = Lanes | int | float
 
 
 def polynomial(x: Lanes, coefficients: Sequence[float]) -> Lanes:
-    """Horner's scheme, the highest power first."""
+    """Evaluate by Horner's scheme; the coefficient of the highest power comes first."""
     result = x.constant(coefficients[0])
     for coefficient in coefficients[1:]:
         result = result.fma(x, coefficient)
@@ -186,7 +186,7 @@ def polynomial(x: Lanes, coefficients: Sequence[float]) -> Lanes:
 
 
 def intrinsic(name: str, result: str, *operands: Lanes) -> Lanes:
-    """LLVM's intrinsic `name`, which is overloaded by the types of the result and, where another, the operand's."""
+    """LLVM's intrinsic `name`, overloaded by the result type and, if it differs, the operand type."""
     builder, lanes = operands[0].builder, operands[0].value.lanes
     type = vector_type(result, lanes)
     suffixes = dict.fromkeys((result, operands[0].element))

@@ -1,4 +1,4 @@
-"""Elementary functions on f32 scalars and vectors, written out as arithmetic."""
+"""Elementary functions on f32 scalars and vectors, expanded into arithmetic."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _EXP = (
     0.500000001362,
 )
 
-# 2^r on |r| <= 1/2: a minimax fit of the relative error (Lawson's algorithm), its coefficients but the last rounded to
-# single precision one after another; the last is 1.
+# 2^r on |r| <= 1/2: a minimax fit of the relative error (Lawson's algorithm). All coefficients but the last are rounded
+# to single precision one after another; the last is 1.
 _EXP2 = (
     0.0001532646274426952,
     0.0013390806270763278,
@@ -33,10 +33,10 @@ _EXP2 = (
 
 _SCALEF_LANES = 16
 _ROUNDING_AS_SET = 4
-"""Of an instruction of AVX-512: not by a mode of its own."""
+"""The operand of AVX-512 instructions that means: use the current rounding mode."""
 
-# ln(2) in two parts, the first of 16 bits: its product with a whole number up to 2^8 is exact (Cody and Waite,
-# Software Manual for the Elementary Functions, 1980).
+# ln(2) in two parts. The first has 16 bits, so its product with an integer up to 2^8 is exact (Cody and Waite, Software
+# Manual for the Elementary Functions, 1980).
 _LN2_HIGH = 45426 / 65536
 _LN2_LOW = math.log(2) - _LN2_HIGH
 
@@ -51,7 +51,7 @@ def _compare(builder: LoopBuilder, predicate: str, a: Value, b: Value) -> Value:
 
 
 def exp(builder: LoopBuilder, x: Value, has_scalef: bool, *, moderate: bool = False) -> Value:
-    """e**x, within 1 ulp; 0 below -104, infinity above 88.73, NaN kept. `moderate`: there is no |x| above 80."""
+    """e**x, within 1 ulp; 0 below -104, infinity above 88.73, NaN kept. `moderate`: |x| is at most 80."""
 
     def factors(x: Value) -> tuple[Value, Value]:
         exponent = _round(
@@ -81,7 +81,7 @@ def _round(builder: LoopBuilder, x: Value) -> Value:
 
 
 def _polynomial(builder: LoopBuilder, x: Value, coefficients: tuple[float, ...]) -> Value:
-    """The polynomial with these coefficients, that of the highest power first."""
+    """Evaluate a polynomial; the coefficient of the highest power comes first."""
     value = builder.constant(coefficients[0], x.type)
     for coefficient in coefficients[1:]:
         value = _fma(builder, value, x, builder.constant(coefficient, x.type))
@@ -97,14 +97,14 @@ def exponential(
     highest: float,
     has_scalef: bool,
 ) -> Value:
-    """b**x: `factors` gives of x a whole n and an m of about 1, with b**x = 2**n m.
+    """b**x. `factors` returns an integer n and an m of about 1 with b**x = 2**n m.
 
-    0 below `lowest`; from `highest` on, the result at `highest`, which is infinite.
+    The result is 0 below `lowest`. From `highest` on it is the result at `highest`, which is infinite.
     """
     lower, upper, zero = (builder.constant(value, x.type) for value in (lowest, highest, 0.0))
     # Scaling down to a denormal is slow on many CPUs, and masked lanes of a softmax hold -infinity.
     if _scales(x, has_scalef):
-        # Under a mask it costs nothing: whatever came out in the lanes that vanish is not scaled.
+        # The select becomes a mask, which costs nothing: lanes with result 0 are not scaled, whatever they hold.
         stays = _compare(builder, "uge", x, lower)
         x = builder.select(_compare(builder, "ogt", x, upper), upper, x)
         return builder.select(stays, _scale(builder, *factors(x), has_scalef), zero)
@@ -121,14 +121,14 @@ def exp_of_small(builder: LoopBuilder, r: Value) -> Value:
 
 
 def _scales(value: Value, has_scalef: bool) -> bool:
-    """Whether such values fill a register that AVX-512's VSCALEFPS scales by whole numbers of single precision."""
+    """Whether the value fills a register that AVX-512's VSCALEFPS can scale."""
     return has_scalef and value.is_vector and value.lanes == _SCALEF_LANES
 
 
 def _scale(builder: LoopBuilder, exponent: Value, value: Value, has_scalef: bool) -> Value:
-    """value * 2**exponent, rounded once also where the result is denormal; -150 <= exponent <= 129.
+    """value * 2**exponent, rounded once even if the result is denormal; -150 <= exponent <= 129.
 
-    With VSCALEFPS, any whole exponent.
+    With VSCALEFPS, any integral exponent.
     """
     if _scales(value, has_scalef):
         every, as_set = builder.constant(-1, "i16"), builder.constant(_ROUNDING_AS_SET, "i32")
@@ -156,7 +156,7 @@ def _scale(builder: LoopBuilder, exponent: Value, value: Value, has_scalef: bool
 
 
 def bf16_to_f32(builder: LoopBuilder, value: Value) -> Value:
-    """The f32 of bfloat16 patterns (i16)."""
+    """Convert bfloat16 bit patterns (i16) to f32."""
     integers = vector_type("i32", value.lanes)
     bits = builder.cast("arith.extui", value, integers)
     shifted = builder.binary("arith.shli", bits, builder.constant(16, integers))
@@ -164,7 +164,10 @@ def bf16_to_f32(builder: LoopBuilder, value: Value) -> Value:
 
 
 def round_to_bf16(builder: LoopBuilder, value: Value) -> Value:
-    """f32 to bfloat16 patterns (i16), to nearest even, denormals and NaN kept (x86's own instruction flushes)."""
+    """Round f32 to bfloat16 bit patterns (i16), to nearest even.
+
+    Denormals and NaN are kept; x86's own instruction flushes.
+    """
     integers = vector_type("i32", value.lanes)
     bits = builder.cast("arith.bitcast", value, integers)
     sixteen = builder.constant(16, integers)
@@ -180,7 +183,7 @@ def round_to_bf16(builder: LoopBuilder, value: Value) -> Value:
 
 
 def upper_half(builder: LoopBuilder, value: Value) -> Value:
-    """The first 16 bits (i16) of f32: the bfloat16 of a number that bfloat16 has."""
+    """The upper 16 bits (i16) of f32: the bfloat16 pattern of a number that bfloat16 represents exactly."""
     integers = vector_type("i32", value.lanes)
     bits = builder.cast("arith.bitcast", value, integers)
     high = builder.binary("arith.shrui", bits, builder.constant(16, integers))
@@ -188,7 +191,7 @@ def upper_half(builder: LoopBuilder, value: Value) -> Value:
 
 
 def f16_to_f32(builder: LoopBuilder, value: Value) -> Value:
-    """The f32 of half-precision patterns (i16)."""
+    """Convert half-precision bit patterns (i16) to f32."""
     single, integers = vector_type("f32", value.lanes), vector_type("i32", value.lanes)
     if builder.converts_f16:
         return builder.cast(
@@ -200,7 +203,7 @@ def f16_to_f32(builder: LoopBuilder, value: Value) -> Value:
         kept = builder.binary("arith.andi", bits, builder.constant(mask, integers))
         return builder.binary("arith.shli", kept, builder.constant(shift, integers))
 
-    # Exponent and fraction in their places of an f32, whose exponent counts from 112 further down.
+    # Move exponent and fraction to their positions in an f32, whose exponent bias is larger by 112.
     scaled = builder.cast("arith.bitcast", part(0x7FFF, 13), single)
     magnitude = builder.binary("arith.mulf", scaled, builder.constant(2.0**112, single))
     magnitude_bits = builder.cast("arith.bitcast", magnitude, integers)
@@ -211,7 +214,7 @@ def f16_to_f32(builder: LoopBuilder, value: Value) -> Value:
 
 
 def round_to_f16(builder: LoopBuilder, value: Value) -> Value:
-    """f32 to half-precision patterns (i16), to nearest even, denormals and NaN kept."""
+    """Round f32 to half-precision bit patterns (i16), to nearest even; denormals and NaN are kept."""
     halves, integers = vector_type("i16", value.lanes), vector_type("i32", value.lanes)
     if builder.converts_f16:
         return builder.cast(
@@ -224,11 +227,12 @@ def round_to_f16(builder: LoopBuilder, value: Value) -> Value:
     bits = builder.cast("arith.bitcast", value, integers)
     magnitude = builder.binary("arith.andi", bits, builder.constant(0x7FFFFFFF, integers))
     sign = builder.binary("arith.andi", shifted(bits, 16), builder.constant(0x8000, integers))
-    # Normal numbers: the exponent 112 less, and half a unit of what is cut off more (ties: the last bit decides).
+    # Normal numbers: subtract 112 from the exponent, and add half a unit of what is cut off (ties: the last bit
+    # decides).
     odd = builder.binary("arith.andi", shifted(magnitude, 13), builder.constant(1, integers))
     rebased = builder.binary("arith.addi", magnitude, builder.constant(0xFFF - (112 << 23), integers))
     normal = shifted(builder.binary("arith.addi", rebased, odd), 13)
-    # Denormals: added to 0.5, whose last bit is their unit, they are rounded by the addition.
+    # Denormals: adding 0.5, whose last bit is their unit, rounds them.
     small = builder.cast("arith.bitcast", magnitude, value.type)
     sum_bits = builder.cast(
         "arith.bitcast", builder.binary("arith.addf", small, builder.constant(0.5, value.type)), integers
@@ -247,7 +251,7 @@ def round_to_f16(builder: LoopBuilder, value: Value) -> Value:
 
 @dataclass(frozen=True)
 class NarrowFloat:
-    """How a 16-bit float type, held as i16, becomes f32 and how f32 is rounded to it."""
+    """How a 16-bit float type, held as i16, is converted to f32 and back."""
 
     widen: Callable[[LoopBuilder, Value], Value]
     round: Callable[[LoopBuilder, Value], Value]
@@ -257,9 +261,9 @@ NARROW = {"f16": NarrowFloat(f16_to_f32, round_to_f16), "bf16": NarrowFloat(bf16
 
 
 def truncate_to_odd(builder: LoopBuilder, value: Value) -> Value:
-    """f64 to f32 toward zero, with the last bit set where that is inexact.
+    """f64 to f32 toward zero, with the last bit set if that is inexact.
 
-    Rounded once more to at most 22 bits, it gives what rounding `value` gives (Boldo and Melquiond, "When
+    Rounding the result once more to at most 22 bits gives the same as rounding `value` (Boldo and Melquiond, "When
     double rounding is odd", 2005).
     """
     single, integers = vector_type("f32", value.lanes), vector_type("i32", value.lanes)
@@ -272,7 +276,8 @@ def truncate_to_odd(builder: LoopBuilder, value: Value) -> Value:
 
 
 def step_back(builder: LoopBuilder, rounded: Value, back: Value, value: Value) -> Value:
-    """`rounded`, or the next number toward zero where it is farther from zero than the `value` it was made of.
+    """`rounded`, or the next number toward zero if `rounded` is farther from zero than `value`, from which it was
+    rounded.
 
     `back` is `rounded` in the type of `value`.
     """
@@ -288,9 +293,9 @@ def _magnitude(builder: LoopBuilder, value: Value) -> Value:
 
 
 def sticky_integer(builder: LoopBuilder, value: Value) -> Value:
-    """An i64 of at most 52 significant bits that rounds to the same numbers of few bits.
+    """An i64 of at most 52 significant bits that rounds to the same 16-bit float as `value`.
 
-    Where `value` is large, its last 12 bits are gathered into the one above them.
+    If `value` is large, its last 12 bits are combined into the bit above them.
     """
     low = builder.binary("arith.andi", value, builder.constant(0xFFF, value.type))
     none = builder.compare("eq", low, builder.constant(0, value.type))

@@ -1,7 +1,7 @@
-"""Mathematical functions: which are written out, and which are routines of the host.
+"""Mathematical functions: which are expanded into arithmetic, and which call routines of the host.
 
-`OPERATIONS` is the table of element-wise operations with those functions in it: upstream's ``math`` operations, and
-``tpk.function``, whose attribute `name` says which of `FUNCTIONS` it is.
+`OPERATIONS` is the table of element-wise operations including those functions: upstream's ``math`` operations, and
+``tpk.function``, whose attribute `name` is a key of `FUNCTIONS`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from triton_porting_kit.compiler.loops.tiles.tensors import FUNCTION_COST
 _PREFIX = "tpk_math_"
 
 ROUTINES: dict[str, tuple[str, ...]] = {}
-"""The host's routines that the tables below name, without prefix and suffix; and the suffixes that they are called
-with, where the types of the functions allow it."""
+"""The host's routines that the tables below name, without prefix and suffix, and their type suffixes."""
 
 
 def _wide(builder: LoopBuilder, operation: Operation, values: list[Value]) -> list[Value]:
@@ -37,13 +36,15 @@ def _wide(builder: LoopBuilder, operation: Operation, values: list[Value]) -> li
 
 
 def _written(function: Callable[..., Lanes]) -> Emit:
-    """A function of ours on `Lanes`; of 16-bit floats in single precision."""
+    """A function on `Lanes`. For 16-bit floats it is computed in single precision."""
 
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
         operands = [Lanes(builder, value) for value in _wide(builder, operation, values)]
         result = function(*operands).value
         element = operation.results[0].type.element
-        if element.startswith("i") and element != result.element:  # a library may count in wider integers
+        if (
+            element.startswith("i") and element != result.element
+        ):  # a libdevice function may return a wider integer
             result = builder.cast("arith.extui", result, vector_type(element, result.lanes))
         return [narrow(builder, result, element)]
 
@@ -51,7 +52,7 @@ def _written(function: Callable[..., Lanes]) -> Emit:
 
 
 def _routine(name: str, *suffixes: str) -> Emit:
-    """The host's routine of that name, for all lanes at a time; by default with either suffix."""
+    """The host's routine of that name, called for all lanes at once. The default suffixes are f32 and f64."""
     ROUTINES[name] = suffixes or ("f32", "f64")
 
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
@@ -69,10 +70,10 @@ def _routine(name: str, *suffixes: str) -> Emit:
 
 
 def call(builder: LoopBuilder, mode: Mode, routine: str, element: str, operands: list[Value]) -> Value:
-    """``routine(count, result, operands...)``, lanes in memory of the function's frame."""
+    """Call ``routine(count, result, operands...)``. Lanes are passed in memory of the function's frame."""
     assert mode.data is not None
     lanes = operands[0].lanes
-    # One frame for all calls: what lies there is used up at once.
+    # One frame is enough for all calls: each result is read before the next call.
     size = builder.i64(8 * lanes * (1 + 4))
     text = f"llvm.alloca {size.name} x i8 {{alignment = 64 : i64}} : (i64) -> !llvm.ptr"
     frame = builder.pure(text, "!llvm.ptr", (size,))
@@ -89,7 +90,7 @@ def call(builder: LoopBuilder, mode: Mode, routine: str, element: str, operands:
 
 
 def _single(function: Callable[..., Lanes], name: str, *, scalef: bool = False) -> Emit:
-    """A function written out for single precision; the host's routine in double precision."""
+    """A function expanded for single precision; in double precision, the host's routine."""
     routine = _routine(name, "f64")
 
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
@@ -104,7 +105,7 @@ def _single(function: Callable[..., Lanes], name: str, *, scalef: bool = False) 
 
 
 def _circular(function: Callable[[Lanes], Lanes], name: str) -> Emit:
-    """Sine or cosine: large arguments, which are rare, are the host's."""
+    """Sine or cosine. Large arguments, which are rare, go to the host's routine."""
     routine = _routine(name)
 
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
@@ -158,7 +159,7 @@ FUNCTIONS: dict[str, Emit] = {
     **{name: _routine(name) for name in _HOST},
     "exp10": _single(elementary.exp10, "exp10", scalef=True),
 }
-"""What ``tpk.function`` becomes, by its name."""
+"""The lowering of ``tpk.function``, by its `name`."""
 
 
 def _function(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
@@ -197,7 +198,7 @@ OPERATIONS: dict[str, Entry] = {
 
 @functools.cache
 def signatures() -> dict[str, libdevice.Overload]:
-    """The operands and the result of every routine that kernels may call, by the routine's symbol."""
+    """The operand and result types of every routine that kernels may call, by the routine's symbol."""
     found = {}
     for function in libdevice.functions().values():
         for overload in function.overloads:

@@ -1,6 +1,6 @@
-"""Floating-point formats of 8 and 4 bits, held as i8: to f32, exactly, and from f32, as integer arithmetic.
+"""Floating-point formats of 8 and 4 bits, held as i8: exact conversion to f32, and rounding from f32 in integers.
 
-The rules of rounding are those of docs/conversions.md.
+docs/conversions.md has the rounding rules.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ FORMATS: dict[str, FloatFormat] = {
     **{name: element.form for name, element in OF_MLIR.items() if element.form and element.is_minifloat},
     **{name: form for name, form in MICROSCALING.items() if form},
 }
-"""By MLIR's names. Elements of 4 bits are held in the low half of an i8."""
+"""By MLIR type name. Elements of 4 bits are in the low half of an i8."""
 
 
 class _Lanes:
-    """Integer arithmetic on lanes of i32, with constants as plain numbers."""
+    """Integer arithmetic on lanes of i32, with Python integers as constants."""
 
     def __init__(self, builder: LoopBuilder, lanes: int) -> None:
         self.builder = builder
@@ -53,7 +53,7 @@ class _Lanes:
 
 
 def widen(builder: LoopBuilder, value: Value, element: str) -> Value:
-    """The f32 of patterns (i8) of `element`; every one is exact."""
+    """Convert bit patterns (i8) of `element` to f32, exactly."""
     if element == "f8E8M0FNU":
         return _widen_scale(builder, value)
     form = FORMATS[element]
@@ -76,17 +76,17 @@ def widen(builder: LoopBuilder, value: Value, element: str) -> Value:
 
 
 def _magnitude_bits(at: _Lanes, form: FloatFormat, magnitude: Value) -> Value:
-    """The f32, as bits, of patterns without their sign; infinity and NaN are read as numbers."""
+    """Convert bit patterns without sign to f32 bit patterns. Infinity and NaN are read as numbers."""
     shifted = at.binary("shli", magnitude, 23 - form.mantissa)
     normal = at.binary("addi", shifted, (127 - form.bias) << 23)
-    # Below the smallest normal number 2**(1 - bias): put on top of it, and that taken off again, exactly.
+    # Below the smallest normal number 2**(1 - bias): add that number and subtract it again, which is exact.
     raised = at.as_float(at.binary("addi", shifted, (128 - form.bias) << 23))
     denormal = at.as_bits(at.float_binary("subf", raised, 2.0 ** (1 - form.bias)))
     return at.select(at.compare("ult", magnitude, 1 << form.mantissa), denormal, normal)
 
 
 def _upper_half(builder: LoopBuilder, value: Value) -> Value:
-    """f8E5M2 is the upper half of an f16."""
+    """Convert f8E5M2, which is the upper half of an f16."""
     wide = builder.cast("arith.extui", value, vector_type("i16", value.lanes))
     bits = builder.binary("arith.shli", wide, builder.constant(8, wide.type))
     half = builder.cast("arith.bitcast", bits, vector_type("f16", value.lanes))
@@ -94,7 +94,7 @@ def _upper_half(builder: LoopBuilder, value: Value) -> Value:
 
 
 def _widen_scale(builder: LoopBuilder, value: Value) -> Value:
-    """f8E8M0FNU: powers of two from 2**-127 (pattern 0) on; 0xFF is NaN."""
+    """Convert f8E8M0FNU: powers of two, starting with 2**-127 (pattern 0); 0xFF is NaN."""
     at = _Lanes(builder, value.lanes)
     bits = builder.cast("arith.extui", value, at.integers)
     power = at.binary("maxui", at.binary("shli", bits, 23), 1 << 22)
@@ -109,22 +109,24 @@ def round_f32(
     toward_zero: bool = False,
     keep_infinity: bool = False,
 ) -> Value:
-    """f32 to patterns (i8) of `element`: to nearest even, or toward zero. Numbers too large become the largest one.
+    """Round f32 to bit patterns (i8) of `element`, to nearest even or toward zero.
 
-    So does infinity, unless `keep_infinity` is set and the format has it, or the format has NaN for it alone
-    (the ``fnuz`` formats). NaN stays NaN.
+    Larger numbers become the largest one.
+
+    Infinity becomes the largest number, too, with two exceptions: `keep_infinity` is set and the format has infinity,
+    or the format's only special value is NaN (the ``fnuz`` formats). NaN stays NaN.
     """
     form = FORMATS[element]
     at = _Lanes(builder, value.lanes)
     bits = at.as_bits(value)
     magnitude = at.binary("andi", bits, 0x7FFFFFFF)
     cut = 23 - form.mantissa
-    # Half a unit of what is cut off is added (ties: the last bit decides), and the exponent counted anew.
+    # Add half a unit of what is cut off (ties: the last bit decides), and rebase the exponent.
     odd = at.binary("andi", at.binary("shrui", magnitude, cut), 1)
     half = (1 << (cut - 1)) - 1
     rebased = at.binary("addi", magnitude, half - ((127 - form.bias) << 23))
     normal = at.binary("shrui", at.binary("addi", rebased, odd), cut)
-    # Denormals: added to a number whose last bit is their unit, they are rounded by the addition.
+    # Denormals: adding a number whose last bit is their unit rounds them.
     offset = form.unit * 2.0**23
     raised = at.as_bits(at.float_binary("addf", at.as_float(magnitude), offset))
     denormal = at.binary("subi", raised, struct.unpack("<i", struct.pack("<f", offset))[0])

@@ -1,4 +1,4 @@
-"""Shifts by any amount: LLVM leaves a shift by the width of the type or more undefined."""
+"""Shifts by any amount. LLVM leaves a shift by the type's width or more undefined."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from triton_porting_kit.compiler.loops.ir.values import Value
 
 
 def shift(builder: LoopBuilder, name: str, value: Value, amount: Value) -> Value:
-    """``arith.shli``, ``arith.shrsi`` or ``arith.shrui`` by an amount that is read as unsigned.
+    """``arith.shli``, ``arith.shrsi`` or ``arith.shrui`` by an unsigned amount.
 
-    From the type's width on, nothing is left of the value but, of a signed one, its sign.
+    For amounts of at least the type's width, the result is 0, or all sign bits for ``arith.shrsi``.
     """
     bits = int(value.element[1:])
     if isinstance(amount.constant, int) and 0 <= amount.constant < bits:

@@ -34,18 +34,18 @@ def _scalars(lowering: Lowering, definitions: Sequence[Def]) -> list[Value]:
 def _bind(
     lowering: Lowering, definitions: Sequence[Def], buffers: dict[int, Buffer], scalars: Sequence[Value]
 ) -> None:
-    """Give values their meaning: tensors their buffers, scalars the SSA values, in order."""
+    """Define values in order: tensors as the buffers, scalars as the SSA values."""
     remaining = iter(scalars)
     for index, definition in enumerate(definitions):
         if index in buffers:
-            # A name of its own, so that each value has its own uses.
+            # A copy of its own, so that each value has its own uses.
             lowering.define(definition, buffers[index].renamed())
         else:
             lowering.scalars[definition] = next(remaining)
 
 
 def _hints(lowering: Lowering, operation: Operation) -> str:
-    """What the kernel asks of LLVM for this loop, as an attribute dictionary; empty for nothing."""
+    """The kernel's loop hints for LLVM as an attribute dictionary; empty if there are none."""
     annotation = operation.attribute(loop_hints.ANNOTATION)
     if annotation is None:
         return ""
@@ -66,7 +66,7 @@ def for_loop(lowering: Lowering, operation: Operation) -> None:
     narrow = start.type
     if (
         narrow == "i32" and step.constant != 1
-    ):  # else the last step might overflow, and the loop go on for ever
+    ):  # otherwise the last step might overflow and the loop never end
         start, stop, step = (_widened(lowering, value) for value in (start, stop, step))
     initial = operation.operands[3:]
     body = operation.regions[0]
@@ -102,7 +102,7 @@ def for_loop(lowering: Lowering, operation: Operation) -> None:
 
 
 def _lower_body(lowering: Lowering, body: Block, buffers: dict[int, Buffer]) -> list[Value]:
-    """Lower a region; its terminator's tensors go to `buffers`, its scalars are returned."""
+    """Lower a region. Its terminator's tensors are written to `buffers`; its scalars are returned."""
     terminator = body.operations[-1]
     lowering.block(body, lambda: _assign(lowering, terminator, terminator.operands, buffers))
     return _scalars(lowering, terminator.operands)
@@ -111,7 +111,7 @@ def _lower_body(lowering: Lowering, body: Block, buffers: dict[int, Buffer]) -> 
 def _assign(
     lowering: Lowering, operation: Operation, values: Sequence[Def], buffers: dict[int, Buffer]
 ) -> None:
-    """buffers[i] = values[i], as if all at once: what is still to be read is not overwritten before."""
+    """buffers[i] = values[i], as a parallel assignment: nothing is overwritten before it is read."""
     pending = {}
     for index, buffer in buffers.items():
         tensor = lowering.tensor(values[index])
@@ -126,7 +126,7 @@ def _assign(
             )
         ]
         if not free:
-            # Every target is read by someone: compute one value aside.
+            # Every target is still read: copy one value to scratch first.
             index = next(iter(pending))
             pending[index] = _aside(lowering, operation, pending[index])
             continue
@@ -144,7 +144,10 @@ def _aside(lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
 
 
 def reads_buffer(tensor: Tensor, buffer: Buffer, *, aligned_only: bool) -> bool:
-    """Whether computing `tensor` reads `buffer`; with `aligned_only`, at other places than the element computed."""
+    """Whether computing `tensor` reads `buffer`.
+
+    With `aligned_only`, reads of the very element computed do not count.
+    """
     stack = [(tensor, True)]
     seen = set()
     while stack:
@@ -185,7 +188,7 @@ def if_else(lowering: Lowering, operation: Operation) -> None:
 
 
 def while_loop(lowering: Lowering, operation: Operation) -> None:
-    """scf.while: the first region computes the condition and what it forwards, the second the next round."""
+    """scf.while: the first region computes the condition and the values that it forwards, the second is the body."""
     before, after = operation.regions
     builder = lowering.builder
     lowering.enter_region(operation)

@@ -1,7 +1,7 @@
 """Fused loop-carried stores: values for the next iteration, computed in the loop of a store.
 
-What a store may overwrite is read before it, into scratch if it is needed later. Where only loop-carried values need
-it, these are computed in the loop of the store instead, directly into the buffer that carries them.
+Whatever a store may overwrite is read before it, into scratch if it is needed later. If only loop-carried values need
+it, they are computed in the loop of the store instead, directly into the buffers that carry them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor
 
 
 def fused_stores(lowering: Lowering, operation: Operation) -> FusedStores | None:
-    """The loop-carried values to compute in the loop of a store; None where there are none."""
+    """The loop-carried values to compute in the loop of a store; None if there are none."""
     block = operation.block
     places = lowering.part(CarriedBuffers).get(block)
     if not places:
@@ -46,7 +46,7 @@ def fused_stores(lowering: Lowering, operation: Operation) -> FusedStores | None
         and tensor.definition.block is block
         and not isinstance(tensor, Buffer)
         and tensor.buffer is None
-        # What it is now is needed by nothing else that comes later.
+        # Nothing else that comes later needs the current value.
         and all(
             root is terminator or root.position <= operation.position
             for root in lowering.uses.roots(block.arguments[1 + index])

@@ -16,7 +16,7 @@ from triton_porting_kit.errors import SourceLocation
 
 
 def check(lowering: Lowering, operation: Operation) -> None:
-    """tpk.assert: the kernel ends at the first element, in row-major order, that is false."""
+    """tpk.assert: end the kernel at the first element, in row-major order, that is false."""
     condition = lowering.tensor(Assert(operation).condition)
     builder = lowering.builder
     shape = lowering.data.table([len(condition.shape), *condition.shape])
@@ -32,7 +32,7 @@ def check(lowering: Lowering, operation: Operation) -> None:
 
 
 def fail_unless(lowering: Lowering, operation: Operation, holds: Value, element: Value, shape: Value) -> None:
-    """End the kernel unless every lane of `holds` is set; `element` is the row-major index of the first lane."""
+    """End the kernel unless every lane of `holds` is set. `element` is the row-major index of the first lane."""
     builder = lowering.builder
     description = lowering.data.text(_description(operation))
     lanes = holds.lanes
@@ -55,7 +55,7 @@ def fail_unless(lowering: Lowering, operation: Operation, holds: Value, element:
 
 
 def _description(operation: Operation) -> str:
-    """Where an assertion stands, and its text."""
+    """The location of an assertion, and its text."""
     place = operation.location
     message = Assert(operation).message
     if place is None:
@@ -64,13 +64,13 @@ def _description(operation: Operation) -> str:
 
 
 def place_of(place: SourceLocation) -> str:
-    """A place in the kernel's source, for people: file, line and function."""
+    """A location in the kernel's source for messages: file, line and function."""
     function = enclosing_function(place)
     return f"{place.file}:{place.line}" + (f", in {function}" if function else "")
 
 
 def show(lowering: Lowering, operation: Operation) -> None:
-    """tpk.print: operand after operand, each with all its elements; what is one value, by each thread."""
+    """tpk.print: one operand after the other, each with all its elements. Scalars are printed by each thread."""
     data, builder = lowering.data, lowering.builder
     op = Print(operation)
     hexadecimal = builder.constant(int(op.hex), "i32")

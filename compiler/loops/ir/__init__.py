@@ -1,1 +1,1 @@
-"""What the lowering reads and writes: the structured form as Python objects, and loop-level MLIR as text."""
+"""Input and output of the lowering: the structured form as Python objects, and loop-level MLIR as text."""

@@ -1,11 +1,10 @@
 """Writing loop-level MLIR: typed SSA values, open regions, and placement by dependence.
 
-A pure operation is placed in the outermost open region that already holds all its operands, and is written
-once per region. That makes the text free of loop-invariant and common sub-expressions as it is emitted,
-without passes over it afterwards. What reads memory stays in the innermost branch: what it reads may be there
-under the branch's condition only.
+A pure operation is placed in the outermost open region that already holds all its operands, and is written once per
+region. So the emitted text has no loop-invariant or common sub-expressions, without passes over it afterwards. A memory
+read stays in the innermost branch: the memory may be valid under the branch's condition only.
 
-What is remembered of a region holds while the region is open: behind it nothing of it may have run.
+What is recorded about a region is valid while the region is open: after it, its code may not have run.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ INDENT = "  "
 
 @dataclass(eq=False)
 class Region:
-    """Lines of a region, and what was already written there; `branch` is the level of the branch that it lies in."""
+    """Lines of a region, and the values already computed in it. `branch` is the level of the enclosing branch."""
 
     branch: int = 0
     is_open: bool = True
@@ -52,7 +51,7 @@ class LoopBuilder:
         self._next = 0
         self._integers: dict[tuple[int, str], Value] = {}
         self.mark = ""
-        """What lines end with (see `source_lines`)."""
+        """A suffix of every line (see `source_lines`)."""
 
     # --- regions ---------------------------------------------------------------------------------
 
@@ -67,7 +66,7 @@ class LoopBuilder:
         return self._regions[-1]
 
     def at_end(self, forget: Callable[[], None]) -> None:
-        """Call `forget` when the innermost region is closed: what it has made is not there any more."""
+        """Call `forget` when the innermost region is closed, where its values become invalid."""
         self._regions[-1].endings.append(forget)
 
     def fresh(self, type: str, *, level: int | None = None, constant: int | float | None = None) -> Value:
@@ -76,7 +75,7 @@ class LoopBuilder:
         return Value(f"%{self._next}", type, self.level if level is None else level, constant)
 
     def here(self, value: Value) -> Value:
-        """A value, such that what is computed of it stays in the innermost region, which alone may need it."""
+        """`value`, marked so that operations on it stay in the innermost region, the only one that may need them."""
         return value._replace(level=self.level)
 
     def line(self, text: str, *, level: int | None = None) -> None:
@@ -131,9 +130,9 @@ class LoopBuilder:
         return value
 
     def read(self, text: str, type: str, operands: Sequence[Value], *, floor: int) -> Value:
-        """An operation that reads memory: placed like a pure one, not above `floor`, reused until `forget_reads`.
+        """An operation that reads memory: placed like a pure one, not above `floor`, and reused until `forget_reads`.
 
-        Nor above the innermost branch, on whose condition the memory may depend.
+        It is not placed above the innermost branch either: the memory may be valid under its condition only.
         """
         level = max(floor, self._regions[-1].branch, *(operand.level for operand in operands))
         region = self._regions[level]
@@ -145,7 +144,7 @@ class LoopBuilder:
         return known
 
     def forget_reads(self) -> None:
-        """Memory may have changed: no earlier read may stand for a later one."""
+        """Memory may have changed: no earlier read may be reused."""
         for region in self._regions:
             region.reads.clear()
 
@@ -153,7 +152,7 @@ class LoopBuilder:
 
     def constant(self, value: int | float | str, type: str) -> Value:
         """A scalar constant, or a splat of it for a vector type. Strings are MLIR literals (``0x7F800000``)."""
-        if value.__class__ is not int:  # of floats -0.0 equals 0.0
+        if value.__class__ is not int:  # of floats, -0.0 equals 0.0
             return self._constant(value, type)
         known = self._integers.get((value, type))
         if known is None:
@@ -254,7 +253,7 @@ class LoopBuilder:
         )
 
     def address(self, base: Value, terms: Sequence[Value], element: str) -> Value:
-        """`base` plus a sum of i64 element offsets; invariant terms are added outside the loops."""
+        """`base` plus a sum of i64 element offsets. Loop-invariant terms are added outside the loops."""
         pointer = base
         for term in sorted(terms, key=lambda term: term.level):
             if term.constant == 0:
@@ -271,7 +270,9 @@ class LoopBuilder:
     def loop(
         self, start: Value, stop: Value, step: Value, carried: Sequence[Value] = (), *, attributes: str = ""
     ) -> Iterator[LoopRegion]:
-        """``scf.for``. Set ``region.yields`` inside when values are carried; ``region.results`` holds them after.
+        """``scf.for``.
+
+        Set ``region.yields`` inside if values are carried. ``region.results`` holds the results afterwards.
 
         `attributes` is the text of an attribute dictionary, or empty.
         """
@@ -292,9 +293,9 @@ class LoopBuilder:
 
     @contextmanager
     def loop_below(self, stop: Value, carried: Sequence[Value]) -> Iterator[LoopRegion]:
-        """``scf.while`` the first of the carried values, which is signed, is below `stop`.
+        """``scf.while`` that runs while the first carried value, a signed integer, is below `stop`.
 
-        Set ``region.yields`` inside; ``region.results`` holds them after.
+        Set ``region.yields`` inside. ``region.results`` holds the results afterwards.
         """
         types = ", ".join(value.type for value in carried)
         self.open()
@@ -338,7 +339,7 @@ class LoopBuilder:
     def region_operation(
         self, header: str, types: list[str], body: list[str], attributes: str = ""
     ) -> list[Value]:
-        """Write an operation that holds `body`, with `attributes` behind it, and return its results."""
+        """Write an operation that holds `body`, with `attributes` after it, and return its results."""
         results = [self.fresh(type) for type in types]
         if len(results) == 1:
             header = f"{results[0].name} = {header}"
@@ -355,7 +356,7 @@ class LoopBuilder:
 
 @dataclass
 class LoopRegion:
-    """Inside an `LoopBuilder.loop`: induction variable, carried arguments, what to yield; after it, results."""
+    """Inside a `LoopBuilder.loop`: induction variable, carried arguments, and what to yield; after it, the results."""
 
     induction: Value
     arguments: list[Value]
@@ -364,7 +365,7 @@ class LoopRegion:
 
 
 Branch: TypeAlias = Callable[[], Sequence[Value]]
-"""A branch of `LoopBuilder.if_else`: emits, then returns the values to yield."""
+"""A branch of `LoopBuilder.if_else`: emits code, then returns the values to yield."""
 
 
 def _yield(values: Sequence[Value]) -> str:

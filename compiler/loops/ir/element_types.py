@@ -10,13 +10,13 @@ BITS = {
     **dict.fromkeys(elements.MICROSCALING, 8),
     "!llvm.ptr": 8 * elements.POINTER_SIZE,
 }
-"""Bits that one element takes in memory; a boolean takes a byte, and so does a number of 4 bits."""
+"""Bits of one element in memory. A boolean takes a byte, and so does a 4-bit number."""
 
 FLOAT8 = tuple(name for name, element in OF_MLIR.items() if element.is_minifloat)
-"""Floating-point types of 8 bits that kernels compute with."""
+"""The 8-bit floating-point types that kernels compute with."""
 
 MICROSCALING = tuple(elements.MICROSCALING)
-"""Scales and elements of microscaling formats, which are only ever turned into wider numbers."""
+"""Scales and elements of microscaling formats, which are only converted to wider types."""
 
 NARROW_FLOATS = ("f16", "bf16", *FLOAT8, *MICROSCALING)
 """Types whose arithmetic is done in f32 and rounded after each operation."""
@@ -30,8 +30,8 @@ def byte_size(element: str) -> int:
 def register(element: str) -> str:
     """The type that an element has in registers.
 
-    Narrow floats are held as the integers of their bits: where a CPU has no such type, LLVM makes floats of them
-    and back, by way of library calls, or with instructions that flush denormals.
+    Narrow floats are held as integers of their bits. Where a CPU has no such type, LLVM would convert them to float and
+    back, by library calls or with instructions that flush denormals.
     """
     return f"i{BITS[element]}" if element in NARROW_FLOATS else element
 

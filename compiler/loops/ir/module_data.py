@@ -1,4 +1,4 @@
-"""What an object file holds besides the kernel's code: texts, tables, and the host's routines that it calls."""
+"""Data of the object file apart from code: strings, tables, and declarations of the host routines that kernels call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from triton_porting_kit.compiler.loops.ir.values import Value
 
 
 class ModuleData:
-    """Constant data and declarations of the module that `builder` writes a function of; each is there once."""
+    """Constant data and declarations of the module whose function `builder` writes. Equal data is there once."""
 
     def __init__(self, builder: LoopBuilder) -> None:
         self._builder = builder
@@ -19,7 +19,7 @@ class ModuleData:
         """Whether a loop carries hints for LLVM (see `compiler.loop_hints`)."""
 
     def text(self, text: str) -> Value:
-        """The address of a text in UTF-8, ended by a zero byte; zero bytes in the text are left out."""
+        """The address of a UTF-8 string that ends with a zero byte. Zero bytes in the text are dropped."""
         data = text.replace("\0", "").encode(errors="replace")
         escaped = "".join(
             chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in data
@@ -27,7 +27,7 @@ class ModuleData:
         return self._address(f'"{escaped}\\00"', "")
 
     def table(self, numbers: Sequence[int]) -> Value:
-        """The address of 64-bit integers."""
+        """The address of a table of 64-bit integers."""
         count = len(numbers)
         return self._address(
             f"dense<{list(numbers)}> : tensor<{count}xi64>", f" : !llvm.array<{count} x i64>"
@@ -46,7 +46,7 @@ class ModuleData:
         return self._builder.pure(f"llvm.mlir.addressof @{symbol} : !llvm.ptr", "!llvm.ptr", ())
 
     def call(self, routine: str, arguments: Sequence[Value], result: str | None = None) -> Value | None:
-        """Call a routine of the host here; its result, if it is given a type."""
+        """Call a host routine here. Returns its value if a result type is given."""
         types = ", ".join(value.type for value in arguments)
         self._declarations[routine] = f"({types})" + (f" -> {result}" if result else "")
         names = ", ".join(value.name for value in arguments)

@@ -1,4 +1,4 @@
-"""The structured form as plain Python objects: read once from MLIR, walked many times cheaply."""
+"""The structured form as plain Python objects: read once from MLIR, then cheap to walk."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.errors import CompilationError, SourceLocation
 
 _ACCESSES = frozenset(cls.OPERATION_NAME for cls in all_of(Access))
+
+
+RETURN_ONCE = "return once, at the end: put what follows an early return into an `else`"
+"""The remedy for unstructured control flow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class Operation:
         return attributes[name] if name in attributes else None  # noqa: SIM401 (MLIR's map has no `get`)
 
     def required(self, name: str) -> Any:
-        """MLIR's attribute of that name, which the operation cannot be without."""
+        """The MLIR attribute of that name, which the operation must have."""
         return self.handle.attributes[name]
 
     def integer(self, name: str, default: int | None = None) -> int:
@@ -92,15 +96,15 @@ class Operation:
 
     @property
     def is_volatile(self) -> bool:
-        """Whether it accesses memory in an order that others see."""
+        """Whether it is a volatile or atomic access, whose order other threads observe."""
         return self.name in _ACCESSES and self.attribute("volatile") is not None
 
-    def unsupported(self, why: str, remedy: str | None = None) -> CompilationError:
-        """The error for an operation that this lowering cannot take."""
+    def unsupported(self, why: str, remedy: str) -> CompilationError:
+        """The error for an operation that this lowering cannot handle."""
         return CompilationError(why, operation=self.name, location=self.location, remedy=remedy)
 
     def ancestor_in(self, block: Block) -> Operation | None:
-        """The operation of `block` that is this one or holds it."""
+        """The operation of `block` that is this one or contains it."""
         operation: Operation | None = self
         while operation is not None and operation.block is not block:
             operation = operation.block.parent
@@ -111,19 +115,19 @@ class Operation:
 class Program:
     """A kernel function of the structured form.
 
-    It holds the MLIR module, whose memory the handles of its operations lie in: keep it while you use them.
+    The handles of its operations point into the MLIR module, which it therefore keeps alive.
     """
 
     name: str
     body: Block
     argument_names: list[str]
     promises: list[int]
-    """Of its attribute `tpk.promises`: the numbers of steps, three of each."""
+    """The attribute `tpk.promises`: three numbers for each step."""
     module: Any
 
 
 class _Reader:
-    """Reads one kernel. Calls are replaced by what the called function does."""
+    """Reads one kernel and inlines calls."""
 
     def __init__(self, functions: dict[str, Any]) -> None:
         self._functions = functions
@@ -131,7 +135,7 @@ class _Reader:
         self._defs: dict[Any, Def] = {}
         self._types: dict[Any, Type] = {}
         self._foreign: set[str] = set()
-        """Elements that there is no computing with."""
+        """Element types that the lowering cannot compute with."""
 
     def type(self, mlir_type: Any) -> Type:
         known = self._types.get(mlir_type)
@@ -156,7 +160,7 @@ class _Reader:
         return block
 
     def append(self, handle: Any, block: Block) -> None:
-        """Read an operation, or those of the function that it calls, to the end of `block`."""
+        """Read an operation, or the body of the function that it calls, to the end of `block`."""
         operation = self.operation(handle, block)
         if operation.name not in ("func.call", Call.OPERATION_NAME):
             block.operations.append(operation)
@@ -183,7 +187,7 @@ class _Reader:
         return definition
 
     def operation(self, handle: Any, block: Block) -> Operation:
-        """Read an operation, with its regions, that comes next in `block`."""
+        """Read an operation and its regions, and number it as the next one of `block`."""
         # Half of the time goes into crossing to MLIR and back.
         defs = self._defs
         operands = [defs[value] for value in handle.operands]
@@ -201,14 +205,14 @@ class _Reader:
         for region in handle.regions if len(handle.regions) else ():
             blocks = list(region.blocks)
             if len(blocks) > 1:
-                raise op.unsupported("control flow between blocks is not structured")
+                raise op.unsupported("the control flow in this region is not structured", RETURN_ONCE)
             if blocks:
                 op.regions.append(self.block(blocks[0], op))
         return op
 
 
 def _split_shape(text: str) -> list[str]:
-    """``4x8xf32`` -> ["4", "8", "f32"]; the element type may hold an ``x`` itself."""
+    """``4x8xf32`` -> ["4", "8", "f32"]. The element type may contain an ``x``."""
     parts: list[str] = []
     while True:
         head, _, rest = text.partition("x")
@@ -232,11 +236,16 @@ def read_program(module: Any) -> Program:
             blocks = list(operation.regions[0].blocks)
             if len(blocks) > 1:
                 raise CompilationError(
-                    f"kernel {name} returns early through unstructured control flow", operation="cf.cond_br"
+                    f"kernel {name} returns early through unstructured control flow",
+                    operation="cf.cond_br",
+                    remedy=RETURN_ONCE,
                 )
             names = [parameter_name(argument) or str(i) for i, argument in enumerate(blocks[0].arguments)]
             return Program(name, reader.block(blocks[0], None), names, _promises(operation), module)
-    raise CompilationError("the structured module holds no function marked tpk.kernel")
+    raise CompilationError(
+        "the structured module holds no function marked tpk.kernel",
+        remedy="give what `tpk compile --emit structured` prints",
+    )
 
 
 def _promises(function: Any) -> list[int]:
@@ -244,7 +253,7 @@ def _promises(function: Any) -> list[int]:
 
 
 def walk(block: Block) -> Iterator[Operation]:
-    """Every operation of a block, nested ones after the one that holds them."""
+    """Every operation of a block; nested ones come after the operation that contains them."""
     for operation in block.operations:
         yield operation
         for region in operation.regions:

@@ -1,4 +1,4 @@
-"""What the loops artefact says of the kernel's lines: a comment above what each operation became."""
+"""Source comments of the loops artefact: a comment above each operation's code names its kernel line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triton_porting_kit.compiler.loops.ir.program import Operation
 
 
 class SourceComments:
-    """Writes places as ``kernel.py:12``, and knows which file each name is."""
+    """Writes locations as ``kernel.py:12``, and records the file that each name stands for."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -19,11 +19,11 @@ class SourceComments:
         return operation.name if place is None else f"{operation.name}, {self._name(place.file)}:{place.line}"
 
     def lines(self) -> list[str]:
-        """For the head of the artefact: where each file is."""
+        """The head of the artefact: the path of each file name."""
         return [f"// {name}: {path}" for path, name in self._names.items()]
 
     def _name(self, path: str) -> str:
-        """The last part of a path, or as many as tell it from others."""
+        """The last part of a path, or as many parts as tell it from others."""
         known = self._names.get(path)
         if known is None:
             parts = PurePath(path).parts

@@ -1,6 +1,6 @@
-"""Which line of the kernel each line of the loops artefact comes from: a number at its end, behind ``// @``.
+"""The kernel line that each line of the loops artefact comes from: a number after ``// @`` at its end.
 
-Artefacts go without. The numbers are wanted where a kernel has crashed, which is then lowered once more
+Normal artefacts do not have these numbers. They are needed when a kernel has crashed, which is then lowered once more
 (`compiler.crashes`).
 """
 
@@ -18,7 +18,7 @@ _MARK = re.compile(r" // @(\d+)$")
 
 
 class SourceLines:
-    """Lets a builder end its lines with the place of the operation that they were written for."""
+    """Lets a builder end each line with the location of the operation that it was written for."""
 
     def __init__(self, builder: LoopBuilder) -> None:
         self._builder = builder
@@ -26,7 +26,7 @@ class SourceLines:
 
     @contextmanager
     def of(self, operation: Operation) -> Iterator[None]:
-        """While this holds, what is written comes from the line of `operation`."""
+        """A context in which emitted lines get the source line of `operation`."""
         before, location = self._builder.mark, operation.location
         if location is not None:
             number = self._numbers.setdefault(location, len(self._numbers))
@@ -37,7 +37,7 @@ class SourceLines:
             self._builder.mark = before
 
     def lines(self, text: str) -> list[SourceLocation | None]:
-        """The place of each line of what was written."""
+        """The location of each line of the emitted text."""
         known = list(self._numbers)
         marks = map(_MARK.search, text.splitlines())
         return [None if mark is None else known[int(mark[1])] for mark in marks]

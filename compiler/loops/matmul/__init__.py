@@ -1,1 +1,1 @@
-"""Matrix products: a planner of what is blocked, packed, prefetched and stored when, and micro-kernels."""
+"""Matrix products: K blocking, packing, software prefetch and early stores, and the micro-kernels."""

@@ -1,9 +1,9 @@
-"""Dots on a CPU's matrix registers: Intel AMX, for bf16 operands and f32 sums, and for bytes and i32 sums.
+"""Dots on a CPU's tile registers (Intel AMX): bf16 operands with f32 sums, and bytes with i32 sums.
 
-A tile register holds 16 rows of 64 bytes. TDPBF16PS and TDPBSSD multiply 16 rows of A by 64 bytes of K of B for 16
-columns, in groups of 4 bytes that are neighbours along K, and add to 16 x 16 sums (Intel 64 and IA-32 Architectures
-Software Developer's Manual, volume 1, chapter 18). A is read as it lies, row after row; B as `products.Interleaved`
-packs it. Denormal bf16 inputs and sums count as zero, as with VDPBF16PS.
+A tile register holds 16 rows of 64 bytes. TDPBF16PS and TDPBSSD multiply 16 rows of A by 16 columns of B, over 64 bytes
+of K in groups of 4 bytes that are neighbours along K, and add the products to 16 x 16 sums (Intel 64 and IA-32
+Architectures Software Developer's Manual, volume 1, chapter 18). A is read as it lies, in rows; B is packed by
+`products.Interleaved`. Denormal bf16 inputs and sums count as zero, as with VDPBF16PS.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
 
 ROWS = 16
-"""Rows of A and of the sums, columns of B and of the sums, and units of 4 bytes along K in one tile register."""
+"""One tile register's rows of A and of the sums, columns of B and of the sums, and 4-byte units along K."""
 UNIT_BYTES = 4
 TILE = "!llvm.x86_amx"
 
@@ -24,22 +24,24 @@ Instruction: TypeAlias = Literal["tdpbf16ps", "tdpbssd"]
 
 
 def fits(shape: tuple[int, int, int], count: int) -> bool:
-    """Whether a dot of (M, N, K) is made of whole tile registers, with so many elements of K in a unit."""
+    """Whether a dot of shape (M, N, K) divides into whole tile registers. A unit has `count` elements of K."""
     m, n, k = shape
     return m % ROWS == 0 and n % ROWS == 0 and k % (ROWS * count) == 0
 
 
 def blocking(m: int, n: int) -> Blocking:
-    """Up to two by two tiles of sums stay in registers over all of K, so that each tile of A and B serves twice."""
+    """The register block: up to two by two tiles of sums stay in registers over all of K, so each tile of A and B is
+    used twice.
+    """
     down, across = (2 if size % (2 * ROWS) == 0 else 1 for size in (m, n))
     return Blocking(down * ROWS, across, ROWS)
 
 
 class TileBlock:
-    """Loads, multiplies and stores one block of sums; as `register_blocks.RegisterBlock` does in vector registers."""
+    """Loads, multiplies and stores one block of sums, as `vector_kernels.RegisterBlock` does in vector registers."""
 
     units = ROWS
-    """Units along K of one step."""
+    """Units along K in one step."""
 
     def __init__(
         self,
@@ -53,17 +55,17 @@ class TileBlock:
         self._builder = builder
         self._instruction = instruction
         self._element = element
-        """That A is made of."""
+        """The element type of A."""
         self._down, self._across = block.rows // ROWS, block.vectors
         self._sums = sums
         """The type of the sums."""
         self._pitch = pitch
-        """From one row of B to the next, in units."""
+        """The row pitch of B, in units."""
         self._rows = builder.constant(ROWS, "i16")
         self._bytes = builder.constant(ROWS * UNIT_BYTES, "i16")
 
     def begin(self, begun: Value, c_row: Value, width: int) -> list[Value]:
-        """The sums of the block, where there are any yet; else zeros."""
+        """The sums of the block: read from memory if `begun`, else zeros."""
         pitch = self._builder.i64(width)
 
         def load() -> list[Value]:
@@ -73,7 +75,7 @@ class TileBlock:
         return self._builder.if_else(begun, load, self._zeros)
 
     def step(self, values: list[Value], a_row: Value, b_column: Value, k: Value, pitch: Value) -> list[Value]:
-        """One step along K: all sums plus their products; A's rows are `pitch` elements apart."""
+        """One step along K: adds the products to all sums. A's row pitch is `pitch` elements."""
         builder = self._builder
         a_start = builder.address(a_row, [k], "i32")
         b_start = builder.address(b_column, [builder.mul(k, builder.i64(self._pitch))], "i32")
@@ -97,7 +99,7 @@ class TileBlock:
         ]
 
     def store(self, values: list[Value], start: Value, pitch: Value) -> None:
-        """Put the sums into rows `pitch` elements apart."""
+        """Store the sums to rows with a pitch of `pitch` elements."""
         stride = self._stride(pitch, self._sums)
         for place, tile in zip(self._places(start, pitch), values, strict=True):
             self._builder.effect(
@@ -106,7 +108,7 @@ class TileBlock:
             )
 
     def _places(self, start: Value, pitch: Value) -> list[Value]:
-        """Where the tiles of sums begin."""
+        """The addresses of the tiles of sums."""
         builder = self._builder
         rows = [builder.mul(pitch, builder.i64(i * ROWS)) for i in range(self._down)]
         return [
@@ -116,7 +118,7 @@ class TileBlock:
         ]
 
     def _stride(self, pitch: Value, element: str) -> Value:
-        """The distance of rows in bytes."""
+        """The row pitch in bytes."""
         return self._builder.mul(pitch, self._builder.i64(types.byte_size(element)))
 
     def _zeros(self) -> list[Value]:

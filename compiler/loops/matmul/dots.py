@@ -1,8 +1,8 @@
 """``linalg.matmul`` and ``linalg.batch_matmul``: accumulators in a register block over packed operands.
 
-The operands are laid out in scratch in the type that is multiplied, row after row. A block of `rows` x `strip`
-accumulators stays in registers over the whole of K, vector registers (see `vector_kernels`) or matrix registers (see
-`amx_kernels`). In a loop, that may be the K of several iterations, and of an A that is not packed: see `k_blocking`.
+Operands are packed in scratch, row-major, in the type that the product reads. A block of `rows` x `strip` accumulators
+stays in vector registers (`vector_kernels`) or tile registers (`amx_kernels`) over the whole of K. In a loop, K may
+span several iterations, and A may be read in place: see `k_blocking`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from triton_porting_kit.compiler.loops.tiles.graph import closure
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Splat, Tensor
 
 INDEPENDENT = 2
-"""Of so many steps along K the columns of B are added up independently of each other."""
+"""The number of independent accumulators of a column sum of B: consecutive steps along K go to different ones."""
 
 
 def matmul(lowering: Lowering, operation: Operation) -> None:
-    """outs + a * b, accumulated in the type of outs (16-bit outs in f32, rounded once at the end)."""
+    """outs + a * b, accumulated in the type of outs. 16-bit outs are accumulated in f32 and rounded once at the end."""
     a, b, c = (lowering.tensor(operand) for operand in operation.operands)
     result = operation.results[0]
     panel = lowering.part(Panels).get(operation)
@@ -88,7 +88,7 @@ def matmul(lowering: Lowering, operation: Operation) -> None:
 def _add_to_panel(
     lowering: Lowering, operation: Operation, panel: Panel, a: Tensor, b: Tensor, c: Tensor
 ) -> Tensor:
-    """The sum, which is there once the loop is over."""
+    """Add one iteration to the `panel`. Returns the sum, which is complete after the loop."""
     total = c.buffer or c
     assert isinstance(total, Buffer)
 
@@ -96,7 +96,7 @@ def _add_to_panel(
 
     def multiply(part: Part) -> None:
         fetch = lines_ahead(lowering, operation, b, panel, part, c.shape[0])
-        with a.place() if isinstance(a, Load) else NOWHERE:  # which may be read where it lies
+        with a.place() if isinstance(a, Load) else NOWHERE:  # it may be read in place
             _multiply(lowering, product, block, part, total, [], fetch, panel.epilogue)
 
     def measure(right: Strips, place: Value) -> None:
@@ -111,7 +111,7 @@ def _accumulator(
 ) -> Buffer:
     """A buffer that holds `initial` and may be overwritten while the `factors` are still read.
 
-    It is that of a loop-carried value where it ends here.
+    It reuses the buffer of a loop-carried value if this operation is the last to need that value.
     """
     held = initial.buffer or initial
     kept = [factor.pointer for factor in factors]
@@ -139,7 +139,7 @@ def _accumulator(
 
 
 def _ends_here(lowering: Lowering, tensor: Tensor, operation: Operation) -> bool:
-    """Whether this operation is the last to need the tensor, which belongs to the operation's own block."""
+    """Whether this operation is the last to need the tensor, which is defined in the operation's own block."""
     definition = tensor.definition
     held = tensor.buffer or tensor
     return (
@@ -151,7 +151,7 @@ def _ends_here(lowering: Lowering, tensor: Tensor, operation: Operation) -> bool
 
 
 def _start_of(builder: LoopBuilder, buffer: Buffer, batch: Sequence[Value]) -> Value:
-    """The address of a matrix."""
+    """The address of the first element of a matrix, for these `batch` indices."""
     terms = [builder.mul(i, builder.i64(buffer.strides[0])) for i in batch]
     return builder.address(buffer.pointer, terms, buffer.element)
 
@@ -166,7 +166,7 @@ def _multiply(
     fetch: Fetch | None = None,
     epilogue: Epilogue | None = None,
 ) -> None:
-    """c += a * b over a `part` of K, a multiple of the units that B has rows."""
+    """c += a * b over a `part` of K, whose length is a multiple of the units of one step."""
     builder, a, b, depth = lowering.builder, part.left, part.right, part.depth
     m, n = c.shape[-2:]
     zero = builder.i64(0)
@@ -215,7 +215,7 @@ def _multiply(
 def _block(
     builder: LoopBuilder, product: Product, block: Blocking, sums: str, pitch: int
 ) -> RegisterBlock | TileBlock:
-    """What multiplies a block of sums; rows of B are `pitch` units apart."""
+    """The micro-kernel that multiplies one block of sums. B's row pitch is `pitch` units."""
     if isinstance(product, TileProduct):
         return TileBlock(builder, product.instruction, product.element, block, sums, pitch)
     assert isinstance(product, VectorProduct)
@@ -223,7 +223,7 @@ def _block(
 
 
 def _less(builder: LoopBuilder, values: list[Value], excess: list[Value]) -> list[Value]:
-    """The accumulators, row by row, less what is to be taken from each column."""
+    """The accumulators, row by row, minus each column's excess."""
     return [builder.sub(value, more) for value, more in zip(values, cycle(excess))] if excess else values
 
 
@@ -236,7 +236,10 @@ def _measure(
     depth: Value,
     batch: Sequence[Value] = (),
 ) -> None:
-    """Write to `place` by what `depth` units of B make the sums of each column too large."""
+    """Write the excess of each column's sum, due to `depth` units of B, to `place`.
+
+    The excess is what the bias of A's elements adds to the sum (`Product.excess`).
+    """
     builder = lowering.builder
     apart = builder.i64(b.pitch if isinstance(b, Strips) else 1)
     steps = INDEPENDENT if b.shape[-2] % INDEPENDENT == 0 else 1
@@ -255,7 +258,7 @@ def _measure(
 
 
 def _excess(builder: LoopBuilder, block: Blocking, part: Part, column: Value, width: int) -> list[Value]:
-    """What is to be taken from the sums of a block's columns: what each iteration has made them too large by."""
+    """The excess of each column in a block: the sum over the part's iterations."""
     if part.excess is None:
         return []
     element = part.right.element

@@ -1,10 +1,10 @@
 """Stores of a loop's sums, done register block by register block as soon as each block is complete.
 
-Where a kernel only computes with each sum alone and stores the result, the loop's last multiplication does that for
-each register block while it multiplies the next. Memory is then written in parallel with arithmetic, and the sums need
-not be written to scratch and read again. This holds for tiles that lie wholly in bounds, where the store's memory is
-disjoint from what is still to be read (`store_footprint`). Otherwise, and where the loop runs no iteration, the store
-is lowered in its turn.
+Where a kernel only applies element-wise operations to the sums and stores the result, the loop's last multiplication
+stores each register block while it multiplies the next. Memory is then written in parallel with arithmetic, and the
+sums need not be written to scratch and read again. This requires a tile that lies wholly in bounds and a store that is
+disjoint from everything still to be read (`store_footprint`). Otherwise, and where the loop has no iterations, the
+store is lowered at its own place.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
 
 @dataclass(frozen=True)
 class Epilogue:
-    """What is done with the `sums` of a loop: the operations of a `chain`, then a `store`."""
+    """How the `sums` of a loop are consumed: a `chain` of element-wise operations, then a `store`."""
 
     sums: Def
     chain: Sequence[Operation]
@@ -39,18 +39,18 @@ class Epilogue:
     access: Access
     block: Blocking
     room: Value | None
-    """A pointer to where the sums of one register block fit, in rows as long as those of the tile.
+    """A pointer to room for the sums of one register block, with the row pitch of the whole tile.
 
-    None where they are stored as they are, row by row: no more than that is to be done.
+    None if the chain is empty and the store's rows are contiguous: sums are then stored straight to memory.
     """
     writes: StoreFootprint
 
     def may_store(self, builder: LoopBuilder, last: Value) -> Value:
-        """i1: whether the sums may be stored in this iteration, which must be the `last` one."""
+        """i1: whether this iteration may store the sums. It must be the `last` one, and the tile wholly in bounds."""
         return builder.logical_and(last, self.access.plain_condition(builder))
 
     def place(self, builder: LoopBuilder, row: Value, column: Value) -> tuple[Value, Value]:
-        """Where the sums of the block at `row` and `column` go, and how many elements there are between rows."""
+        """The address of the block of sums at `row` and `column`, and the row pitch in elements."""
         _, width = self.sums.type.shape or ()
         if self.room is not None:
             return self.room, builder.i64(width)
@@ -58,7 +58,7 @@ class Epilogue:
         return self.access.pointer(corner, Point((row, column), -1, 1)), self.access.strides[0]
 
     def emit(self, lowering: Lowering, stores: Value, row: Value, column: Value) -> None:
-        """If it `stores`: what is made of the sums in `room`, which are those of the block at `row` and `column`."""
+        """If `stores`: apply the chain to the sums in `room`, the block at `row` and `column`, and store the result."""
         if self.room is None:
             return
 
@@ -88,7 +88,7 @@ class Epilogue:
 
     @contextmanager
     def _defined(self, lowering: Lowering, corner: Value) -> Iterator[Tensor]:
-        """What is stored, where the sums lie from `corner` on; the definitions hold for as long as this."""
+        """The value to store, with the sums read from `corner`. The definitions hold inside the context only."""
         lowering.builder.forget_reads()
         assert self.sums.type.shape is not None
         lowering.define(self.sums, Buffer(self.sums.type.shape, self.sums.type.element, corner))
@@ -102,7 +102,7 @@ class Epilogue:
 def epilogue(
     lowering: Lowering, loop: Operation, dot: Operation, sums: Def, block: Blocking, writes: StoreFootprint
 ) -> Epilogue | None:
-    """What is done with the `sums` of a `dot`, a result of a `loop`; None where that cannot be done in it."""
+    """The epilogue for the `sums` of a `dot`, a result of a `loop`; None if the store cannot be done in the loop."""
     if not _comes_last(lowering, dot):
         return None
     chain: list[Operation] = []
@@ -125,7 +125,7 @@ def epilogue(
     tensors = [lowering.tensor(other) for other in others]
     if any(isinstance(part, Load | Gather) for part in closure(tensors)):
         return None
-    # Of a longer chain a part would be kept in scratch, as a whole tile: here there is one block of it.
+    # A tensor deeper than this is materialised in scratch as a whole tile, but only one block of it exists here.
     if len(chain) + max((tensor.depth for tensor in tensors), default=0) >= DEEPEST:
         return None
     lowering.settle_before(loop)
@@ -138,7 +138,7 @@ def epilogue(
 
 
 def _comes_last(lowering: Lowering, dot: Operation) -> bool:
-    """Whether nothing that an iteration of the loop loads is read after its dot: what is stored there would be seen."""
+    """Whether an iteration reads no loaded value after its dot: it would see what the early store wrote."""
     *operations, _ = dot.block.operations
     results = [result for operation in operations for result in operation.results if result.type.is_tensor]
     return all(operation.name in MOVABLE for operation in operations[dot.position + 1 :]) and all(
@@ -150,6 +150,6 @@ def _comes_last(lowering: Lowering, dot: Operation) -> bool:
 
 
 def _only_user(definition: Def) -> Operation | None:
-    """The operation that reads a value, if there is only one, and it reads it once."""
+    """The operation that uses a value, if there is exactly one use."""
     users = definition.users
     return users[0] if len(users) == 1 else None

@@ -1,10 +1,10 @@
 """K blocking: a loop's dots are multiplied several iterations at a time.
 
-Where a loop only adds a dot to a carried tensor, only the next iteration's dot sees the sum. Each iteration then packs
-its operands next to those of earlier iterations. The iteration that fills the `Panel`, or is the last, multiplies all
-of them, so each sum is read and written once per panel instead of once per iteration. Operands are still read in their
-own iteration. An A whose rows lie in memory that the loop does not write is not packed at all. Products are added in
-the order of K as before: results are bitwise the same.
+If a loop only adds a dot to a carried tensor, nothing but the next iteration's dot reads the sum. Each iteration then
+packs its operands next to those of earlier iterations. The iteration that fills the `Panel`, or is the last one,
+multiplies all of them, so each sum is read and written once per panel instead of once per iteration. Operands are still
+read in their own iteration. An A whose rows lie in memory that the loop does not write is not packed at all. Products
+are added in the same order of K, so results are bitwise equal.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from triton_porting_kit.compiler.loops.state import EarlyStores, is_fence
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Splat
 
 STRIP_BYTES = 1 << 15
-"""At most so much of B is read for one strip of columns: it stays in the L1 cache for all rows."""
+"""Most bytes of B that one strip of columns reads: they stay in the L1 cache for all rows."""
 
 PANEL_BYTES = 1 << 17
-"""At most so much is packed of A, and of B: both stay in the L2 cache."""
+"""Most bytes of packed A, and of packed B: both stay in the L2 cache."""
 
 
 def plan(lowering: Lowering, loop: Operation) -> list[Panel]:
-    """Panels for the dots of a loop that can wait, which `lowering` knows from now on."""
+    """Create panels for the loop's dots that can wait, and register them with `lowering`."""
     return [
         panel
         for dot in loop.regions[0].operations
@@ -42,7 +42,7 @@ def plan(lowering: Lowering, loop: Operation) -> list[Panel]:
 
 
 def filled_late(panels: Sequence[Panel]) -> dict[int, Panel]:
-    """By their places among the results of the loop: the sums that are zero only if no iteration has run."""
+    """The panels whose sums are zero only if no iteration has run, by their index among the loop's results."""
     return {panel.place: panel for panel in panels if panel.from_zero}
 
 
@@ -54,9 +54,9 @@ def begin(
     stop: Value,
     step: Value,
 ) -> None:
-    """Begin an iteration of the loop at `index`, which carries the state of each panel."""
+    """Begin the iteration at `index`. `carried` holds the state of each panel."""
     builder = lowering.builder
-    # `index` is below `stop`: as an unsigned number the difference is right however far apart they are.
+    # `index` is below `stop`, so the unsigned difference is exact however far apart they are.
     last = builder.compare("ule", builder.sub(stop, index), step)
     _resume(panels, carried)
     for panel in panels:
@@ -64,7 +64,7 @@ def begin(
 
 
 def end(lowering: Lowering, panels: Sequence[Panel], carried: Sequence[Value]) -> None:
-    """The loop is over, and has left the state of each panel."""
+    """Finish the loop. `carried` holds the final state of each panel."""
     _resume(panels, carried)
     for panel in panels:
         if panel.epilogue is not None:
@@ -72,7 +72,7 @@ def end(lowering: Lowering, panels: Sequence[Panel], carried: Sequence[Value]) -
 
 
 def _resume(panels: Sequence[Panel], carried: Sequence[Value]) -> None:
-    """Let the panels go on with what they have left to each other, one after the other."""
+    """Set the state of the panels from their loop-carried values, which follow one another in order."""
     remaining = iter(carried)
     for panel in panels:
         panel.state = State(*islice(remaining, len(State._fields)))
@@ -86,7 +86,7 @@ def _can_wait(dot: Operation) -> bool:
     body, result = dot.block, dot.results[0]
     terminator = body.operations[-1]
     return (
-        total.type.element not in types.NARROW_FLOATS  # which are rounded every time
+        total.type.element not in types.NARROW_FLOATS  # these are rounded in every iteration
         and total in body.arguments[1:]
         and all(factor.block is body and factor not in body.arguments for factor in factors)
         and total.users == [dot]
@@ -96,14 +96,14 @@ def _can_wait(dot: Operation) -> bool:
 
 
 def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
-    """Where the operands of a dot wait; None where that would gain nothing."""
+    """The panel for a dot's operands; None if it would gain nothing."""
     builder, target = lowering.builder, lowering.target
     a, b, c = (operand.type for operand in dot.operands)
     (m, k), (_, n) = a.shape or (), b.shape or ()
     product = product_for(target, a.element, b.element, (m, n, k), c.element)
     block = product.block(target, m, n, c.element)
     in_place = _lies_in_rows(lowering, dot.operands[0], product.element, k)
-    rows = 0 if in_place and _is_never_masked(dot.operands[0]) else m  # that may have to be packed
+    rows = 0 if in_place and _is_never_masked(dot.operands[0]) else m  # rows of A that may have to be packed
     depth, size = k // product.count, types.byte_size(product.unit)
     most = min(STRIP_BYTES // block.strip, PANEL_BYTES // max(rows, n))
     iterations = max(1, most // (size * depth))
@@ -134,7 +134,8 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
         excess=excess,
         kept=kept,
         epilogue=None
-        if kept is None or lowering.checks is not None  # the store is checked in its turn
+        if kept is None
+        or lowering.checks is not None  # in checked mode the store is checked at its own place
         else epilogue(lowering, loop, dot, loop.results[place], block, kept.writes),
         place=place,
         from_zero=from_zero,
@@ -147,14 +148,14 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
 
 
 def _is_never_masked(definition: Def) -> bool:
-    """Whether all elements of what an iteration loads are in bounds at all times."""
+    """Whether a load in the loop has no bounds and does not wrap around."""
     assert definition.owner is not None
     load = Load(definition.owner)
     return not load.low and not load.wrap_dims
 
 
 def _lies_in_rows(lowering: Lowering, definition: Def, element: str, k: int) -> bool:
-    """Whether iterations load K in rows, `k` elements each, one after the other, and the loop writes no memory."""
+    """Whether iterations load consecutive parts of the same rows, `k` elements each, and the loop writes no memory."""
     owner, body = definition.owner, definition.block
     load = Load.dyn_cast(owner)
     if load is None or definition.type.element != element:
@@ -163,7 +164,7 @@ def _lies_in_rows(lowering: Lowering, definition: Def, element: str, k: int) -> 
     fixed = (load.base, *load.strides, *load.wrap_start, *load.wrap_size)
     return (
         load.mask is None
-        # What only some iterations evaluate must not be needed by others.
+        # A tensor computed in some iterations only must not be needed by the others.
         and not (load.other is not None and load.other.type.is_tensor)
         and all(value.block is not body for value in fixed)
         and lowering.scalar(load.strides[1]).constant == 1

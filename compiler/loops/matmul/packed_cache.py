@@ -1,10 +1,10 @@
-"""A cache of packed panels of B, which later programs that read the same part of B find again.
+"""A cache of packed panels of B that later programs reuse when they read the same part of B.
 
-Programs that compute one column of tiles multiply with the same B. With each iteration's part of a panel the cache
-stores the address that the part was read from. An iteration that would read the same address finds the part packed.
-Each iteration checks that memory is unchanged: nothing that the launch writes may overlap what is read
-(`store_footprint`), and a thread begins each launch with an empty cache. An iteration with elements out of bounds packs
-anew.
+Programs that compute one column of tiles multiply by the same B. For each iteration's part of a panel, the cache
+records the address that it was read from. An iteration that would read the same address finds the part packed. Two
+conditions guarantee that memory has not changed: each iteration checks that nothing the launch writes overlaps what it
+reads (`store_footprint`), and each thread begins a launch with an empty cache. An iteration with elements out of bounds
+always packs anew.
 """
 
 from __future__ import annotations
@@ -25,10 +25,13 @@ from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.tensors import Point
 
 CACHE_BYTES = 1 << 20
-"""Most bytes of the cache. What leaves L2 is prefetched in time (`software_prefetch`): cheaper than packing."""
+"""Most bytes of the cache.
+
+Panels that do not stay in L2 are prefetched (`software_prefetch`), which is still cheaper than packing.
+"""
 
 NOTHING = 0
-"""In the place of an address: the entry is empty, as all are in cleared scratch."""
+"""The address of an empty entry. Scratch is cleared, so all entries start empty."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,10 @@ class PackedCache:
     def pack(
         self, lowering: Lowering, access: Access, panel: Value, iteration: Value, pack: Callable[[], None]
     ) -> Value:
-        """Call `pack`, which packs what an iteration reads by `access`, unless the cache has it; i1: whether it has."""
+        """Call `pack` for what an iteration reads by `access`, unless it is in the cache.
+
+        Returns i1: whether it was.
+        """
         builder = lowering.builder
         first, end = _extent(builder, access)
         whole = access.plain_condition(builder)
@@ -66,16 +72,16 @@ class PackedCache:
         return known
 
     def after(self, builder: LoopBuilder, panel: Value) -> Value:
-        """The number of the panel that follows: the last one takes all that there is no room for."""
+        """The index of the next panel. The last panel is reused for everything that does not fit."""
         return builder.binary("arith.minsi", builder.add(panel, builder.i64(1)), builder.i64(self.panels - 1))
 
 
 def packed_cache(
     lowering: Lowering, load: Operation, iterations: int, size: int
 ) -> tuple[PackedCache, Value] | None:
-    """Room for panels of `size` bytes of what a `load` reads in so many `iterations` of a loop, and where it begins.
+    """A cache for panels of `size` bytes, each of so many `iterations` of a `load`, and the address of its first panel.
 
-    None where what they read may not stay the same, or cannot be told by an address.
+    None if the memory may change, or if an address alone does not identify what is read.
     """
     panels = CACHE_BYTES // size
     body = load.block
@@ -95,7 +101,7 @@ def packed_cache(
 
 
 def _extent(builder: LoopBuilder, access: Access) -> tuple[Value, Value]:
-    """The addresses of the first byte that a plain access of two dimensions reads, and of the first behind it."""
+    """The first byte that a plain 2-d access reads, and the byte after its last one, as addresses."""
     zero = builder.i64(0)
     corner = Evaluation(builder, frozenset({access}), {})
     first = address(builder, access.pointer(corner, Point((zero,) * len(access.shape), -1, 1)))

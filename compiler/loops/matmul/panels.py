@@ -1,6 +1,6 @@
-"""Operands of a dot over several iterations of a loop: packed side by side, or read in place, then multiplied.
+"""Operands of a dot over several iterations of a loop: packed side by side or read in place, then multiplied.
 
-`k_blocking` decides which dots are multiplied this way, and says why results stay the same.
+`k_blocking` decides which dots are multiplied this way, and why results stay the same.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ class Part:
     iterations: Value
     """The number of loop iterations that it covers."""
     excess: Value | None
-    """The address of a row for each iteration: the excess of each column's sum, which VNNI's biased operands cause.
+    """The address of one row per iteration with the excess of each column's sum, which VNNI's biased operands cause.
 
-    None where operands have no bias.
+    None if operands have no bias.
     """
     begun: Value
     """i1: whether to add to sums that are in memory already."""
@@ -140,13 +140,13 @@ class Panel:
     right: Strips
     """Packed B: (units of all iterations, N); the first cached panel."""
     in_place: bool
-    """Whether A is read in place, in iterations where all of it is in bounds."""
+    """Whether A is read in place in iterations where all of it is in bounds."""
     excess: Value | None
     """Scratch for the excess of each column's sum, one row per iteration; None without a bias."""
     kept: PackedCache | None
-    """The cache of packed panels of B; None where B may change."""
+    """The cache of packed panels of B; None if B may change."""
     epilogue: Epilogue | None
-    """The store that the last multiplication does; None where it cannot."""
+    """The store that the last multiplication does; None if it cannot."""
     place: int
     """The index of the sums among the loop's results."""
     from_zero: bool
@@ -177,7 +177,9 @@ class Panel:
         multiply: Multiply,
         measure: Measure,
     ) -> None:
-        """One iteration of the dot `operation`: put its operands in place, and `multiply` if the panel is due."""
+        """One iteration of the dot `operation`: place its operands, and `multiply` if the panel is full or the loop
+        ends.
+        """
         builder, product, filled = lowering.builder, self.product, self.state.filled
         zero, one, units = builder.i64(0), builder.i64(1), builder.i64(self.depth)
         more = builder.add(filled, one)
@@ -186,7 +188,8 @@ class Panel:
         known = self._pack_right(lowering, operation, b, measure)
 
         packs = self._packs(builder, a)
-        # Packed and unpacked iterations are not multiplied together: one that must be packed goes alone.
+        # A multiplication reads A either packed or in place. An iteration that must pack while unpacked ones wait goes
+        # alone.
         alone = builder.constant(0, "i1")
         if self.in_place and packs.constant != 0:
             others = builder.logical_and(self._waits(builder), self._not(builder, self.state.packing))
@@ -237,7 +240,8 @@ class Panel:
             left = Left(self.left.pointer, pitch)
             multiply(self._part(builder, left, zero, more, self.state.begun, stores, known))
             return
-        # One copy of the code for both. If this iteration goes alone, the first round multiplies the waiting ones.
+        # One copy of the code for both rounds. If this iteration goes alone, the first round multiplies the waiting
+        # ones.
         with builder.loop(builder.select(alone, zero, one), builder.i64(2), one) as rounds:
             before = builder.compare("eq", rounds.induction, zero)
             direct = builder.binary("arith.ori", before, self._not(builder, packs))
@@ -266,12 +270,12 @@ class Panel:
         stores: Value,
         known: Value,
     ) -> Part:
-        """The multiplication of so many `iterations` from `start` on."""
+        """The multiplication of `iterations` iterations, the first of which is at `start`."""
         right, depth = self._right_from(builder, start), builder.mul(iterations, builder.i64(self.depth))
         return Part(left, right, depth, iterations, self._excess_from(builder, start), begun, stores, known)
 
     def _pack_right(self, lowering: Lowering, operation: Operation, b: Tensor, measure: Measure) -> Value:
-        """Pack this iteration's part of B behind the waiting ones; i1: whether it was in the cache."""
+        """Pack this iteration's part of B after the waiting ones. Returns i1: whether it was in the cache."""
         builder, filled = lowering.builder, self.state.filled
         place, excess = self._right_from(builder, filled), self._excess_from(builder, filled)
 
@@ -301,7 +305,7 @@ class Panel:
         return builder.binary("arith.ori", self._not(builder, plain), joins)
 
     def _in_place(self, builder: LoopBuilder, a: Tensor) -> Left:
-        """Where the rows of A begin in the first waiting iteration, or in this one if none waits."""
+        """The first element of A in the first waiting iteration, or in this one if none waits, and A's row pitch."""
         if not self.in_place:
             return Left(self.left.pointer, builder.i64(0))
         assert isinstance(a, Load)
@@ -334,7 +338,7 @@ class Panel:
         return builder.compare("eq", condition, builder.constant(0, "i1"))
 
     def _excess_from(self, builder: LoopBuilder, iteration: Value) -> Value | None:
-        """The address of the excess of the panel's iterations, from this one on."""
+        """The address of the excess of the panel's iterations, starting with this one."""
         if self.excess is None:
             return None
         slot = builder.add(builder.mul(self.state.number, builder.i64(self.iterations)), iteration)
@@ -342,7 +346,7 @@ class Panel:
         return builder.address(self.excess, [row], self.product.unit)
 
     def _right_from(self, builder: LoopBuilder, iterations: Value) -> Strips:
-        """Packed B from this iteration on."""
+        """Packed B, starting with this iteration."""
         strip, n = self.right.strides[0], self.right.shape[1]
         panel = builder.mul(self.state.number, builder.i64(self.right.pitch * n))
         first = builder.mul(iterations, builder.i64(self.depth * strip))

@@ -1,7 +1,7 @@
-"""Ways to multiply: how the operands of a dot lie in scratch, and what one step of the inner loop computes.
+"""Product kinds: how the operands of a dot are packed in scratch, and what one step of the inner loop computes.
 
-Each way names the units that operands are packed in, `depth` of them along K. One step takes a unit of A, in every
-lane, and a vector of units of B; or, in matrix registers, 16 of them along K and 16 rows of A at a time.
+Operands are packed in units, `depth` of them along K. A vector product multiplies one unit of A, broadcast to every
+lane, by a vector of units of B. A tile product multiplies 16 rows of A by 16 columns of B over 16 units along K.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from triton_porting_kit.compiler.loops.tiles.transposed import lies_across, tran
 from triton_porting_kit.compiler.target import CpuTarget
 
 GATHERED = 8
-"""Lanes of what LLVM loads one by one: more are no faster, and much code."""
+"""Lanes to pack at a time when LLVM would load them one by one: more are no faster and take much code."""
 
 
 class Product(ABC):
-    """A way to multiply; `unit` is the type that packed operands are read in, of `count` of an `element` along K."""
+    """A kind of product. `unit` is the type of packed operands; it holds `count` values of type `element` along K."""
 
     unit: str
     element: str
     count = 1
     excess: int | None = None
-    """By what A's units are `spread` too large: sums come out too large by its product with B. None: they are right."""
+    """The bias that `spread` adds to A's units. Each sum is then too large by its product with B. None: no bias."""
 
     @abstractmethod
     def left(self, tensor: Tensor) -> Tensor:
@@ -44,16 +44,16 @@ class Product(ABC):
 
     @abstractmethod
     def pack_left(self, lowering: Lowering, operation: Operation, tensor: Tensor) -> Buffer:
-        """A (..., M, K) in scratch as (..., M, depth) units, row-major."""
+        """Pack A (..., M, K) in scratch as (..., M, depth) units, row-major."""
 
     @abstractmethod
     def pack_right(
         self, lowering: Lowering, operation: Operation, tensor: Tensor, place: Buffer | None = None
     ) -> Buffer:
-        """B (..., K, N) in scratch as (..., depth, N) units, row-major unless a `place` is given."""
+        """Pack B (..., K, N) in scratch as (..., depth, N) units, row-major unless a `place` is given."""
 
     def block(self, target: CpuTarget, m: int, n: int, work: str) -> Blocking:
-        """How many sums of M by `n` in the type `work` stay in registers."""
+        """The block of the (M, `n`) sums of type `work` that stays in registers."""
         return blocking(target, m, n, work)
 
 
@@ -61,7 +61,7 @@ class VectorProduct(Product):
     """One unit of A by a vector of units of B."""
 
     def spread(self, builder: LoopBuilder, a: Value, lanes: int) -> Value:
-        """A unit of A in every lane, as it is multiplied."""
+        """A unit of A in every lane, with the bias added, if any."""
         return builder.broadcast(a, lanes)
 
     @abstractmethod
@@ -97,9 +97,9 @@ class Elements(VectorProduct):
 
 
 class Interleaved(Product):
-    """`count` elements of K at a time, each of as many bits as make 32 together.
+    """`count` elements of K in one 32-bit unit.
 
-    A unit holds neighbours along K, the earliest one in the lowest bits, and the sums have 32 bits, too.
+    A unit holds neighbours along K, the first one in the lowest bits. Sums have 32 bits, too.
     """
 
     unit = "i32"
@@ -144,7 +144,7 @@ class Interleaved(Product):
                 packed.write(builder, point, rows[0])
 
             lanes = GATHERED if _gathers(tensor, unmasked) else self.lanes * self.count
-            lanes = min(lanes, packed.strides[-2])  # of one strip, where there are strips
+            lanes = min(lanes, packed.strides[-2])  # at most one strip, if there are strips
             tile_loop(builder, packed.shape, lanes, body)
             return []
 
@@ -155,19 +155,22 @@ class Interleaved(Product):
 
 
 class Bfloat16Pairs(Interleaved, VectorProduct):
-    """Two elements of K at a time: AVX512-BF16's VDPBF16PS, which takes denormal inputs as zero."""
+    """Two elements of K at a time, with AVX512-BF16's VDPBF16PS, which takes denormal inputs as zero."""
 
     element = "bf16"
     count = 2
     elements = ("bf16", *types.FLOAT8)
-    """Types of which bf16 has every number."""
+    """The types whose values bf16 represents exactly."""
 
     def multiply_add(self, builder: LoopBuilder, a: Value, b: Value, c: Value) -> Value:
         return _sum_of_products(builder, "avx512bf16.dpbf16ps.512", vector_type("bf16", 2 * c.lanes), a, b, c)
 
 
 class ByteQuads(Interleaved, VectorProduct):
-    """Four elements of K at a time: AVX512-VNNI's VPDPBUSD, whose left operand has no sign: it is a + 128."""
+    """Four elements of K at a time, with AVX512-VNNI's VPDPBUSD.
+
+    Its left operand is unsigned, so A is biased by 128.
+    """
 
     element = "i8"
     count = 4
@@ -182,7 +185,7 @@ class ByteQuads(Interleaved, VectorProduct):
 
 
 class TileProduct(Interleaved):
-    """Tile registers of units of A by those of B: see `amx_kernels`."""
+    """Units in tile registers: see `amx_kernels`."""
 
     instruction: amx_kernels.Instruction
 
@@ -200,7 +203,7 @@ class Bfloat16Tiles(TileProduct):
 
 
 class ByteTiles(TileProduct):
-    """AMX's TDPBSSD, of bytes with signs."""
+    """AMX's TDPBSSD, of signed bytes."""
 
     element = "i8"
     count = 4
@@ -208,7 +211,7 @@ class ByteTiles(TileProduct):
 
 
 def _gathers(tensor: Tensor, unmasked: frozenset[object]) -> bool:
-    """Whether neighbours along the last dimension are loaded from places that are not."""
+    """Whether neighbours along the last dimension are loaded from addresses that are not contiguous."""
     last = len(tensor.shape) - 1
     return any(
         not part.access.is_contiguous(last) or (last in part.access.wraps and part.access not in unmasked)
@@ -218,7 +221,7 @@ def _gathers(tensor: Tensor, unmasked: frozenset[object]) -> bool:
 
 
 def product_for(target: CpuTarget, left: str, right: str, shape: tuple[int, int, int], work: str) -> Product:
-    """The way to multiply M by K elements `left` and K by N `right` to sums in `work`; `shape` is (M, N, K)."""
+    """The product kind for M by K elements `left` and K by N `right` with sums in `work`; `shape` is (M, N, K)."""
     elements, (_, n, k) = {left, right}, shape
     found: list[Interleaved] = []
     if work == "f32" and elements <= {*Bfloat16Pairs.elements}:
@@ -238,7 +241,7 @@ def product_for(target: CpuTarget, left: str, right: str, shape: tuple[int, int,
 
 
 def _interleaved(builder: LoopBuilder, low: Value, high: Value) -> Value:
-    """Lanes of twice the bits, of one lane of each vector."""
+    """Interleave two vectors: each lane of the result holds one lane of `low` and one of `high`, in twice the bits."""
     lanes, bits = low.lanes, types.BITS[low.element]
     both = vector_type(low.element, 2 * lanes)
     value = builder.pure(
@@ -251,7 +254,7 @@ def _interleaved(builder: LoopBuilder, low: Value, high: Value) -> Value:
 def _sum_of_products(
     builder: LoopBuilder, instruction: str, operands: str, a: Value, b: Value, c: Value
 ) -> Value:
-    """c + a * b by an instruction of x86-64's; `operands` is the type in which it takes the units of `a` and `b`."""
+    """c + a * b by an x86-64 instruction that takes the units of `a` and `b` as vectors of type `operands`."""
     left, right = (
         builder.pure(f"vector.bitcast {value.name} : {value.type} to {operands}", operands, (value,))
         for value in (a, b)
@@ -264,7 +267,7 @@ def _sum_of_products(
 
 
 def converted(tensor: Tensor, element: str) -> Tensor:
-    """`tensor` in another element type, by value."""
+    """`tensor` converted to another element type."""
     if tensor.element == element:
         return tensor
     wider = types.BITS[element] > types.BITS[tensor.element]

@@ -22,7 +22,7 @@ class Blocking:
 
 
 def blocking(target: CpuTarget, m: int, n: int, element: str) -> Blocking:
-    """The block whose accumulators, one strip of B and one element of A fit the vector registers."""
+    """The largest block whose accumulators, one row of B's strip and one element of A fit the vector registers."""
     lanes = min(n, target.vector_bytes // types.byte_size(element))
     while n % lanes:
         lanes -= 1
@@ -30,7 +30,7 @@ def blocking(target: CpuTarget, m: int, n: int, element: str) -> Blocking:
     widest = 4 if target.vector_registers >= 32 else 2
     while vectors < widest and n % (2 * vectors * lanes) == 0:
         vectors *= 2
-    rows, most = 1, target.vector_registers * 3 // 4  # the rest is for what else the compiler keeps there
+    rows, most = 1, target.vector_registers * 3 // 4  # the compiler needs the rest
     while m % (2 * rows) == 0 and (2 * rows) * vectors + vectors + 1 <= most:
         rows *= 2
     return Blocking(rows, vectors, lanes)

@@ -1,9 +1,10 @@
 """Software prefetch for products: rows of A, and the part of B that the next iterations pack or find packed.
 
-Packing mostly waits for memory, and multiplying needs none. So the multiplication of one panel prefetches into L2, a
-few lines at a time, the rows of B that the next panel packs, or the next panel where another program has packed this
-one. Each block of rows prefetches the rows of A behind it into L1. Addresses assume that the loop walks A and B row
-after row. Where it does not, or ends, the prefetched lines go unused; a prefetch never faults.
+Packing mostly waits for memory, and multiplying needs none. So the multiplication of one panel prefetches, a few lines
+at a time, the rows of B that the next panel will pack into L2. If this panel was found in the cache of packed panels,
+the next cached panel is prefetched instead. Each block of rows prefetches the rows of A after it into L1. Addresses
+assume that the loop walks A and B row after row. Where it does not, or ends, the prefetched lines go unused; a prefetch
+never faults.
 """
 
 from __future__ import annotations
@@ -24,22 +25,25 @@ from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor
 
 LINE = 64
-"""Bytes that one fetch brings."""
+"""Bytes of a cache line."""
 
 MOST = 8
-"""At most so many lines of B are fetched at a time: with few rows of sums, multiplying takes no time to speak of."""
+"""Most lines of B to prefetch at a time: with few rows of sums, multiplying takes too little time to hide more."""
 
 Fetch: TypeAlias = Callable[[Value, Value, Value, Left], None]
-"""Emits a share: for a register block, by its first row and column, before the steps from one along K; and A there."""
+"""Emits the prefetches of one register block.
+
+Takes its first row and column, a position along K, and A at that position.
+"""
 
 
 def steps_between(product: Product) -> int:
-    """The steps along K for which one line of each row of A serves."""
+    """The number of steps along K that use one cache line of each row of A."""
     return LINE // types.byte_size(product.unit)
 
 
 def advance(lowering: Lowering, definition: Def) -> Value | None:
-    """By how much a value that a loop carries is larger in every iteration than in the one before; None: not known."""
+    """How much a loop-carried value grows per iteration; None if not known."""
     body = definition.block
     if definition not in body.arguments[1:]:
         return None
@@ -53,13 +57,14 @@ def advance(lowering: Lowering, definition: Def) -> Value | None:
 def lines_ahead(
     lowering: Lowering, dot: Operation, b: Tensor, panel: Panel, part: Part, m: int
 ) -> Fetch | None:
-    """What fetches the next rows of A, and what the next iterations need of `b`, the right factor of a dot.
+    """Returns a function that emits the prefetch of the next rows of A and of what the next iterations need of `b`.
 
-    Each strip of columns of `b` is multiplied by `m` rows. None where it would not pay.
+    `b` is the right factor of a dot, and each of its strips is multiplied by `m` rows. None if prefetching would not
+    pay.
     """
     product, block = panel.product, panel.block
     if not lowering.target.triple.startswith("x86_64") or isinstance(product, TileProduct):
-        return None  # tile registers multiply in less time than asking for lines takes
+        return None  # tile registers multiply faster than prefetches are issued
     builder = lowering.builder
     fetch_right = _right_ahead(lowering, dot, b, panel, part, m)
 
@@ -78,9 +83,12 @@ def lines_ahead(
 def _right_ahead(
     lowering: Lowering, dot: Operation, b: Tensor, panel: Panel, part: Part, m: int
 ) -> Callable[[Value, Value, Value], None] | None:
-    """What fetches what lies behind this part of B: for a register block, before the steps from one along K.
+    """The same for what follows this part of B.
 
-    Where this part was found packed, so is the next one. None where it is not known where that lies.
+    The function takes a register block's row and column, and a position along K.
+
+    If this part was in the cache of packed panels, the next panel there is prefetched. None if the address of what
+    follows is not known.
     """
     owner = dot.operands[1].owner
     if not isinstance(b, Load) or owner is None or not b.access.is_contiguous(1):
@@ -94,12 +102,12 @@ def _right_ahead(
     corner = Evaluation(builder, frozenset({b.access}), {})
     packed = builder.address(part.right.pointer, [builder.i64(right.pitch * right.shape[1])], unit)
     pitch = builder.select(part.known, builder.i64(block.strip), b.access.strides[0])
-    lines = max(1, block.strip * types.byte_size(b.element) // LINE)  # of a row
-    share = -(-right.pitch * product.count // (m // block.rows))  # rows for each block of `m`
+    lines = max(1, block.strip * types.byte_size(b.element) // LINE)  # cache lines of a row
+    share = -(-right.pitch * product.count // (m // block.rows))  # rows of B per block of rows of A
     steps = steps_between(product)
     times = -(-right.pitch // steps)
     each = min(MOST, -(-share * lines // times))
-    # So many rows at a time, or a row in so many parts.
+    # A prefetch covers `rows` rows, or one of the `parts` of a row.
     rows, parts = -(-each // lines), max(1, lines // each)
     within = lines // parts
 

@@ -14,7 +14,7 @@ class RegisterBlock:
     """Loads, multiplies and stores one block of accumulators."""
 
     units = 1
-    """Units along K of one step."""
+    """Units along K in one step."""
 
     def __init__(
         self, builder: LoopBuilder, product: VectorProduct, block: Blocking, element: str, pitch: int
@@ -23,7 +23,7 @@ class RegisterBlock:
         self._product = product
         self._block = block
         self._element = element
-        self._pitch = pitch  # from one row of B to the next
+        self._pitch = pitch  # row pitch of B, in units
 
     def _read(self, pointer: Value, element: str, lanes: int) -> Value:
         return lane_memory.read(self._builder, pointer, element, lanes, floor=self._builder.level)
@@ -43,20 +43,20 @@ class RegisterBlock:
         ]
 
     def begin(self, begun: Value, c_row: Value, width: int) -> list[Value]:
-        """The accumulators of the block, where there are any yet; else zeros."""
+        """The accumulators of the block: read from memory if `begun`, else zeros."""
         builder, block = self._builder, self._block
         zero = builder.constant(0, vector_type(self._element, block.lanes))
         zeros = [zero] * (block.rows * block.vectors)
         return builder.if_else(begun, lambda: self.load(c_row, width), lambda: zeros)
 
     def excess(self, b_column: Value, depth: Value, steps: int) -> list[Value]:
-        """What the sums of each column will be too large by. `steps` divides `depth`."""
+        """The excess of each column's sum (`Product.excess`). `steps` divides `depth`."""
         builder, product = self._builder, self._product
         assert product.excess is not None
         type = vector_type(self._element, self._block.lanes)
         by = builder.constant(product.excess, type)
         vectors = self._block.vectors
-        totals = [builder.constant(0, type)] * (vectors * steps)  # those of each step are independent
+        totals = [builder.constant(0, type)] * (vectors * steps)  # each step has its own
         with builder.loop(builder.i64(0), depth, builder.i64(steps), totals) as region:
             for step in range(steps):
                 row = self._row(b_column, builder.add(region.induction, builder.i64(step)))
@@ -71,7 +71,7 @@ class RegisterBlock:
         return sums
 
     def store(self, values: list[Value], start: Value, pitch: Value) -> None:
-        """Put the accumulators into rows `pitch` elements apart."""
+        """Store the accumulators to rows with a pitch of `pitch` elements."""
         builder, block = self._builder, self._block
         for row in range(block.rows):
             place = builder.address(start, [builder.mul(pitch, builder.i64(row))], self._element)
@@ -80,7 +80,7 @@ class RegisterBlock:
                 lane_memory.write(builder, to, values[row * block.vectors + vector])
 
     def _row(self, b_column: Value, k: Value) -> list[Value]:
-        """The units of B in the block's columns, for one step."""
+        """The units of B in the block's columns for one step."""
         block, unit = self._block, self._product.unit
         start = self._builder.address(b_column, [self._builder.mul(k, self._builder.i64(self._pitch))], unit)
         return [
@@ -89,7 +89,7 @@ class RegisterBlock:
         ]
 
     def step(self, values: list[Value], a_row: Value, b_column: Value, k: Value, pitch: Value) -> list[Value]:
-        """One step along K: every accumulator plus its product; A's rows are `pitch` elements apart."""
+        """One step along K: adds its product to every accumulator. A's row pitch is `pitch` elements."""
         builder, block, product = self._builder, self._block, self._product
         b = self._row(b_column, k)
         element = types.storage(product.element)

@@ -1,1 +1,1 @@
-"""Loads, stores and atomics, and what must be known of memory before it is written."""
+"""Loads, stores and atomics, and the analyses of what a store overwrites."""

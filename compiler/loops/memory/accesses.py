@@ -41,7 +41,7 @@ def access_of(lowering: Lowering, op: StructuredAccess[Def]) -> Access:
 
 
 def _exempt(lowering: Lowering, mask: Def) -> Value | None:
-    """The i1 of a mask `splat(i1) | ...`: where it is set, the rest need not be computed."""
+    """The i1 of a mask `splat(i1) | ...`. If it is set, the rest of the mask need not be computed."""
     owner = mask.owner
     if owner is None or owner.name != "arith.ori":
         return None
@@ -119,7 +119,7 @@ def store(lowering: Lowering, operation: Operation) -> None:
 def _explicit(
     lowering: Lowering, op: GatherOp[Def] | Scatter[Def]
 ) -> tuple[Value, Tensor, Tensor | None, str]:
-    """Base, offsets, mask, and the type that offsets count."""
+    """Base, offsets, mask, and the type in whose size offsets count."""
     unit = "i8" if op.byte_offsets else types.storage(op.tile.type.element)
     mask = None if op.mask is None else lowering.tensor(op.mask)
     return lowering.scalar(op.base), lowering.tensor(op.offsets), mask, unit
@@ -153,7 +153,7 @@ def scatter(lowering: Lowering, operation: Operation) -> None:
         target = Gather(base, offsets, op.value.type.element, mask, None, unit=unit)
         ordered.store(lowering, operation, value, inputs, target.pointer, target.wanted)
         return
-    # Addresses may overlap with any load's: all of them are read first.
+    # A scatter may overlap with any load, so everything it depends on is read first.
     for tensor in inputs:
         lowering.settle_reads(tensor, operation)
 
@@ -164,7 +164,7 @@ def scatter(lowering: Lowering, operation: Operation) -> None:
 
 
 def getelementptr(lowering: Lowering, operation: Operation) -> None:
-    """Scalar pointer arithmetic: base and one i64 index, which upstream passes may have made an attribute."""
+    """Scalar pointer arithmetic: a base and one i64 index, which upstream passes may have turned into an attribute."""
     base, *indices = (lowering.scalar(operand) for operand in operation.operands)
     index = indices[0] if indices else lowering.builder.i64(operation.integers("rawConstantIndices")[0])
     element = str(operation.required("elem_type").value)

@@ -30,7 +30,7 @@ _KINDS = {
 
 
 def read_modify_write(lowering: Lowering, operation: Operation) -> None:
-    """tpk.atomic_rmw. Lanes that the mask leaves out touch no memory and give 0."""
+    """tpk.atomic_rmw. Masked-off lanes touch no memory and return 0."""
     op = AtomicRmw(operation)
     builder = lowering.builder
     ordering = ORDERING[op.sem]
@@ -51,10 +51,10 @@ def read_modify_write(lowering: Lowering, operation: Operation) -> None:
 
 
 def _add_in_loop(builder: LoopBuilder, pointer: Value, term: Value, element: str, ordering: str) -> Value:
-    """Addition of a 16-bit float by comparing and swapping its bits.
+    """Addition of a 16-bit float by a compare-and-swap loop on its bits.
 
-    LLVM's own expansion compares what has gone through an arithmetic register: where that flushes denormals, it
-    never finds what is in memory, and never ends.
+    LLVM's own expansion compares a value that went through a floating-point register. If that flushes denormals, the
+    comparison never succeeds and the loop never ends.
     """
     stored = types.storage(element)
     size = types.byte_size(element)
@@ -81,7 +81,7 @@ def _add_in_loop(builder: LoopBuilder, pointer: Value, term: Value, element: str
 def _swap(
     builder: LoopBuilder, pointer: Value, expected: Value, desired: Value, ordering: str
 ) -> tuple[Value, Value]:
-    """Compare and swap integers: what was found, and whether it was what was expected."""
+    """Compare and swap integers. Returns the value found, and i1: whether it was the expected one."""
     type = expected.type
     struct = f"!llvm.struct<({type}, i1)>"
     pair = builder.effect(
@@ -118,13 +118,13 @@ def each(
     mask: Def | None,
     perform: Callable[[Value, list[Value]], Value],
 ) -> None:
-    """`perform` for every element that the mask has, given its address and the elements of `values`."""
+    """Call `perform` for every element that the mask sets, with its address and the elements of `values`."""
     builder = lowering.builder
     result = op.result
     element = result.type.element
     unit = "i8" if op.byte_offsets else types.storage(values[0].type.element)
     tensors = [lowering.tensor(d) for d in (op.offsets, *values)] + ([lowering.tensor(mask)] if mask else [])
-    # An atomic may change what a load reads: everything is read first.
+    # An atomic may change what a load reads, so everything is read first.
     for tensor in tensors:
         lowering.settle_reads(tensor, operation)
     start = lowering.scalar(op.base)

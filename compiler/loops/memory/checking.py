@@ -1,10 +1,10 @@
-"""Checked mode: what an operation is going to access is held against the bounds of the kernel's arguments.
+"""Checked mode: every access is compared with the bounds of the kernel's arguments.
 
-The check stands where the operation does, before any of its elements is touched, and not where the elements are: so
-one place knows of every way in which loads, stores and products are lowered. Of a structured access the first and the
-last address that its bounds allow are compared, once for the tile. Only where these do not fit, and for explicit
-offsets, every lane that the mask has is looked at. What cannot be decided here is asked of the host, which also ends
-the kernel (docs/architecture.md, "Checked mode").
+The check stands at the operation, before any of its elements is touched, and not at the elements. So it covers every
+way in which loads, stores and products are lowered. For a structured access, the lowest and the highest address that
+its bounds allow are compared once for the tile. Only if these do not fit, and for explicit offsets, each lane that the
+mask sets is checked. What cannot be decided here is passed to the host, which also ends the kernel
+(docs/architecture.md, "Checked mode").
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor
 from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
 
 BOUNDS_ALIGNMENT, BOUNDS_BYTES = 8, 16
-"""Of one pointer argument in the table behind the arguments: where its memory begins, and how many bytes it has."""
+"""Alignment and size of one entry in the table after the arguments: a pointer argument's address and size, both i64."""
 
 _KINDS = {
     cls.OPERATION_NAME: kind
@@ -37,28 +37,28 @@ _KINDS = {
 }
 _ATOMIC = 2
 
-# Products of an index and a stride below these do not overflow when they are added up in bytes. Tiles have at most
-# 2**20 elements. What is larger is looked at lane by lane.
+# Below these limits, the products of index and stride can be summed in bytes without overflow. Tiles have at most 2**20
+# elements. Larger values are checked lane by lane.
 _STRIDE, _WRAPPED_STRIDE, _PERIOD = 1 << 38, 1 << 28, 1 << 31
 
 
 class _Place(NamedTuple):
-    """Where the lanes of a point lie."""
+    """The addresses of the lanes of a point."""
 
     base: Value
-    """The pointer that their addresses were computed from."""
+    """The pointer that the addresses were computed from."""
     pointer: Value
-    """The address of all of them, or of what `offsets` count from."""
+    """The address of all lanes, or the one that `offsets` are relative to."""
     offsets: Value | None
     unit: int
-    """Bytes that the offsets count in."""
+    """Bytes per unit of the offsets."""
 
 
 class Checks:
     """Emits the checks of one kernel.
 
-    `arguments` are its pointers, with their names, and `block` that of all arguments, which has the bounds of the
-    pointers, in the same order, from a byte `offset` on.
+    `arguments` are the kernel's pointers with their names. `block` is the argument block, which holds the bounds of the
+    pointers, in the same order, at byte `offset`.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Checks:
         self._lowering = lowering
         self._builder = builder = lowering.builder
         self.argument_bytes = offset + BOUNDS_BYTES * len(arguments)
-        """Of the block, with the bounds."""
+        """The size of the block with the bounds."""
         bounds = builder.address(block, [builder.i64(offset)], "i8")
         self._indices = {value.name: index for index, (_, value) in enumerate(arguments)}
         self._names = "\n".join(name for name, _ in arguments)
@@ -83,7 +83,7 @@ class Checks:
         self._room: tuple[Value, Value] | None = None
 
     def structured(self, operation: Operation, access: Access) -> None:
-        """Check the elements of an access that are in its bounds and that its mask has."""
+        """Check the elements of an access that are in its bounds and that its mask sets."""
         builder, argument = self._builder, self._argument(access.base)
         first, size, exact, empty = self._extent(access)
         fits = builder.constant(0, "i1")
@@ -129,7 +129,7 @@ class Checks:
         element: str,
         mask: Tensor | None,
     ) -> None:
-        """Check the elements at explicit `offsets`, in `unit`s, that the `mask` has."""
+        """Check the elements at explicit `offsets`, in `unit`s, that the `mask` sets."""
         inputs = [offsets] if mask is None else [offsets, mask]
 
         def body(evaluation: Evaluation, point: Point) -> None:
@@ -141,13 +141,16 @@ class Checks:
         self._lowering.tile(operation, offsets.shape, inputs, body)
 
     def _argument(self, pointer: Value) -> int | None:
-        """The number of the argument that a pointer was computed from; None where that is not known."""
+        """The index of the argument that a pointer was computed from; None if not known."""
         origin = self._lowering.part(Origins).get(pointer.name)
         return None if origin is None else self._indices[origin.name]
 
     def _extent(self, access: Access) -> tuple[Value, Value, Value, Value]:
-        """What the bounds of an access allow: the lowest address, how many bytes from there on to the end of the
-        highest element, i1 whether these two are so, and i1 whether it is nothing."""
+        """The extent of an access: its lowest address, its size in bytes, i1 whether these two are exact, i1 whether it
+        is empty.
+
+        The extent comes from the bounds alone, and reaches from the lowest address to the end of the highest element.
+        """
         builder = self._builder
         zero, one, no = builder.i64(0), builder.i64(1), builder.constant(0, "i1")
         terms, span, exact, empty = [access.offset], zero, builder.constant(1, "i1"), no
@@ -175,21 +178,24 @@ class Checks:
         return address(builder, lowest), builder.mul(builder.add(span, one), size), exact, empty
 
     def _is_below(self, value: Value, limit: int) -> Value:
-        """i1: whether the absolute value of an i64 is less than `limit`, or it is minus that."""
+        """i1: whether -limit <= value < limit, for an i64."""
         builder = self._builder
         if isinstance(value.constant, int):
             return builder.constant(-limit <= value.constant < limit, "i1")
         return builder.compare("ult", builder.add(value, builder.i64(limit)), builder.i64(2 * limit))
 
     def _chosen(self, name: str, a: Value, b: Value) -> Value:
-        """The lower or the higher of two i64."""
+        """The smaller or the larger of two i64."""
         if isinstance(a.constant, int) and isinstance(b.constant, int):
             return self._builder.i64((min if name == "minsi" else max)(a.constant, b.constant))
         return self._builder.binary(f"arith.{name}", a, b)
 
     def _site(self, operation: Operation, element: str, shape: Sequence[int], argument: int | None) -> Value:
-        """The address of what the host needs to know of an access: kind, bytes of an element, number of the argument
-        or -1, number of arguments, rank, sizes."""
+        """The address of a table that describes an access to the host.
+
+        It holds the kind, the bytes of an element, the index of the argument or -1, the number of arguments, the rank
+        and the sizes.
+        """
         kind = _KINDS.get(operation.name, _ATOMIC)
         number = -1 if argument is None else argument
         facts = [kind, types.byte_size(element), number, len(self._bounds), len(shape), *shape]
@@ -204,7 +210,7 @@ class Checks:
         place: _Place,
         wanted: Value | None,
     ) -> None:
-        """End the kernel if a lane of `point` that is `wanted` lies outside of what it may touch."""
+        """End the kernel if a lane of `point` that is `wanted` lies outside the arguments' bounds."""
         builder, data = self._builder, self._lowering.data
         base, pointer, offsets, unit = place
         at = address(builder, pointer)
@@ -245,7 +251,7 @@ class Checks:
         builder.if_else(some, tell)
 
     def _within(self, at: Value, element: str, argument: int | None) -> Value:
-        """i1, for each address: whether an element there lies in an argument, which must be the given one, if any."""
+        """i1 for each address: whether an element there lies in the given argument, or in any if `argument` is None."""
         builder, lanes = self._builder, at.lanes
         chosen = self._bounds if argument is None else [self._bounds[argument]]
         within = builder.constant(0, "i1" if lanes == 1 else f"vector<{lanes}xi1>")
@@ -258,7 +264,7 @@ class Checks:
         return within
 
     def _rooms(self) -> tuple[Value, Value]:
-        """Where the addresses of lanes are put for the host, and which of them are wanted."""
+        """Room for the addresses of the lanes, and for which of them are wanted; the host reads both."""
         if self._room is None:
             lanes = self._lowering.target.lanes
             self._room = self._lowering.scratch.keep(8 * lanes), self._lowering.scratch.keep(lanes)
@@ -266,7 +272,7 @@ class Checks:
 
 
 def _where(operation: Operation) -> str:
-    """File, line and function of an access, and the line itself."""
+    """File, line and function of an access, and the source line itself."""
     location = operation.location
     if location is None:
         return ""

@@ -1,8 +1,8 @@
-"""Bounds of scalars over all programs of a launch, computed before the first of them runs.
+"""Interval analysis: bounds of scalars over all programs of a launch, computed before the first program runs.
 
-Interval arithmetic, in 64 bits, on what the kernel computes from its arguments and the program's place in the grid.
-What cannot be followed has no bounds; what a rule takes for granted (a divisor above zero, a number that fits its
-type) is asked when the kernel runs, and collected in `Ranges.holds`.
+Interval arithmetic, in 64 bits, over the kernel's arguments and the program ids. A value that cannot be followed has no
+bounds. What a rule assumes (a divisor above zero, a value that fits its type) becomes a runtime condition, collected in
+`Ranges.holds`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 
 @dataclass(frozen=True)
 class Range:
-    """Both ends, i64; a value that is the same for all programs has one for both."""
+    """Both ends, i64. A value that is the same for all programs has one Value for both."""
 
     low: Value
     high: Value
 
 
 Polynomial = dict[tuple[Def, ...], int]
-"""A sum of products of 64-bit scalars: how often each product occurs."""
+"""A sum of products of 64-bit scalars: the coefficient of each product."""
 
 
 @dataclass(eq=False)
@@ -33,7 +33,7 @@ class Ranges:
 
     lowering: Lowering
     holds: Value = field(init=False)
-    """i1: whether all bounds that were asked for are right."""
+    """i1: whether the assumptions behind all bounds hold."""
 
     def __post_init__(self) -> None:
         self._known: dict[Def, Range | None] = {}
@@ -44,12 +44,12 @@ class Ranges:
     def of(self, definition: Def) -> Range | None:
         """The bounds of an integer; None where they are not known."""
         if definition not in self._known:
-            self._known[definition] = None  # for what depends on itself
+            self._known[definition] = None  # a value that depends on itself has no bounds
             self._known[definition] = self._of(definition)
         return self._known[definition]
 
     def at_least(self, value: Value, least: int) -> None:
-        """Ask that `value` is not below `least`."""
+        """Require `value` >= `least` as a runtime condition."""
         self._ask(self.lowering.builder.compare("sge", value, self.lowering.builder.i64(least)))
 
     def least(self, terms: Polynomial) -> Value | None:
@@ -61,7 +61,7 @@ class Ranges:
         return self._sum(terms, lowest=False)
 
     def expand(self, definition: Def) -> Polynomial:
-        """A 64-bit scalar as a sum of products of others: equal parts of two such sums can be told."""
+        """A 64-bit scalar as a sum of products of others, so that equal parts of two sums can be found."""
         value = self.lowering.scalars.get(definition)
         if value is not None and isinstance(value.constant, int):
             return {(): value.constant}
@@ -81,7 +81,7 @@ class Ranges:
         return found
 
     def _ordered(self, factors: tuple[Def, ...]) -> tuple[Def, ...]:
-        """Equal products have their factors in one order, the same in every compilation."""
+        """The factors in a canonical order, the same in every compilation."""
         for factor in factors:
             self._numbers.setdefault(factor, len(self._numbers))
         return tuple(sorted(factors, key=self._numbers.__getitem__))
@@ -135,7 +135,10 @@ class Ranges:
         return Range(builder.i64(0), builder.binary("arith.minsi", a.high, builder.sub(b.high, one)))
 
     def _quotient(self, dividend: Value, divisor: Value) -> Value:
-        """Of a divisor that is to be above zero: if it is not, the bounds do not hold, and nothing else happens."""
+        """The quotient of a divisor that must be above zero.
+
+        If it is not, `holds` is false, and the division does not trap.
+        """
         if dividend.constant == 0:
             return dividend
         builder = self.lowering.builder

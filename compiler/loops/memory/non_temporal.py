@@ -1,8 +1,8 @@
-"""Stores that go past the caches, in launches that write more than those hold.
+"""Non-temporal stores, in launches that write more than the caches hold.
 
-An ordinary store first reads the line that it writes to. A non-temporal one does not, which saves a third of the
-traffic of adding two vectors; but what it writes is in no cache afterwards. So it is used where the whole launch
-writes so much that the caches would not keep it anyway, which is asked when the kernel runs.
+An ordinary store first reads the cache line that it writes. A non-temporal one does not, which saves a third of the
+traffic of a vector addition; but the written data is in no cache afterwards. So non-temporal stores are used only where
+the whole launch writes more than the caches would keep anyway. The kernel decides this when it runs.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Point, Te
 from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk, innermost_axis
 
 NON_TEMPORAL_BYTES = 1 << 25
-"""Bytes that a launch writes from which on its stores go past the caches: as much as a large last-level cache."""
+"""The least bytes written by a launch that uses non-temporal stores: the size of a large last-level cache."""
 
 _OTHERS = WRITES - {Store.OPERATION_NAME, Scatter.OPERATION_NAME}
 
 _WIDTHS = (16, 32, 64)
-"""Bytes of a store that x86-64 has a non-temporal form of."""
+"""Store sizes in bytes for which x86-64 has a non-temporal instruction."""
 
 FENCE = 'llvm.call_intrinsic "llvm.x86.sse.sfence"() : () -> ()'
-"""What orders such stores before all that the thread writes later, such as that it has finished."""
+"""Orders non-temporal stores before all later writes of the thread, such as the one that signals completion."""
 
 
 @dataclass
 class NonTemporal:
-    """Of one kernel."""
+    """The use of non-temporal stores in one kernel."""
 
     allowed: bool = False
-    """Whether its stores may bypass the caches, and ..."""
+    """Whether the kernel may use them."""
     used: bool = False
-    """... whether one does: then the kernel ends with a fence."""
+    """Whether it does: then the kernel ends with a fence."""
 
 
 def allowed(lowering: Lowering, body: Block) -> bool:
-    """Whether the stores of a kernel may be of this kind: nothing in it is ordered by atomic operations."""
+    """Whether a kernel may use non-temporal stores: nothing in it is ordered by atomic operations."""
     return lowering.target.triple.startswith("x86_64") and not any(
         operation.is_volatile or operation.name in _OTHERS for operation in walk(body)
     )
 
 
 def suits(lowering: Lowering, operation: Operation, access: Access, inputs: Sequence[Tensor]) -> bool:
-    """Whether a store writes whole vectors, once in a program, where it does not read as well.
+    """Whether a store writes whole vectors, once per program, to memory that it does not read.
 
-    Only of what is cheap to compute: else memory is not what takes longest, and the code is there twice.
+    The value must also be cheap to compute: otherwise memory is not the bottleneck, and the code would be duplicated.
     """
     axis = innermost_axis(access.shape)
     if not lowering.part(NonTemporal).allowed or operation.block.parent is not None or axis < 0:
@@ -74,7 +74,7 @@ def suits(lowering: Lowering, operation: Operation, access: Access, inputs: Sequ
 
 
 def condition(lowering: Lowering, access: Access, point: Point) -> Value:
-    """i1: the launch writes so much, and the line that begins at `point` is aligned."""
+    """i1: the launch writes enough bytes, and the vector at `point` is aligned."""
     builder = lowering.builder
     lowering.part(NonTemporal).used = True
     size = types.byte_size(access.element)

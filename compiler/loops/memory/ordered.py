@@ -1,4 +1,4 @@
-"""Volatile and atomic loads and stores: element after element, each exactly once and where the program has it."""
+"""Volatile and atomic loads and stores: element by element, each exactly once and in program order."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from triton_porting_kit.compiler.loops.tiles.lane_memory import zero
 from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor
 
 ORDERING = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
-"""LLVM's names of Triton's memory orders."""
+"""LLVM's names for Triton's memory orders."""
 
 Locate = Callable[[Evaluation, Point], Value]
 Wanted = Callable[[Evaluation, Point], Value | None]
 
 
 def is_ordered(operation: Operation) -> bool:
-    """Whether an access must neither be moved, nor joined with others, nor left out."""
+    """Whether an access must not be moved, merged or removed."""
     return operation.is_volatile
 
 
 def load(lowering: Lowering, operation: Operation, tensor: Load | Gather) -> None:
-    """A load that is_ordered."""
+    """A load for which `is_ordered` holds."""
     builder = lowering.builder
     result = operation.results[0]
     stored = types.storage(tensor.element)
@@ -72,7 +72,7 @@ def store(
     locate: Locate,
     wanted: Wanted,
 ) -> None:
-    """A store that is_ordered; `locate` and `wanted` give the address of one element and its mask."""
+    """A store for which `is_ordered` holds. `locate` and `wanted` give the address and the mask of one element."""
     builder = lowering.builder
     for tensor in inputs:
         lowering.settle_reads(tensor, operation)

@@ -1,9 +1,9 @@
-"""Reads that a store could disturb: what must be in scratch before the first element is written.
+"""The alias check: which reads must be done before a store writes its first element.
 
-A store and the loads that feed it run in one loop. That is the order of the program only where no load reads
-what an earlier iteration of the loop has stored: where each element is read from the very place it is stored to, or
-where the two lie in different arrays. Kernel arguments are taken for arrays that are the same or apart; whether
-they are the same is asked when the kernel runs.
+A store and the loads that feed it share one loop. That keeps program order only if no load reads what an earlier
+iteration of the loop has stored: each element is read from the very address it is stored to, or the two lie in
+different arrays. Kernel arguments are assumed to be either the same array or disjoint. Whether they are the same is
+checked when the kernel runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def store_in_order(
     inputs: Sequence[Tensor],
     emit: Callable[[], None],
 ) -> None:
-    """Call `emit`, which lowers the store of `inputs` to `access`, with disturbed reads done before."""
+    """Call `emit`, which lowers the store of `inputs` to `access`, after the reads that the store would overwrite."""
     builder = lowering.builder
     origins = lowering.part(Origins)
     argument = origins.get(access.base.name)
@@ -51,7 +51,7 @@ def store_in_order(
     if argument is None or not apart:
         emit()
         return
-    # What later operations need must not be computed in one of two branches only.
+    # What later operations need must not be computed in only one of the two branches.
     for tensor, buffer in lowering.plan(operation, access.shape, inputs).items():
         lowering.fill(operation, buffer, tensor)
         lowering.hold(tensor, buffer)
@@ -74,7 +74,7 @@ def store_in_order(
 
 
 def _evaluated_elsewhere(inputs: Iterable[Tensor]) -> set[Tensor]:
-    """The tensors that are evaluated at other points than the loop's own: transposed, broadcast, gathered from."""
+    """The tensors that are evaluated at other points than the loop's own: transposed, broadcast, or gathered from."""
     found: set[Tensor] = set()
     stack = [(tensor, True) for tensor in inputs]
     seen = set(stack)
@@ -94,16 +94,16 @@ def _evaluated_elsewhere(inputs: Iterable[Tensor]) -> set[Tensor]:
 
 
 def _base(tensor: Tensor) -> Value | None:
-    """The pointer that a tensor reads from, if it reads the user's memory."""
+    """The pointer that a tensor reads from, if it reads global memory."""
     if isinstance(tensor, Load):
         return tensor.access.base
     return tensor.base if isinstance(tensor, Gather) else None
 
 
 def _same_place(tensor: Tensor, store: Access, *, moved: bool) -> bool:
-    """Whether each element is read from the place it is stored to, and no place is stored to twice.
+    """Whether each element is read from the address it is stored to, and no address is stored to twice.
 
-    Of different arrays, this is asked for the case that they are the same. `moved`: the two bases differ even then.
+    For two arrays, the answer is for the case that they are the same. `moved`: the two bases differ even then.
     """
     if not isinstance(tensor, Load):
         return False

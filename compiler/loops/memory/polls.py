@@ -1,4 +1,4 @@
-"""``tpk.atomic_poll``: waiting until memory holds what is expected, or for a time at most."""
+"""``tpk.atomic_poll``: wait until memory holds the expected value, or until a timeout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triton_porting_kit.compiler.loops.memory import atomics, ordered
 
 
 def poll(lowering: Lowering, operation: Operation) -> None:
-    """Element after element, each read at least once; whether it was found to be what is expected."""
+    """Poll element by element, each read at least once. The result is whether the expected value was found."""
     op = AtomicPoll(operation)
     limit = op.timeout
     builder = lowering.builder

@@ -2,8 +2,8 @@
 
 A kernel that walks each row several times, such as a normalisation, waits for memory in its first loop over the row and
 leaves memory idle in the others. Hardware prefetchers do not help: they stop at page ends, and a row of a thousand
-numbers is a page. Rows of the next iteration of a loop are not prefetched: such loops, for example the backward pass of
-a normalisation, keep memory busy already, and prefetching made that pass slower.
+floats is a page. Rows of the next iteration of a loop are not prefetched: such loops, for example the backward pass of
+a normalisation, already keep memory busy, and prefetching made that pass slower.
 """
 
 from __future__ import annotations
@@ -23,25 +23,27 @@ from triton_porting_kit.compiler.loops.tiles.graph import closure
 from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor
 
 LARGEST = 1 << 14
-"""Bytes of a row: two of them, and what is written, fit into an L1 cache."""
+"""Most bytes of a row: two rows, and what is written, fit into an L1 cache."""
 
 _CASTS = ("arith.extsi", "arith.extui", "arith.trunci")
 
 Ahead = list[tuple[Load, Value]]
-"""Loads, and how far on what the next program reads lies, in elements (i64)."""
+"""Loads, each with the distance to what the next program reads, in elements (i64)."""
 
 
 def ahead(
     lowering: Lowering, operation: Operation, shape: tuple[int, ...], inputs: Iterable[Tensor]
 ) -> Ahead:
-    """What the loop of a store of this shape may ask for: rows that were walked before and lie elsewhere for the next
-    program. A row that is repeated, or turned, to fill a tile is read at other places than the tile's."""
+    """The rows that the loop of a store of this shape can prefetch: walked before, and elsewhere for the next program.
+
+    A row that is broadcast or transposed to fill a tile is not read at the tile's own points, so it is left out.
+    """
     if not lowering.target.prefetches or operation.block.parent is not None or len(shape) != 1:
         return []
     found = []
     stored = Store(operation).value.type.shape
     for row in closure(inputs):
-        # Along another shape there is no telling where in the row a point of the store's loop is.
+        # With another shape, a point of the store's loop does not say where in the row it is.
         if isinstance(row, Load) and row.walked and row.shape == stored and _is_row(row):
             step = _step(lowering, row)
             if step is not None and step.constant != 0:
@@ -50,7 +52,7 @@ def ahead(
 
 
 def prefetch(evaluation: Evaluation, point: Point, rows: Ahead) -> None:
-    """Ask for what stands in the place of `point` for the next program, of rows that are in bounds here."""
+    """Prefetch what the next program reads at `point`, for rows that are in bounds here."""
     builder = evaluation.builder
     for row, step in rows:
         access = row.access
@@ -72,7 +74,7 @@ def _is_row(load: Load) -> bool:
 
 
 def _step(lowering: Lowering, load: Load) -> Value | None:
-    """By how much a load's offset grows from one program to the next; None: unknown."""
+    """How much a load's offset grows from one program to the next; None if not known."""
     op = None if load.definition is None else LoadOp.dyn_cast(load.definition.owner)
     if op is None:
         return None
@@ -84,17 +86,17 @@ def _step(lowering: Lowering, load: Load) -> Value | None:
 
 
 class _Growth:
-    """How much scalars grow where the first program id grows by 1."""
+    """How much scalars grow when the first program id grows by 1."""
 
     DEPTH = 30
-    """Of operations that are looked at; offsets of rows take less."""
+    """Most operations to follow; offsets of rows take fewer."""
 
     def __init__(self, lowering: Lowering) -> None:
         self._lowering = lowering
         self._known: dict[Def, Value | None] = {}
 
     def of(self, definition: Def, depth: int = 0) -> Value | None:
-        """i64, the constant 0 where it stays as it is; None where that is not known."""
+        """The growth, i64, the constant 0 for a value that does not change; None if not known."""
         if definition not in self._known:
             self._known[definition] = self._of(definition, depth)
         return self._known[definition]

@@ -1,6 +1,7 @@
-"""Which memory the programs of a launch write, all of them together: known before the first of them runs.
+"""The store footprint: all memory that the programs of a launch write, known before the first of them runs.
 
-For a kernel that writes with plain stores only, each of which lies in one stretch from its first to its last element.
+It exists for kernels that write with plain stores only. Each store's footprint is one range of addresses, from its
+first to its last element.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from triton_porting_kit.compiler.loops.memory.interval_analysis import Polynomia
 from triton_porting_kit.compiler.loops.state import is_fence
 
 MOST = 4
-"""At most so many stores are followed."""
+"""Most stores to follow."""
 
 
 @dataclass(frozen=True)
 class StoreFootprint:
-    """Stretches of memory outside of which nothing is written, if `holds`."""
+    """Ranges of addresses outside of which nothing is written, if `holds`."""
 
     holds: Value
     """i1."""
     stretches: tuple[tuple[Value, Value], ...]
-    """The address of the first byte of each, and that of the first one behind it: i64."""
+    """The address of the first byte of each range, and of the byte after its last one: i64."""
 
     def is_disjoint(self, builder: LoopBuilder, first: Value, end: Value) -> Value:
-        """i1: nothing is written to the addresses from `first` to before `end`."""
+        """i1: nothing is written to [first, end)."""
         apart = self.holds
         for low, high in self.stretches:
             below, above = builder.compare("sle", end, low), builder.compare("sge", first, high)
@@ -40,7 +41,7 @@ class StoreFootprint:
 
 
 def store_footprint(lowering: Lowering, body: Block) -> StoreFootprint | None:
-    """What all programs of a kernel with this `body` write; None where that is not known."""
+    """The footprint of all programs of a kernel with this `body`; None if not known."""
     stores = [operation for operation in walk(body) if is_fence(operation)]
     if len(stores) > MOST or any(not Store.isa(s) or ordered.is_ordered(s) for s in stores):
         return None
@@ -59,7 +60,7 @@ def address(builder: LoopBuilder, pointer: Value) -> Value:
 
 
 def _stretch(ranges: Ranges, store: Store[Def]) -> tuple[Value, Value] | None:
-    """From where to where a store writes, over all programs."""
+    """The first address that a store writes over all programs, and the address after the last."""
     lowering, builder = ranges.lowering, ranges.lowering.builder
     kind, low, high = store.value.type, store.low, store.high
     start = lowering.scalars.get(store.base)
@@ -85,7 +86,7 @@ def _stretch(ranges: Ranges, store: Store[Def]) -> tuple[Value, Value] | None:
 
 
 def _limit(lowering: Lowering, high: Def) -> Def:
-    """What bounds an index where the tile has any: its bound without being made to lie between 0 and the size."""
+    """The limit that an index bound was clamped from: `high` without its clamp to [0, size]."""
     owner = high.owner
     if owner is None or owner.name != "arith.minsi":
         return high

@@ -1,7 +1,7 @@
-"""How reductions and scans hold partial results: sums and products of narrow floats as f32.
+"""Partial results of reductions and scans: sums and products of narrow floats are held as f32.
 
-Rounding a running sum to bfloat16 at every step would stop it at 256 times its first element: what Triton's GPU
-backends avoid by adding in a tree is avoided here by rounding once, when a result is written.
+A running sum that is rounded to bfloat16 at every step stops growing at 256 times its first element. Triton's GPU
+backends avoid this by adding in a tree; here, results are rounded once, when they are written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ _SUMS_AND_PRODUCTS = ("arith.addf", "arith.subf", "arith.mulf")
 
 
 class Accumulation:
-    """Combines partial results by a region; they are `held` as f32 where it only adds and multiplies narrow floats."""
+    """Combines partial results by a region.
+
+    They are `held` as f32 if the region only adds and multiplies narrow floats.
+    """
 
     def __init__(self, lowering: Lowering, region: Block) -> None:
         self._lowering = lowering
@@ -29,18 +32,18 @@ class Accumulation:
         self._elements = [operand.type.element for operand in self._yield.operands]
 
     def held_element(self, element: str) -> str:
-        """The type that an element is held as."""
+        """The type that a partial result of this element type is held in."""
         return "f32" if self._wide and element in types.NARROW_FLOATS else element
 
     def hold(self, values: Sequence[Value]) -> list[Value]:
-        """Elements as partial results."""
+        """Convert elements to partial results."""
         if not self._wide:
             return list(values)
         builder = self._lowering.builder
         return [widen(builder, v, element) for v, element in zip(values, self._elements, strict=True)]
 
     def release(self, held: Sequence[Value]) -> list[Value]:
-        """Partial results as elements."""
+        """Convert partial results to elements."""
         if not self._wide:
             return list(held)
         builder = self._lowering.builder

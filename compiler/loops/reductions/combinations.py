@@ -1,4 +1,4 @@
-"""What reductions that run in one loop do with their elements, all of them at once."""
+"""The combined elements and partial results of several reductions that run in one loop."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from triton_porting_kit.compiler.loops.tiles.graph import closure
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor
 
 LOOK_AHEAD = 32
-"""Among so many of the next operations a reduction looks for others that may run in its loop."""
+"""How many of the following operations are searched for reductions that can run in the same loop."""
 TOGETHER = 4
-"""So many results may be computed in one loop: their partial results must stay in registers."""
+"""Most results to compute in one loop: their partial results must stay in registers."""
 
 
 def identity(operation: str, element: str) -> int | float | str | None:
-    """The neutral element of an ``arith`` operation, as a literal; None where there is none or it is not known."""
+    """The neutral element of an ``arith`` operation, as a literal; None if there is none or it is not known."""
     if element in ("f32", "f64"):
-        # A maximum of NaN and x is x; a sum of -0 and x is x, also where x is 0.
+        # The maximum of NaN and x is x; the sum of -0 and x is x, even if x is 0.
         nan = "0x7FC00000" if element == "f32" else "0x7FF8000000000000"
         floats: dict[str, int | float | str] = {
             "arith.addf": -0.0,
@@ -69,15 +69,15 @@ class Combination:
         return all(takes_vectors(region) for _, region, _ in self._parts)
 
     def hold(self, values: Sequence[Value]) -> list[Value]:
-        """Elements as partial results."""
+        """Convert elements to partial results."""
         return self._each(lambda part, held: part.hold(held), values)
 
     def release(self, held: Sequence[Value]) -> list[Value]:
-        """Partial results as elements."""
+        """Convert partial results to elements."""
         return self._each(lambda part, held: part.release(held), held)
 
     def combine(self, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
-        """Partial results `a` and `b` as one, lane by lane."""
+        """Combine the partial results `a` and `b`, lane by lane."""
         return self._each(lambda part, left, right: part.combine(left, right), a, b)
 
     def _each(self, function: Callable[..., list[Value]], *values: Sequence[Value]) -> list[Value]:
@@ -88,7 +88,7 @@ class Combination:
         return results
 
     def neutral(self) -> list[Value] | None:
-        """Scalars that leave every element as it is, where each combination is one operation that has such a number."""
+        """Neutral scalars for all combinations; None unless each is a single operation with a neutral element."""
         values = []
         for accumulation, region, _ in self._parts:
             first, last = region.operations[0], region.operations[-1]
@@ -104,7 +104,10 @@ class Combination:
 
 
 def companions(lowering: Lowering, operation: Operation) -> list[Operation]:
-    """Later reductions along the same dimension, of what this one reads too, that need not wait for anything."""
+    """This reduction and later ones that can share its loop.
+
+    They reduce along the same dimension, read what this one reads, and depend on nothing in between.
+    """
     found = [operation]
     if not _is_simple(operation.regions[0]):
         return found

@@ -1,7 +1,7 @@
-"""Evaluating a region on elements: of a reduction or scan, or a function mapped over tensors.
+"""Evaluating a region on elements: the region of a reduction or scan, or a function mapped over tensors.
 
-Straight-line regions, and conditions without effects in them, are evaluated on whole vectors; regions with loops
-on one element at a time.
+Straight-line regions, and conditions without effects in them, are evaluated on whole vectors. Regions with loops are
+evaluated on one element at a time.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def takes_vectors(region: Block) -> bool:
 
 def _is_simple(operation: Operation) -> bool:
     if operation.name == "scf.if":
-        # Both branches are evaluated: that must be unable to fail.
+        # Both branches are evaluated, so neither may trap.
         return all(_is_simple(inner) for branch in operation.regions for inner in branch.operations)
     return operation.name in OPERATIONS or operation.name in _LEAVES or operation.name in _ENDS
 
 
 def evaluate(lowering: Lowering, region: Block, arguments: Sequence[Value]) -> list[Value]:
-    """What the region yields for these arguments: scalars, or vectors of as many lanes where it `takes_vectors`."""
+    """The values that the region yields for scalar arguments, or for vectors of equal lanes if it `takes_vectors`."""
     if not takes_vectors(region):
         for definition, value in zip(region.arguments, arguments, strict=True):
             lowering.scalars[definition] = value
@@ -73,7 +73,7 @@ def _straight(lowering: Lowering, block: Block, values: dict[Def, Value], lanes:
         elif operation.name in _LEAVES:
             lowering.operation(operation)
         elif Assert.isa(operation):
-            # Which elements were combined is not known any more.
+            # It is not known any more which elements were combined.
             fail_unless(lowering, operation, operands[0], builder.i64(0), lowering.data.table([0]))
         else:
             operands = [builder.broadcast(operand, lanes) for operand in operands]

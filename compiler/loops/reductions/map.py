@@ -1,4 +1,4 @@
-"""``tpk.map``: a scalar function of the elements of tensors, as `tl.map_elementwise` takes it."""
+"""``tpk.map``: a scalar function of the elements of tensors, from `tl.map_elementwise`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Elementwise,
 
 
 def map_elements(lowering: Lowering, operation: Operation) -> None:
-    """Deferred where the function takes vectors; computed here, element after element, where it has loops."""
+    """Deferred if the function takes vectors. A function with loops is evaluated here, element by element."""
     op = Map(operation)
     region = operation.regions[0]
     inputs = [lowering.tensor(value) for value in op.inputs]
@@ -48,15 +48,15 @@ def map_elements(lowering: Lowering, operation: Operation) -> None:
 
 
 def _packed(lowering: Lowering, operation: Operation, pack: int) -> None:
-    """The function takes, of each input, `pack` elements that follow one another in row-major order."""
+    """The function takes `pack` consecutive elements, in row-major order, of each input."""
     builder = lowering.builder
     shape = operation.results[0].type.shape
     assert shape is not None
     count = math.prod(shape)
     if count % pack:
         raise operation.unsupported(
-            f"tl.map_elementwise of {count} elements in packs of {pack}",
-            "let `pack` divide the number of elements",
+            f"tl.map_elementwise cannot divide {count} elements into packs of {pack}",
+            "choose a `pack` that divides the number of elements",
         )
     inputs = [lowering.materialise(lowering.tensor(operand), operation) for operand in operation.operands]
     buffers = [lowering.scratch.allocate(shape, definition.type.element) for definition in operation.results]

@@ -19,14 +19,14 @@ from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, P
 from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk, innermost_axis, joined_around, tile_loop
 
 ACCUMULATORS = 4
-"""Independent partial results, so that one combination need not wait for the one before."""
+"""Most independent partial results, so that a combination need not wait for the previous one."""
 
 SIMPLE = 2
-"""Up to this cost of an element, combining takes longest."""
+"""Up to this cost of an element, the combination is the bottleneck."""
 
 
 def reduce(lowering: Lowering, operation: Operation) -> None:
-    """Partial results live in registers; a result of rank 0 stays there, others go to scratch."""
+    """Lower a reduction. Partial results are in registers; a result of rank 0 stays there, others go to scratch."""
     operations = companions(lowering, operation)
     lowering.done.update(operations)
     inputs = [lowering.tensor(operand) for part in operations for operand in part.operands]
@@ -74,16 +74,16 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
 
 
 def _width(lowering: Lowering, combination: Combination, shape: tuple[int, ...], axis: int) -> int:
-    """How many elements of the reduced dimension are taken at a time."""
+    """How many elements of the reduced dimension are read at a time."""
     lanes = lowering.target.lanes if combination.takes_vectors else 1
     return chunk(shape[axis], lanes) if innermost_axis(shape) == axis else 1
 
 
 class _Reducer:
-    """Reduces one row (or as many neighbouring rows as a vector has lanes) at a time.
+    """Reduces one row at a time, or as many neighbouring rows as a vector has lanes.
 
-    `span` is that of the reduced dimension. Where `evaluation` takes its accesses for masked, the row is taken in
-    two parts: first what is wholly in bounds, without masks.
+    `span` is the peeled loop along the reduced dimension. If `evaluation` treats its accesses as masked, the row is
+    read in two parts: first the part wholly in bounds, without masks.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class _Reducer:
         self._evaluation = evaluation
         self._span = span
         self._kept = kept
-        # Lanes lie along the reduced dimension where that is the contiguous one, else along a kept dimension.
+        # Lanes lie along the reduced dimension if that is the innermost one, else along a kept dimension.
         self._across = innermost_axis(shape) == axis
         self._width = _width(lowering, combination, shape, axis)
         self.kept_lanes = 1 if self._across else lowering.target.lanes if combination.takes_vectors else 1
@@ -119,7 +119,7 @@ class _Reducer:
         count = min(self._accumulators(), steps)
         while steps % count:
             count -= 1
-        # A row that is taken all at once is combined with nothing else.
+        # A row that is read all at once is not combined with anything.
         neutral = self._combination.neutral() if steps > count or self._in_parts else None
         if neutral is not None:
             lanes = self._width if self._across else kept.width
@@ -133,14 +133,16 @@ class _Reducer:
     def _part(
         self, kept: Point, evaluation: Evaluation, count: int, neutral: list[Value] | None, stop: Value
     ) -> list[Value]:
-        """The elements before `stop`, of which there are some where nothing is `neutral`, in `count` partial results.
+        """Reduce the elements before `stop` in `count` partial results.
 
-        `stop` is a multiple of as many chunks.
+        Without a `neutral` element, there must be some.
+
+        `stop` is a multiple of `count` chunks.
         """
         builder = self._builder
         stride = count * self._width
         if neutral is not None:
-            # Nothing is taken out of the loop: what the inputs take to compute is written once.
+            # Nothing is peeled off the loop, so the code that computes the inputs is emitted once.
             groups = [neutral] * count
         else:
             groups = [self._load(kept, builder.i64(i * self._width), evaluation) for i in range(count)]
@@ -161,7 +163,7 @@ class _Reducer:
         return groups[0]
 
     def _two_parts(self, kept: Point, count: int, neutral: list[Value] | None) -> list[Value]:
-        """First the chunks wholly in bounds, without masks; then the others."""
+        """Reduce the chunks wholly in bounds, without masks, then the others."""
         builder = self._builder
         whole = self._span.whole(self._point(kept, builder.i64(0)), count * self._width)
 
@@ -190,9 +192,9 @@ class _Reducer:
         return region.results
 
     def _until_settled(self, kept: Point, start: Value, held: list[Value]) -> list[Value]:
-        """The elements from `start` on, until they are all padding, and one more of it changes nothing.
+        """Reduce the elements from `start` on, until all of them are padding and one more chunk changes nothing.
 
-        Then no number of them would. Tensors that are kept still get all their elements.
+        Then further chunks would not change it either. Tensors that are kept still get all their elements.
         """
         builder = self._builder
         size, width = builder.i64(self._size), builder.i64(self._width)
@@ -201,7 +203,7 @@ class _Reducer:
         count = len(held)
         carried = [start, *held]
         if buffers:
-            # The last elements of what is kept, and where they end.
+            # Carry the last elements of the kept tensors, and the index after them.
             carried += [builder.broadcast(lane_memory.zero(builder, b.element), self._width) for b in buffers]
             carried.append(start)
         with builder.loop_below(size, carried) as region:
@@ -223,7 +225,7 @@ class _Reducer:
         return region.results[1 : 1 + count]
 
     def _accumulators(self) -> int:
-        """The dearer one element is, the fewer combinations it takes to keep the CPU busy."""
+        """The number of partial results. The more expensive an element is, the fewer it takes to keep the CPU busy."""
         known: dict[Tensor, int] = {}
         dearness = sum(cost(tensor, known) for tensor in self._inputs)
         if dearness <= SIMPLE:
@@ -231,7 +233,7 @@ class _Reducer:
         return 2 if dearness < 2 * EXPENSIVE else 1
 
     def _point(self, kept: Point, index: Value) -> Point:
-        """Where `kept` is in the whole tile, at an index along the reduced dimension."""
+        """The point of the whole tile for `kept` and an index along the reduced dimension."""
         indices = (*kept.indices[: self._axis], index, *kept.indices[self._axis :])
         if self._across:
             return Point(indices, self._axis if self._width > 1 else -1, self._width)
@@ -254,7 +256,7 @@ class _Reducer:
 
 
 def _same_bits(builder: LoopBuilder, a: Value, b: Value) -> Value:
-    """i1: two values are equal in all lanes, NaN and the signs of zeros included."""
+    """i1: two values have the same bits in all lanes, including NaN and signs of zeros."""
     if a.element.startswith("f"):
         integers = vector_type(f"i{types.BITS[a.element]}", a.lanes)
         a, b = (builder.cast("arith.bitcast", value, integers) for value in (a, b))
@@ -269,7 +271,7 @@ def _regroup(values: Sequence[Value], size: int) -> list[list[Value]]:
 
 
 def _slice(builder: LoopBuilder, vector: Value, start: int, lanes: int) -> Value:
-    """`lanes` lanes of a vector from `start` on."""
+    """`lanes` lanes of a vector, starting with lane `start`."""
     if lanes == 1:
         return builder.extract(vector, start)
     type = vector_type(vector.element, lanes)

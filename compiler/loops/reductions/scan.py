@@ -1,4 +1,4 @@
-"""``tpk.scan``: prefix combination along one dimension, element after element, into scratch."""
+"""``tpk.scan``: prefix combination along one dimension, element by element, into scratch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triton_porting_kit.compiler.loops.tiles.tile_loops import innermost_axis, j
 
 
 def scan(lowering: Lowering, operation: Operation) -> None:
-    """Each step carries the running result in registers; lanes lie along another dimension where there is one."""
+    """Lower a scan. The running result is in registers; lanes lie along another dimension if there is one."""
     builder = lowering.builder
     op = Scan(operation)
     inputs = [lowering.tensor(value) for value in op.inputs]

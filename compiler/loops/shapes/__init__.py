@@ -1,1 +1,1 @@
-"""Operations that move whole elements."""
+"""Operations that rearrange elements."""

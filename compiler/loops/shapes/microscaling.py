@@ -1,4 +1,4 @@
-"""What microscaling formats need: elements of half a byte, and scales that hold for several elements each."""
+"""Operations for microscaling formats: elements of half a byte, and scales that each apply to several elements."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor, joins
 
 
 def _all_but(rank: int, dimension: int) -> list[int | None]:
-    """What operands are followed along: not along `dimension`, where each of their elements serves several times."""
+    """All dimensions are followed but `dimension`, along which each operand element is used several times."""
     return [None if d == dimension else d for d in range(rank)]
 
 
 class Unpacked(Tensor):
-    """Bytes as two elements each along `dimension`, that in the low half first."""
+    """Two elements from each byte along `dimension`; the one in the low half comes first."""
 
     def __init__(self, shape: tuple[int, ...], element: str, source: Tensor, dimension: int) -> None:
         super().__init__(shape, element, (source,), 2)
@@ -67,7 +67,7 @@ def _interleaved(builder: LoopBuilder, bytes_: Value) -> Value:
 
 
 class Repeated(Tensor):
-    """Elements that stand for `times` neighbours each along `dimension`."""
+    """Each element repeated `times` times along `dimension`."""
 
     def __init__(self, shape: tuple[int, ...], source: Tensor, dimension: int, times: int) -> None:
         super().__init__(shape, source.element, (source,), 1)

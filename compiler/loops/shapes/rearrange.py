@@ -1,4 +1,4 @@
-"""Operations that move whole elements: joining and splitting tensors, gathering along a dimension, counting."""
+"""Operations that rearrange elements: join and split tensors, gather along a dimension, histogram."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor, joins
 
 
 class Joined(Tensor):
-    """Two tensors beside each other along a new last dimension."""
+    """Two tensors joined along a new last dimension."""
 
     def __init__(self, first: Tensor, second: Tensor) -> None:
         super().__init__((*first.shape, 2), first.element, (first, second), 1)
@@ -39,7 +39,7 @@ class Joined(Tensor):
 
 
 class Half(Tensor):
-    """The elements of a tensor whose index along its last dimension, of size 2, is `index`."""
+    """The elements of a tensor with index `index` along its last dimension, which has size 2."""
 
     def __init__(self, source: Tensor, index: int) -> None:
         super().__init__(source.shape[:-1], source.element, (source,))
@@ -63,7 +63,7 @@ def join(lowering: Lowering, operation: Operation) -> None:
 
 
 def split(lowering: Lowering, operation: Operation) -> None:
-    """tpk.split: deferred; a half of rank 0 is a scalar."""
+    """tpk.split: deferred. A half of rank 0 is a scalar."""
     source = lowering.tensor(Split(operation).x)
     for index, definition in enumerate(operation.results):
         half = Half(source, index)
@@ -74,7 +74,7 @@ def split(lowering: Lowering, operation: Operation) -> None:
 
 
 def concat(lowering: Lowering, operation: Operation) -> None:
-    """tensor.concat: each operand into its part of a buffer."""
+    """tensor.concat: write each operand into its part of a buffer."""
     definition = operation.results[0]
     assert definition.type.shape is not None
     dimension = operation.integer("dim")
@@ -108,7 +108,7 @@ def gather_along(lowering: Lowering, operation: Operation) -> None:
     def body(evaluation: Evaluation, point: Point) -> None:
         lanes = point.width if point.axis >= 0 else 1
         along = builder.broadcast(evaluation.at(index, point), lanes)
-        # Narrow indices are taken as unsigned: Triton has no negative ones.
+        # Narrow indices are unsigned: Triton has no negative ones.
         extend = "arith.extsi" if types.BITS[along.element] >= 32 else "arith.extui"
         offsets = builder.cast(extend, along, _like(along, "i64"))
         offsets = builder.mul(offsets, builder.broadcast(builder.i64(held.strides[axis]), lanes))
@@ -134,7 +134,10 @@ def gather_along(lowering: Lowering, operation: Operation) -> None:
 
 
 def histogram(lowering: Lowering, operation: Operation) -> None:
-    """tpk.histogram: how often each number from 0 on occurs; others, and masked elements, are not counted."""
+    """tpk.histogram: count how often each number from 0 to bins - 1 occurs.
+
+    Others, and masked elements, are not counted.
+    """
     op = Histogram(operation)
     definition = op.result
     assert definition.type.shape is not None

@@ -1,7 +1,7 @@
 """Structured accesses to memory: addresses, bounds and wrap-around at a point of a tile loop.
 
-The operands are those of ``tpk.load`` and ``tpk.store``: element (i0, ...) lives at ``base + offset + sum of
-stride_d * index_d`` and is touched where ``low_d <= i_d < high_d`` and the mask allows.
+The operands are those of ``tpk.load`` and ``tpk.store``: element (i0, ...) is at ``base + offset + sum of stride_d *
+index_d`` and is accessed where ``low_d <= i_d < high_d`` and the mask is set.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.tensors import GATHER_COST, MEMORY_COST, Point, Tensor, joins
 
 NOWHERE: AbstractContextManager[None] = nullcontext()
-"""While this holds, it is not told which line of the kernel something comes from."""
+"""A context in which emitted lines get no source line of the kernel."""
 
 At: TypeAlias = Callable[[], AbstractContextManager[None]]
 """See `lowering.Lowering.place_of`."""
@@ -43,23 +43,23 @@ class Access:
     wraps: dict[int, tuple[Value, Value]] = field(default_factory=dict)
     mask: Tensor | None = None
     exempt: Value | None = None
-    """i1: where it is set, so is every element of the mask."""
+    """i1: if set, so is every element of the mask."""
 
     @property
     def is_plain(self) -> bool:
-        """Neither bounds nor wrap-around: there is nothing to specialise."""
+        """Whether there are neither bounds nor wrap-around, so that there is nothing to specialise."""
         return not self.low and not self.wraps
 
     @property
     def box(self) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
-        """The bounds, which accesses may have in common."""
+        """The bounds, which several accesses may share."""
         return tuple(self.low), tuple(self.high)
 
     def is_contiguous(self, axis: int) -> bool:
         return self.strides[axis].constant == 1
 
     def plain_condition(self, builder: LoopBuilder) -> Value:
-        """i1: the whole tile is in bounds, wraps nowhere, and is exempt from its mask, if it may be."""
+        """i1: the whole tile is in bounds and does not wrap around, and `exempt` is set, if there is one."""
         condition = builder.constant(1, "i1")
         for low, high, size in zip(self.low, self.high, self.shape, strict=False):
             condition = builder.logical_and(condition, builder.compare("eq", low, builder.i64(0)))
@@ -118,7 +118,7 @@ class Access:
     def _wrapped_lanes(
         builder: LoopBuilder, index: Value, wrap: tuple[Value, Value], tile: int, width: int
     ) -> Value:
-        """Wrapped index of each lane. A tile that passes the end at most once needs no division."""
+        """The wrapped index of each lane. A tile that passes the end at most once needs no division."""
         start, size = wrap
         first = Access._wrapped_start(builder, start, size)
         once = builder.logical_and(
@@ -135,13 +135,13 @@ class Access:
             lanes = builder.add(builder.broadcast(builder.add(start, index), width), iota)
             divisor = _divisor(builder, sizes)
             text = f"arith.remsi {lanes.name}, {divisor.name} : {lanes.type}"
-            # The division stays in this branch; it is what the other one avoids.
+            # The division must stay in this branch; the other branch exists to avoid it.
             return [builder.pure(text, lanes.type, (lanes, divisor), floor=builder.level)]
 
         return builder.if_else(once, one_pass, many_passes)[0]
 
     def lanes_in_bounds(self, evaluation: Evaluation, point: Point) -> Value | None:
-        """Mask of the lanes that may be touched (i1 scalar where no lane differs); None: all of them."""
+        """Mask of the lanes to access (a scalar i1 if it is the same for all lanes); None: all of them."""
         builder = evaluation.builder
         mask: Value | None = None
         if self.low and self not in evaluation.unmasked:
@@ -180,10 +180,10 @@ class Access:
         first = builder.add(self._wrapped_start(builder, start, size), point.indices[axis])
         ahead = builder.compare("sge", start, builder.i64(0))
         fits = builder.compare("sle", builder.add(first, builder.i64(point.width)), size)
-        # Few lines end in the middle of a vector: most are read in one piece.
+        # Few vectors cross the end of the dimension, so most are read in one piece.
         here = point.moved(axis, builder.here(point.indices[axis]))
         for tensor in (self.mask, other):
-            if tensor is not None:  # both ways need it: once, and not in one of them for both
+            if tensor is not None:  # evaluate it once before the branches, and not in one of them only
                 evaluation.at(tensor, point)
         return builder.if_else(
             builder.logical_and(ahead, fits),
@@ -231,9 +231,9 @@ class Access:
 
 
 def _divisor(builder: LoopBuilder, size: Value) -> Value:
-    """`size`, or 1 where it is 0: remainders are computed even where no element will be touched.
+    """`size`, or 1 where it is 0 or -1: remainders are computed even where no element is accessed.
 
-    Of -1 the remainders are those of 1, and x86 traps on that of the most negative value.
+    The remainder by -1 equals the one by 1, but x86 traps on it for the most negative dividend.
     """
     if isinstance(size.constant, int) and size.constant not in (0, -1):
         return size
@@ -264,7 +264,7 @@ class Load(Tensor):
         self.walked = False
         """Whether a loop over it was emitted."""
         self.place = place
-        """While this holds, what is written comes from its line of the kernel."""
+        """A context in which emitted lines get the source line of the load."""
 
     def at(self, evaluation: Evaluation, point: Point) -> Value:
         self.walked = True
@@ -276,7 +276,7 @@ class Load(Tensor):
         return self.access.pointer(evaluation, point)
 
     def wanted(self, evaluation: Evaluation, point: Point) -> Value | None:
-        """Whether the one element at `point` may be touched; None: it may."""
+        """Whether to access the element at `point`; None: always."""
         return self.access.lanes_in_bounds(evaluation, point)
 
 
@@ -316,7 +316,7 @@ class Gather(Tensor):
         varies = any(value is not None and value.is_vector for value in (mask, fill))
         if mask is None or not varies:
             return lane_memory.read(builder, pointer, self.element, 1, floor=floor, mask=mask, fill=fill)
-        # One address, several masks or fills: read it once where any lane wants it.
+        # One address, several masks or fills: read it once if any lane wants it.
         wanted = _any_lane(builder, mask) if mask.is_vector else mask
         value = lane_memory.read(builder, pointer, self.element, 1, floor=floor, mask=wanted)
         fill = fill or lane_memory.zero(builder, self.element)
@@ -330,7 +330,7 @@ class Gather(Tensor):
         return locate_explicit(evaluation, point, self.base, self.offsets, self.unit)[0]
 
     def wanted(self, evaluation: Evaluation, point: Point) -> Value | None:
-        """Whether the one element at `point` may be touched; None: it may."""
+        """Whether to access the element at `point`; None: always."""
         return None if self.mask is None else evaluation.at(self.mask, point)
 
 
@@ -341,7 +341,7 @@ def _any_lane(builder: LoopBuilder, mask: Value) -> Value:
 def locate_explicit(
     evaluation: Evaluation, point: Point, base: Value, offsets: Tensor, unit: str
 ) -> tuple[Value, Value | None]:
-    """(pointer, None) where all lanes share an address, else (base, i64 offsets in `unit`s)."""
+    """(pointer, None) if all lanes share an address, else (base, i64 offsets in `unit`s)."""
     builder = evaluation.builder
     value = evaluation.at(offsets, point)
     value = builder.cast("arith.extsi", value, vector_type("i64", value.lanes))
@@ -359,7 +359,7 @@ def scatter_explicit(
     mask: Tensor | None,
     unit: str,
 ) -> None:
-    """Store the elements at `point` at explicit offsets; where several name one address, the last lane wins."""
+    """Store the elements at `point` at explicit offsets. If several lanes have the same address, the last one wins."""
     builder = evaluation.builder
     lanes = point.width if point.axis >= 0 else 1
     pointer, lane_offsets = locate_explicit(evaluation, point, base, offsets, unit)

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 class Evaluation:
     """The state of evaluating tensors at the points of one tile loop.
 
-    `floor` is the level above which memory reads must not be placed (the place of the consumer), and
-    `unmasked` the accesses that are known to lie in bounds here. A tensor in `kept` is also written to
-    its buffer when it is evaluated at the loop's own point. Stores to the access `streamed` go past the caches.
-    `split`: an i1, and what is `unmasked` where it is true; `boxes` then holds masks of lanes by bounds of accesses.
+    `floor` is the level of the consumer: memory reads must not be placed above it. `unmasked` holds the accesses that
+    are known to be in bounds here. A tensor in `kept` is also written to its buffer when it is evaluated at the loop's
+    own point. Stores to the access `streamed` are non-temporal. `split` is an i1 and the accesses that are in bounds
+    where it is true; `boxes` then holds the lane masks of accesses, by their bounds.
     """
 
     def __init__(
@@ -41,9 +41,9 @@ class Evaluation:
         self._known: dict[tuple[object, ...], tuple[Value, Region]] = {}
 
     def at(self, tensor: Tensor, point: Point) -> Value:
-        """The elements of `tensor` at `point`; computed once per point and open region.
+        """The elements of `tensor` at `point`, computed once per point and open region.
 
-        What was computed in a branch is neither there nor in the tensor's buffer where the branch was not taken.
+        A value computed in a branch is not available, nor is it in the tensor's buffer, if the branch was not taken.
         """
         tensor = tensor.buffer or tensor
         known = self._known.get((id(tensor), point.key))
@@ -60,7 +60,9 @@ class Evaluation:
             buffer.write(self.builder, point, value)
 
     def settle(self, tensors: Sequence[Tensor], accesses: Sequence[Access], point: Point) -> None:
-        """Compute `tensors`, and the lanes of `accesses` in bounds, at `point` before all else, for both ways."""
+        """Compute `tensors`, and the lane masks of `accesses`, at `point` before everything else, for both cases of
+        `split`.
+        """
         boxes = {access.box: access for access in accesses}
         if not tensors and not boxes:
             return
@@ -77,7 +79,7 @@ class Evaluation:
         self.boxes = dict(zip(boxes, values[len(tensors) :], strict=True))
 
     def either(self, point: Point, emit: Callable[[Evaluation, Point], list[Value]]) -> list[Value]:
-        """What `emit` yields, written for both ways of `split`. The lanes of `point` lie along an axis."""
+        """The values that `emit` yields, emitted for both cases of `split`. The lanes of `point` lie along an axis."""
         assert self.split is not None
         builder = self.builder
         whole, inside = self.split
@@ -86,7 +88,7 @@ class Evaluation:
             return emit(Evaluation(builder, inside, {}), point)
 
         def beyond() -> list[Value]:
-            # Else the masks would be computed in front of both branches.
+            # Otherwise the masks would be computed before both branches.
             here = point.moved(point.axis, builder.here(point.indices[point.axis]))
             return emit(Evaluation(builder, frozenset(), {}), here)
 

@@ -1,4 +1,4 @@
-"""Questions about what tensors are made of."""
+"""Queries about the operands of tensors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor
 
 
 def closure(inputs: Iterable[Tensor]) -> list[Tensor]:
-    """The tensors that evaluating `inputs` evaluates, each once; what is in scratch hides what it is made of."""
+    """The tensors that evaluating `inputs` evaluates, each once. A tensor in scratch does not evaluate its operands."""
     found: dict[Tensor, None] = {}
     stack = list(inputs)
     while stack:
@@ -23,12 +23,12 @@ def closure(inputs: Iterable[Tensor]) -> list[Tensor]:
 
 
 def reads_memory(tensor: Tensor) -> bool:
-    """Whether evaluating the tensor reads the user's memory."""
+    """Whether evaluating the tensor reads global memory."""
     return any(isinstance(t, LoadTensor | Gather) for t in closure([tensor]))
 
 
 def cost(tensor: Tensor, known: dict[Tensor, int]) -> int:
-    """What evaluating one element takes now, roughly, in simple operations."""
+    """The approximate cost of evaluating one element now, in simple operations."""
     if tensor.buffer is not None or isinstance(tensor, Buffer):
         return 1
     value = known.get(tensor)

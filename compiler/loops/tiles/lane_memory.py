@@ -11,7 +11,7 @@ from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 
 
 def to_storage(builder: LoopBuilder, value: Value) -> Value:
-    """`value` as it lies in memory."""
+    """`value` in the type that it has in memory."""
     stored = types.storage(value.element)
     if stored == value.element:
         return value
@@ -32,7 +32,7 @@ def _like(value: Value, element: str) -> str:
 
 
 def zero(builder: LoopBuilder, element: str) -> Value:
-    """The scalar whose bits are all zero."""
+    """The scalar whose bits are all zero, of an element type."""
     if element == "!llvm.ptr":
         return builder.pure("llvm.mlir.zero : !llvm.ptr", element, ())
     return builder.constant(0, types.register(element))
@@ -56,9 +56,9 @@ def read(
     fill: Value | None = None,
     alignment: int | None = None,
 ) -> Value:
-    """Consecutive elements; with a mask, its lanes only, and `fill` (0 by default) in the others.
+    """Load consecutive elements. With a mask, load its lanes only; the others get `fill` (0 by default).
 
-    `alignment`: of the pointer in bytes, that of the element by default.
+    `alignment` of the pointer is in bytes; the default is that of the element.
     """
     stored, size = types.storage(element), alignment or types.byte_size(element)
     if mask is None:
@@ -84,7 +84,7 @@ def gather(
     mask: Value | None = None,
     fill: Value | None = None,
 ) -> Value:
-    """The element at each pointer, in the lanes of the mask; `fill` (0 by default) in the others."""
+    """The element at each pointer in the lanes of the mask; `fill` (0 by default) in the others."""
     lanes = pointers.lanes
     mask = builder.broadcast(mask or builder.constant(1, "i1"), lanes)
     fill = builder.broadcast(to_storage(builder, fill or zero(builder, element)), lanes)
@@ -101,7 +101,7 @@ def write(
 ) -> None:
     """Store consecutive elements in the lanes of `mask` (all by default).
 
-    `streamed`: past the caches; then there is no mask, and the place is aligned to the whole vector.
+    `streamed`: a non-temporal store. It has no mask, and the address must be aligned to the whole vector.
     """
     size = types.byte_size(value.element)
     lanes = value.lanes
@@ -118,7 +118,7 @@ def write(
 
 
 def scatter(builder: LoopBuilder, pointers: Value, value: Value, mask: Value | None = None) -> None:
-    """Store each lane at its pointer, in the lanes of `mask`; of lanes with one pointer the last wins."""
+    """Store each lane of `mask` at its pointer. If several lanes have the same pointer, the last one wins."""
     size = types.byte_size(value.element)
     value = to_storage(builder, builder.broadcast(value, pointers.lanes))
     mask = builder.broadcast(mask or builder.constant(1, "i1"), pointers.lanes)
@@ -129,11 +129,11 @@ def scatter(builder: LoopBuilder, pointers: Value, value: Value, mask: Value | N
 
 
 L1, L2 = 3, 2
-"""LLVM's names for where a prefetched line goes."""
+"""LLVM's locality hints for the cache that a prefetched line goes to."""
 
 
 def prefetch(builder: LoopBuilder, pointer: Value, cache: int) -> None:
-    """Ask for the line at `pointer`, which need not be the user's: nothing faults."""
+    """Prefetch the cache line at `pointer`, which may be any address: a prefetch never faults."""
     builder.effect(
         f'"llvm.intr.prefetch"({pointer.name}) <{{cache = 1 : i32, hint = {cache} : i32, rw = 0 : i32}}> : '
         "(!llvm.ptr) -> ()"
@@ -141,7 +141,7 @@ def prefetch(builder: LoopBuilder, pointer: Value, cache: int) -> None:
 
 
 def as_vector(builder: LoopBuilder, value: Value, lanes: int) -> Value:
-    """`value` in every lane, as a vector even of one lane, which masked operations need."""
+    """`value` in every lane, as a vector. Masked operations need a vector even for one lane."""
     if value.is_vector:
         return value
     type = f"vector<{lanes}x{value.type}>"

@@ -1,8 +1,8 @@
-"""Where a loop along one dimension of a tile needs no masks, and where it meets nothing but padding.
+"""Loop peeling: the part of a loop that needs no masks, and the part where all accesses are out of bounds.
 
-The accesses of a loop have bounds. Up to some index all of them are in bounds: there whole chunks are read and
-written without masks. From some index on all of them are out of bounds: there a store has nothing to do, and a
-reduction meets one value again and again.
+The accesses of a loop have bounds. Below some index all of them are in bounds: there, whole chunks are read and written
+without masks. From some index on all of them are out of bounds: there, a store has nothing to do, and a reduction meets
+a single repeated value.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from triton_porting_kit.compiler.loops.tiles.tensors import (
 from triton_porting_kit.compiler.loops.tiles.tile_loops import innermost_axis, rounded_down, tile_loop
 
 SHARED = 64
-"""From so many simple operations on a chunk's code is written once, for chunks in bounds and for the others."""
+"""If a chunk's code takes at least so many simple operations, it is emitted once for both parts of the loop."""
 
 READ_FIRST = 4
-"""Then at most so many vectors are read before all else: they take registers from then on."""
+"""Most vectors to read ahead of everything else in a shared loop: they occupy registers from then on."""
 
 Dimensions = tuple[int | None, ...]
-"""Which dimension of the loops each dimension of a tensor follows; None: none, or not index by index."""
+"""The loop dimension that each dimension of a tensor follows; None: no dimension, or not index by index."""
 
 
 def uses(inputs: Iterable[Tensor], shape: Sequence[int]) -> dict[tuple[Tensor, Dimensions], None]:
-    """The tensors that loops over `shape` evaluate for `inputs`, and along which dimensions of the loops."""
+    """The tensors that loops over `shape` evaluate for `inputs`, with the loop dimensions that they follow."""
     found: dict[tuple[Tensor, Dimensions], None] = {}
     same: Dimensions = tuple(range(len(shape)))
     unknown: Dimensions = (None,) * len(shape)
@@ -58,7 +58,7 @@ def uses(inputs: Iterable[Tensor], shape: Sequence[int]) -> dict[tuple[Tensor, D
 
 
 def _through(tensor: Tensor, index: int, followed: Dimensions) -> Dimensions:
-    """What the dimensions of an operand follow where its user's follow `followed`."""
+    """The loop dimensions that an operand follows, if the tensor that reads it follows `followed`."""
     operand = tensor.operands[index]
     if not operand.shape:
         return ()
@@ -72,9 +72,9 @@ def _through(tensor: Tensor, index: int, followed: Dimensions) -> Dimensions:
 
 
 class PeeledLoop:
-    """The loop along `axis` in loops over `shape` that evaluate `inputs` and store to `written`.
+    """The loop along `axis` in a loop nest over `shape` that evaluates `inputs` and stores to `written`.
 
-    `bounds`: what the loops along other dimensions are restricted to.
+    `bounds`: the index ranges that the loops along other dimensions are restricted to.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class PeeledLoop:
 
     @property
     def is_split(self) -> bool:
-        """Whether there is something to tell apart."""
+        """Whether any access has bounds, so that the loop has two parts."""
         return bool(self._accesses)
 
     @property
@@ -126,7 +126,7 @@ class PeeledLoop:
 
     @property
     def is_pinned(self) -> bool:
-        """Whether an access lies at one place for the whole loop: it is read only where the loop has an iteration."""
+        """Whether an access does not move along the axis. Then it may be read only if the loop has an iteration."""
         return any(
             all(
                 stride.constant == 0
@@ -137,11 +137,11 @@ class PeeledLoop:
         )
 
     def is_shared(self, *, masks_gathers: bool) -> bool:
-        """Whether both parts are one loop, which asks of every chunk if it is in bounds.
+        """Whether both parts are one loop that tests for each chunk whether it is in bounds.
 
-        Two loops are quicker by that question, but twice the code. So they are one where much is computed: there the
-        code takes long to compile, and the question is lost among the rest. `masks_gathers`: to gather elements takes
-        no longer under a mask.
+        Two loops run faster because they do not test each chunk, but need twice the code. They are merged where an
+        element takes much computation: there code takes long to compile, and the test's cost is small. `masks_gathers`:
+        a masked gather takes no longer than an unmasked one.
         """
         same = tuple(range(len(self._shape)))
         simple = (
@@ -160,18 +160,20 @@ class PeeledLoop:
         )
 
     def settle(self, evaluation: Evaluation, point: Point) -> None:
-        """Begin a chunk of a shared loop: ask the question, and do at once all that hangs on the answer."""
+        """Begin a chunk of a shared loop: test whether it is in bounds, and evaluate everything that depends on the
+        answer.
+        """
         known = [*self._loads(contiguous=True), *self._masks]
         evaluation.settle(known, [load.access for load in self._loads(contiguous=False)], point)
 
     def _loads(self, *, contiguous: bool) -> list[LoadTensor]:
-        """What is read at some bounds: in one piece, or gathered element by element."""
+        """The loads with bounds that read contiguous elements along the axis, or those that gather them."""
         loads = (tensor for tensor, _ in self._uses if isinstance(tensor, LoadTensor) and not tensor.buffer)
         bounded = (load for load in loads if not load.access.is_plain)
         return [load for load in bounded if load.access.is_contiguous(self._axis) == contiguous]
 
     def whole(self, point: Point, step: int) -> Value:
-        """Up to which index, a multiple of `step`, all accesses are in bounds, `point` saying where in the rest."""
+        """The index, a multiple of `step`, below which all accesses are in bounds. `point` gives the other indices."""
         builder = self._builder
         condition = builder.constant(1, "i1")
         limit: Value | None = None
@@ -195,7 +197,7 @@ class PeeledLoop:
         return builder.select(condition, last, builder.i64(0))
 
     def _inside(self, point: Point, dimension: int, low: Value, high: Value) -> Value:
-        """i1: `point` and, where its lanes lie along the dimension, all of them are within bounds."""
+        """i1: all lanes of `point` are within the bounds of a dimension."""
         builder = self._builder
         index = point.indices[dimension]
         lanes = point.width if dimension == point.axis else 1
@@ -206,7 +208,7 @@ class PeeledLoop:
         return builder.logical_and(inside, builder.compare("sge", index, low))
 
     def past(self, step: int) -> Value:
-        """From which index, a multiple of `step`, no access is in bounds."""
+        """The index, a multiple of `step`, from which on no access is in bounds."""
         builder = self._builder
         limit: Value | None = None
         for access, followed in self._accesses:
@@ -218,7 +220,9 @@ class PeeledLoop:
         return rounded_down(builder, builder.add(limit, builder.i64(step - 1)), step)
 
     def is_uniform(self, tensor: Tensor, followed: Dimensions | None = None) -> bool:
-        """Whether the tensor's elements are the same along the whole of the loop, `past` all bounds."""
+        """Whether the tensor's elements are equal along the axis from index `past` on, where all accesses are out of
+        bounds.
+        """
         followed = tuple(range(len(self._shape))) if followed is None else followed
         if isinstance(tensor, Splat) or not tensor.shape:
             return True
@@ -254,11 +258,11 @@ def tile_in_parts(
     *,
     masks_gathers: bool = False,
 ) -> None:
-    """Loops over a tile; along the lanes, first the chunks wholly in bounds without masks, then the others.
+    """Emit loops over a tile. Along the lanes, chunks wholly in bounds come first and have no masks; the others follow.
 
-    Or one loop over both that tells them apart, see `PeeledLoop.is_shared`, as which `masks_gathers`.
-    `span` is that of the lanes' dimension; `bounds` and `lanes` as in `tile_loop`, `kept` as in `Evaluation`.
-    `streamed`: what is stored to, and whether past the caches, for a line that begins at a point.
+    Both parts are one loop if `PeeledLoop.is_shared`, which takes `masks_gathers`. `span` is the peeled loop along the
+    lanes' dimension. `bounds` and `lanes` are as in `tile_loop`, `kept` as in `Evaluation`. `streamed` is the access
+    that is stored to, and a condition for the row that begins at a point: whether its stores are non-temporal.
     """
     axis = innermost_axis(shape)
     masked = Evaluation(builder, frozenset(), kept)

@@ -1,4 +1,4 @@
-"""Masks that are set up to some index along a dimension, as ``tl.arange(0, BLOCK) < n``."""
+"""Masks that are set below some index along a dimension, such as ``tl.arange(0, BLOCK) < n``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REVERSED = {"sgt": "slt", "sge": "sle"}
 
 
 class PrefixMask(Elementwise):
-    """``start + i < limit`` along `dimension`, or ``<=``; set without being computed where the loop knows."""
+    """``start + i < limit`` along `dimension`, or ``<=``. It is a constant 1 in loops where it is known to be set."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class PrefixMask(Elementwise):
         self._inclusive = inclusive
 
     def end(self, builder: LoopBuilder) -> Value:
-        """The first index that is not set, at most the size; in the form that bounds of accesses have."""
+        """The first index that is not set, at most the size, in the same form as the bounds of accesses."""
         limit = builder.cast("arith.extsi", self._limit, "i64")
         limit = builder.sub(limit, builder.i64(self._start - self._inclusive))
         limit = builder.binary("arith.maxsi", limit, builder.i64(0))
@@ -58,7 +58,8 @@ def prefix_mask(
     operands: Sequence[Tensor],
     function: Callable[[LoopBuilder, list[Value]], Value],
 ) -> PrefixMask | None:
-    """The integer comparison of `operands` that `function` computes, if it is such a mask; else None."""
+    """A `PrefixMask` for the integer comparison of `operands` that `function` computes; None if it is not such a
+    mask."""
     if predicate in _REVERSED:
         range_of, limit = _range(operands[1]), operands[0]
         predicate = _REVERSED[predicate]
@@ -79,7 +80,7 @@ def prefix_mask(
 
 
 def _range(tensor: Tensor) -> tuple[int, int] | None:
-    """(dimension, start) of a tensor that counts along a dimension."""
+    """(dimension, start) of a tensor whose elements count up along a dimension."""
     if isinstance(tensor, Range):
         return 0, tensor.start
     if not isinstance(tensor, Reindexed) or tensor.buffer is not None:

@@ -1,4 +1,4 @@
-"""The per-thread scratch block: a cleared part, a stack that each program uses anew, and a part that is kept.
+"""The per-thread scratch block: a cleared part, a stack that each program uses anew, and a part that persists.
 
 The stack may have holes in its lower part.
 """
@@ -14,7 +14,7 @@ from triton_porting_kit.compiler.loops.tiles.tensors import Buffer
 
 
 class Stack:
-    """Offsets in the part that each program uses anew."""
+    """The stack: offsets in the part that each program uses anew."""
 
     ALIGNMENT = 64
 
@@ -26,11 +26,11 @@ class Stack:
 
     @classmethod
     def rounded(cls, size: int) -> int:
-        """So many bytes in whole lines of the cache."""
+        """`size` bytes, rounded up to whole cache lines."""
         return -(-size // cls.ALIGNMENT) * cls.ALIGNMENT
 
     def take(self, size: int) -> int:
-        """The offset of `size` fresh bytes."""
+        """Allocate `size` bytes and return their offset."""
         size = self.rounded(max(1, size))
         fitting = [offset for offset, room in self._holes.items() if room >= size]
         if fitting:
@@ -50,17 +50,17 @@ class Stack:
         return self._top
 
     def release(self, mark: int) -> None:
-        """Everything taken from above `mark` on may be handed out again."""
+        """Free everything allocated since `mark`."""
         self._top = mark
         self._sizes = {offset: size for offset, size in self._sizes.items() if offset < mark}
         self._holes = {offset: size for offset, size in self._holes.items() if offset < mark}
 
     def taken(self, mark: int) -> list[int]:
-        """The offsets from `mark` on that are handed out."""
+        """The allocated offsets from `mark` on."""
         return [offset for offset in self._sizes if offset >= mark]
 
     def give_back(self, offset: int) -> None:
-        """What was taken at `offset` may be handed out again."""
+        """Free the allocation at `offset`."""
         size = self._sizes.pop(offset)
         for start, room in list(self._holes.items()):
             if start + room == offset:
@@ -75,41 +75,44 @@ class Stack:
             self._holes[offset] = size
 
     def set_holes_aside(self) -> dict[int, int]:
-        """From here on, take only from above; `put_back` takes the result when what was taken is released."""
+        """Allocate only from the top from now on.
+
+        Pass the result to `put_back` once the new allocations are released.
+        """
         holes, self._holes = self._holes, {}
         return holes
 
     def put_back(self, holes: dict[int, int]) -> None:
-        """The holes that were set aside may be used again."""
+        """Make the holes from `set_holes_aside` available again."""
         self._holes = holes
 
 
 @dataclass
 class Part:
-    """A part of the block that outlives a program; where it begins is known when the kernel is complete."""
+    """A part of the block that outlives a program. Its start is known when the kernel is complete."""
 
     start: Value
     size: int = 0
     """Bytes."""
 
     def take(self, builder: LoopBuilder, size: int) -> Value:
-        """A pointer to `size` bytes that nothing else uses, in any program of the kernel."""
+        """A pointer to `size` bytes that nothing else uses in any program of the kernel."""
         place = builder.address(self.start, [builder.i64(self.size)], "i8")
         self.size += Stack.rounded(size)
         return place
 
 
 class Scratch:
-    """The block of one kernel, whose stack begins at `base`."""
+    """The scratch block of one kernel, whose stack begins at `base`."""
 
     def __init__(self, builder: LoopBuilder, base: Value) -> None:
         self._builder = builder
         self._base = base
         self.stack = Stack()
         self.kept = Part(Value("%kept", "!llvm.ptr", 0))
-        """Stays from one program to the next."""
+        """Persists from one program to the next."""
         self.cleared = Part(Value("%cleared", "!llvm.ptr", 0))
-        """Stays, too, and is zero when a thread runs its first programs of a launch."""
+        """Persists, too, and is zero when a thread runs its first programs of a launch."""
 
     @property
     def size(self) -> int:
@@ -128,9 +131,9 @@ class Scratch:
         return self._builder.address(self._base, [self._builder.i64(offset)], "i8")
 
     def keep(self, size: int) -> Value:
-        """A pointer to `size` bytes that stay from one program to the next."""
+        """A pointer to `size` bytes that persist from one program to the next."""
         return self.kept.take(self._builder, size)
 
     def keep_cleared(self, size: int) -> Value:
-        """The same, of bytes that are zero when a thread runs its first programs of a launch."""
+        """A pointer to `size` bytes that persist and are zero when a thread runs its first programs of a launch."""
         return self.cleared.take(self._builder, size)

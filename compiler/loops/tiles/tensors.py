@@ -1,7 +1,7 @@
 """Tensor values during loop lowering: how to compute a tensor's elements at a point of a tile loop.
 
 A tensor of the structured form becomes a `Tensor` that is evaluated where it is consumed, so that chains of
-element-wise operations fuse into the consumer's loop. `Buffer` is the exception: elements already in scratch.
+element-wise operations fuse into the consumer's loop. A `Buffer` is different: its elements are already in scratch.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ MEMORY_COST = 1
 GATHER_COST = 8
 FUNCTION_COST = 8
 EXPENSIVE = 8
-"""From this cost on a value that several loops need is kept in scratch instead of computed again."""
+"""A value of at least this cost that several loops need is kept in scratch instead of being recomputed."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """Where in a tile: an i64 index per dimension; `width` lanes lie along dimension `axis` (-1: one element)."""
+    """A position in a tile: an i64 index per dimension. `width` lanes lie along dimension `axis` (-1: one element)."""
 
     indices: tuple[Value, ...]
     axis: int
@@ -53,10 +53,10 @@ class Point:
 
 
 class Tensor:
-    """A tensor value. Of an abstract base class of Python's, `isinstance` would take ten times as long.
+    """A tensor value. It is not an ABC, because `isinstance` of an ABC is ten times as slow.
 
-    `operands` are the tensors it reads, `own_cost` what it adds to evaluating one element, in simple operations;
-    `buffer` holds its elements once they are kept in scratch.
+    `operands` are the tensors that it reads. `own_cost` is what it adds to the cost of an element, in simple
+    operations. `buffer` holds its elements once they are kept in scratch.
     """
 
     definition: Def | None = None
@@ -74,7 +74,7 @@ class Tensor:
         )
 
     def at(self, evaluation: Evaluation, point: Point) -> Value:
-        """The elements at `point`: a vector of ``point.width`` lanes, or a scalar where all lanes are equal."""
+        """The elements at `point`: a vector of ``point.width`` lanes, or a scalar if all lanes are equal."""
         raise NotImplementedError
 
     def operand_dimensions(self, index: int) -> list[int | None]:
@@ -82,17 +82,17 @@ class Tensor:
         return list(range(len(self.operands[index].shape)))
 
     def joins(self, dimension: int) -> bool:
-        """Whether indices (i, j) along `dimension` and the next one may be given as (0, i * size + j)."""
+        """Whether indices (i, j) along `dimension` and the next one may be replaced by (0, i * size + j)."""
         return False
 
 
 def joins(tensors: Iterable[Tensor], dimension: int) -> bool:
-    """Whether all tensors `join` there, as they lie now."""
+    """Whether all tensors, or the buffers that hold them, can be indexed with the two dimensions joined."""
     return all((tensor.buffer or tensor).joins(dimension) for tensor in tensors)
 
 
 class Splat(Tensor):
-    """One scalar everywhere."""
+    """One scalar in every element."""
 
     def __init__(self, shape: tuple[int, ...], value: Value, element: str) -> None:
         super().__init__(shape, element)
@@ -123,7 +123,7 @@ class Range(Tensor):
 
 
 class Elementwise(Tensor):
-    """`function` of the operands' elements, all of one shape."""
+    """`function` applied to the elements of the operands, all of one shape."""
 
     def __init__(
         self,
@@ -148,9 +148,9 @@ class Elementwise(Tensor):
 
 
 class Reindexed(Tensor):
-    """An operand seen through other dimensions: broadcast, unit dimensions added or dropped, transposed.
+    """An operand with other dimensions: broadcast, unit dimensions added or dropped, or transposed.
 
-    `dimensions[d]` says which dimension of this tensor dimension d of the operand follows (None: index 0).
+    `dimensions[d]` is the dimension of this tensor that dimension d of the operand follows (None: index 0).
     """
 
     def __init__(self, shape: tuple[int, ...], operand: Tensor, dimensions: Sequence[int | None]) -> None:
@@ -181,9 +181,9 @@ def unit_reshape(source: tuple[int, ...], target: tuple[int, ...]) -> list[int |
 
 
 class Buffer(Tensor):
-    """Elements in scratch, contiguous and row-major; written by `write`, read at any point.
+    """Elements in scratch, contiguous and row-major. `write` writes them; any point can be read.
 
-    `shared`: another value lies in the same place, so this one must not be overwritten even after its last use.
+    `shared`: another value uses the same memory, so this one must not be overwritten even after its last use.
     """
 
     def __init__(self, shape: tuple[int, ...], element: str, pointer: Value) -> None:
@@ -193,11 +193,11 @@ class Buffer(Tensor):
         self.shared = False
 
     def renamed(self) -> Buffer:
-        """The same place as another value, which takes over from this one."""
+        """The same memory for another value, which replaces this one."""
         return Buffer(self.shape, self.element, self.pointer)
 
     def reshaped(self, shape: tuple[int, ...]) -> Buffer:
-        """The same elements in the same order under another shape, beside this value."""
+        """The same elements in the same order with another shape. Both values share the memory."""
         other = Buffer(shape, self.element, self.pointer)
         self.shared = other.shared = True
         return other

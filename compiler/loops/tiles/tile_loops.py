@@ -10,7 +10,7 @@ from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.tiles.tensors import Point
 
 Line: TypeAlias = Callable[[Point, Value, Value], None]
-"""Emits a loop along the lanes' dimension, given its first point, the first index and the one behind the last."""
+"""Emits a loop along the lanes' dimension. Takes its first point, the first index, and the index after the last."""
 
 
 def innermost_axis(shape: Sequence[int]) -> int:
@@ -19,7 +19,7 @@ def innermost_axis(shape: Sequence[int]) -> int:
 
 
 def chunk(size: int, lanes: int) -> int:
-    """Lanes of one step along a dimension of `size` elements (sizes are powers of two, or anything up to `lanes`)."""
+    """Lanes of one step along a dimension of `size` elements. Sizes above `lanes` are powers of two."""
     if size <= lanes:
         return size
     while size % lanes:
@@ -28,9 +28,9 @@ def chunk(size: int, lanes: int) -> int:
 
 
 def joined_shape(shape: Sequence[int], joins: Callable[[int], bool]) -> tuple[int, ...]:
-    """`shape` with dimensions d and d + 1 made one, in the place of d + 1, where ``joins(d)`` allows it.
+    """`shape` with dimensions d and d + 1 joined into d + 1 wherever ``joins(d)`` allows it.
 
-    See `Tensor.joins`: a loop over the result visits the same elements in fewer and longer loops.
+    Loops over the result visit the same elements in fewer and longer loops. See `Tensor.joins`.
     """
     sizes = list(shape)
     for d in range(len(sizes) - 1):
@@ -40,7 +40,7 @@ def joined_shape(shape: Sequence[int], joins: Callable[[int], bool]) -> tuple[in
 
 
 def joined_around(shape: Sequence[int], axis: int, joins: Callable[[int], bool]) -> tuple[int, ...]:
-    """The dimensions of `shape` other than `axis`, joined where `joins` allows it and they are neighbours."""
+    """The dimensions of `shape` other than `axis`, with neighbours joined where `joins` allows it."""
     kept = [*shape[:axis], *shape[axis + 1 :]]
     return joined_shape(kept, lambda d: d + 1 != axis and joins(d if d < axis else d + 1))
 
@@ -58,8 +58,8 @@ def tile_loop(
 ) -> None:
     """Emit loops that call `body` at every point of the tile, `lanes` elements along `axis` at a time.
 
-    `bounds` may restrict a dimension to indices [first, last); along `axis` whole chunks are visited. `line`, if
-    given, emits the loop along `axis`. Along it, at most `written_out` iterations are written one after the other.
+    `bounds` may restrict a dimension to indices [first, last); along `axis`, whole chunks are visited. `line`, if
+    given, emits the loop along `axis`. If that loop has at most `written_out` iterations, it is unrolled.
     """
     axis = innermost_axis(shape) if axis is None else axis
     width = chunk(shape[axis], lanes) if axis >= 0 else 1
@@ -99,7 +99,7 @@ def tile_loop(
 
 
 def rounded_down(builder: LoopBuilder, value: Value, step: int) -> Value:
-    """`value`, which is not negative, as a multiple of `step`."""
+    """The largest multiple of `step` that is at most `value`, which must not be negative."""
     if value.constant == 0 or step == 1:
         return value
     if step & (step - 1) == 0:

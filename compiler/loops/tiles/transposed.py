@@ -1,7 +1,7 @@
-"""Tensors that lie in memory across the way in which they are wanted.
+"""Transposed reads: tensors whose memory is contiguous along rows while lanes run along columns, or the reverse.
 
-A weight matrix behind ``tl.trans`` lies column after column where rows are wanted: the lanes of a row would be loaded
-one by one. Blocks of it are read as they lie, a piece of a column at a time, and transposed in registers.
+A weight matrix behind ``tl.trans`` is contiguous along columns, but rows are wanted: the lanes of a row would be loaded
+one by one. Instead, blocks of it are read along columns and transposed in registers.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
 from triton_porting_kit.compiler.target import CpuTarget
 
 UNIT_BYTES = 4
-"""Of what is moved as one: an element, or several that are neighbours along the last dimension but one."""
+"""Bytes of a unit, which is moved as a whole: one element, or several neighbours along the second-to-last dimension."""
 
 UNITS = 4
-"""Of one piece of a column: as many as fill 128 bits, within which x86-64 and aarch64 interleave at no great cost."""
+"""Units read from one column at a time. They fill 128 bits, within which x86-64 and aarch64 interleave cheaply."""
 
 
 def lies_across(tensor: Tensor, target: CpuTarget, count: int = 1) -> bool:
-    """Whether `tensor`, in units of `count` elements along its last dimension but one, is read in such blocks.
+    """Whether to read `tensor`, in units of `count` elements along its second-to-last dimension, in transposed blocks.
 
-    That is so where all that it is made of lies in memory along that dimension. Nothing of it is dear enough to be
-    kept for other uses while it is read.
+    That is so if everything it reads is contiguous in memory along that dimension, and nothing in it is expensive
+    enough to be kept for other uses while it is read.
     """
     last = len(tensor.shape) - 1
     return (
@@ -45,7 +45,8 @@ def lies_across(tensor: Tensor, target: CpuTarget, count: int = 1) -> bool:
 
 
 def _directions(tensor: Tensor, dimension: int) -> set[bool]:
-    """For everything in memory that varies along a dimension of `tensor`: whether neighbours lie there together."""
+    """For everything that a tensor reads from memory and that varies along a dimension: whether it is contiguous
+    there."""
     tensor = tensor.buffer or tensor
     if isinstance(tensor, Buffer):
         return {tensor.strides[dimension] == 1}
@@ -70,9 +71,9 @@ def transpose_tile(
     unit: str,
     count: int = 1,
 ) -> None:
-    """Loops in which `write` is given all of a `tensor` that lies across, a vector of units of a row at a time.
+    """Emit loops that pass the whole of a transposed `tensor` to `write`, a vector of units of one row at a time.
 
-    Its points count units along the last dimension but one, of `count` elements each; `unit` is their type.
+    The points count units of `count` elements along the second-to-last dimension; `unit` is their type.
     """
     builder, lanes = evaluation.builder, target.lanes
     *outer, depth, width = tensor.shape
@@ -101,10 +102,10 @@ def transpose_tile(
 
 
 def _transposed(builder: LoopBuilder, columns: list[Value]) -> list[Value]:
-    """The `UNITS` rows of a block, of which there are the columns: 4 by 4 in each 128 bits at once.
+    """The `UNITS` rows of a block, given its columns: a 4 by 4 transposition in each 128 bits.
 
-    Bits 0 and 1 of the numbers of column and unit change places one after the other (Eklundh, A Fast Computer Method
-    for Matrix Transposing, IEEE Transactions on Computers C-21, 1972).
+    Two steps exchange bits 0 and 1 of the column and unit numbers (Eklundh, A Fast Computer Method for Matrix
+    Transposing, IEEE Transactions on Computers C-21, 1972).
     """
     lanes = len(columns)
     every_fourth = [_beside(builder, columns[index::UNITS]) for index in range(UNITS)]
@@ -113,7 +114,7 @@ def _transposed(builder: LoopBuilder, columns: list[Value]) -> list[Value]:
 
 
 def _beside(builder: LoopBuilder, vectors: list[Value]) -> Value:
-    """Two, four, ... vectors as one."""
+    """The concatenation of two, four, ... vectors."""
     while len(vectors) > 1:
         pairs = zip(vectors[::2], vectors[1::2], strict=True)
         vectors = [_shuffled(builder, a, b, list(range(2 * a.lanes))) for a, b in pairs]
@@ -121,7 +122,8 @@ def _beside(builder: LoopBuilder, vectors: list[Value]) -> Value:
 
 
 def _interleaved(builder: LoopBuilder, a: Value, b: Value, size: int, lanes: int) -> list[Value]:
-    """Groups of `size` lanes of `a` and `b` in turn, of the lower half of each 128 bits, and of the upper half."""
+    """`a` and `b` interleaved in groups of `size` lanes: from the lower half of each 128 bits, and from the upper
+    half."""
     halves = []
     for half in (0, UNITS // 2):
         starts = [
@@ -138,7 +140,7 @@ def _interleaved(builder: LoopBuilder, a: Value, b: Value, size: int, lanes: int
 
 
 def _shuffled(builder: LoopBuilder, a: Value, b: Value, lanes: list[int]) -> Value:
-    """Those lanes of two vectors beside each other."""
+    """A vector of the given lanes of `a` and `b`."""
     chosen, type = ", ".join(map(str, lanes)), vector_type(a.element, len(lanes))
     text = f"vector.shuffle {a.name}, {b.name} [{chosen}] : {a.type}, {b.type}"
     return builder.pure(text, type, (a, b))

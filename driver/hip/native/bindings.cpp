@@ -1,5 +1,4 @@
-// The Python face: converts and checks arguments, lets go of the GIL, and raises the kit's
-// errors.
+// The Python bindings: convert and check arguments, release the GIL, and raise the kit's errors.
 #include "device.h"
 #include "tpk_hooks.h"
 
@@ -15,7 +14,7 @@ using tpk::Code;
 
 namespace {
 
-/// What is wrong with a call, to raise.
+/// Raises the error for a bad call.
 void fail(const Device &device, Code code, const char *hook, const std::string &reason) {
   throw Failure(code, device.where(hook) + ": " + reason);
 }
@@ -34,7 +33,7 @@ uint64_t get_function(Device &device, py::handle module, const std::string &name
   return device.get_function(handle, name, std::move(facts));
 }
 
-/// What of HIP's properties the kit has a use for.
+/// The HIP properties that the kit uses.
 py::dict properties(const tpk::hip::api::hipDeviceProp_tR0600 &found) {
   using namespace py::literals;
   auto words = [](const char *text, size_t size) { return py::str(text, strnlen(text, size)); };

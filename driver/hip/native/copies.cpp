@@ -1,5 +1,5 @@
-// Copies. HIP may read or write a host buffer until a copy has run, so buffers are held that long: an event
-// behind each copy tells when it has.
+// Copies. HIP may access a host buffer until the copy has run, so buffers are kept until then: an event after
+// each copy tells when.
 #include "current.h"
 #include "text.h"
 
@@ -8,7 +8,7 @@
 namespace tpk::hip {
 namespace {
 
-// Old copies that each new one looks after: more than one, so that there are never many.
+// The number of old copies that each new one checks: more than one, so that there are never many.
 constexpr size_t kReaped = 4;
 
 void *pointer(uint64_t address) { return reinterpret_cast<void *>(address); }
@@ -78,7 +78,7 @@ void Device::copy(const char *call, const char *function, uint64_t size, uint64_
     pending_.push_back({marker, std::move(keep)});
     return;
   }
-  // The copy is on its way, and nothing will tell when it has run: wait for it here.
+  // The copy has started, and no event will tell when it has run: wait for it here.
   giveBack();
   if (hip_.hipStreamSynchronize(queue) != api::hipSuccess) {
     std::lock_guard lock(pendingMutex_);

@@ -20,7 +20,7 @@ public:
     previous_ = current;
   }
   ~Current() {
-    // The hook has done its work: that the thread's device cannot be set back is no failure of it.
+    // The hook has done its work, so failing to restore the thread's device is not an error of it.
     if (previous_ >= 0 && hip_.hipSetDevice(previous_) != api::hipSuccess)
       hip_.hipGetLastError();
   }

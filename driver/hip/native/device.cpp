@@ -1,4 +1,4 @@
-// A device's life, and its memory.
+// Creation and reset of a device, and its memory.
 #include "device.h"
 
 #include "current.h"
@@ -9,7 +9,7 @@
 namespace tpk::hip {
 namespace {
 
-constexpr uint64_t kOwnAlignment = 256; // what hipMalloc gives at least
+constexpr uint64_t kOwnAlignment = 256; // the least alignment of hipMalloc
 constexpr uint64_t kMaximumAlignment = uint64_t(1) << 30;
 
 void *pointer(uint64_t address) { return reinterpret_cast<void *>(address); }
@@ -64,7 +64,7 @@ api::hipError_t Device::releaseEverything() {
     if (first == api::hipSuccess)
       first = error;
   };
-  // What fails there is the failure of work that a reset forgets.
+  // An error here belongs to work that the reset discards.
   if (hip_.hipDeviceSynchronize() != api::hipSuccess)
     hip_.hipGetLastError();
   for (auto &entry : pending)
@@ -95,10 +95,10 @@ void Device::reset(bool whole) {
 
 void Device::close() noexcept {
   if (closed_.exchange(true) || !library_->isOwn())
-    return; // a forked process leaves all of it to its parent
+    return; // everything belongs to the parent of a forked process
   int previous = index_;
   if (hip_.hipGetDevice(&previous) != api::hipSuccess || hip_.hipSetDevice(index_) != api::hipSuccess)
-    hip_.hipGetLastError(); // what can be freed is freed nevertheless
+    hip_.hipGetLastError(); // free what can be freed nevertheless
   releaseEverything();
   if (previous != index_ && hip_.hipSetDevice(previous) != api::hipSuccess)
     hip_.hipGetLastError();
@@ -195,7 +195,8 @@ void Device::checkRange(const char *call, const char *argument, uint64_t address
 }
 
 void Device::checkForeign(const char *call, const char *argument, uint64_t address, uint64_t size) const {
-  // Memory that others in the process allocated, such as torch: HIP knows it by each of its addresses.
+  // Memory that others in the process allocated, such as torch. HIP finds its allocation from any of its
+  // addresses.
   for (uint64_t at : {address, address + (size ? size - 1 : 0)}) {
     api::hipPointerAttribute_t found{};
     auto error = hip_.hipPointerGetAttributes(&found, pointer(at));

@@ -1,8 +1,8 @@
-// One HIP device behind the kit's hooks. Nothing here knows of Python: every call may wait, from any thread,
+// One HIP device behind the kit's hooks. This code does not use Python: every call may wait, from any thread,
 // without the GIL.
 //
-// Handles of streams and events are HIP's own, so that they can be shared with others in the process; modules
-// and functions have numbers of this device's, which are never given twice.
+// Handles of streams and events are HIP's own, so that they can be shared with others in the process. Modules
+// and functions have numbers of this device's, which are never reused.
 #pragma once
 
 #include "keep.h"
@@ -18,17 +18,17 @@
 
 namespace tpk::hip {
 
-/// Where an explicit argument lies in the block, in bytes.
+/// The position of an explicit argument in the block, in bytes.
 struct ArgumentPlace {
   uint64_t offset;
   uint64_t size;
 };
 
-/// What a launch has to know of a kernel, from its code object.
+/// The properties of a kernel that a launch needs, from its code object.
 struct KernelFacts {
   uint32_t threads;
   uint32_t dynamicLds;
-  uint64_t requiredBytes; // least bytes of an argument block; what is missing up to blockSize is zero
+  uint64_t requiredBytes; // least size of an argument block; the rest up to blockSize is zero
   std::vector<ArgumentPlace> arguments;
 };
 
@@ -36,7 +36,7 @@ struct Function {
   api::hipFunction_t handle;
   std::string name;
   KernelFacts facts;
-  uint64_t blockSize; // bytes that the kernel reads of an argument block
+  uint64_t blockSize; // bytes of the argument block that the kernel reads
 };
 
 class Device {
@@ -46,7 +46,7 @@ public:
   Device(const Device &) = delete;
   Device &operator=(const Device &) = delete;
 
-  /// How messages begin: the device and the hook.
+  /// The prefix of messages: the device and the hook.
   std::string where(const char *call) const;
   const api::hipDeviceProp_tR0600 &properties() const { return properties_; }
 
@@ -63,7 +63,8 @@ public:
   void synchronize_all();
 
   uint64_t create_event();
-  /// Lets the hooks take an event that was made elsewhere, until destroy_event, which leaves it alive.
+  /// Lets the hooks use an event that was created elsewhere. destroy_event ends that, and does not destroy
+  /// the event.
   void adopt_event(uint64_t event);
   void destroy_event(uint64_t event);
   void record_event(uint64_t event, uint64_t stream);
@@ -76,13 +77,14 @@ public:
   uint64_t get_function(uint64_t module, const std::string &name, KernelFacts facts);
   void launch(uint64_t function, uint32_t x, uint32_t y, uint32_t z, uint64_t stream, const void *args,
               uint64_t size);
-  /// The same, all programs at a time if asked.
+  /// The same; a cooperative launch if requested.
   void start(uint64_t stream, uint64_t function, const uint32_t (&grid)[3], const void *args, uint64_t size,
              bool cooperative);
 
-  /// Frees everything that was made here; `whole`: also lets HIP reset the device for the whole process.
+  /// Frees everything that this device created; `whole`: also lets HIP reset the device for the whole
+  /// process.
   void reset(bool whole);
-  /// Frees everything and refuses whatever comes later. Does nothing in a forked process.
+  /// Frees everything and refuses later calls. Does nothing in a forked process.
   void close() noexcept;
 
 private:
@@ -101,11 +103,11 @@ private:
     std::map<std::string, uint64_t> functions;
   };
   struct Pending {
-    api::hipEvent_t event; // null: only the end of all work tells
+    api::hipEvent_t event; // null: known only when all work has ended
     Keep keep;
   };
-  /// Makes this device current for the calling thread, and afterwards the one that was: it is shared with
-  /// others.
+  /// Makes this device current for the calling thread, and restores the previous one afterwards, because
+  /// others use it.
   class Current;
 
   void check(const char *call, const char *function, api::hipError_t error,
@@ -142,7 +144,7 @@ private:
 
   std::mutex pendingMutex_;
   std::deque<Pending> pending_;          // copies whose host buffers may still be in use
-  std::vector<api::hipEvent_t> markers_; // events to mark the ends of copies with
+  std::vector<api::hipEvent_t> markers_; // events that mark the ends of copies
 };
 
 } // namespace tpk::hip
@@ -151,7 +153,8 @@ private:
 extern "C" int32_t tpk_hip_launch(void *context, uint64_t stream, uint64_t function, uint32_t gridX,
                                   uint32_t gridY, uint32_t gridZ, const void *args, uint64_t argsSize,
                                   char *message, uint64_t messageSize);
-/// The same for kernels whose programs wait for each other: all of them run at a time, or none.
+/// The same for kernels whose programs wait for each other: all of them run concurrently, or the launch
+/// fails.
 extern "C" int32_t tpk_hip_launch_cooperative(void *context, uint64_t stream, uint64_t function,
                                               uint32_t gridX, uint32_t gridY, uint32_t gridZ,
                                               const void *args, uint64_t argsSize, char *message,

@@ -1,6 +1,6 @@
-// Everything of the HIP runtime API that the driver uses: our own declarations of its functions, structures
-// and constants, so that the kit builds on any machine and finds the library when it runs. Names, values and
-// layouts are the API's own; they are those of ROCm 6 and later. A test compares them with HIP's headers.
+// Everything of the HIP runtime API that the driver uses: the kit's own declarations of its functions,
+// structures and constants. So the kit builds on any machine, and finds the library at run time. Names,
+// values and layouts are the API's own, as in ROCm 6 and later. A test compares them with HIP's headers.
 //
 // Documentation: https://rocm.docs.amd.com/projects/HIP/en/latest/reference/hip_runtime_api_reference.html
 #pragma once
@@ -25,7 +25,7 @@ using hipDevice_t = int;
 // -------------------------------------------------------------------------------------------------------
 // https://rocm.docs.amd.com/projects/HIP/en/latest/reference/error_codes.html
 
-/// What every function returns. These are the values that the driver tells apart; others may come.
+/// The result of every function. These are the values that the driver distinguishes; others are possible.
 enum hipError_t : int {
   hipSuccess = 0,
   hipErrorInvalidValue = 1,
@@ -187,13 +187,14 @@ struct hipPointerAttribute_t {
 // --- flags and markers
 // ---------------------------------------------------------------------------------------------
 
-// Named apart from HIP's macros (hipStreamNonBlocking, ...), so that both headers can be read together.
+// Not HIP's names, which are macros (hipStreamNonBlocking, ...), so that both headers can be included
+// together.
 
 /// hipStreamCreateWithFlags: the stream does not synchronise with the default stream.
 inline constexpr unsigned int kStreamNonBlocking = 1;
-/// hipEventCreateWithFlags: the event carries a time.
+/// hipEventCreateWithFlags: the event records a time.
 inline constexpr unsigned int kEventDefault = 0;
-/// hipEventCreateWithFlags: the event carries no time, and is cheaper.
+/// hipEventCreateWithFlags: the event records no time, and is cheaper.
 inline constexpr unsigned int kEventDisableTiming = 2;
 
 /// Markers in the `extra` of hipModuleLaunchKernel (HIP_LAUNCH_PARAM_BUFFER_POINTER, ..._BUFFER_SIZE,
@@ -207,10 +208,10 @@ inline void *const kLaunchEnd = reinterpret_cast<void *>(std::uintptr_t(3));
 
 // --- functions
 // -----------------------------------------------------------------------------------------------------
-// X(result, name, parameters): every function that the driver looks up in the library, once each. All have C
-// linkage. A library that lacks one of them is refused.
+// X(result, name, parameters): every function that the driver looks up in the library. All have C linkage. A
+// library that lacks one of them is refused.
 //
-// Device numbers are the process's own (after HIP_VISIBLE_DEVICES). "The current device" is one per thread.
+// Device numbers are the process's own (after HIP_VISIBLE_DEVICES). "The current device" is per thread.
 // clang-format off
 #define TPK_HIP_FUNCTIONS(X) \
   /* errors; hipGetLastError also clears this thread's last error, which others may ask for */ \

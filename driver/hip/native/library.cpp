@@ -33,7 +33,7 @@ Code codeOf(api::hipError_t error, Code otherwise) {
     return Code::LaunchError;
   case api::hipErrorAssert:
     return Code::AssertionFailed;
-  // After these nothing works before the device is reset.
+  // After these errors nothing works until the device is reset.
   case api::hipErrorDeinitialized:
   case api::hipErrorPriorLaunchFailure:
   case api::hipErrorNoDevice:

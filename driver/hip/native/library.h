@@ -1,4 +1,4 @@
-// HIP's runtime library, opened while the process runs, and what its results mean to the kit.
+// HIP's runtime library, opened at run time, and the meaning of its results for the kit.
 #pragma once
 
 #include "failure.h"
@@ -16,34 +16,33 @@ struct Functions {
 };
 } // namespace api
 
-/// How many forks lie between the first process and this one.
+/// The number of forks between the first process and this one.
 uint64_t forkCount();
 
-/// An open library. It stays in the process: HIP has handlers of its own that run when the process ends.
+/// An open library. It is never closed, because HIP has exit handlers of its own.
 class Library {
 public:
-  /// Throws ToolchainError where the library does not open, or lacks functions that the driver needs.
+  /// Throws ToolchainError if the library does not open, or lacks functions that the driver needs.
   explicit Library(const std::string &path);
 
   const api::Functions &call() const { return functions_; }
-  /// The file that the dynamic loader took.
+  /// The file that the dynamic loader opened.
   const std::string &path() const { return path_; }
-  /// As HIP counts: major * 10,000,000 + minor * 100,000 + patch.
+  /// HIP's number of the version: major * 10,000,000 + minor * 100,000 + patch.
   int version() const;
   int deviceCount() const;
   api::hipDeviceProp_tR0600 properties(int device) const;
 
-  /// Whether this process, and not one that it was forked off, opened the library.
+  /// Whether this process opened the library, and not a parent from which it was forked.
   bool isOwn() const { return forks_ == forkCount(); }
-  /// Throws DeviceLost in a process that was forked off after the library was opened: HIP does not work
-  /// there.
+  /// Throws DeviceLost in a process that was forked after the library was opened: HIP does not work there.
   void checkProcess() const;
 
-  /// A result in words: its name, number and text. Also clears this thread's last error, so that nobody else,
-  /// such as torch, takes it for theirs.
+  /// A result as text: its name, number and description. Also clears this thread's last error, so that others
+  /// in the process, such as torch, do not see it.
   std::string describe(api::hipError_t error) const;
-  /// Throws for anything but success: "WHERE: FUNCTION failed: NAME (NUMBER): TEXT". `otherwise` is the kind
-  /// of results that do not themselves say what went wrong.
+  /// Throws for anything but success: "WHERE: FUNCTION failed: NAME (NUMBER): TEXT". `otherwise` is the code
+  /// of results that do not have one themselves.
   void check(const std::string &where, const char *function, api::hipError_t error,
              Code otherwise = Code::DeviceError) const {
     if (error != api::hipSuccess) [[unlikely]]

@@ -41,7 +41,7 @@ void Device::unload_module(uint64_t handle) {
   if (!node)
     throw Failure(Code::InvalidModule,
                   text(where(__func__), ": module ", handle, " does not exist or was unloaded"));
-  // Launches in flight end first; one that fails does not keep the module.
+  // Launches in flight finish first. If one fails, the module is unloaded nevertheless.
   auto failed = hip_.hipDeviceSynchronize();
   auto error = hip_.hipModuleUnload(node.mapped().handle);
   if (error != api::hipSuccess) {
@@ -109,7 +109,7 @@ void Device::start(uint64_t streamHandle, uint64_t handle, const uint32_t (&grid
     return;
   const auto &facts = function->facts;
   for (int axis = 0; axis < 3; ++axis) {
-    // HIP counts the threads of an axis in 32 bits; programs are threads along x.
+    // HIP counts the threads of an axis in 32 bits; a program is a group of threads along x.
     uint64_t threads = uint64_t(grid[axis]) * (axis == 0 ? facts.threads : 1);
     uint64_t limit = uint64_t(std::max(properties_.maxGridSize[axis], 0));
     if (grid[axis] > limit || threads > UINT32_MAX)

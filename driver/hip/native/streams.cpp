@@ -21,7 +21,7 @@ api::hipStream_t Device::stream(const char *call, uint64_t handle) {
     if (streams_.count(handle))
       return streamOf(handle);
   }
-  // Perhaps torch's, or another's: HIP knows the streams of the process.
+  // It may be torch's, or another library's: HIP knows all streams of the process.
   api::hipDevice_t owner = -1;
   auto error = hip_.hipStreamGetDevice(streamOf(handle), &owner);
   if (error != api::hipSuccess)
@@ -121,7 +121,7 @@ void Device::adopt_event(uint64_t handle) {
   else
     check(__func__, "hipEventQuery", error, Code::InvalidArgument);
   std::lock_guard lock(tables_);
-  events_.try_emplace(handle, Event{false, true}); // whether it was recorded is not known: HIP decides
+  events_.try_emplace(handle, Event{false, true}); // HIP knows whether it was recorded
 }
 
 void Device::destroy_event(uint64_t handle) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char *kindNames[] = {"a load", "a store", "an atomic operation"};
 
-// More than any process has: what reaches further was computed from numbers that overflowed.
+// Larger than the memory of any process: a larger extent was computed from numbers that overflowed.
 constexpr uint64_t MostBytes = uint64_t(1) << 56;
 
 bool contains(const Bounds &bounds, uint64_t address, uint64_t bytes) {
@@ -21,7 +21,7 @@ bool isKnown(const Bounds &bounds) { return bounds.begin != UnknownBegin; }
 
 bool writes(const Site &site) { return site.kind != 0; }
 
-// Why memory that no argument is known to have may not be accessed; empty: it may.
+// Why memory that belongs to no known argument may not be accessed; empty if it may.
 std::string refused(uint64_t address, uint64_t bytes, bool toWrite) {
   if (std::string reason = Host::refusal(address, bytes); !reason.empty())
     return reason;
@@ -39,7 +39,7 @@ std::string elements(uint64_t bytes, const Site &site) {
   return sentence;
 }
 
-// How far an element that is not inside lies outside, in bytes, and on which side.
+// How far outside an element lies, in bytes, and on which side.
 struct Distance {
   uint64_t bytes;
   bool behind;
@@ -76,7 +76,7 @@ struct Question {
   int32_t program[3];
 };
 
-// What is wrong with an element at an address; empty: nothing.
+// What is wrong with an element at an address; empty if nothing is.
 std::string mistake(const Question &question, uint64_t address) {
   const Site &site = *question.site;
   const auto size = uint64_t(site.bytes);

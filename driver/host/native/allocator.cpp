@@ -65,7 +65,7 @@ uint64_t Allocator::allocate(uint64_t size, uint64_t alignment) {
     throw Error(Code::OutOfMemory, text("memalloc: ", size, " bytes asked for, ", limit_ - inUse_,
                                         " bytes free (", inUse_, " of ", limit_, " in use)"));
   bool mapped = size >= MappedThreshold;
-  // One byte more than asked for: the address behind the last element is still known to be this block's.
+  // One byte more than requested, so that the address after the last element still belongs to this block.
   uint64_t capacity = roundUp(size + 1, std::max(alignment, mapped ? PageSize : 0));
   uint64_t address = mapped ? mapPages(capacity, alignment)
                             : reinterpret_cast<uint64_t>(std::aligned_alloc(alignment, capacity));
@@ -107,10 +107,10 @@ void Allocator::retire(Blocks::iterator block) {
   inUse_ -= entry.size;
   live_.erase(block);
   if (entry.mapped) {
-    // Gives the memory back at once and keeps the addresses.
+    // Frees the memory at once and keeps the addresses reserved.
     void *held = mmap(reinterpret_cast<void *>(address), entry.capacity, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    if (held == MAP_FAILED) // the process has no mapping to spare; the old one is still in place
+    if (held == MAP_FAILED) // the process has no mapping left; the old one is unchanged
       return give(address, entry.capacity, true);
   } else {
     retiredBytes_ += entry.capacity;
@@ -141,7 +141,7 @@ void Allocator::check(const char *call, const char *argument, uint64_t address, 
       return;
     throw Error(Code::InvalidPointer, text(call, ": ", argument, " is NULL"));
   }
-  if (address < PageSize) // which no process has: an offset to NULL
+  if (address < PageSize) // never mapped: an offset from NULL
     throw Error(Code::InvalidPointer, text(call, ": ", argument, " is NULL plus ", address));
   std::lock_guard lock(mutex);
   if (auto block = owner(live_, address); block != live_.end()) {

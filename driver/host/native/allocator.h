@@ -1,4 +1,4 @@
-// Device memory of the host: aligned blocks with accounting and checks of every address that comes in.
+// Device memory of the host: aligned blocks, with accounting and checks of every address that is passed in.
 #pragma once
 
 #include "status.h"
@@ -11,9 +11,9 @@
 
 namespace tpk {
 
-// Freed blocks go to a bounded quarantine before the system gets them back. While a block is there, its
-// addresses can belong to nobody else, so a use after free is distinguished from foreign memory (torch's,
-// numpy's), which is legal on the host. Large blocks keep only their addresses in quarantine, no memory.
+// Freed blocks stay in a bounded quarantine before they are returned to the system. Meanwhile their addresses
+// cannot belong to anything else, so a use after free can be distinguished from memory of torch or numpy,
+// which may be used on the host. Large blocks keep only their addresses in quarantine, and no memory.
 class Allocator {
 public:
   struct Usage {
@@ -29,13 +29,13 @@ public:
   uint64_t allocate(uint64_t size, uint64_t alignment);
   void release(uint64_t address);
   void releaseAll();
-  // Refuses NULL, freed memory, and ranges that leave or run into an allocation.
+  // Refuses NULL, freed memory, and ranges that partially overlap an allocation.
   void check(const char *call, const char *argument, uint64_t address, uint64_t size);
   Usage usage();
   struct Extent {
     uint64_t begin, size;
   };
-  // The live allocation that an address lies in, or right behind.
+  // The live allocation that contains an address, or ends there.
   std::optional<Extent> find(uint64_t address);
 
   std::mutex mutex; // public for fork()
@@ -43,7 +43,7 @@ public:
 private:
   struct Block {
     uint64_t size;     // what was asked for
-    uint64_t capacity; // what was taken
+    uint64_t capacity; // the bytes taken
     bool mapped;       // from mmap, not from malloc
   };
   using Blocks = std::map<uint64_t, Block>;

@@ -1,4 +1,4 @@
-// The Python face: converts and checks arguments, lets go of the GIL, and raises typed errors.
+// The Python bindings: convert and check arguments, release the GIL, and raise typed errors.
 #include "access.h"
 #include "functions.h"
 #include "host.h"
@@ -17,23 +17,22 @@ using tpk::Host;
 
 namespace {
 
-// What is wrong with a call, to raise.
+// Raises the error for a bad call.
 void fail(const Host &, Code code, const char *hook, const std::string &reason) {
   throw Error(code, tpk::text(hook, ": ", reason));
 }
 
 using Binder = tpk::HookBinder<Host, decltype(&fail)>;
 
-// A function taken out of a device; `busy` while work that was launched before still uses its code.
+// A function removed from a device; `busy` while earlier launches still use its code.
 struct RemovedFunction {
   tpk::FunctionPointer function;
   bool busy() const { return function.use_count() > 1; }
 };
 
-// Runs Python's handlers of the signals that have arrived. Whether one has raised an exception, which then is
-// set.
+// Runs Python's handlers of pending signals. Returns whether one has raised an exception, which is then set.
 bool askInterpreter() {
-  if (syscall(SYS_gettid) != getpid()) // the interpreter's main thread runs them, and no other
+  if (syscall(SYS_gettid) != getpid()) // only the interpreter's main thread runs them
     return false;
   PyGILState_STATE state = PyGILState_Ensure();
   const bool raised = PyErr_CheckSignals() != 0;

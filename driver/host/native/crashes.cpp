@@ -22,16 +22,16 @@ namespace {
 constexpr int Signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 constexpr uint64_t StackBytes = 64 << 10; // for the handler; the registers come on top
 constexpr uint64_t FirstPage = 65536;
-constexpr int MostPointers = 24; // that the explanation is given
+constexpr int MostPointers = 24; // to pass to the program that explains the crash
 constexpr int PatienceMilliseconds = 20000;
 
 struct sigaction previous[sizeof Signals / sizeof *Signals];
 
-std::atomic<Activity *> activities{nullptr}; // they are never freed, but used again
+std::atomic<Activity *> activities{nullptr}; // never freed, but reused
 
 pid_t thisThread() { return pid_t(syscall(SYS_gettid)); }
 
-// A thread's activity, and the stack for signals that it was given.
+// A thread's activity, and its signal stack.
 struct Thread {
   Activity *activity = nullptr;
   void *stack = nullptr;
@@ -71,7 +71,7 @@ struct Thread {
   void takeStack() {
     stack_t current{};
     if (sigaltstack(nullptr, &current) != 0 || !(current.ss_flags & SS_DISABLE))
-      return; // somebody else has seen to it
+      return; // another library has installed one
 #ifdef AT_MINSIGSTKSZ
     stackBytes = StackBytes + getauxval(AT_MINSIGSTKSZ);
 #else
@@ -173,7 +173,7 @@ void describeSignal(Words &words, int number, const siginfo_t &info, bool direct
   }
 }
 
-// Starts the program that finds the line, and waits until it has written it, for some time.
+// Starts the program that finds the kernel line, and waits for its output for a limited time.
 void explain(const Activity &running, const Function &function, uint64_t offset, uint64_t address) {
   if (function.explanation.empty())
     return;
@@ -195,7 +195,7 @@ void explain(const Activity &running, const Function &function, uint64_t offset,
     if (number < 3 + MostPointers)
       add(*reinterpret_cast<const uint64_t *>(static_cast<const char *>(running.args) + at));
 
-  // Not fork(): that would call the handlers of others, who take locks.
+  // Not fork(), which would run other libraries' fork handlers, and these take locks.
   const pid_t child = vfork();
   if (child == 0) {
     sigset_t none;
@@ -251,14 +251,14 @@ size_t indexOf(int number) {
   return index;
 }
 
-// What another has installed gets the signal as if this handler was not there.
+// Passes the signal to the previously installed handler, as if this handler did not exist.
 void passOn(int number, siginfo_t *info, void *context) {
   const struct sigaction &before = previous[indexOf(number)];
   if (before.sa_flags & SA_SIGINFO)
     return before.sa_sigaction(number, info, context);
   if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
     return before.sa_handler(number);
-  const bool sent = info->si_code <= 0; // by a program, and not for an instruction, which will be run again
+  const bool sent = info->si_code <= 0; // sent by a program; a faulting instruction would run again
   if (sent && before.sa_handler == SIG_IGN)
     return;
   sigaction(number, &before, nullptr);
@@ -272,7 +272,7 @@ void onSignal(int number, siginfo_t *info, void *context) {
   const pid_t self = thisThread();
   const Activity *running = activityOf(self);
   const bool direct = info->si_code > 0;
-  // Python's faulthandler, where it came later, sends the signal again.
+  // Python's faulthandler, if it was installed later, sends the signal again.
   const bool again = info->si_code == SI_TKILL && info->si_pid == getpid();
   if (!running || !(direct || again)) {
     errno = error;
@@ -286,7 +286,7 @@ void onSignal(int number, siginfo_t *info, void *context) {
     for (int waited = 0; waited < PatienceMilliseconds + 5000; waited += 10)
       nanosleep(&moment, nullptr);
   }
-  // The instruction runs again, and the process ends as it would have, its registers being what they were.
+  // The instruction is executed again with unchanged registers, and the process ends as it would have.
   sigaction(number, &previous[indexOf(number)], nullptr);
   errno = error;
 }

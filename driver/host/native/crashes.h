@@ -1,4 +1,4 @@
-// Crashes of kernels, put into words before the process ends as it would have.
+// Reports crashes of kernels before the process ends as it would have.
 #pragma once
 
 #include "job.h"
@@ -8,17 +8,17 @@
 
 namespace tpk {
 
-// What one thread runs. Handlers of signals find it by the thread's number.
+// What one thread runs. Signal handlers find it by the thread's id.
 struct Activity {
-  std::atomic<pid_t> thread{0};                    // 0: belongs to nobody
-  std::atomic<const Function *> function{nullptr}; // while it runs; then all else is valid
+  std::atomic<pid_t> thread{0};                    // 0: not in use
+  std::atomic<const Function *> function{nullptr}; // set while it runs; the other members are then valid
   const void *args;
   const void *scratch;
   int64_t begin, end;
   int32_t grid[3];
   Activity *next;
 
-  // What the thread's next programs have in common.
+  // Sets what the thread's next programs have in common.
   void tell(const void *arguments, const void *memory, const int32_t (&counts)[3]) {
     args = arguments;
     scratch = memory;
@@ -27,10 +27,10 @@ struct Activity {
   }
 };
 
-// The calling thread's. The first call gives the thread a stack for signals, unless it has one.
+// The calling thread's activity. The first call gives the thread a signal stack, unless it has one.
 Activity &ownActivity();
 
-// While this lives, the thread whose activity it is runs programs of a kernel.
+// During its lifetime, the thread of the activity runs programs of a kernel.
 class Running {
 public:
   Running(Activity &activity, const Function &function, int64_t begin, int64_t end) : activity_(activity) {
@@ -46,12 +46,13 @@ private:
   Activity &activity_;
 };
 
-// What threads of the pool and of streams leave to the interpreter's threads: all signals but those of
-// crashes, which end the process at once where they are blocked.
+// The signals that threads of the pool and of streams block, so that the interpreter's threads handle them:
+// all but those of crashes, which end the process at once if they are blocked.
 sigset_t signalsOfInterpreter();
-// Catches the signals of crashes from now on. Others than those of kernels go to who had them before.
+// Installs handlers for the signals of crashes. Signals that no kernel caused are passed to the previous
+// handlers.
 void catchCrashes();
-// In the child of a fork: only the calling thread is there, under another number.
+// Call in the child of a fork: it has only the calling thread, with another id.
 void forgetOtherThreads();
 
 } // namespace tpk

@@ -1,4 +1,4 @@
-// Points in a stream's work that others can wait for and take the time of.
+// Events: points in a stream's work that others can wait for, and whose time is recorded.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,8 @@
 
 namespace tpk {
 
-// One passing of an event in a stream. Recording the event again makes a new one, so that whoever waits for
-// an earlier recording is not held up by a later one.
+// One recording of an event on a stream. Recording the event again creates a new one, so that a wait for an
+// earlier recording does not wait for a later one.
 class Record {
 public:
   void finish();

@@ -1,4 +1,4 @@
-// The floating-point environment that programs run in. Header only: replay programs carry it, too.
+// The floating-point environment of programs. Header only, because replay programs include it, too.
 #pragma once
 
 #include "text.h"
@@ -18,9 +18,9 @@ namespace tpk {
 
 enum class Denormals { Keep, Flush };
 
-// While it lives, the calling thread rounds to nearest even, traps nothing, and keeps denormal numbers or
-// takes them and rounds them to zero. Then the thread has its own environment again, with the flags that it
-// had raised.
+// During its lifetime, the calling thread rounds to nearest even, traps nothing, and either keeps denormals
+// or flushes them to zero, as operands and as results. Afterwards, the thread's own environment and exception
+// flags are restored.
 class FloatEnvironment {
 public:
   explicit FloatEnvironment(Denormals denormals);
@@ -28,12 +28,12 @@ public:
   FloatEnvironment(const FloatEnvironment &) = delete;
   FloatEnvironment &operator=(const FloatEnvironment &) = delete;
 
-  // Whether the calling thread flushes denormal numbers now, as after torch.set_flush_denormal(True).
+  // Whether the calling thread flushes denormals now, for example after torch.set_flush_denormal(True).
   static Denormals ofThread();
 
 private:
 #if defined(__x86_64__)
-  // The x87 unit counts, too: routines of mathematics may compute with long double.
+  // The x87 unit is included, because mathematical routines may compute with long double.
   static constexpr uint32_t MxcsrDefault = 0x1f80, MxcsrFlush = 0x8040; // FZ and DAZ
   static constexpr uint16_t ControlDefault = 0x37f, StatusFlags = 0x7f; // exceptions, stack fault
   uint32_t mxcsr_;
@@ -107,8 +107,8 @@ inline Denormals FloatEnvironment::ofThread() { return Denormals::Keep; }
 
 #endif
 
-// What TPK_DENORMALS asks for launches of the calling thread; the variable is read once. Throws
-// std::invalid_argument for a word that it does not know.
+// The treatment of denormals that TPK_DENORMALS selects for launches of the calling thread. The variable is
+// read once. Throws std::invalid_argument for an unknown value.
 inline Denormals requestedDenormals() {
   enum class Rule { Keep, Flush, Caller };
   static const Rule rule = [] {

@@ -1,4 +1,4 @@
-// Devices survive fork(): every lock is held across it, so that the child finds whole tables, and what
+// Devices across fork(). Every lock is held during the fork, so that the child finds consistent tables. What
 // belongs to the parent's threads (pool, pending work of streams) is left to the parent.
 #include "access.h"
 #include "crashes.h"

@@ -1,7 +1,7 @@
-// Mathematical functions for kernels, called by symbol with the lanes of a vector register at a time.
+// Mathematical functions for kernels, called by symbol with the lanes of one vector register at a time.
 //
 // A routine `tpk_math_NAME_f32` or `_f64` is `void(int64_t count, R *result, const A *a, const B *b, ...)`:
-// result[i] is the function of a[i], b[i], ... The suffix says the type of its floats.
+// result[i] is the function of a[i], b[i], ... The suffix is the type of its floats.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ struct Routine {
   std::string signature = {};
 };
 
-// Functions of C's <math.h>, and those that are a line of them.
+// Functions of C's <math.h>, and simple combinations of them.
 void addElementaryFunctions(std::vector<Routine> &routines);
 // Error functions and their inverses, gamma and Bessel functions.
 void addSpecialFunctions(std::vector<Routine> &routines);
-// Arithmetic and conversions with a rounding mode other than to nearest.
+// Arithmetic and conversions with rounding modes other than to nearest.
 void addDirectedArithmetic(std::vector<Routine> &routines);
 
-// The routine of a function of scalars.
+// The routine that applies a scalar function to all lanes.
 template <auto function, class R, class... A> void onLanes(int64_t count, R *result, const A *...operands) {
   for (int64_t i = 0; i < count; ++i)
     result[i] = function(operands[i]...);
@@ -38,7 +38,7 @@ template <class T> std::string typeName() {
     return (std::is_signed_v<T> ? "int" : "uint") + std::to_string(8 * sizeof(T)) + "_t";
 }
 
-// Adds one whose C++ is an instance for R and A... of `onLanes` or the like.
+// Adds a routine whose C++ function is an instance, for R and A..., of `onLanes` or a similar template.
 template <class R, class... A>
 void addInstance(std::vector<Routine> &routines, const std::string &name,
                  void (*instance)(int64_t, R *, const A *...)) {
@@ -53,8 +53,8 @@ void addRoutine(std::vector<Routine> &routines, const std::string &name) {
   addInstance(routines, name, &onLanes<function, R, A...>);
 }
 
-// `function` of operands whose floats are taken to the type W, rounded to R: where W is wider, the error is
-// that of one rounding, or nearly so.
+// `function` of operands whose floats are converted to the type W, rounded to R. If W is wider, the error is
+// that of one rounding, or close to it.
 template <auto function, class W, class R, class... A>
 inline constexpr auto in = [](A... operands) -> R {
   return static_cast<R>(

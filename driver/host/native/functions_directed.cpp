@@ -1,4 +1,4 @@
-// Compiled with -frounding-math: no operation is folded or moved as if the mode were to nearest.
+// Compiled with -frounding-math: operations must not be folded or moved as if rounding were to nearest.
 #include "functions.h"
 
 #include <cfenv>
@@ -7,7 +7,7 @@
 namespace tpk {
 namespace {
 
-// The rounding mode of this thread while it lives.
+// Sets the rounding mode of this thread during its lifetime.
 class RoundingMode {
 public:
   explicit RoundingMode(int mode) : before(std::fegetround()) { std::fesetround(mode); }
@@ -18,8 +18,8 @@ private:
   int before;
 };
 
-// Operands and results are in memory that the compiler must believe the calls which set the mode to read and
-// write: nothing crosses them.
+// Operands and results are in memory that the calls which set the mode could access, as far as the compiler
+// knows. So it moves nothing across these calls.
 template <int mode, auto function, class R, class... A>
 void onLanesRounding(int64_t count, R *result, const A *...operands) {
   RoundingMode here(mode);

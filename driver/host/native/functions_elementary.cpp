@@ -6,7 +6,7 @@
 namespace tpk {
 namespace {
 
-// How many operands, all floats of the type of the result.
+// The number of operands, all floats of the result's type.
 enum Operands { One = 1, Two, Three, Four };
 
 template <class T, size_t> using Each = T;
@@ -16,14 +16,14 @@ void addOf(std::vector<Routine> &routines, const std::string &name, std::index_s
   addRoutine<in<function, W, R, Each<R, index>...>, R, Each<R, index>...>(routines, name);
 }
 
-// A function that the C library has in double precision within a unit in the last place.
+// A function that the C library computes in double precision within one ulp.
 template <auto function, int operands = One>
 void direct(std::vector<Routine> &routines, const std::string &name) {
   addOf<function, double, float>(routines, name + "_f32", std::make_index_sequence<operands>());
   addOf<function, double, double>(routines, name + "_f64", std::make_index_sequence<operands>());
 }
 
-// One that it has not: computed in the next wider type.
+// A function that the C library does not: computed in the next wider type.
 template <auto function, int operands = One>
 void widened(std::vector<Routine> &routines, const std::string &name) {
   addOf<function, double, float>(routines, name + "_f32", std::make_index_sequence<operands>());
@@ -32,7 +32,7 @@ void widened(std::vector<Routine> &routines, const std::string &name) {
 
 template <class T> constexpr T pi = T(3.141592653589793238462643383279502884L);
 
-// sin(pi r) for 0 <= r <= 1/2, through the nearer of 0 and 1/2.
+// sin(pi r) for 0 <= r <= 1/2, computed from the nearer of 0 and 1/2.
 template <class T> T sinOfPi(T r) {
   return r <= T(0.25) ? std::sin(pi<T> * r) : std::cos(pi<T> * (T(0.5) - r));
 }
@@ -48,7 +48,7 @@ template <class T> T cospi(T x) {
   return distance == 0 ? T(0) : std::copysign(sinOfPi(std::fabs(distance)), distance);
 }
 
-// An infinite operand decides even beside NaN, as for hypot. The wide type holds every square.
+// An infinite operand gives infinity even beside NaN, as in hypot. The wide type represents every square.
 template <class T, class... Ts> T norm(T first, Ts... rest) {
   if (std::isinf(first) || (std::isinf(rest) || ...))
     return std::numeric_limits<T>::infinity();

@@ -11,11 +11,11 @@ constexpr long double pi = 3.141592653589793238462643383279502884L;
 constexpr long double rootOfHalf = 0.707106781186547524400844362104849039L;
 constexpr long double twoOverRootOfPi = 1.128379167095512573896158903121545172L;
 
-// Sums end when a term is this small: more than any result keeps.
+// Sums stop at a term of this size, which is below the precision of any result.
 template <class T> constexpr T negligible = T(0x1p-72L);
 
-// exp(x^2) for an x of at most 53 bits: the error of x^2 would be multiplied by x^2. The square of the upper
-// bits is exact, the rest is small.
+// exp(x^2) for an x of at most 53 bits. The error of x^2 would be multiplied by x^2, so x is split: the
+// square of the upper bits is exact, the rest is small.
 template <class T> T expOfSquare(T x) {
   T upper = static_cast<float>(x);
   return std::exp(upper * upper) * std::exp((x - upper) * (x + upper));
@@ -46,24 +46,24 @@ template <class T> T erfinvApproximately(T x) {
   return std::copysign(std::sqrt(std::sqrt(half * half - logarithm / a) - half), x);
 }
 
-// Whether a change by so much leaves an error, in the cube of it, that no type keeps.
+// Whether the error after a change of this size, which is cubic in it, is below the precision of any type.
 template <class T> bool isLast(T change, T y) { return std::fabs(change) < std::fabs(y) * T(0x1p-36); }
 
 // The y > 0 of erfc(y) = q, for 0 < q <= 1/2: Halley's iteration.
 template <class T> T erfcinvOfTail(T q) {
   T y;
   if (std::is_same_v<T, long double> && q > 0x1p-1000L) {
-    // Most of the way in double precision, which is many times as fast: there remains one step.
+    // Most iterations use double precision, which is many times as fast; one step remains.
     y = erfcinvOfTail(static_cast<double>(q));
   } else {
-    // 1 - q is 1 where q is small: what Winitzki's needs is the logarithm of 1 - (1 - q)^2.
+    // For small q, 1 - q is 1. Winitzki's formula needs the logarithm of 1 - (1 - q)^2.
     constexpr T a = T(0.147);
     T logarithm = std::log(q) + std::log(2 - q);
     T half = T(2 / pi) / a + logarithm / 2;
     y = std::sqrt(std::sqrt(half * half - logarithm / a) - half);
   }
   for (int i = 0; i < 12; ++i) {
-    // (erfc(y) - q) over its derivative, with both scaled by exp(y^2): erfcx has no underflow.
+    // (erfc(y) - q) over its derivative, both scaled by exp(y^2): erfcx does not underflow.
     T newton = (std::erfc(y) - q) / (-T(twoOverRootOfPi) * std::exp(-y * y));
     T change = newton / (1 + y * newton);
     y -= change;
@@ -80,7 +80,7 @@ template <class T> T erfinv(T x) {
                      : std::numeric_limits<T>::quiet_NaN();
   if (size > T(0.5))
     return std::copysign(erfcinvOfTail(1 - size), x);
-  // In double precision first, as for the tail; not where a double would lose bits, or all of them.
+  // In double precision first, as for the tail, except where a double would lose bits, or all of them.
   bool inDouble = std::is_same_v<T, long double> && size > 0x1p-1000L;
   T y = inDouble ? static_cast<T>(erfinv(static_cast<double>(x))) : erfinvApproximately(x);
   for (int i = 0; i < 3; ++i) {
@@ -104,7 +104,7 @@ template <class T> T erfcinv(T x) {
   return x < 1 ? erfcinvOfTail(x) : -erfcinvOfTail(2 - x);
 }
 
-// erfc(-x / sqrt(2)) / 2, whose argument's error d would count 2 d x times.
+// erfc(-x / sqrt(2)) / 2, corrected for the argument's error d, which would contribute 2 d x.
 template <class T> T normcdf(T x) {
   T y = -x * T(rootOfHalf), value = std::erfc(y) / 2;
   if (!(std::fabs(y) < 40))
@@ -113,7 +113,7 @@ template <class T> T normcdf(T x) {
   return value - error * T(twoOverRootOfPi / 2) * std::exp(-y * y);
 }
 
-// lgamma without the sign that C keeps in a variable of the process.
+// lgamma without its side effect: C stores the sign in a global variable.
 long double logGamma(long double x) {
   int sign;
   return ::lgammal_r(x, &sign);
@@ -139,7 +139,7 @@ template <int order, class T> T besselI(T x) {
 template <class T> T besselI0(T x) { return besselI<0>(std::fabs(x)); }
 template <class T> T besselI1(T x) { return std::copysign(besselI<1>(std::fabs(x)), x); }
 
-// Both types by way of the types W and V.
+// Both types, by way of the types W and V.
 template <auto function, class W, class V>
 void addReal(std::vector<Routine> &routines, const std::string &name) {
   addRoutine<in<function, W, float, float>, float, float>(routines, name + "_f32");
@@ -150,7 +150,7 @@ template <auto function> void widened(std::vector<Routine> &routines, const std:
   addReal<function, double, long double>(routines, name);
 }
 
-// For the Bessel functions that have zeros, at which every bit counts.
+// For Bessel functions with zeros, near which every bit matters.
 template <auto function> void widest(std::vector<Routine> &routines, const std::string &name) {
   addReal<function, long double, long double>(routines, name);
 }

@@ -12,7 +12,7 @@ void *pointer(uint64_t address) { return reinterpret_cast<void *>(address); }
   throw Error(Code::InvalidArgument, text(call, ": ", what, " ", handle, " does not exist or was destroyed"));
 }
 
-// memmove, because NULL with size 0 is legal here and ranges may overlap.
+// memmove, because NULL with size 0 is valid here, and ranges may overlap.
 void move(void *target, const void *source, uint64_t size) {
   if (size)
     std::memmove(target, source, size);
@@ -20,7 +20,7 @@ void move(void *target, const void *source, uint64_t size) {
 
 } // namespace
 
-// What the caller owned may be gone soon, so its own work on all streams ends with the wait.
+// The caller's objects may be destroyed soon, so its own work on all streams ends with the wait.
 template <typename Wait> void Host::interruptibly(Wait wait) {
   try {
     wait();
@@ -103,7 +103,7 @@ void Host::synchronize_all() {
       stream->drain();
   });
   for (auto &stream : all)
-    if (auto error = stream->takeError()) // those of other streams wait for the next call
+    if (auto error = stream->takeError()) // failures of other streams are thrown by the next call
       throw *error;
 }
 
@@ -191,7 +191,7 @@ std::vector<StreamPointer> Host::streams() {
 void Host::close() {
   auto all = streams();
   closed_.store(true);
-  // Every stream is notified first, then waited for: one may wait for an event of another.
+  // All streams are notified before any is joined: one may wait for an event of another.
   for (auto &stream : all)
     stream->stop();
   for (auto &stream : all)
@@ -226,7 +226,7 @@ void Host::unlockAll(bool child) {
     stream->unlockAfterFork(child);
   if (child)
     for (auto &[handle, event] : events_)
-      if (event.latest && !event.latest->finished()) // its stream's work stayed with the parent
+      if (event.latest && !event.latest->finished()) // its stream's work belongs to the parent
         event.latest.reset();
   tables_.unlock();
 }

@@ -1,5 +1,4 @@
-// The host CPU as a device: memory, streams, events and functions under integer handles. Knows nothing of
-// Python.
+// The host CPU as a device: memory, streams, events and functions under integer handles. Does not use Python.
 #pragma once
 
 #include "allocator.h"
@@ -20,7 +19,7 @@ using FunctionPointer = std::shared_ptr<const Function>;
 using StreamPointer = std::shared_ptr<Stream>;
 
 // Stream 0 is the default stream: its work runs on the calling thread and has finished when the call returns.
-// It is ordered with nothing else. Every member may be called from any thread. Hooks have the names that
+// It is not ordered with other streams. Every member may be called from any thread. Hooks have the names that
 // `tpk::bindHooks` binds.
 class Host {
 public:
@@ -30,14 +29,15 @@ public:
   Host &operator=(const Host &) = delete;
 
   uint64_t memalloc(uint64_t size, uint64_t alignment) { return memory_.allocate(size, alignment); }
-  // Waits for all asynchronous work first: it may use the memory.
+  // Waits for all asynchronous work first, which may use the memory.
   void memfree(uint64_t address);
   Allocator::Usage usage() { return memory_.usage(); }
   std::optional<Allocator::Extent> allocationOf(uint64_t address) { return memory_.find(address); }
-  // Why a kernel may not touch this memory, as far as the devices of this process know; empty: they do not.
+  // Why a kernel may not access this memory, as far as the devices of this process know; empty if they do not
+  // know it.
   static std::string refusal(uint64_t address, uint64_t size);
 
-  // `source` or `target` outside of this device's memory stays alive through `keep`.
+  // `keep` keeps `source` or `target` alive if it is outside of this device's memory.
   void memcpy_htod(uint64_t target, const void *source, uint64_t size, uint64_t stream, Keep keep);
   void memcpy_dtoh(void *target, uint64_t source, uint64_t size, uint64_t stream, Keep keep);
   void memcpy_dtod(uint64_t target, uint64_t source, uint64_t size, uint64_t stream);
@@ -45,11 +45,11 @@ public:
 
   uint64_t create_stream();
   void destroy_stream(uint64_t stream);
-  // Both wait, and throw the first failure of asynchronous work that nobody has been told yet.
+  // Both wait, and throw the first failure of asynchronous work that has not been thrown yet.
   //
-  // An interrupted thread leaves its waits: these, those for an event, for memory to be given back and for a
-  // stream to be destroyed. Nothing of what it has put on streams writes memory any more when `Interrupted`
-  // is thrown.
+  // An interrupted thread stops waiting: in these functions, for an event, for memory to be freed, and for a
+  // stream to be destroyed. When `Interrupted` is thrown, nothing that the thread has enqueued on streams
+  // writes memory any more.
   void synchronize(uint64_t stream);
   void synchronize_all();
 
@@ -63,13 +63,14 @@ public:
   uint64_t addFunction(Function function);
   // The caller keeps the code in memory until it holds the only reference.
   FunctionPointer removeFunction(uint64_t function);
-  // `args` is copied where the launch does not finish within the call.
+  // `args` is copied if the launch does not finish within the call.
   void launch(uint64_t function, uint32_t x, uint32_t y, uint32_t z, uint64_t stream, const void *args,
               uint64_t size);
 
-  // Drops work that has not started, waits for what runs. Afterwards all work runs on the calling thread.
+  // Drops work that has not started, and waits for running work. Afterwards, all work runs on the calling
+  // thread.
   void close();
-  // Waits, then forgets every stream, event and function and frees all memory.
+  // Waits, then destroys every stream, event and function, and frees all memory.
   void reset();
 
   static void lockForFork();
@@ -98,7 +99,7 @@ private:
   std::atomic<bool> closed_{false};
 };
 
-// Installs the handlers that let a forked child go on with its copy of every device.
+// Installs the handlers that let a forked child continue with its copy of every device.
 void installForkHandlers();
 
 } // namespace tpk

@@ -1,19 +1,18 @@
-// Whether the user wants a thread back that runs programs or waits. This knows nothing of Python: the
-// bindings say how to ask.
+// Interruption of threads that run programs or wait. This code does not use Python: the bindings install the
+// poll function.
 #pragma once
 
 #include <atomic>
 
 namespace tpk {
 
-// Ends a wait or a launch of a thread that shall go back to its caller. The one who was asked has the reason.
+// Ends a wait or a launch, so that the thread returns to its caller. The poll function knows the reason.
 struct Interrupted {};
 
-// How often a thread asks while it waits. Asking may cost the GIL.
+// How often a waiting thread polls. Polling may need the GIL.
 inline constexpr int InterruptMilliseconds = 50;
 
-// Returns whether the calling thread shall stop. It may run anything that the user has registered for a
-// signal.
+// Returns whether the calling thread should stop. It may run any signal handler that the user has installed.
 using InterruptPoll = bool (*)();
 inline std::atomic<InterruptPoll> interruptPoll{nullptr};
 

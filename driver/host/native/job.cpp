@@ -12,31 +12,31 @@ namespace tpk {
 namespace {
 
 constexpr int64_t Shares = 8;
-// Calls of a kernel for a handful of programs cost more than they balance.
+// Calling a kernel for fewer programs costs more than the better balance gains.
 constexpr int64_t Handful = 8;
 
-// Programs taken at a time are this many times as many, or fewer, next time, where they have taken at most so
-// many milliseconds, or more than that. So they take a tenth of a second, unless one program takes longer.
+// If the programs taken at a time took at most Quick milliseconds, the thread takes Growth times as many next
+// time; if more than Slow, fewer. So they take a tenth of a second, unless a single program takes longer.
 constexpr int64_t Growth = 8, Quick = 8, Slow = 40;
 
-// How many of the programs that are left in a range are taken at a time.
+// How many of the remaining programs of a range to take at a time.
 int64_t share(int64_t left, int64_t most) {
   return std::min(most, std::max<int64_t>({1, left / Shares, std::min(left / 2, Handful)}));
 }
 
-// Of a clock that is read in a few nanoseconds, and moves on every 1 to 10 milliseconds.
+// A clock that is read in a few nanoseconds, with a resolution of 1 to 10 milliseconds.
 int64_t milliseconds() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
   return int64_t(time.tv_sec) * 1000 + time.tv_nsec / 1000000;
 }
 
-// Memory that a kernel may use while it runs, one piece per thread, kept between launches.
+// Memory that kernels use while they run, one piece per thread, kept between launches.
 class Scratch {
 public:
   ~Scratch() { std::free(data_); }
 
-  // At least `bytes` bytes at a multiple of 64, or nullptr when there is no memory.
+  // At least `bytes` bytes at a multiple of 64; nullptr if there is no memory.
   void *get(uint64_t bytes) {
     if (bytes <= size_)
       return data_;
@@ -86,7 +86,7 @@ bool Range::takeLast(int64_t limit, int64_t most, Span &taken) {
   return begin < end;
 }
 
-// The caller begins where it has made the job.
+// The caller's time starts at the job's creation.
 Job::Worker::Worker(const Job &job, bool asks)
     : asks(asks), now(asks ? job.start_ : milliseconds()), asked(now), activity(ownActivity()),
       environment(job.limits_.denormals) {}
@@ -95,7 +95,7 @@ Job::Job(const Function &function, const void *args, const int32_t (&grid)[3], i
          const Limits &limits, unsigned width)
     : function_(function), args_(args), grid_{grid[0], grid[1], grid[2]}, total_(total), limits_(limits),
       start_(milliseconds()), count_(unsigned(std::min<int64_t>({total, width, MostRanges}))) {
-  // The quotient and the rest apart: their product with an index could be too large a number.
+  // The quotient and the remainder separately: the product of the total and an index could overflow.
   int64_t each = total / count_, rest = total % count_;
   auto start = [=](int64_t index) { return index * each + std::min(index, rest); };
   std::uninitialized_default_construct_n(ranges_, count_);
@@ -147,7 +147,7 @@ bool Job::step(Worker &worker) {
   return true;
 }
 
-// Gives a thread what it needs for all programs that it will run. False where there is no memory for scratch.
+// Prepares a thread for all programs that it will run. False if there is no memory for scratch.
 bool Job::begin(Worker &worker) {
   if (function_.scratchBytes) {
     worker.scratch = scratch.get(function_.scratchBytes);
@@ -174,7 +174,7 @@ void Job::stop(Stop reason) {
   stop_.compare_exchange_strong(none, reason, std::memory_order_relaxed);
 }
 
-// Looks at the clock after some programs.
+// Checks the time after some programs, and adapts how many to take.
 void Job::pace(Worker &worker) {
   const int64_t before = worker.now;
   worker.now = milliseconds();
@@ -186,9 +186,9 @@ void Job::pace(Worker &worker) {
   if (limits_.milliseconds && worker.now - start_ > limits_.milliseconds)
     stop(Stop::TimedOut);
   if (worker.asks && worker.now - worker.asked > InterruptMilliseconds) {
-    if (interrupted()) // before any other reason: an exception is set, which the caller has to raise
+    if (interrupted()) // takes precedence: an exception is set, which the caller must raise
       stop_.store(Stop::Interrupted, std::memory_order_relaxed);
-    // Whoever was asked may have launched kernels on this thread, with its scratch and its activity.
+    // The interrupt poll may have launched kernels on this thread, with its scratch and its activity.
     worker.begun = false;
     worker.now = worker.asked = milliseconds();
   }
@@ -215,7 +215,8 @@ void Job::fail(Failure failure) {
   if (failure_.kind != Failure::None && failure.begin >= failure_.begin)
     return;
   failure_ = failure;
-  // Programs before the failed ones still run. They may fail, too; the first failure is reported.
+  // Programs before the failed one still run and may fail, too. The failure with the lowest program index is
+  // reported.
   limit_.store(failure.begin, std::memory_order_relaxed);
 }
 

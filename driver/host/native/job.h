@@ -1,4 +1,4 @@
-// One grid on its way through the threads that run its programs.
+// A job: one grid, run by several threads.
 #pragma once
 
 #include "float_environment.h"
@@ -13,19 +13,19 @@
 
 namespace tpk {
 
-// A kernel in memory. Of the scratch that each thread offers it, the first `clearedBytes` are zero when the
-// thread runs its first programs of a launch.
+// A kernel in memory. The first `clearedBytes` of each thread's scratch are zero when the thread runs its
+// first programs of a launch.
 struct Function {
   KernelEntry entry;
   uint64_t scratchBytes;
   uint64_t clearedBytes;
-  bool asserts;           // it may be left by tpk_host_fail or tpk_host_access
-  uint64_t argumentBytes; // that a launch must give at least
+  bool asserts;           // tpk_host_fail or tpk_host_access may end it
+  uint64_t argumentBytes; // least size of the argument block
   std::string name;
   // What a crash report needs:
   uint64_t codeBytes = 0;               // from `entry` on
-  int64_t programAt = -1;               // where in its scratch the number of the program stands that it runs
-  std::vector<int32_t> pointers;        // where in the arguments those are that are addresses
+  int64_t programAt = -1;               // where in its scratch the number of the running program is stored
+  std::vector<int32_t> pointers;        // offsets of pointers in the arguments
   std::vector<std::string> explanation; // the command that finds the line in the kernel's source
 };
 
@@ -36,15 +36,14 @@ struct Span {
   int64_t begin, end;
 };
 
-// Programs that follow one another, from whose front one thread takes some at a time, and others from the
-// back.
+// A range of consecutive programs. One thread takes programs from its front, and others from its back.
 class alignas(64) Range {
 public:
   void fill(Span span);
-  // Some of the programs below `limit`, at most `most`; false when there are none.
+  // Takes at most `most` of the programs below `limit`; false if there are none.
   bool takeFirst(int64_t limit, int64_t most, Span &taken);
   bool takeLast(int64_t limit, int64_t most, Span &taken);
-  // How many programs are left, of which others may take some at any time.
+  // The number of remaining programs. Other threads may take some at any time.
   int64_t left() const;
 
 private:
@@ -52,35 +51,34 @@ private:
   std::atomic<int64_t> begin_{0}, end_{0};
 };
 
-// The programs of a grid are cut into as many ranges as there are threads. Each thread has one for its own,
-// so that programs which follow one another share what lies in its cache and in its scratch, and finds the
-// same part of the data there in the next launch. It takes a share of what is left at a time: a large grid
-// costs few locks, and those who are done early find something to take. Ranges that nobody has begun are
-// begun by the thread that is done first: programs that wait for earlier ones of the grid always get what
-// they wait for.
+// The programs of a grid are divided into as many ranges as there are threads. Each thread owns one range, so
+// that consecutive programs share its cache and its scratch, and so that it finds the same part of the data
+// there in the next launch. A thread takes a share of the remaining programs at a time: a large grid takes
+// few locks, and threads that finish early find programs to take. The first thread that is done starts ranges
+// that have no thread yet, so that programs that wait for earlier programs of the grid always make progress.
 //
-// Between the programs that a thread takes at a time, the job may be stopped. So they are one at first, and
-// more while they are quick: how long a program takes is not known before.
+// A job can be stopped between the shares that a thread takes. Shares begin with one program, and grow while
+// programs are fast, because the duration of a program is not known in advance.
 class Job {
 public:
-  // A thread's part in a job, of the thread that makes it.
+  // A thread's part in a job, created by that thread.
   struct Worker {
-    // `asks` says whether the thread is that of the caller, who may be interrupted.
+    // `asks`: the thread is the caller's, which may be interrupted.
     explicit Worker(const Job &job, bool asks = false);
 
-    unsigned range = std::numeric_limits<unsigned>::max(); // its own; none yet
-    bool begun = false;                                    // scratch and activity are those of the launch
+    unsigned range = std::numeric_limits<unsigned>::max(); // its own range; none yet
+    bool begun = false;                                    // scratch and activity are set for this launch
     const bool asks;
-    int64_t most = 1; // programs that it takes at a time
-    int64_t now;      // in milliseconds, when it last ended some
-    int64_t asked;    // and when it last asked
+    int64_t most = 1; // programs to take at a time
+    int64_t now;      // in milliseconds, at the end of its last programs
+    int64_t asked;    // when it last polled for interrupts
     void *scratch = nullptr;
     Activity &activity;
     FloatEnvironment environment;
   };
 
-  // What ends a job before its programs have run, but for failures: that the device closes, that the caller
-  // is interrupted, or has left the work that it put on a stream, and that time is up.
+  // What ends a job before all its programs have run, apart from failures: the device closes, the caller is
+  // interrupted or has abandoned its work on a stream, or the time limit is reached.
   enum class Stop : int { None, Closed, Interrupted, Abandoned, TimedOut };
   struct Limits {
     const std::atomic<bool> &closed;
@@ -103,16 +101,16 @@ public:
     tpk::Assertion assertion = {};
   };
 
-  // Takes and runs some programs; false when none are left.
+  // Takes and runs some programs; false if none are left.
   bool step(Worker &worker);
   int64_t left() const;
   int64_t total() const { return total_; }
-  // The failure of the lowest programs; to be read when no thread works on the job any more.
+  // The failure with the lowest program index. Read it when no thread works on the job any more.
   const Failure &failure() const { return failure_; }
   Stop stopped() const { return stop_.load(std::memory_order_relaxed); }
 
 private:
-  static constexpr unsigned MostRanges = 64; // more threads do not get one of their own
+  static constexpr unsigned MostRanges = 64; // further threads do not own a range
 
   bool take(Worker &worker, Span &span);
   bool takeFromOthers(Worker &worker, Span &span);
@@ -130,11 +128,11 @@ private:
   const Limits limits_;
   const int64_t start_; // in milliseconds
   unsigned count_;      // of ranges
-  union {               // so that only the first `count_` are made: a short launch does not pay for more
+  union {               // constructs only the first `count_`: short launches should not pay for more
     Range ranges_[MostRanges];
   };
   alignas(64) std::atomic<unsigned> begun_{0};                      // ranges that have a thread
-  std::atomic<int64_t> limit_{std::numeric_limits<int64_t>::max()}; // no programs from here on are taken
+  std::atomic<int64_t> limit_{std::numeric_limits<int64_t>::max()}; // programs from here on are not taken
   std::atomic<Stop> stop_{Stop::None};
   std::mutex failureMutex_;
   Failure failure_;

@@ -13,7 +13,7 @@
 namespace tpk {
 namespace {
 
-// Milliseconds that a launch may take, by TPK_WATCHDOG_MS; 0: any time.
+// The time limit of a launch in milliseconds, from TPK_WATCHDOG_MS; 0: none.
 int64_t requestedMilliseconds() {
   static const int64_t limit = [] {
     constexpr int64_t Most = 86'400'000;
@@ -39,8 +39,8 @@ Denormals denormalsOfLaunch() {
   }
 }
 
-// Runs a checked grid to its end, for a caller who waits on torch's threads where it can. `args` is aligned
-// to 8.
+// Runs a checked grid to its end for a waiting caller, on torch's threads if possible. `args` is aligned to
+// 8.
 void runGrid(const Function &function, const int32_t (&grid)[3], int64_t total, const void *args,
              const Job::Limits &limits) {
   Pool &pool = Pool::instance();

@@ -1,4 +1,4 @@
-// Which memory the process has, as Linux says.
+// The memory mappings of the process, read from Linux.
 #include "access.h"
 
 #include <cstdio>
@@ -38,7 +38,7 @@ bool covers(uint64_t address, uint64_t end, bool writes) {
       continue;
     if (mapping.begin > address || !(writes ? mapping.writable : mapping.readable))
       return false;
-    address = mapping.end; // mappings that touch each other are one to a kernel
+    address = mapping.end; // adjacent mappings are merged
     if (address >= end)
       return true;
   }
@@ -55,7 +55,7 @@ bool isMapped(uint64_t address, uint64_t bytes, bool writes) {
   if (current && covers(address, end, writes))
     return true;
   readMappings();                                  // it may be new
-  return !current || covers(address, end, writes); // without /proc all that can be said is nothing
+  return !current || covers(address, end, writes); // without /proc, nothing is known
 }
 
 std::mutex &mappingsMutex() { return mutex; }

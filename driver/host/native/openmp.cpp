@@ -7,12 +7,12 @@
 namespace tpk {
 namespace {
 
-// The library of torch that computes on the CPU, by its soname.
+// The soname of torch's CPU library.
 constexpr const char *TorchLibrary = "libtorch_cpu.so";
 
 std::atomic<bool> inForkedChild{false};
 
-// How many libraries this process has loaded so far.
+// The number of libraries that this process has loaded so far.
 unsigned long long loadedLibraries() {
   unsigned long long count = 0;
   dl_iterate_phdr(
@@ -30,7 +30,7 @@ const OpenMP *OpenMP::find() {
   void *torch = dlopen(TorchLibrary, RTLD_LAZY | RTLD_NOLOAD);
   if (!torch)
     return nullptr;
-  // Looked up in torch's library and what it is linked with: other libraries may have brought other runtimes.
+  // Look it up in torch's library and its dependencies: other libraries may have loaded other runtimes.
   auto parallel = reinterpret_cast<Parallel>(dlsym(torch, "GOMP_parallel"));
   auto maxThreads = reinterpret_cast<MaxThreads>(dlsym(torch, "omp_get_max_threads"));
   return parallel && maxThreads ? new OpenMP(parallel, maxThreads)
@@ -39,7 +39,7 @@ const OpenMP *OpenMP::find() {
 
 const OpenMP *OpenMP::ofTorch(unsigned width) {
   static std::atomic<const OpenMP *> found{nullptr};
-  static std::atomic<unsigned long long> searched{0}; // libraries that there were at the last search
+  static std::atomic<unsigned long long> searched{0}; // the number of libraries at the last search
   if (inForkedChild.load(std::memory_order_relaxed))
     return nullptr;
   const OpenMP *runtime = found.load(std::memory_order_acquire);

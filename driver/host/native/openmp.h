@@ -1,25 +1,26 @@
-// The threads that torch computes with.
+// torch's OpenMP threads.
 #pragma once
 
 namespace tpk {
 
-// torch's OpenMP threads spin for milliseconds after each of its calls, waiting for the next, and so take the
-// cores from any other pool that starts right then. A grid that runs on them has them at once, and hot.
+// After each call, torch's OpenMP threads spin for milliseconds to wait for the next one, and so take the
+// cores from any other pool that starts at that time. A grid that runs on these threads gets them at once,
+// already running.
 class OpenMP {
 public:
-  // The OpenMP runtime that torch is linked with; nullptr where torch is not loaded, where it computes with
-  // another number of threads on this thread (its runtime would end and start threads at each change), and in
-  // a forked child, which its runtime does not survive.
+  // torch's OpenMP runtime. nullptr in three cases: torch is not loaded; torch uses another number of threads
+  // on this thread, since its runtime would end and start threads at each change; or in a forked child, which
+  // the runtime does not support.
   static const OpenMP *ofTorch(unsigned width);
   // No runtime works in this process from now on.
   static void forked();
 
-  // Calls `work(data)` on `width` threads, this one among them, and returns when all have; on fewer inside of
-  // another parallel region.
+  // Calls `work(data)` on `width` threads, including this one, and returns when all calls have returned; on
+  // fewer threads inside another parallel region.
   void run(void (*work)(void *), void *data, unsigned width) const { parallel_(work, data, width, 0); }
 
 private:
-  // Part of the ABI of libgomp, which the OpenMP runtimes of LLVM and Intel have, too.
+  // Part of the ABI of libgomp, which LLVM's and Intel's OpenMP runtimes also implement.
   using Parallel = void (*)(void (*)(void *), void *, unsigned, unsigned);
   using MaxThreads = int (*)();
 

@@ -22,7 +22,7 @@ constexpr auto OwnerSpin = std::chrono::microseconds(100);
 constexpr int WakeFanOut = 2;
 constexpr unsigned MaximumWidth = 1024;
 
-// Spins until `done()`; gives up after `patience`.
+// Spins until `done()`, for at most `patience`.
 template <typename Done> bool spinUntil(Done done, Clock::duration patience) {
   auto deadline = Clock::now() + patience;
   do {
@@ -68,7 +68,7 @@ unsigned requestedWidth(unsigned cores) {
 }
 
 std::mutex instanceMutex;
-// Never destroyed: workers outlive static destruction, and a forked child must not touch its parent's pool.
+// Never destroyed: workers outlive static destruction, and a forked child must not use its parent's pool.
 std::atomic<Pool *> current{nullptr};
 
 } // namespace
@@ -88,7 +88,7 @@ Pool &Pool::instance() {
 void Pool::lockForFork() { instanceMutex.lock(); }
 
 void Pool::unlockAfterFork(bool child) {
-  if (child) { // its threads are the parent's; the next launch makes a new one
+  if (child) { // its threads belong to the parent; the next launch creates a new pool
     current.store(nullptr, std::memory_order_relaxed);
     OpenMP::forked();
   }
@@ -96,7 +96,7 @@ void Pool::unlockAfterFork(bool child) {
 }
 
 void Pool::startWorkers() {
-  // Signals are for the interpreter's threads.
+  // The interpreter's threads handle signals.
   sigset_t previous;
   const sigset_t blocked = signalsOfInterpreter();
   pthread_sigmask(SIG_SETMASK, &blocked, &previous);
@@ -107,7 +107,7 @@ void Pool::startWorkers() {
       worker.detach();
     }
   } catch (const std::system_error &) {
-    // No more threads to be had: fewer workers do the same work.
+    // No more threads are available: fewer workers do the same work.
   }
   pthread_sigmask(SIG_SETMASK, &previous, nullptr);
 }
@@ -157,14 +157,15 @@ void Pool::work(Job &job, Job::Worker &worker) {
 void Pool::publish(Job &job) {
   current_.store(&job);
   epoch_.fetch_add(1);
-  // Whoever wakes up wakes others in turn, so the caller gets to work after one system call at most.
+  // Threads that wake up wake others in turn, so the caller makes at most one system call before it starts to
+  // work.
   if (sleepers_.load())
     futexWake(epoch_, int(std::min<int64_t>(WakeFanOut, job.left() - 1)));
 }
 
 void Pool::retract() {
-  // A worker counts itself in `active_` before it reads `current_`, so once the count is 0 after this store
-  // nobody holds the job. Workers that wake up late find nothing.
+  // A worker increments `active_` before it reads `current_`. So once the count is 0 after this store, no
+  // worker uses the job. Workers that wake up later find no job.
   current_.store(nullptr);
   if (!spinUntil([this] { return active_.load() == 0; }, spin_ ? OwnerSpin : Clock::duration::zero())) {
     ownerSleeps_.store(true);

@@ -14,15 +14,15 @@ class OpenMP;
 
 class Pool {
 public:
-  // The process's pool. Its width is read here, when it is made: TPK_NUM_THREADS, else the cores that this
-  // process may use. Throws LaunchError when the variable is not a count.
+  // The process's pool. Its width is determined when it is created: TPK_NUM_THREADS, else the cores that this
+  // process may use. Throws LaunchError if the variable is not a count.
   static Pool &instance();
-  // Threads that take part in a grid, the caller included.
+  // The number of threads of a grid, including the caller.
   unsigned width() const { return width_; }
-  // Runs the job to its end on the calling thread and, unless they are busy with another job, the workers.
-  // A job that finds them busy starts on its own and takes them over once they are free. With `borrow`,
-  // torch's threads are the workers where it has as many: for callers that may have called torch just before.
-  // They are asked now and then whether they want their thread back.
+  // Runs the job to its end on the calling thread and on the workers. If these are busy with another job, the
+  // caller starts alone, and the workers join once they are free. With `borrow`, torch's threads are the
+  // workers if there are as many: for callers that may have called torch just before. They poll from time to
+  // time for interrupts.
   void run(Job &job, bool borrow);
 
   static void lockForFork();

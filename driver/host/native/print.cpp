@@ -102,7 +102,7 @@ int digits(int64_t value) {
   return count;
 }
 
-// The indices of a row-major element, each as wide as the largest of its dimension.
+// The indices of a row-major element, each padded to the width of the largest index of its dimension.
 void printIndices(int64_t element, const int64_t *shape) {
   int64_t stride = 1;
   for (int64_t d = 1; d <= shape[0]; ++d)
@@ -116,8 +116,8 @@ void printIndices(int64_t element, const int64_t *shape) {
 } // namespace
 } // namespace tpk
 
-// The stream stays locked from the first line to the last, and nothing here takes memory: a kernel cannot be
-// left by an exception.
+// The stream stays locked from the first line to the last. Nothing here allocates memory, because an
+// exception must not propagate into a kernel.
 void tpk_host_print(const char *prefix, const char *type, int32_t hex, const int64_t *shape, const void *data,
                     int32_t x, int32_t y, int32_t z) {
   int64_t count = 1;

@@ -8,7 +8,8 @@
 namespace tpk {
 namespace {
 
-// Where the kernel that this thread runs is left to. A kernel is plain machine code with nothing to unwind.
+// The jump target for ending the kernel of this thread. A kernel is plain machine code with nothing to
+// unwind.
 struct Trap {
   std::jmp_buf exit;
   bool armed = false;

@@ -8,7 +8,7 @@
 
 namespace tpk {
 
-// What every message starts with once it leaves the native parts.
+// The prefix of every message that leaves the native parts.
 inline constexpr const char *DeviceName = "host CPU";
 
 class Error : public std::runtime_error {

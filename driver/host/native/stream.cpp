@@ -24,7 +24,7 @@ void Stream::submit(Work work, Kind kind) {
     return work();
   }
   if (!queue.thread.joinable()) {
-    sigset_t previous; // signals are for the interpreter's threads
+    sigset_t previous; // the interpreter's threads handle signals
     const sigset_t blocked = signalsOfInterpreter();
     pthread_sigmask(SIG_SETMASK, &blocked, &previous);
     try {
@@ -56,7 +56,7 @@ void Stream::drain() {
 
 void Stream::abandon() {
   Queue &queue = *queue_;
-  std::vector<Work> dropped; // is destroyed without the lock
+  std::vector<Work> dropped; // destroyed without the lock
   std::lock_guard lock(queue.mutex);
   for (Task &task : queue.tasks)
     if (task.kind == Kind::Ordinary && task.owner == std::this_thread::get_id())
@@ -101,8 +101,8 @@ void Stream::join() {
 void Stream::unlockAfterFork(bool child) {
   if (!child)
     return queue_->mutex.unlock();
-  // The thread, and with it the pending work, is the parent's. The old queue is leaked: its thread object
-  // still counts as running, and its work may hold objects that only the interpreter may release.
+  // The thread and the pending work belong to the parent. The old queue is leaked: its thread object still
+  // counts as running, and its work may hold objects that only the interpreter may release.
   bool stopping = queue_->stopping;
   (void)queue_.release();
   queue_.reset(new Queue);
@@ -144,7 +144,7 @@ void Stream::execute(Queue &queue, Task task) {
   } catch (const std::exception &failure) {
     error.emplace(Code::DeviceLost, text("stream: ", failure.what()));
   }
-  task.work = nullptr; // what the work keeps alive is given back before anyone sees it finished
+  task.work = nullptr; // release what the work keeps alive before it counts as finished
   if (error) {
     std::lock_guard lock(queue.mutex);
     if (!queue.error)

@@ -1,4 +1,4 @@
-// A queue of work with a thread of its own.
+// A queue of work with its own thread.
 #pragma once
 
 #include "status.h"
@@ -15,8 +15,8 @@
 
 namespace tpk {
 
-// Work runs in the order of submission. After a failure the work behind it is dropped, until the failure has
-// been taken; records and waits of events always run, or other streams would wait for ever.
+// Work runs in the order of submission. After a failure, later work is dropped until the failure has been
+// taken. Records and waits of events always run, or other streams would wait forever.
 class Stream {
 public:
   using Work = std::function<void()>;
@@ -25,18 +25,18 @@ public:
   Stream() : queue_(new Queue) {}
   ~Stream();
 
-  // Starts the thread at the first call. Throws DeviceLost when the system gives no thread.
+  // Starts the thread at the first call. Throws DeviceLost if the system cannot create one.
   void submit(Work work, Kind kind = Kind::Ordinary);
   // Returns when everything submitted before the call has run. Throws Interrupted.
   void drain();
-  // Drops what the calling thread has submitted, but for records and waits of events; where some of it runs,
-  // `abandoned` asks it to stop. `awaitAbandoned` waits until that has ended.
+  // Drops what the calling thread has submitted, except records and waits of events. Running work is asked to
+  // stop by `abandoned`; `awaitAbandoned` waits until it has ended.
   void abandon();
   void awaitAbandoned();
   const std::atomic<bool> &abandoned() const { return queue_->abandoned; }
   // The failure since the last call, if any.
   std::optional<Error> takeError();
-  // Drops what has not started (`stop`), and waits for the thread to end (`join`). Then work runs on the
+  // `stop` drops work that has not started, and `join` waits for the thread to end. Then work runs on the
   // caller.
   void stop();
   void join();
@@ -58,7 +58,7 @@ private:
     bool stopping = false;
     std::optional<Error> error;
     uint64_t dropped = 0;
-    std::thread::id running; // who submitted what runs and may be abandoned
+    std::thread::id running; // the thread that submitted the running work
     std::atomic<bool> abandoned{false};
     std::thread thread;
   };

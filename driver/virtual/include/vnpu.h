@@ -1,21 +1,21 @@
-/* The virtual NPU's runtime: what a program does to a chip that is made of software.
+/* The virtual NPU's runtime: the API by which programs use a chip that is implemented in software.
  *
- * The chip is a process of its own, `vnpu-chip`, which `vnpu_open` starts and `vnpu_close` ends. Its memory
- * is an address space of its own: a device address means something to the chip only, and faults where the
- * host dereferences it. Kernels run in the chip's process: their crashes and wild stores are the chip's. All
- * that they could reach of the caller's is the region through which both talk, at an address that is another
- * for every chip; what is there is checked, and where it was overwritten the chip is lost.
+ * The chip is a separate process, `vnpu-chip`, which `vnpu_open` starts and `vnpu_close` ends. Its memory is
+ * a separate address space: a device address is valid on the chip only, and faults if the host dereferences
+ * it. Kernels run in the chip's process, so their crashes and wild stores affect only the chip. The only
+ * memory of the caller's that they can reach is the region through which both communicate, at a different
+ * address for every chip. Its contents are checked, and if they were overwritten, the chip is lost.
  *
  * Rules for every function:
  *
- * - It returns VNPU_OK or the kind of mistake, and leaves results alone when it fails. `vnpu_last_error` has
- *   a sentence about the calling thread's last failure: which call, which argument, its value, what to do.
+ * - It returns VNPU_OK or the kind of error, and does not change results when it fails. `vnpu_last_error` is
+ *   a message about the calling thread's last failure: which call, which argument, its value, what to do.
  * - It may be called from any thread. Calls on one queue take effect in the order in which they return.
  * - Sizes are in bytes, times in nanoseconds unless their names say otherwise.
  * - Once the chip is lost, every function that needs it returns VNPU_DEVICE_LOST until `vnpu_reset`; freeing,
  *   unloading and destroying succeed, so that a program can clean up, and the counters can still be read.
- * - A process that was forked off must not use its parent's chip: it gets VNPU_DEVICE_LOST, and may reset,
- *   which brings a chip of its own.
+ * - A forked process must not use its parent's chip: it gets VNPU_DEVICE_LOST, and may call `vnpu_reset`,
+ *   which starts a chip of its own.
  */
 #ifndef VNPU_H
 #define VNPU_H
@@ -35,15 +35,15 @@ typedef enum vnpu_status {
   VNPU_INVALID_POINTER = 2, /* a device address that is NULL, freed, the host's, or leaves its allocation */
   VNPU_INVALID_MODULE = 3, /* a binary that is not for this chip, or a module or function that is not there */
   VNPU_LAUNCH_FAILED = 4,  /* a launch was refused, or the kernel returned a failure */
-  VNPU_DEVICE_LOST = 5,    /* the chip died or hangs: `vnpu_reset` */
+  VNPU_DEVICE_LOST = 5,    /* the chip died or hangs: call `vnpu_reset` */
   VNPU_ASSERTION_FAILED = 6,
   VNPU_INVALID_ARGUMENT = 7, /* sizes, alignments, handles of queues and events, a configuration */
-  VNPU_COPY_FAILED = 8       /* what the DMA engine delivered is not what was sent */
+  VNPU_COPY_FAILED = 8       /* the data that the DMA engine delivered differ from those sent */
 } vnpu_status;
 
 typedef struct vnpu_device vnpu_device;
 typedef uint64_t vnpu_address;
-typedef uint64_t vnpu_queue; /* VNPU_DEFAULT_QUEUE is there from the start */
+typedef uint64_t vnpu_queue; /* VNPU_DEFAULT_QUEUE always exists */
 typedef uint64_t vnpu_event;
 typedef uint64_t vnpu_module;
 typedef uint64_t vnpu_function;
@@ -58,48 +58,47 @@ const char *vnpu_status_name(vnpu_status status);
 /* --- the chip ------------------------------------------------------------------------------------------- */
 
 typedef struct vnpu_config {
-  uint64_t memory_bytes;     /* VNPU_MEMORY_BYTES, default 8 GiB; the machine gives what is written to */
+  uint64_t memory_bytes; /* VNPU_MEMORY_BYTES, default 8 GiB; only pages that are written to take memory */
   uint64_t scratchpad_bytes; /* VNPU_SCRATCHPAD_BYTES, default 16 MiB: on-chip memory of each core */
-  uint32_t cores;            /* VNPU_CORES, default: the CPUs that the process may use, and 2 at least */
+  uint32_t cores;            /* VNPU_CORES, default: the CPUs that the process may use, at least 2 */
   uint32_t queue_depth;      /* VNPU_QUEUE_DEPTH, default 64: commands of a queue that may be pending */
   uint32_t watchdog_ms;      /* VNPU_WATCHDOG_MS, default 3000: CPU time that one program may take; 0: any */
-  char chip_path[512];       /* VNPU_CHIP: the program that is the chip; default: beside the library */
-  char faults[512];          /* VNPU_FAULTS: as `vnpu_inject` takes them; default none */
+  char chip_path[512];       /* VNPU_CHIP: the chip's program; default: installed with the library */
+  char faults[512];          /* VNPU_FAULTS: in the syntax of `vnpu_inject`; default none */
 } vnpu_config;
 
-/* The defaults, changed by the environment variables named above. VNPU_INVALID_ARGUMENT names one that is no
- * number or out of range. */
+/* The defaults, with changes from the environment variables above. VNPU_INVALID_ARGUMENT if one is not a
+ * number or out of range; the message names it. */
 vnpu_status vnpu_default_config(vnpu_config *config);
-/* How many chips are in this machine, without starting one: 1 where the program that is the chip can be run,
- * else 0. */
+/* The number of chips in this machine, without starting one: 1 if the chip's program can be run, else 0. */
 vnpu_status vnpu_count(uint32_t *count);
-/* Starts a chip. `config` may be NULL: the defaults. */
+/* Starts a chip. If `config` is NULL, the defaults are used. */
 vnpu_status vnpu_open(const vnpu_config *config, vnpu_device **device);
 /* Ends the chip, whatever it is doing, and frees everything. */
 vnpu_status vnpu_close(vnpu_device *device);
-/* What the chip was started with. */
+/* The configuration with which the chip was started. */
 vnpu_status vnpu_get_config(vnpu_device *device, vnpu_config *config);
-/* The process that is the chip now. */
+/* The id of the chip's current process. */
 vnpu_status vnpu_chip_process(vnpu_device *device, int64_t *process);
-/* Ends the chip and starts a fresh one: all memory, queues, events, modules and counters are gone, and
- * injected faults too. Works on a lost chip, which is what it is for. */
+/* Ends the chip and starts a new one: all memory, queues, events, modules, counters and injected faults are
+ * gone. It also works on a lost chip. */
 vnpu_status vnpu_reset(vnpu_device *device);
 
 /* --- memory --------------------------------------------------------------------------------------------- */
 
-/* A size of 0 gives an address too, unique among the live ones. The address is a multiple of `alignment`, a
- * power of two up to 1 GiB, and of 64. Contents are undefined. */
+/* A size of 0 also gives an address, which is unique among the live ones. The address is a multiple of
+ * `alignment`, a power of two up to 1 GiB, and of 64. Contents are undefined. */
 vnpu_status vnpu_alloc(vnpu_device *device, uint64_t size, uint64_t alignment, vnpu_address *address);
-/* Waits for the work in flight, which may use the memory. */
+/* Waits for work in flight, which may use the memory. */
 vnpu_status vnpu_free(vnpu_device *device, vnpu_address address);
-/* Copies into the chip. The source has been read when the call returns, the copy may run later. */
+/* Copies to the chip. The source has been read when the call returns; the copy may run later. */
 vnpu_status vnpu_copy_to_device(vnpu_device *device, vnpu_queue queue, vnpu_address target,
                                 const void *source, uint64_t size);
-/* Copies out of the chip, behind what is on the queue. Returns when the target is filled; a failure of the
- * work before it on that queue is returned here. */
+/* Copies from the chip, after the work that is on the queue. Returns when the target is filled. If earlier
+ * work on that queue has failed, returns that failure. */
 vnpu_status vnpu_copy_to_host(vnpu_device *device, vnpu_queue queue, void *target, vnpu_address source,
                               uint64_t size);
-/* The two must not overlap. */
+/* Source and target must not overlap. */
 vnpu_status vnpu_copy_on_device(vnpu_device *device, vnpu_queue queue, vnpu_address target,
                                 vnpu_address source, uint64_t size);
 vnpu_status vnpu_fill(vnpu_device *device, vnpu_queue queue, vnpu_address target, uint8_t value,
@@ -107,67 +106,67 @@ vnpu_status vnpu_fill(vnpu_device *device, vnpu_queue queue, vnpu_address target
 
 /* --- queues and events ---------------------------------------------------------------------------------- */
 
-/* Work of one queue runs in order, independently of other queues. A call that finds a queue full waits. When
- * work fails, what is behind it on that queue is dropped until the failure has been returned by a call that
- * waits for the queue; events are recorded all the same. A chip has 1,024 queues besides the default one:
- * VNPU_OUT_OF_MEMORY when all are in use. */
+/* Work of one queue runs in order, independently of other queues. A call waits while the queue is full. When
+ * work fails, later work on that queue is dropped until a call that waits for the queue has returned the
+ * failure; events are recorded nevertheless. A chip has 1,024 queues in addition to the default one:
+ * VNPU_OUT_OF_MEMORY if all are in use. */
 vnpu_status vnpu_queue_create(vnpu_device *device, vnpu_queue *queue);
-/* Waits for the queue's work, and returns its failure. The queue is gone in any case. */
+/* Waits for the queue's work, and returns its failure. The queue is destroyed in any case. */
 vnpu_status vnpu_queue_destroy(vnpu_device *device, vnpu_queue queue);
 vnpu_status vnpu_queue_synchronize(vnpu_device *device, vnpu_queue queue);
-/* All queues; the first failure. */
+/* Waits for all queues, and returns the first failure. */
 vnpu_status vnpu_synchronize(vnpu_device *device);
 
 vnpu_status vnpu_event_create(vnpu_device *device, vnpu_event *event);
 vnpu_status vnpu_event_destroy(vnpu_device *device, vnpu_event event);
-/* The event stands for the work that is on the queue now. */
+/* Lets the event stand for the work that is on the queue now. */
 vnpu_status vnpu_event_record(vnpu_device *device, vnpu_event event, vnpu_queue queue);
-/* What comes on the queue from now on waits for what the event stands for now (nothing: does not wait). */
+/* Lets later work on the queue wait for the work that the event stands for now, if any. */
 vnpu_status vnpu_queue_wait(vnpu_device *device, vnpu_queue queue, vnpu_event event);
-/* Waits; a failure of the work stays with its queue. */
+/* Waits for the event. A failure of the work is returned by calls that wait for its queue. */
 vnpu_status vnpu_event_synchronize(vnpu_device *device, vnpu_event event);
-/* VNPU_INVALID_ARGUMENT when one was never recorded or not reached yet. */
+/* VNPU_INVALID_ARGUMENT if one was never recorded or has not been reached yet. */
 vnpu_status vnpu_event_elapsed(vnpu_device *device, vnpu_event start, vnpu_event end, double *milliseconds);
 
 /* --- kernels -------------------------------------------------------------------------------------------- */
 
-/* Loads an ELF shared object for the chip's cores, which follows the kit's kernel ABI. */
+/* Loads an ELF shared object for the chip's cores. It must follow the kit's kernel ABI. */
 vnpu_status vnpu_module_load(vnpu_device *device, const void *binary, uint64_t size, vnpu_module *module);
-/* Launches in flight end first. */
+/* Launches in flight finish first. */
 vnpu_status vnpu_module_unload(vnpu_device *device, vnpu_module module);
-/* The kernel of that name. VNPU_INVALID_MODULE when it is not there or does not fit the chip: another ABI, or
- * more scratchpad than a core has. */
+/* The kernel of that name. VNPU_INVALID_MODULE if it does not exist or does not fit the chip: it has another
+ * ABI, or needs more scratchpad than a core has. */
 vnpu_status vnpu_get_symbol(vnpu_device *device, vnpu_module module, const char *name,
                             vnpu_function *function);
-/* Runs a grid of x * y * z programs; none with a zero count. `args` is the packed argument block, copied by
- * the call. Parameters that the binary declares as pointers must be NULL or lie in a live allocation (or
- * right behind it): VNPU_INVALID_POINTER otherwise. */
+/* Runs a grid of x * y * z programs; none if a count is zero. `args` is the packed argument block, which the
+ * call copies. Parameters that the binary declares as pointers must be NULL or lie in a live allocation (or
+ * at its end): VNPU_INVALID_POINTER otherwise. */
 vnpu_status vnpu_launch(vnpu_device *device, vnpu_queue queue, vnpu_function function, uint32_t x, uint32_t y,
                         uint32_t z, const void *args, uint64_t size);
 
-/* --- what it did ---------------------------------------------------------------------------------------- */
+/* --- counters ------------------------------------------------------------------------------------------- */
 
 typedef struct vnpu_counters_data {
   uint64_t bytes_to_device, bytes_to_host, bytes_on_device, bytes_filled;
   uint64_t commands, launches, programs;
-  uint64_t kernel_nanoseconds;    /* from the start of each kernel to its end, added up */
-  uint64_t scratchpad_high_water; /* the largest scratchpad that a launched kernel took */
+  uint64_t kernel_nanoseconds;    /* the sum of the durations of all kernels */
+  uint64_t scratchpad_high_water; /* the largest scratchpad of a launched kernel */
   uint64_t allocated_bytes, allocated_peak, allocations;
 } vnpu_counters_data;
 
 vnpu_status vnpu_counters(vnpu_device *device, vnpu_counters_data *counters);
 
-/* --- misbehaviour on request ---------------------------------------------------------------------------- */
+/* --- fault injection ------------------------------------------------------------------------------------ */
 
 /* Arms faults, written "name:n" or "name:n:parameter" and joined by commas. n counts from now: 1 is the next.
  * Commands are copies, fills, records, waits for events, and launches.
  *
  *   fail-alloc:n             the nth allocation fails, although there is memory
  *   corrupt-copy:n           the nth copy delivers a wrong byte
- *   drop-copy:n              the nth copy delivers nothing and says that it did
+ *   drop-copy:n              the nth copy delivers nothing and reports success
  *   refuse-module:n          the nth module is refused
  *   slow-queue:n:us          from the nth command on, every command takes us microseconds longer
- *   hang:n                   the chip stops at the nth command and answers nothing any more
+ *   hang:n                   the chip stops at the nth command and does not answer any more
  *   die:n                    the chip's process ends at the nth command
  */
 vnpu_status vnpu_inject(vnpu_device *device, const char *faults);

@@ -1,7 +1,7 @@
-"""The argument block: where each parameter of a kernel lies in memory.
+"""The layout of the argument block: where each parameter of a kernel lies in memory.
 
-Every parameter lies at the next multiple of its own size. The block is aligned to `ALIGNMENT`, and its size is a
-multiple of it. Compilers read it by this rule and launchers fill it by the same.
+The offset of each parameter is the next multiple of its own size. The block is aligned to `ALIGNMENT`, and its size is
+a multiple of it. Compilers read it, and launchers fill it, by this rule.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 ALIGNMENT = 8
-"""Bytes."""
+"""The alignment of the block in bytes."""
 
 
 def offsets(sizes: Iterable[int]) -> tuple[list[int], int]:
-    """Where parameters of these sizes lie, in order, and where the last of them ends; in bytes.
+    """The offsets of parameters of these sizes, in order, and the end of the last one; in bytes.
 
-    What comes behind them, such as the bounds of a kernel that checks its accesses, begins at the next multiple of its
-    own alignment.
+    Data that follows, such as the bounds of a kernel in checked mode, begins at the next multiple of its own alignment.
     """
     found, end = [], 0
     for size in sizes:
@@ -27,5 +26,5 @@ def offsets(sizes: Iterable[int]) -> tuple[list[int], int]:
 
 
 def round_up(value: int, alignment: int) -> int:
-    """The next multiple of `alignment`, `value` itself included."""
+    """The smallest multiple of `alignment` that is at least `value`."""
     return -(-value // alignment) * alignment

@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class Special(Enum):
-    """Which patterns of a floating-point format are no numbers."""
+    """Which bit patterns of a floating-point format are not numbers."""
 
     IEEE = "infinities at the largest exponent, and NaN above them"
     FN = "one NaN of each sign, at the top"
@@ -18,7 +18,7 @@ class Special(Enum):
 
 @dataclass(frozen=True)
 class FloatFormat:
-    """A floating-point format: a sign, `exponent` bits, `mantissa` bits. `bias` is that of the exponent."""
+    """A floating-point format: a sign, `exponent` bits with a `bias`, and `mantissa` bits."""
 
     exponent: int
     mantissa: int
@@ -27,7 +27,7 @@ class FloatFormat:
 
     @property
     def precision(self) -> int:
-        """Bits of the significand, the hidden one included."""
+        """Bits of the significand, including the hidden bit."""
         return self.mantissa + 1
 
     @property
@@ -37,17 +37,17 @@ class FloatFormat:
 
     @property
     def sign(self) -> int:
-        """The bit of the sign."""
+        """The sign bit."""
         return 1 << (self.exponent + self.mantissa)
 
     @property
     def infinity(self) -> int | None:
-        """The pattern of +infinity, above which NaN lie; None where there is no infinity."""
+        """The pattern of +infinity; larger ones are NaN. None if the format has no infinity."""
         return ((1 << self.exponent) - 1) << self.mantissa if self.special is Special.IEEE else None
 
     @property
     def nan(self) -> int | None:
-        """The pattern of a positive NaN, or of the only one; None where there is none."""
+        """The pattern of a positive NaN, or of the only one; None if there is none."""
         if self.special is Special.NONE:
             return None
         return self.sign if self.special is Special.FNUZ else self.sign - 1
@@ -70,7 +70,7 @@ class FloatFormat:
         return 2.0 ** (1 - self.bias - self.mantissa)
 
     def value(self, pattern: int) -> float:
-        """The number that a pattern stands for; NaN have no sign."""
+        """The number of a pattern; NaN has no sign."""
         magnitude = pattern & (self.sign - 1)
         negative = -1.0 if pattern & self.sign else 1.0
         if pattern == self.nan or (self.signed_zero and magnitude == self.nan):
@@ -83,13 +83,16 @@ class FloatFormat:
         return negative * mantissa * self.unit * 2.0 ** max(exponent - 1, 0)
 
     def pattern(self, value: float) -> int:
-        """The pattern of a number that a format of 8 or fewer bits has. Raises ValueError for any other."""
+        """The pattern of a number that a format of 8 or fewer bits represents exactly.
+
+        Raises ValueError for any other.
+        """
         if value != value and self.nan is not None:
             return self.nan
         for pattern, found in enumerate(self.values):
             if found == value and str(found) == str(value):
                 return pattern
-        raise ValueError(f"{value} is no number of {self}")
+        raise ValueError(f"{value} is not a number of {self}")
 
     @functools.cached_property
     def values(self) -> tuple[float, ...]:
@@ -103,14 +106,14 @@ class ElementType:
 
     name: str
     array: str
-    """Of device arrays, as torch and NumPy call it."""
+    """The name as the type of a device array, as in torch and NumPy."""
     mlir: str
-    """In Triton's IR and MLIR, where integers have no sign, and what MLIR lacks is an integer."""
+    """The name in Triton IR and MLIR, where integers have no sign; formats that MLIR lacks are integers."""
     bits: int
     dlpack: int
     """DLPack's code of the type."""
     form: FloatFormat | None = None
-    """Of a floating-point type."""
+    """The format of a floating-point type."""
 
     @property
     def size(self) -> int:
@@ -119,24 +122,24 @@ class ElementType:
 
     @property
     def is_minifloat(self) -> bool:
-        """Whether it is a floating-point type of 8 bits."""
+        """Whether it is an 8-bit floating-point type."""
         return self.form is not None and self.bits == 8
 
     @property
     def is_signed(self) -> bool:
-        """Whether it is an integer with a sign."""
+        """Whether it is a signed integer."""
         return self.form is None and self.name[0] == "i" and self.bits > 1
 
     @property
     def cpp(self) -> str:
-        """A type of C++ that holds it: unsigned integers of its bits for floats that C++ lacks, and booleans."""
+        """A C++ type that holds it. Booleans, and floats that C++ lacks, are unsigned integers of their bits."""
         if self.form is not None and self.bits >= 32:
             return {32: "float", 64: "double"}[self.bits]
         return f"std::{'' if self.is_signed else 'u'}int{8 * self.size}_t"
 
     @property
     def packed(self) -> str:
-        """The character by which Python's `struct` packs it, or integers of its bits for a float that it lacks."""
+        """The format character for Python's `struct`; floats that it lacks are packed as integers of their bits."""
         if self.form is not None and self.array.startswith("float") and self.bits > 8:
             return {16: "e", 32: "f", 64: "d"}[self.bits]
         letter = {1: "b", 2: "h", 4: "i", 8: "q"}[self.size]
@@ -161,7 +164,7 @@ ELEMENTS = {
         ElementType("fp8e5", "float8_e5m2", "f8E5M2", 8, 12, FloatFormat(5, 2, 15)),
         ElementType("fp8e4b8", "float8_e4m3fnuz", "f8E4M3FNUZ", 8, 11, FloatFormat(4, 3, 8, Special.FNUZ)),
         ElementType("fp8e5b16", "float8_e5m2fnuz", "f8E5M2FNUZ", 8, 13, FloatFormat(5, 2, 16, Special.FNUZ)),
-        # Triton's own, which neither MLIR nor DLPack has: it travels as an integer of its bits.
+        # Triton's own format, which neither MLIR nor DLPack has: it is passed as an integer of its bits.
         ElementType("fp8e4b15", "float8e4b15", "i8", 8, _UNSIGNED, FloatFormat(4, 3, 15, Special.NONE)),
     )
 }
@@ -171,13 +174,15 @@ FP8_TYPES = tuple(name for name, element in ELEMENTS.items() if element.is_minif
 """Floating-point types of 8 bits by Triton's name: the kit's lowering converts each of them."""
 
 OF_MLIR: dict[str, ElementType] = {}
-"""By MLIR's name; of integers those with a sign."""
+"""By MLIR's name. Integers are the signed ones."""
 for _element in ELEMENTS.values():
     OF_MLIR.setdefault(_element.mlir, _element)
 
 MICROSCALING = {"f8E8M0FNU": None, "f4E2M1FN": FloatFormat(2, 1, 1, Special.NONE)}
-"""Formats of scaled products, which no array has, by MLIR's name. The first are scales: powers of two from 2**-127 on,
-and NaN at the top. Each element takes a byte."""
+"""Formats of scaled products, by MLIR's name; no array has them.
+
+The first are scales: powers of two, starting with 2**-127, and NaN as the highest pattern. Each element takes a byte.
+"""
 
 PARAMETERS = {
     "i1": ELEMENTS["i1"],
@@ -185,7 +190,7 @@ PARAMETERS = {
     **{name: element for name, element in ELEMENTS.items() if not element.is_minifloat},
     "f32": ELEMENTS["fp32"],
 }
-"""What a kernel's parameter that is no pointer may be, by the names that Triton has for them."""
+"""The types of a kernel's parameters that are not pointers, by Triton's names."""
 
 POINTER_SIZE = 8
 """Bytes of a pointer."""

@@ -1,6 +1,6 @@
 """The same definitions for C++: ``python -m triton_porting_kit.abi.header`` writes ``include/tpk_abi.h``.
 
-The header is kept in the repository, so that building needs no Python of the kit; tests hold it against this.
+The header is in the repository, so that building does not need the kit's Python. Tests compare it with this.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from triton_porting_kit.abi import kernel, launching
 from triton_porting_kit.abi.launching import LAST_OF_LAUNCH, Code
 
 INCLUDE = Path(__file__).parent / "include"
-"""The folder to compile with."""
+"""The include directory."""
 HEADER = INCLUDE / "tpk_abi.h"
 
 

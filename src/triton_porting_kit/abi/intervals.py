@@ -1,8 +1,8 @@
-"""Bounds of integers: what a compiler can show of a kernel, and what it leaves to the launch.
+"""Intervals of integers: what a compiler can prove about a kernel, and what it leaves to the launch.
 
-Triton's integers wrap around. Where a compiler cannot show that a sum stays within 32 bits, since it depends on
-arguments or on the grid, the launcher can: it knows them. The compiler hands over a list of steps, each of which gives
-an interval; `Launch.fits` runs them. The launcher's native code has the same steps (`launcher/native/guard.h`).
+Triton's integers wrap around. If a compiler cannot prove that a sum fits 32 bits, because it depends on arguments or on
+the grid, the launcher can: it knows them. The compiler emits a list of steps, each of which gives an interval;
+`Launch.fits` evaluates them. The launcher's native code implements the same steps (`launcher/native/guard.h`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Interval = tuple[int, int]
 
 
 class Op(enum.IntEnum):
-    """What a step computes of its operands `a` and `b`; the native code has the same numbers."""
+    """The operation of a step on its operands `a` and `b`. The native code uses the same numbers."""
 
     CONSTANT = 0
     """The number `a`."""
@@ -32,25 +32,25 @@ class Op(enum.IntEnum):
     SUBTRACT = 6
     MULTIPLY = 7
     DIVIDE = 8
-    """Toward zero."""
+    """Rounded toward zero."""
     REMAINDER = 9
     """With the sign of the dividend."""
     MINIMUM = 10
     MAXIMUM = 11
     UNION = 12
-    """Either operand."""
+    """The union of both operands."""
     WRAPPED = 13
-    """Step `a` after it has wrapped around to `b` bits, signed."""
+    """Step `a` wrapped around to `b` signed bits."""
     UNSIGNED = 14
-    """The signed integer `a` of `b` bits, taken as unsigned."""
+    """The signed integer `a` of `b` bits, reinterpreted as unsigned."""
     COUNTER = 15
-    """What counts from `a` up, and stays below `b`."""
+    """A counter that starts at `a` and stays below `b`."""
     INDEX = 16
-    """The remainder of a division by `b` of what begins at `a` and goes up."""
+    """The remainder modulo `b` of values that start at `a` and increase."""
     FITS = 17
-    """Asks whether step `a` is a signed integer of `b` bits."""
+    """The condition that step `a` is a signed integer of `b` bits."""
 
-    __hash__ = int.__hash__  # an enumeration's own runs in Python
+    __hash__ = int.__hash__  # the hash of an enumeration is implemented in Python
 
 
 Step = tuple[Op, int, int]
@@ -59,15 +59,15 @@ OPERANDS = dict.fromkeys(Op, 2) | {
     Op.CONSTANT: 0, Op.INTEGER: 0, Op.ARGUMENT: 0, Op.PROGRAM: 0, Op.PROGRAMS: 0,
     Op.WRAPPED: 1, Op.UNSIGNED: 1, Op.FITS: 1,
 }  # fmt: skip
-"""How many of `a` and `b`, from the first on, are the numbers of earlier steps."""
+"""How many of `a` and `b`, starting with the first, are numbers of earlier steps."""
 
 MOST_PROGRAMS = (1 << 31) - 1
 _TOLD: Interval = (-(1 << 62), 1 << 62)
-"""Bounds beyond these tell nothing: so native code can count in 64 bits."""
+"""Bounds beyond these count as unknown, so that native code can use 64-bit arithmetic."""
 
 
 def limits(bits: int) -> Interval:
-    """What a signed integer holds."""
+    """The range of a signed integer."""
     return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
 
@@ -90,7 +90,7 @@ def wrapped(a: Interval, bits: int) -> Interval:
 
 
 def index(start: Interval, size: Interval) -> Interval:
-    """Bounds of a remainder, by the bounds of where its run begins and of the divisor."""
+    """Bounds of a remainder, from the bounds of its first value and of the divisor."""
     last = max(abs(size[0]), abs(size[1]), 1) - 1
     return (0 if start[0] >= 0 else -last), last
 
@@ -131,12 +131,12 @@ class Launch:
 
     def __init__(self, argument: Callable[[int, int], Interval], programs: Callable[[int], Interval]) -> None:
         self._argument = argument
-        """Of the parameter of that number, an integer of so many bits."""
+        """The bounds of a parameter, by its number and bits."""
         self._programs = programs
-        """Along an axis."""
+        """The bounds of the grid's size along an axis."""
 
     def interval(self, step: Step, before: Sequence[Interval]) -> Interval:
-        """Of a step that is no `FITS`, by those of the steps `before` it."""
+        """The interval of a step other than `FITS`, from those of the steps `before` it."""
         op, a, b = step
         if op in BINARY:
             return BINARY[op](before[a], before[b])
@@ -154,7 +154,7 @@ class Launch:
     def intervals(
         self, steps: Sequence[Step], before: Sequence[Interval | None] = ()
     ) -> list[Interval | None]:
-        """Of all steps behind those that `before` is of; None where nothing is known, or a step does not fit."""
+        """The intervals of all steps after those in `before`; None if nothing is known, or a step does not fit."""
         found: list[Any] = list(before)
         for step in steps[len(before) :]:
             op, a, b = step
@@ -167,17 +167,17 @@ class Launch:
         return found[len(before) :]
 
     def fits(self, steps: Sequence[Step]) -> bool:
-        """Whether what the steps ask is so."""
+        """Whether all conditions among the steps hold."""
         return None not in self.intervals(steps)
 
 
 ANY_LAUNCH = Launch(lambda number, bits: limits(bits), lambda axis: (1, MOST_PROGRAMS))
 MODEST_LAUNCH = Launch(lambda number, bits: (0, 16), lambda axis: (1, 16))
-"""One in which everything is small: what does not fit then hardly ever does."""
+"""A launch in which everything is small: a promise that fails here would almost always fail."""
 
 
 def needed(steps: Sequence[Step], asked: Sequence[int]) -> list[Step]:
-    """The steps that those numbered `asked` follow from, renumbered, with a `FITS` in 32 bits for each of those."""
+    """The steps that those numbered `asked` depend on, renumbered, with a 32-bit `FITS` for each of the latter."""
     numbers: dict[int, int] = {}
     wanted, pending = set[int](), list(asked)
     while pending:

@@ -1,9 +1,9 @@
-"""The kernel ABI: what an object file defines of its kernel. docs/architecture.md says what each symbol means."""
+"""The kernel ABI: the symbols that an object file defines. docs/architecture.md defines each of them."""
 
 from __future__ import annotations
 
 VERSION = 3
-"""Of the kernel ABI; an object file holds it under `VERSION_SYMBOL`."""
+"""The version of the kernel ABI. An object file exports it as `VERSION_SYMBOL`."""
 
 VERSION_SYMBOL = "tpk_host_abi_version"
 
@@ -11,7 +11,7 @@ SCRATCH = "__scratch_bytes"
 POINTERS = "__pointers"
 ARGUMENT_BYTES = "__argument_bytes"
 PROGRAM = "__program"
-"""What stands behind the kernel's name in the names of its other symbols."""
+"""The suffixes of the kernel's name in the names of its other symbols."""
 
 PARAMETERS = (
     ("args", "const void *"),
@@ -22,11 +22,11 @@ PARAMETERS = (
     ("grid_y", "std::int32_t"),
     ("grid_z", "std::int32_t"),
 )
-"""Of the kernel's function, with their types in C++; it returns a `std::int32_t`, 0 or a failure code."""
+"""The parameters of the kernel's function and their C++ types. It returns a `std::int32_t`: 0 or a failure code."""
 
 FAIL, PRINT, CLOCK = "tpk_host_fail", "tpk_host_print", "tpk_host_nanoseconds"
 ACCESS, REACHES = "tpk_host_access", "tpk_host_reaches"
-"""Routines of the host that a kernel may call."""
+"""Host routines that a kernel may call."""
 
 MATHEMATICS = "tpk_math_"
-"""What the names of the host's routines of mathematics begin with."""
+"""The prefix of the names of the host's mathematical routines."""

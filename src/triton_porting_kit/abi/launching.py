@@ -19,13 +19,13 @@ PARAMETERS = (
     ("message", "char *"),
     ("message_size", "std::uint64_t"),
 )
-"""Of the routine, with their types in C++; it returns a `std::int32_t`, 0 or one of `LAUNCH_ERRORS`."""
+"""The parameters of the routine and their C++ types. It returns a `std::int32_t`: 0 or one of `LAUNCH_ERRORS`."""
 
 
 class Code(IntEnum):
-    """An error by number; each is called like its exception. Numbers are never given to another error.
+    """Error codes, each with the name of its exception. A number is never reused for another error.
 
-    A launch routine returns `Ok`, or a code up to `LAST_OF_LAUNCH`. Native code uses the others within itself.
+    A launch routine returns `Ok`, or a code up to `LAST_OF_LAUNCH`. The others are internal to native code.
     """
 
     Ok = 0
@@ -44,17 +44,17 @@ class Code(IntEnum):
 
     @property
     def error(self) -> type[PortingKitError]:
-        """The exception. There is none for `Ok`."""
+        """The exception; `Ok` has none."""
         found: type[PortingKitError] = getattr(errors, self.name)
         return found
 
 
 LAST_OF_LAUNCH = Code.MemoryAccessError
-"""The last code that a launch routine returns. What else a launch fails with is a `Code.LaunchError`."""
+"""The last code that a launch routine returns. Any other failure of a launch is a `Code.LaunchError`."""
 
 LAUNCH_ERRORS: dict[int, type[DeviceError]] = {
     int(code): code.error
     for code in Code
     if 0 < code <= LAST_OF_LAUNCH and issubclass(code.error, DeviceError)
 }
-"""The error that each code of a launch routine stands for; any other code is a `LaunchError`."""
+"""The error for each code of a launch routine; any other code is a `LaunchError`."""

@@ -1,7 +1,7 @@
-"""AMD's architectures as ELF files name them, and what of a kernel's form depends on them.
+"""AMD's architectures by their ELF flags, and the properties of kernels that depend on them.
 
-Source: LLVM's "User Guide for AMDGPU Backend", sections ELF Code Object and Kernel Descriptor. Listed are
-the architectures from gfx9 on: what went before runs no current ROCm.
+Source: LLVM's "User Guide for AMDGPU Backend", sections ELF Code Object and Kernel Descriptor. The list begins with
+gfx9: current ROCm does not support older architectures.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _ARCHITECTURES = {
 
 ARCHITECTURES = tuple(_ARCHITECTURES.values())
 
-#: What two bits of the flags say of a feature from code object version 4 on: not there, or left open; off; on.
+#: The meaning of the two flag bits of a feature, since code object version 4: unsupported, any, off, on.
 _FEATURE_SUFFIXES = ("", "", "-", "+")
 
 
@@ -71,7 +71,7 @@ class Generation(Enum):
 
     GFX9 = "gfx9"
     GFX90A = "gfx90a"
-    """With accumulation registers in the vector registers' file: gfx90a, gfx94x, gfx950."""
+    """With accumulation registers in the vector register file: gfx90a, gfx94x, gfx950."""
     GFX10 = "gfx10"
     GFX11 = "gfx11"
     GFX12 = "gfx12"
@@ -79,7 +79,7 @@ class Generation(Enum):
 
 
 def architecture_of(flags: int) -> str:
-    """The architecture that an ELF file's flags name. Raises `CodeObjectError` for others than the listed."""
+    """The architecture in an ELF file's flags. Raises `CodeObjectError` for unlisted ones."""
     try:
         return _ARCHITECTURES[flags & 0xFF]
     except KeyError:
@@ -90,9 +90,9 @@ def architecture_of(flags: int) -> str:
 
 
 def target_id_of(flags: int, abi_version: int) -> str:
-    """The architecture with the features that code was compiled to need, such as ``gfx90a:sramecc+:xnack-``.
+    """The architecture with the features that the code requires, such as ``gfx90a:sramecc+:xnack-``.
 
-    `abi_version` is the ELF file's; the flags were other ones in version 1, that of code objects 3.
+    `abi_version` is the ELF file's; version 1, that of code objects 3, has other flags.
     """
     target = architecture_of(flags)
     if abi_version == 1:
@@ -106,7 +106,7 @@ def target_id_of(flags: int, abi_version: int) -> str:
 
 
 def generation_of(arch: str) -> Generation:
-    """Whose fields the kernel descriptors of an architecture have."""
+    """The generation of kernel descriptors that an architecture uses."""
     if re.match(r"gfx9(0a|4|5|-4)", arch):
         return Generation.GFX90A
     if re.match(r"gfx12(5|-5)", arch):

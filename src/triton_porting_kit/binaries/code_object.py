@@ -1,7 +1,7 @@
-"""Reading AMDGPU code objects (hsaco): what a runtime has to know of the kernels in one, and their instructions.
+"""Reads AMDGPU code objects (hsaco): what a runtime needs to know of their kernels, and the kernels' instructions.
 
-Source: LLVM's "User Guide for AMDGPU Backend", section Code Object, versions 3 to 6. Every structure is
-checked before it is used, and what the parts of a file say of a kernel is compared.
+Source: LLVM's "User Guide for AMDGPU Backend", section Code Object, versions 3 to 6. Every structure is checked before
+it is used, and the different descriptions of a kernel in a file are compared.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from . import elf, kernel_descriptor
 from .amdgpu_targets import HSA, MACHINE, architecture_of, target_id_of
 from .kernel_descriptor import KernelDescriptor, read_descriptor
 
-#: Ends the name of an absolute symbol whose value is the LDS, in bytes, that launches of a kernel have to add.
+#: Suffix of an absolute symbol whose value is the LDS, in bytes, that launches of a kernel must add.
 DYNAMIC_LDS_SUFFIX = ".dynamic_group_segment_size"
 
 _SHARED_OBJECT = 3
@@ -38,12 +38,12 @@ class KernelArgument:
     offset: int
     size: int
     value_kind: str
-    """As the metadata say: ``global_buffer`` or ``by_value``; ``hidden_...`` for what the runtime fills in."""
+    """As in the metadata: ``global_buffer`` or ``by_value``; ``hidden_...`` for arguments that the runtime fills in."""
     address_space: str | None
 
     @property
     def is_hidden(self) -> bool:
-        """Whether the runtime fills it in, and not who launches."""
+        """Whether the runtime fills it in, and not the caller."""
         return self.value_kind.startswith("hidden_")
 
 
@@ -58,30 +58,30 @@ class Kernel:
     group_segment_fixed_size: int
     """LDS that every launch gets."""
     dynamic_group_segment_size: int | None
-    """LDS that launches have to add, where the code object says so: in an absolute symbol of ours."""
+    """LDS that launches must add, if the code object says so in an absolute symbol of the kit's."""
     private_segment_fixed_size: int
     wavefront_size: int
     max_flat_workgroup_size: int
-    """Threads of a work-group, at most; Triton's kernels are launched with exactly as many."""
+    """The most threads of a work-group; Triton's kernels are launched with exactly that many."""
     sgpr_count: int
     vgpr_count: int
-    """Vector registers, those for accumulation included."""
+    """Vector registers, including accumulation registers."""
     agpr_count: int
-    """Of them, those for accumulation."""
+    """The accumulation registers among them."""
     sgpr_spill_count: int
     vgpr_spill_count: int
     descriptor: KernelDescriptor
     code: bytes
-    """Its instructions, without the padding behind them."""
+    """Its instructions, without the padding after them."""
 
     @property
     def explicit_arguments(self) -> tuple[KernelArgument, ...]:
-        """Those whose values who launches gives."""
+        """The arguments that the caller gives."""
         return tuple(argument for argument in self.arguments if not argument.is_hidden)
 
     @property
     def hidden_arguments(self) -> tuple[KernelArgument, ...]:
-        """Those that the runtime fills in."""
+        """The arguments that the runtime fills in."""
         return tuple(argument for argument in self.arguments if argument.is_hidden)
 
 
@@ -90,24 +90,24 @@ class CodeObject:
     """A linked AMDGPU code object."""
 
     arch: str
-    """Such as ``gfx942``."""
+    """The architecture, such as ``gfx942``."""
     target_id: str
-    """The architecture with the features that the code needs, such as ``gfx90a:sramecc+:xnack-``."""
+    """The architecture with the features that the code requires, such as ``gfx90a:sramecc+:xnack-``."""
     abi_version: int
     """The ELF file's ABI version: 1 to 4 for code objects of version 3 to 6."""
     kernels: Mapping[str, Kernel]
 
     @property
     def version(self) -> int:
-        """The version of code objects that it is of, as compilers' options name it: 3 to 6."""
+        """The code object version, as in compilers' options: 3 to 6."""
         return _ABI_VERSIONS[self.abi_version]
 
 
 def read_code_object(binary: bytes) -> CodeObject:
-    """Read a linked code object for ROCm, and check that its parts fit each other.
+    """Read a linked code object for ROCm, and check that its parts are consistent.
 
-    Raises `CodeObjectError` for anything else: files that are truncated or damaged, of another machine or a
-    version that is not known, or in which the descriptor and the metadata of a kernel differ.
+    Raises `CodeObjectError` for anything else: files that are truncated or damaged, for another machine or of an
+    unknown version, or in which the descriptor and the metadata of a kernel differ.
     """
     try:
         return _read(bytes(binary))
@@ -132,7 +132,7 @@ def _read(data: bytes) -> CodeObject:
     image = _Image(elf.read_sections(data, header))
     metadata = _Metadata(_unpack(image.metadata_note()), "the metadata")
     target = metadata.text("amdhsa.target", "")
-    # The triple's parts may be empty, and the processor's name may have hyphens.
+    # The parts of the triple may be empty, and the processor's name may contain hyphens.
     if target and target.split("-", 4)[-1].partition(":")[0] != arch:
         raise CodeObjectError(f"the ELF file's flags say {target_id}, its metadata {target}")
     kernels: list[Kernel] = []
@@ -149,7 +149,7 @@ def _read(data: bytes) -> CodeObject:
 
 
 class _Image:
-    """The sections and symbols of a code object, and its memory as they describe it."""
+    """The sections and symbols of a code object, and the memory that they describe."""
 
     def __init__(self, sections: list[elf.Section]) -> None:
         self.sections = sections
@@ -186,11 +186,11 @@ class _Image:
         if symbol is None:
             return None
         if symbol.section != _ABSOLUTE or symbol.value >= 1 << 32:
-            raise CodeObjectError(f"{symbol.name} is no absolute symbol with a number of bytes as its value")
+            raise CodeObjectError(f"{symbol.name} is not an absolute symbol whose value is a number of bytes")
         return symbol.value
 
     def code(self, kernel: str, address: int) -> bytes:
-        """What begins at an address and belongs to the function that is called as the kernel."""
+        """The code that begins at an address and belongs to the kernel's function."""
         symbol = self.symbol(kernel)
         section = self.sections[symbol.section]
         if not section.flags & _EXECUTABLE or symbol.value != address or address % _ENTRY_ALIGNMENT:
@@ -231,7 +231,7 @@ def _unpack(note: bytes) -> Any:
 
 
 class _Metadata:
-    """A map of the metadata whose values are taken by the type that they have to be of."""
+    """A map of the metadata, whose values are read with their expected types."""
 
     def __init__(self, value: Any, where: str) -> None:
         if not isinstance(value, dict):
@@ -306,7 +306,7 @@ def _kernel(entry: _Metadata, image: _Image, arch: str) -> Kernel:
 
 
 def _check(kernel: Kernel) -> None:
-    """That the metadata say what the descriptor says, and that the arguments lie in their block."""
+    """Check that the metadata agree with the descriptor, and that the arguments lie in their block."""
     descriptor = kernel.descriptor
     for what, told, encoded in (
         ("bytes of arguments", kernel.kernarg_segment_size, descriptor.kernarg_size),
@@ -330,7 +330,7 @@ def _check(kernel: Kernel) -> None:
     align = kernel.kernarg_segment_align
     if align & (align - 1) or not align:
         raise CodeObjectError(
-            f"kernel {kernel.name!r}: arguments aligned to {align}, which is no power of two"
+            f"kernel {kernel.name!r}: arguments aligned to {align}, which is not a power of two"
         )
     _check_arguments(kernel.name, kernel.arguments, kernel.kernarg_segment_size)
 

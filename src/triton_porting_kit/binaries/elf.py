@@ -1,6 +1,6 @@
-"""Reading ELF files, with every structure checked: a linker is only given what it cannot fail on.
+"""Reads ELF files and checks every structure, so that a linker only gets files that it cannot fail on.
 
-Relocatable objects, whole; of other kinds of ELF files the header, the sections and the symbols.
+Relocatable objects are read as a whole; of other ELF files, the header, the sections and the symbols.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _UNDEFINED = 0
 _ALLOC = 2
 _ZEROS_LIMIT, _ALIGNMENT_LIMIT = 1 << 27, 1 << 16
 _NAMES_LIMIT = 1 << 26
-"""Bytes of all names of a symbol table; many symbols may have the end of one long name."""
+"""Most bytes of all names of a symbol table; many symbols may share the end of one long name."""
 
 
 class Section:
-    """One entry of the section table, its contents already known to lie inside the file."""
+    """One entry of the section table. Its contents are known to be inside the file."""
 
     def __init__(self, index: int, fields: tuple[int, ...], data: bytes) -> None:
         (
@@ -57,18 +57,18 @@ class Section:
 
     @property
     def content(self) -> bytes:
-        """What it is in memory: its data, or zeros."""
+        """Its content in memory: its data, or zeros."""
         return bytes(self.size) if self.type == _NOBITS else self.data
 
     def part(self, start: int, size: int) -> bytes:
-        """`size` bytes of `content` from `start` on, as far as there are."""
+        """At most `size` bytes of `content`, starting at `start`."""
         if self.type == _NOBITS:
             return bytes(max(0, min(size, self.size - start)))
         return self.data[start : start + size]
 
     def entries(self, layout: struct.Struct) -> list[tuple[int, ...]]:
         if self.entry_size != layout.size or len(self.data) % layout.size:
-            raise InvalidModule(f"section {self.index} is no table of {layout.size}-byte entries")
+            raise InvalidModule(f"section {self.index} is not a table of {layout.size}-byte entries")
         return list(layout.iter_unpack(self.data))
 
 
@@ -80,9 +80,9 @@ class Header(NamedTuple):
     kind: int
     """1 for relocatable objects, 3 for shared ones."""
     machine: int
-    """As ELF numbers it."""
+    """ELF's number of the machine."""
     flags: int
-    """What they mean depends on the machine."""
+    """Flags; their meaning depends on the machine."""
     sections_at: int
     section_count: int
     section_names: int
@@ -97,13 +97,13 @@ class Symbol(NamedTuple):
     """Binding and type, as in the file."""
     visibility: int
     section: int
-    """Index of its section; 0 where it is not defined."""
+    """Index of its section; 0 if undefined."""
     value: int
     size: int
 
     @property
     def is_exported(self) -> bool:
-        """Whether others may refer to it: global or weak, defined, and not hidden."""
+        """Whether other objects may refer to it: global or weak, defined, and not hidden."""
         return self.info >> 4 in (1, 2) and self.section != _UNDEFINED and self.visibility & 3 in (0, 3)
 
 
@@ -121,12 +121,12 @@ class Object:
     """A relocatable object."""
 
     machine: int
-    """As ELF numbers it."""
+    """ELF's number of the machine."""
     sections: list[Section]
     symbols: list[Symbol]
 
     def relocations(self) -> Iterator[tuple[Section, Relocation]]:
-        """Every relocation of what is loaded, with the section that it changes."""
+        """Every relocation of loaded sections, with the section that it changes."""
         for table in self.sections:
             target = _section(self.sections, table.info) if table.type == _RELA else table
             if table.type == _RELA and target.flags & _ALLOC:
@@ -135,7 +135,7 @@ class Object:
 
 
 def read_object(data: bytes, machine: str | None = None) -> Object:
-    """A relocatable object for a machine, by Python's name for it; for any that is known, where none is named.
+    """A relocatable object for a machine, by Python's name for it; by default for any known machine.
 
     Raises `InvalidModule` as `defined_symbols` does.
     """
@@ -154,14 +154,14 @@ def read_object(data: bytes, machine: str | None = None) -> Object:
 def defined_symbols(data: bytes) -> set[str]:
     """The names that a relocatable ELF object for this machine defines.
 
-    Raises `InvalidModule` when `data` is anything else, or when headers, sections, symbols, strings or
-    relocations point outside of the file.
+    Raises `InvalidModule` if `data` is anything else, or if headers, sections, symbols, strings or relocations point
+    outside of the file.
     """
     return {s.name for s in read_object(data, platform.machine()).symbols if s.section != _UNDEFINED}
 
 
 def section_named(data: bytes, name: str) -> bytes | None:
-    """The contents of a section of an ELF file; None where there is none of that name.
+    """The contents of a section of an ELF file; None if it has no section of that name.
 
     Raises `InvalidModule` as `read_header` and `read_sections` do.
     """
@@ -176,19 +176,19 @@ def section_named(data: bytes, name: str) -> bytes | None:
 
 
 def read_header(data: bytes) -> Header:
-    """The header of a 64-bit little-endian ELF file, its section table known to lie inside the file.
+    """The header of a 64-bit little-endian ELF file, whose section table is known to be inside the file.
 
-    Raises `InvalidModule` when `data` is anything else.
+    Raises `InvalidModule` if `data` is anything else.
     """
     if data[:4] != b"\x7fELF":
-        raise InvalidModule(f"no ELF object: it starts with {data[:4]!r}")
+        raise InvalidModule(f"not an ELF object: it starts with {data[:4]!r}")
     if len(data) < _HEADER.size:
         raise InvalidModule(f"{len(data)} bytes are less than an ELF header: truncated?")
     (ident, kind, machine, _, _, _, table, flags, _, _, _, entry_size, count, names) = _HEADER.unpack_from(
         data
     )
     if ident[4] != 2 or ident[5] != 1:
-        raise InvalidModule("no 64-bit little-endian ELF object")
+        raise InvalidModule("not a 64-bit little-endian ELF object")
     if entry_size != _SECTION.size or count == 0:
         raise InvalidModule(f"no usable section table ({count} entries of {entry_size} bytes)")
     end = table + count * entry_size
@@ -200,9 +200,9 @@ def read_header(data: bytes) -> Header:
 
 
 def read_sections(data: bytes, header: Header) -> list[Section]:
-    """The sections of a file whose header was read, the contents of each known to lie inside the file.
+    """The sections of a file with this header. The contents of each are known to be inside the file.
 
-    Raises `InvalidModule` where they do not.
+    Raises `InvalidModule` if they are not.
     """
     _check_overlaps(data, header)
     sections = [
@@ -216,7 +216,7 @@ def read_sections(data: bytes, header: Header) -> list[Section]:
 
 
 def _check_overlaps(data: bytes, header: Header) -> None:
-    """Sections share no bytes: otherwise a small file would have many large ones."""
+    """Check that sections share no bytes: otherwise a small file could have many large ones."""
     total = 0
     for index in range(header.section_count):
         _, kind, _, _, _, size, *_ = _SECTION.unpack_from(data, header.sections_at + index * _SECTION.size)
@@ -230,7 +230,7 @@ def _check_overlaps(data: bytes, header: Header) -> None:
 def read_symbols(section: Section, sections: list[Section]) -> list[Symbol]:
     """The entries of a symbol table of a linked file, in which the values of symbols are addresses.
 
-    Raises `InvalidModule` where a symbol or its name lies outside of what it belongs to.
+    Raises `InvalidModule` if a symbol or its name exceeds its section or string table.
     """
     return _symbols(section, sections, linked=True)
 
@@ -242,7 +242,7 @@ def _sections(data: bytes, wanted: str | None) -> list[Section]:
         known = f"this host is {wanted} ({expected[0]})" if wanted else f"known are {_MACHINES}"
         raise InvalidModule(f"made for ELF machine {header.machine}; {known}")
     if header.kind != _RELOCATABLE:
-        raise InvalidModule(f"no relocatable object (ELF type {header.kind}, expected {_RELOCATABLE})")
+        raise InvalidModule(f"not a relocatable object (ELF type {header.kind}, expected {_RELOCATABLE})")
     return read_sections(data, header)
 
 
@@ -255,7 +255,7 @@ def _section(sections: list[Section], index: int) -> Section:
 def _strings(sections: list[Section], index: int) -> bytes:
     strings = _section(sections, index)
     if strings.type != _STRTAB or strings.data[-1:] != b"\0":
-        raise InvalidModule(f"section {index} is no string table")
+        raise InvalidModule(f"section {index} is not a string table")
     return strings.data
 
 

@@ -1,4 +1,4 @@
-"""What relocations mean, by machine, and the code that jumps through a pointer.
+"""The relocations of each machine, and the code of a jump through a pointer.
 
 From the ELF supplements of the processors: "System V Application Binary Interface, AMD64 Architecture Processor
 Supplement", table 4.9, and "ELF for the Arm 64-bit Architecture (AArch64)", section 5.7.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from triton_porting_kit.errors import InvalidModule
 
 Apply = Callable[[bytearray, int, int, int], None]
-"""Called with the contents, an offset in them, the target's address, and the address of the place."""
+"""Called with the contents, an offset in them, the address of the target, and the address of the place."""
 
 
 @dataclass(frozen=True)
@@ -22,30 +22,30 @@ class Kind:
 
     apply: Apply
     is_call: bool = False
-    """Whether it may go through a jump: the target is only ever called."""
+    """Whether it may go through a jump, because the target is only called."""
     through_pointer: bool = False
-    """Whether it is about a pointer to the symbol, and not about the symbol."""
+    """Whether it refers to a pointer to the symbol instead of the symbol."""
     is_absolute: bool = False
-    """Whether it is an address, which only the loader knows."""
+    """Whether it is an absolute address, which only the loader knows."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A processor: its relocations, and the numbers of those that are left to the loader."""
+    """A processor: its relocations, and the numbers of those that the loader applies."""
 
     name: str
     page: int
-    """Bytes; the largest page size of systems that run on it."""
+    """Bytes: the largest page size of systems on this processor."""
     kinds: Mapping[int, Kind]
     absolute: int
     pointer: int
     relative: int
     stub_bytes: int
     stub: Callable[[int, int], bytes]
-    """``stub(address, pointer)``: a jump, at an address, to where the pointer at another address says."""
+    """``stub(address, pointer)``: the code at an address that jumps through the pointer at another address."""
 
     def kind(self, number: int) -> Kind:
-        """Raises `InvalidModule` for a relocation that position-independent code does not have."""
+        """The relocation with this number. Raises `InvalidModule` if position-independent code cannot have it."""
         if number not in self.kinds:
             raise InvalidModule(
                 f"relocation {number} of {self.name} cannot be linked into a shared object: compile "
@@ -55,7 +55,7 @@ class Machine:
 
 
 def machine(number: int) -> Machine:
-    """The processor that ELF numbers so. Raises `InvalidModule` for one that is not known here."""
+    """The processor with this ELF number. Raises `InvalidModule` for an unknown one."""
     if number not in _MACHINES:
         known = ", ".join(found.name for found in _MACHINES.values())
         raise InvalidModule(f"objects of ELF machine {number} cannot be linked here, only those of {known}")

@@ -1,7 +1,7 @@
 """The 64 bytes that tell an AMD GPU how to start a kernel, decoded field by field.
 
-Source: LLVM's "User Guide for AMDGPU Backend", section Kernel Descriptor. The names are that guide's, in
-lower case and without the registers' prefixes.
+Source: LLVM's "User Guide for AMDGPU Backend", section Kernel Descriptor. The names are that guide's, in lower case and
+without the registers' prefixes.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ _PRELOAD = (
 class KernelDescriptor:
     """One kernel's descriptor; sizes in bytes.
 
-    `fields` are the bit fields that its generation of architectures has, as stored.
+    `fields` are the bit fields of its generation of architectures, as stored.
     """
 
     generation: Generation
@@ -119,7 +119,7 @@ class KernelDescriptor:
     private_segment_fixed_size: int
     kernarg_size: int
     kernel_code_entry_byte_offset: int
-    """From the descriptor's address to that of the first instruction."""
+    """The distance from the descriptor's address to that of the first instruction."""
     fields: Mapping[str, int]
 
     @property
@@ -129,7 +129,7 @@ class KernelDescriptor:
 
     @property
     def allocated_vgprs(self) -> int:
-        """Vector registers per thread that are allocated, those for accumulation included: whole granules."""
+        """Vector registers per thread that are allocated, including accumulation registers: whole granules."""
         granule = 4
         if self.generation is Generation.GFX90A:
             granule = 8
@@ -139,13 +139,13 @@ class KernelDescriptor:
 
     @property
     def allocated_sgprs(self) -> int | None:
-        """Scalar registers per wavefront that are allocated; None where every wavefront gets all (gfx10 on)."""
+        """Scalar registers per wavefront that are allocated; None if every wavefront gets all (gfx10 and later)."""
         count = self.fields.get("granulated_wavefront_sgpr_count")
         return None if count is None else (count // 2 + 1) * 16
 
     @property
     def first_accumulation_vgpr(self) -> int | None:
-        """Which register of the allocated ones is the first for accumulation; None where there are none."""
+        """The index of the first accumulation register among the allocated ones; None if there are none."""
         offset = self.fields.get("accum_offset")
         return None if offset is None else (offset + 1) * 4
 
@@ -153,8 +153,8 @@ class KernelDescriptor:
 def read_descriptor(data: bytes, arch: str) -> KernelDescriptor:
     """Decode 64 bytes as the descriptor of a kernel for an architecture.
 
-    Raises `CodeObjectError` where the length is another, or where bits are set that have to be 0: bits that
-    are reserved there, and those that the GPU's command processor or a debugger sets.
+    Raises `CodeObjectError` for another length, or if bits are set that must be 0: reserved bits, and those that the
+    GPU's command processor or a debugger sets.
     """
     if len(data) != SIZE:
         raise CodeObjectError(f"a kernel descriptor has {SIZE} bytes, not {len(data)}")

@@ -1,7 +1,7 @@
-"""Which line of a source each instruction of an object comes from: DWARF's line table, of one function.
+"""The source line of each instruction of an object, from DWARF's line table of one function.
 
-Of DWARF 4 and before, which LLVM writes where it is not asked for another (DWARF Debugging Information Format, Version
-4, section 6.2). Its tables of folders and files are skipped: the source is one text.
+It reads DWARF 4 and earlier, which LLVM writes by default (DWARF Debugging Information Format, Version 4, section 6.2).
+The tables of folders and files are skipped: the source is one text.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ _END_SEQUENCE, _SET_ADDRESS = 1, 2
 
 
 def line_at(section: bytes, address: int) -> int | None:
-    """The line of the instruction at an `address`, by the contents of ``.debug_line``; None where it has none.
+    """The line of the instruction at an `address`, from the contents of ``.debug_line``; None if it has none.
 
-    Addresses count from where the function begins, as those of a relocatable object with one function do before it is
-    linked. Raises ValueError for what is no line table that is known.
+    Addresses are relative to the start of the function, as in a relocatable object with one function before it is
+    linked. Raises ValueError for an unknown line table.
     """
     found = None
     for start, line in _rows(_Reader(section)):
@@ -27,12 +27,12 @@ def line_at(section: bytes, address: int) -> int | None:
 
 
 def lines_of(section: bytes) -> set[int]:
-    """The lines that any instruction comes from, by the contents of ``.debug_line``."""
+    """The lines that any instruction comes from, from the contents of ``.debug_line``."""
     return {line for _, line in _rows(_Reader(section)) if line is not None}
 
 
 class _Reader:
-    """Numbers out of a table, one after the other."""
+    """Reads numbers of a table, one after the other."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -62,7 +62,7 @@ class _Reader:
 
 
 def _rows(reader: _Reader) -> Iterator[tuple[int, int | None]]:
-    """The address from which on instructions come from a line, in order; None: from there on nothing is known."""
+    """Rows in order: an address, and the line from there on; None: unknown from there on."""
     end = reader.unsigned(4) + 4
     version = reader.unsigned(2)
     if not 2 <= version <= 4:

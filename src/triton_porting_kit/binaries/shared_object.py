@@ -1,8 +1,8 @@
-"""Linking one relocatable object into an ELF shared object, without a linker program.
+"""Links one relocatable object into an ELF shared object, without a linker program.
 
-For chips whose runtime loads shared objects, and for machines where no linker is installed. The object is code for
-x86-64 or AArch64 that was generated position-independently; symbols that it does not define are left to the dynamic
-linker of whoever loads the result. The rules are those of the System V ABI (generic and both processor supplements).
+It is for chips whose runtime loads shared objects, and for machines without a linker. The object must be
+position-independent code for x86-64 or AArch64. Undefined symbols are left to the dynamic linker that loads the result.
+The rules are those of the System V ABI (generic and both processor supplements).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _LIMIT = 1 << 28
 
 @dataclass
 class _Part:
-    """Contents of the output that lie together under the same permissions."""
+    """Contents of the output that have the same permissions and are adjacent."""
 
     flags: int
     content: bytearray = field(default_factory=bytearray)
     address: int = 0
 
     def add(self, data: bytes, alignment: int) -> int:
-        """Append, and return the offset."""
+        """Append data, and return its offset."""
         self.content.extend(bytes(-len(self.content) % max(alignment, 1)))
         if len(self.content) + len(data) > _LIMIT:
             raise InvalidModule(f"the shared object would have more than {_LIMIT:,} bytes")
@@ -50,10 +50,10 @@ class _Part:
 
 
 def link_shared_object(data: bytes, name: str = "kernel.so") -> bytes:
-    """The shared object of one relocatable object, with every global symbol that it defines exported.
+    """The shared object of one relocatable object, which exports every global symbol that the object defines.
 
-    `name` becomes its DT_SONAME. Raises `InvalidModule` for what is no relocatable object, and for relocations that
-    position-independent code does not have.
+    `name` becomes its DT_SONAME. Raises `InvalidModule` if `data` is not a relocatable object, and for relocations that
+    position-independent code cannot have.
     """
     try:
         return _Linker(read_object(data), name).link()
@@ -85,7 +85,7 @@ class _Linker:
         self._relocate(numbers)
         return self._write(numbers, names)
 
-    # --- where everything lies ---------------------------------------------------------------------------
+    # --- layout --------------------------------------------------------------------------------------------
 
     def _place_sections(self) -> None:
         for section in self._source.sections:
@@ -98,7 +98,9 @@ class _Linker:
             self._places[section.index] = part, part.add(section.content, section.alignment)
 
     def _reserve_pointers(self) -> None:
-        """Give symbols that code reaches through pointers one each, and called ones that are not here a jump."""
+        """Reserve a pointer for each symbol that code reaches through one, and a jump for each undefined one that is
+        called.
+        """
         for _, relocation in self._source.relocations():
             kind = self._machine.kind(relocation.type)
             symbol = self._source.symbols[relocation.symbol]
@@ -122,7 +124,7 @@ class _Linker:
         return numbers, bytes(names)
 
     def _place_parts(self, names: bytes) -> None:
-        """Addresses of the parts, which are their offsets in the file too."""
+        """Assign addresses to the parts, which are also their offsets in the file."""
         symbols = 1 + len(self._imported) + len(self._exported)
         relocations = len(self._slots)
         relocations += sum(self._machine.kind(r.type).is_absolute for _, r in self._source.relocations())
@@ -240,10 +242,10 @@ class _Linker:
             name = self._name_offsets[index]
             if symbol.section == 0:
                 symbols += _SYMBOL.pack(name, _GLOBAL_UNTYPED, 0, 0, 0, 0)
-            else:  # in any section but 0: the loader adds its base to the value
+            else:  # defined in a section: the loader adds its base to the value
                 symbols += _SYMBOL.pack(name, symbol.info, 0, 1, self._address(symbol), symbol.size)
         chains = [index + 1 if index + 1 < count else 0 for index in range(count)]
-        # One bucket: a chain of all symbols from the first to the last.
+        # One hash bucket: a chain of all symbols.
         table = struct.pack(f"<{3 + count}I", 1, count, 1 if count > 1 else 0, 0, *chains[1:])
         relocations = b"".join(_RELOCATION.pack(*entry) for entry in self._dynamic_relocations)
         for place, content in (

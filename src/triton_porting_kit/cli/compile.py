@@ -194,10 +194,15 @@ def _emit(
     except FrontEndError as error:
         line = compat.definition_line(kernel)
         raise CompilationError(
-            f"{place}: {kernel.__name__}, defined at line {line}, does not compile: {error}"
+            f"{place}: {kernel.__name__}, defined at line {line}, does not compile: {error}",
+            remedy="correct the kernel at the line that Triton's message names",
         ) from error
     except RuntimeError as error:
-        raise CompilationError(f"{place}: {kernel.__name__} does not compile: {error}") from error
+        raise CompilationError(
+            f"{place}: {kernel.__name__} does not compile: {error}",
+            remedy="MLIR_ENABLE_DUMP=1 prints the module before each pass; if the kernel compiles on a GPU, this is a "
+            "defect of the backend: please report the kernel",
+        ) from error
     return artefact if isinstance(artefact, bytes) else str(artefact)
 
 

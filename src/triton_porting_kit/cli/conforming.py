@@ -17,7 +17,7 @@ tpk conform --backend cpu --level language --select "language/*/add-* and not fp
 
 tpk conform --backend amdgpu --compile-only --arch gfx942 --level language
 
-docs/conformance.md describes statuses, profiles, shards, and how a run is gone on with.
+docs/conformance.md describes statuses, profiles, shards and resuming.
 """
 
 

@@ -1,1 +1,1 @@
-"""The wheels that the kit stands on: one module per foreign library, imported nowhere else."""
+"""The libraries that the kit depends on: one module per library, which is imported nowhere else."""

@@ -1,6 +1,6 @@
 """AMD's part of libtriton: its dialects, code generator, assembler, linker and device libraries.
 
-Since 3.9 Triton has the code generator and the assembler in a library of their own.
+Since 3.9, the code generator and the assembler are in a separate library of Triton's.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from triton_porting_kit.toolchain import compat, diagnostics
 from triton_porting_kit.toolchain.triton_gpu import LlvmModule
 
 CODE_OBJECT_VERSION = 500
-"""Code object v5: what Triton's lowering expects of the hidden arguments (LLVM AMDGPUUsage)."""
+"""Code object v5: the version of the hidden arguments that Triton's lowering expects (LLVM AMDGPUUsage)."""
 
 DEVICE_LIBRARIES = ("ocml", "ockl")
-"""ROCm's libraries of bitcode that come with Triton: mathematics, and what a kernel asks of its launch."""
+"""ROCm's bitcode libraries that come with Triton: mathematics, and queries about the launch."""
 
 
 def load_dialects(context: Any) -> None:
@@ -35,7 +35,7 @@ def load_dialects(context: Any) -> None:
 
 
 def settings() -> dict[str, Any]:
-    """Triton's settings for AMD (``knobs.amd``) by name; None where the release or the user has no opinion."""
+    """Triton's settings for AMD (``knobs.amd``) by name; None if the release lacks one or the user has not set it."""
     from triton import knobs
 
     names = (
@@ -68,19 +68,22 @@ def line_info() -> bool:
 
 
 def has_tensor_copies(arch: str) -> bool:
-    """Whether the architecture copies tiles by descriptor, as far as this release of Triton uses it."""
+    """Whether this release of Triton uses the architecture's tile copies by descriptor."""
     supports = getattr(amd, "supports_tdm", None)
     return bool(supports is not None and supports(arch))
 
 
 def target_triple(arch: str) -> str:
-    """LLVM's name of the target: it holds the architecture in newer releases."""
+    """LLVM's target triple, which contains the architecture in newer releases."""
     return str(amd.get_target_triple(arch) if hasattr(amd, "get_target_triple") else amd.TARGET_TRIPLE)
 
 
 def prepare_module(module: LlvmModule, arch: str, warp_size: int, flags: Sequence[str]) -> None:
-    """Make an LLVM module one for an architecture: its target, its data layout, and the constants that select the
-    variants of the device libraries. The kernel gets the calling convention of kernels."""
+    """Prepare an LLVM module for an architecture.
+
+    Sets its target, its data layout, the constants that select variants of the device libraries, and the kernel's
+    calling convention.
+    """
     triple = target_triple(arch)
     if hasattr(amd, "set_target_triple"):
         amd.set_target_triple(module.handle, triple)
@@ -101,7 +104,7 @@ def prepare_module(module: LlvmModule, arch: str, warp_size: int, flags: Sequenc
 
 
 def preload_arguments(module: LlvmModule) -> None:
-    """Ask for the kernel's arguments in scalar registers at its start, where the firmware can do that."""
+    """Request the kernel's arguments in scalar registers at its start, if the firmware supports that."""
     amd.set_all_fn_arg_inreg(module.kernel)
 
 
@@ -111,10 +114,10 @@ def needs_library(module: LlvmModule, name: str) -> bool:
 
 
 def finish_module(module: LlvmModule, arch: str, *, scalarize_packed: bool) -> None:
-    """What is left after LLVM's optimisation: no bitcode of the libraries' metadata, no inlined printing.
+    """Clean up after LLVM's optimisation: drop the metadata of the bitcode libraries, and keep printing out of line.
 
-    Where workgroup numbers come in fixed registers ("architected SGPRs"), a launch has them all, whatever the kernel
-    asks for: LLVM's conclusions from what it asks for are taken back.
+    If workgroup ids come in fixed registers ("architected SGPRs"), a launch always has all of them. LLVM's conclusions
+    from the ids that the kernel requests are then undone.
     """
     triple = (target_triple(arch),) if hasattr(amd, "get_target_triple") else ()
     if amd.has_architected_sgprs(*triple, arch):
@@ -128,7 +131,7 @@ def finish_module(module: LlvmModule, arch: str, *, scalarize_packed: bool) -> N
 
 @functools.cache
 def device_libraries() -> tuple[tuple[str, str], ...]:
-    """Names and paths of the device libraries. Raises `ToolchainError` where Triton came without them."""
+    """Names and paths of the device libraries. Raises `ToolchainError` if Triton's installation lacks them."""
     folder = Path(triton.__file__).parent / "backends" / "amd" / "lib"
     found = tuple((name, str(folder / f"{name}.bc")) for name in DEVICE_LIBRARIES)
     missing = [path for _, path in found if not Path(path).is_file()]
@@ -148,7 +151,7 @@ def revision() -> str:
 
 
 def emit_assembly(llvm_ir: str, arch: str, *, features: str, flags: Sequence[str], fuse: bool) -> str:
-    """The assembly of LLVM IR. `features` as ``-real-true16``, `flags` are LLVM's own without dashes.
+    """The assembly of LLVM IR. `features` are as in ``-real-true16``; `flags` are LLVM's own, without dashes.
 
     Raises `CompilationError` with LLVM's message.
     """
@@ -180,7 +183,10 @@ def emit_assembly(llvm_ir: str, arch: str, *, features: str, flags: Sequence[str
             )
         )
     except Exception as error:
-        raise CompilationError(f"LLVM makes no code for {arch} of the kernel: {error}") from error
+        raise CompilationError(
+            f"LLVM cannot compile the kernel for {arch}: {error}",
+            remedy=f"write the kernel without what {arch} lacks; `tpk compile --emit llir` prints its LLVM IR",
+        ) from error
 
 
 _APART = """
@@ -194,7 +200,7 @@ except Exception as error:
 
 
 def emit_assembly_apart(llvm_ir: str, arch: str, *, features: str, flags: Sequence[str], fuse: bool) -> str:
-    """`emit_assembly` in a process of its own, for LLVM IR that a user wrote: LLVM ends the process over some of it."""
+    """`emit_assembly` in a process of its own, for LLVM IR from a user, which may make LLVM abort."""
     given = {"llvm_ir": llvm_ir, "arch": arch, "features": features, "flags": list(flags), "fuse": fuse}
     done = subprocess.run(
         [sys.executable, "-c", _APART], input=json.dumps(given), capture_output=True, text=True, check=False
@@ -205,14 +211,14 @@ def emit_assembly_apart(llvm_ir: str, arch: str, *, features: str, flags: Sequen
     said = done.stderr.strip().rpartition("\n")[2] if found is None else found.message
     line = "" if found is None or found.place is None else f", line {found.place.line}"
     raise CompilationError(
-        f"LLVM makes no code for {arch} of the given LLVM IR{line}: {said}", remedy="mend that text"
+        f"LLVM cannot compile the given LLVM IR for {arch}{line}: {said}", remedy="correct that text"
     )
 
 
 def assemble(assembly: str, arch: str, *, features: str) -> bytes:
     """The object file of an assembly text.
 
-    Raises `CompilationError` with the assembler's message, the line that it is about, and the kernel's line.
+    Raises `CompilationError` with the assembler's message, the line of the assembly, and the kernel's line.
     """
     try:
         return _assemble(assembly, arch, features)
@@ -220,13 +226,19 @@ def assemble(assembly: str, arch: str, *, features: str) -> bytes:
         found = diagnostics.first_error(diagnostics.stderr_of(lambda: _assemble(assembly, arch, features)))
         at = _line_of(assembly, found)
         if found is None or at is None:
-            raise CompilationError(f"the assembly for {arch} is not valid: {error}") from error
+            raise CompilationError(
+                f"the assembly for {arch} is not valid: {error}", remedy=_other_chip(arch)
+            ) from error
         line = assembly.splitlines()[at - 1].strip()
         raise CompilationError(
             f"the assembly for {arch} is not valid: {found.message}, line {at}: {line}",
             location=kernel_line(assembly, at),
-            remedy=f"is inline assembly of the kernel, or an edited file, for another chip than {arch}?",
+            remedy=_other_chip(arch),
         ) from error
+
+
+def _other_chip(arch: str) -> str:
+    return f"check that inline assembly of the kernel, or an edited file, is for {arch} and no other chip"
 
 
 def _assemble(assembly: str, arch: str, features: str) -> bytes:
@@ -235,13 +247,13 @@ def _assemble(assembly: str, arch: str, features: str) -> bytes:
 
         return bytes(compiler.assemble_amdgcn(assembly, arch, features))
     made = bytes(amd.assemble_amdgcn(assembly, arch, features))
-    if not made:  # what it has printed is all that it says
+    if not made:  # what it has printed is its only message
         raise ValueError("the assembler makes nothing of it")
     return made
 
 
 def _line_of(assembly: str, found: diagnostics.Diagnosis | None) -> int | None:
-    """The line, counted from 1, that an assembler's message is about; older ones only quote it."""
+    """The 1-based line of an assembler's message. Older assemblers only quote the line."""
     lines = assembly.splitlines()
     if found is None:
         return None
@@ -255,7 +267,7 @@ _LINE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)")
 
 
 def kernel_line(assembly: str, line: int) -> SourceLocation | None:
-    """The line of the kernel's source that a line of its assembly, counted from 1, comes from, by its line table."""
+    """The kernel line that a line of its assembly, counted from 1, comes from, by its line table."""
     lines = assembly.splitlines()
     last = next((found for text in reversed(lines[:line]) if (found := _LINE.match(text))), None)
     if last is None:
@@ -268,7 +280,7 @@ def kernel_line(assembly: str, line: int) -> SourceLocation | None:
 
 
 def link(object_file: bytes) -> bytes:
-    """The code object ("hsaco"), which the HIP runtime loads, of an object file."""
+    """Link an object file to a code object ("hsaco"), which the HIP runtime loads."""
     with tempfile.TemporaryDirectory(prefix="tpk-") as folder:
         source, result = Path(folder, "kernel.o"), Path(folder, "kernel.hsaco")
         source.write_bytes(object_file)
@@ -276,4 +288,7 @@ def link(object_file: bytes) -> bytes:
             amd.link_hsaco(str(source), str(result))
             return result.read_bytes()
         except Exception as error:
-            raise CompilationError(f"the object file cannot be linked: {error}") from error
+            raise CompilationError(
+                f"the object file cannot be linked: {error}",
+                remedy="define the functions that the kernel calls in a library of the option extern_libs",
+            ) from error

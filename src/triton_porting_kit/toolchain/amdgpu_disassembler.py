@@ -1,11 +1,10 @@
-"""The instructions of AMD GPUs as text, by the disassembler of AMD's own LLVM.
+"""Disassembles AMD GPU code with AMD's own LLVM.
 
-The library comes in the wheel `rocm-llvm-python`, whose Python modules are not imported: the few functions
-of LLVM's C API that it takes are called directly. It may be loaded beside other LLVMs, Triton's among them,
-as its symbols stay its own.
+The library comes in the wheel `rocm-llvm-python`, whose Python modules are not imported: the few functions needed of
+LLVM's C API are called directly. It can be loaded beside other LLVMs, such as Triton's, because its symbols stay local.
 
-It is meant for what a compiler made: LLVM ends the process on some instructions that no assembler writes, such as
-gfx9's long ones with a constant behind them. Code that may be damaged belongs into a process of its own.
+It is meant for code that a compiler has generated. LLVM aborts on some instructions that no assembler emits, such as
+gfx9's long ones followed by a constant. Disassemble code that may be damaged in a process of its own.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from triton_porting_kit.binaries.amdgpu_targets import ARCHITECTURES, Generation
 from triton_porting_kit.errors import ToolchainError
 
 TRIPLE = b"amdgcn-amd-amdhsa"
-#: The mnemonic of what the disassembler does not know; its text then gives the word.
+#: The mnemonic of words that the disassembler does not know; the text then gives the word.
 UNKNOWN = ".long"
 
 _REMEDY = "install the kit with the extra `amd` (pip install 'triton-porting-kit[amd]'), which has `rocm-llvm-python`"
 _WORD = 4
-#: The longest instructions there are: image operations with addresses in many registers.
+#: The longest instructions: image operations with addresses in many registers.
 _LONGEST = 20
 _TEXT = 512
-#: The upper bits of the first word of long vector forms (VOP3, and VOP3P for packed numbers), and where their third
-#: and second operand are in the other one.
+#: The upper bits of the first word of long vector forms (VOP3, and VOP3P for packed numbers), and the positions of
+#: their third and second operand in the second word.
 _LONG_FORMS, _OPERANDS, _CONSTANT_ZERO = (0b110101, 0b110011), (18, 9), 0x80
 #: First word of ``tensor_load_to_lds``, the bit that makes it ``tensor_store_from_lds``, and the null register.
 _TILE_COPY, _STORES, _NULL = 0xD0710001, 0x4000, 0x7C
-#: LLVM no longer knows these, or not yet, and ends the process where it is asked for one that it does not know.
+#: LLVM aborts if it is asked for an architecture that it does not know; it does not know these, no longer or not yet.
 _UNKNOWN_ARCHITECTURES = frozenset({"gfx940", "gfx941", "gfx12-5-generic"})
 
 
@@ -45,20 +44,20 @@ class Instruction(NamedTuple):
     offset: int
     size: int
     mnemonic: str
-    """Its name with the suffix of its encoding, such as ``v_add_f32_e32``; `UNKNOWN` for words that are none."""
+    """Its name with the suffix of its encoding, such as ``v_add_f32_e32``; `UNKNOWN` for invalid words."""
     text: str
-    """Name and operands, as an assembler reads them."""
+    """Name and operands in assembler syntax."""
 
 
 def disassemble(code: bytes, arch: str) -> list[Instruction]:
     """The instructions of a kernel for an architecture (``gfx942``), in order; together they cover `code`.
 
-    Raises `ToolchainError` where the library is missing or does not know the architecture.
+    Raises `ToolchainError` if the library is missing or does not know the architecture.
     """
     if arch in _UNKNOWN_ARCHITECTURES or arch not in ARCHITECTURES:
         known = ", ".join(sorted(set(ARCHITECTURES) - _UNKNOWN_ARCHITECTURES))
         raise ToolchainError(f"the disassembler does not know {arch!r}; it knows {known}")
-    # Instructions on halves of registers are told from others by what the assembler was asked for, not by their bits.
+    # Instructions on register halves are only distinguished by a feature of the assembler, not by their bits.
     halves = generation_of(arch) in (Generation.GFX11, Generation.GFX12, Generation.GFX125)
     library = _library()
     context = library.LLVMCreateDisasmCPUFeatures(
@@ -77,7 +76,7 @@ def _instructions(library: Any, context: int, code: bytes) -> Iterator[Instructi
     at = 0
     while at < len(code):
         left = min(len(code) - at, _LONGEST)
-        # Zeros behind the end: LLVM ends the process where a constant that has to follow is missing.
+        # Pad with zeros: LLVM aborts if a required constant is missing after the end.
         piece = code[at : at + left].ljust(_LONGEST, b"\0")
         for attempt in (piece, *_older_encodings(piece)):
             size = library.LLVMDisasmInstruction(context, attempt, len(attempt), at, text, len(text))
@@ -92,10 +91,10 @@ def _instructions(library: Any, context: int, code: bytes) -> Iterator[Instructi
 
 
 def _older_encodings(piece: bytes) -> Iterator[bytes]:
-    """An instruction with 0 for operands that it does not have: in a long vector form (gfx10 on), or a copy of a tile.
+    """An instruction with 0 for unused operands: in a long vector form (gfx10 and later), or a copy of a tile.
 
-    LLVM came to write the constant 0 (0x80), or the null register (0x7c), there, which disassemblers of before take
-    for no instruction.
+    Newer LLVMs encode the constant 0 (0x80), or the null register (0x7c), there. Older disassemblers do not accept that
+    as an instruction.
     """
     low, high = struct.unpack_from("<II", piece)
     if low & ~_STORES == _TILE_COPY and high >> 24 == _NULL:
@@ -115,7 +114,7 @@ def is_available() -> bool:
 
 
 def _path() -> Path | None:
-    # `rocm` has no module of its own, so that looking for what is in it runs nothing.
+    # `rocm` has no module of its own, so looking for its contents does not run any code.
     try:
         spec = importlib.util.find_spec("rocm.llvm")
     except ModuleNotFoundError:
@@ -157,5 +156,7 @@ def _library() -> Any:
             size,
         ]
     except (OSError, AttributeError) as error:
-        raise ToolchainError(f"{path} is no LLVM with AMD's GPUs: {error}; {_REMEDY}") from error
+        raise ToolchainError(
+            f"{path} is not an LLVM with support for AMD GPUs: {error}; {_REMEDY}"
+        ) from error
     return library

@@ -1,8 +1,8 @@
-"""Triton's file cache, mended: where its files are damaged, and where it cannot be written.
+"""Repairs of Triton's file cache, for damaged files and for caches that cannot be written.
 
-It cannot where it is read-only, on a full disk, or under too long a path. Triton hands artefacts from the compiler to
-the kernel by files, so that there is no compiling without a folder. What the cache does not take goes to one that lives
-as long as the process.
+A cache cannot be written if it is read-only, on a full disk, or under too long a path. Triton passes artefacts from the
+compiler to the kernel in files, so it cannot compile without a folder. What the cache does not accept is written to a
+folder that lives as long as the process.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from triton_porting_kit.errors import CacheError, CorruptCacheWarning
 from triton_porting_kit.toolchain import compat
 
 _moved: dict[tuple[int, str, str], str] = {}
-"""Of kernels that the cache did not take, by process, cache and key: the folder that they have instead."""
+"""The replacement folders of kernels that the cache did not accept, by process, cache and key."""
 
 
 @functools.cache
 def mend_cache() -> None:
-    """Mend Triton's handling of its cache where it needs it; before a kernel is looked up there."""
+    """Repair Triton's handling of its cache where necessary, before a kernel is looked up there."""
     _let_unfinished_kernels_go()
     _refuse_damaged_groups()
     _go_on_without()
 
 
 def _let_unfinished_kernels_go() -> None:
-    """A kernel whose constructor raised, as a refused cache makes it, has no `module`; its destructor asks for it."""
+    """Let kernels be destroyed whose constructor raised: they have no `module`, which their destructor reads."""
     from triton.compiler.compiler import CompiledKernel
 
     if not hasattr(CompiledKernel, "module"):
@@ -39,10 +39,10 @@ def _let_unfinished_kernels_go() -> None:
 
 
 def _refuse_damaged_groups() -> None:
-    """A kernel is compiled again if its metadata is damaged, its list of files is, or a file on it is missing.
+    """Compile a kernel again if its metadata or its list of files is damaged, or a listed file is missing.
 
-    Triton's constructor of a cached kernel reads the metadata and calls nothing of a backend before; releases
-    before 3.8 do not check the list of files either.
+    Triton's constructor of a cached kernel reads the metadata before it calls the backend. Releases before 3.8 do not
+    check the list of files either.
     """
     from triton.runtime.cache import FileCacheManager
 
@@ -73,7 +73,7 @@ def _refuse_damaged_groups() -> None:
 
 
 def _is_metadata(path: Path) -> bool:
-    """Whether a file holds the metadata of a compiled kernel, as far as Triton needs it to make one of them."""
+    """Whether a file holds the metadata of a compiled kernel, as far as Triton needs it to create the kernel."""
     try:
         found = untrusted.read_json(path, untrusted.METADATA, ValueError)
         return isinstance(found["hash"], str) and {"backend", "arch", "warp_size"} <= found["target"].keys()
@@ -82,7 +82,7 @@ def _is_metadata(path: Path) -> bool:
 
 
 def _go_on_without() -> None:
-    """Go on in a temporary folder, with a `CacheWarning`, where the cache cannot be written.
+    """Continue in a temporary folder, with a `CacheWarning`, if the cache cannot be written.
 
     A dump that cannot be written is a `CacheError`.
     """
@@ -125,7 +125,7 @@ def _go_on_without() -> None:
     @functools.wraps(put_group)
     def put_whole_group(self: Any, filename: str, group: dict[str, str]) -> str:
         # A kernel is made of the files of one folder, whose digests are checked there.
-        for _ in range(2):  # the second time where the list itself does not fit
+        for _ in range(2):  # twice, in case the list of files itself does not fit
             if Path(self.cache_dir) in map(Path, _moved.values()):
                 for name, path in group.items():
                     if Path(path).parent != Path(self.cache_dir):

@@ -1,4 +1,4 @@
-"""What MLIR and LLVM say of an error: they print it to the process's standard error, and give Python no text."""
+"""The error messages of MLIR and LLVM, which are printed to the process's standard error, and not passed to Python."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _alone = threading.Lock()
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The first error of a text: its message, where it is, the operation and the line that it quotes."""
+    """The first error of a text: its message, its location, and the operation and the line that it quotes."""
 
     message: str
     place: SourceLocation | None = None
@@ -55,10 +55,10 @@ def _operation(message: str) -> str | None:
 
 
 def stderr_of(function: Callable[[], object]) -> str:
-    """What native code prints to standard error while `function` runs, whatever it raises.
+    """The text that native code prints to standard error while `function` runs, whatever it raises.
 
-    For what has just failed, to learn why: standard error is the whole process's, and other threads' output goes
-    into the text as well.
+    Use it to repeat a call that has failed, to learn why. Standard error is the whole process's, so the output of other
+    threads is included.
     """
     with _alone, tempfile.TemporaryFile() as file:
         sys.stderr.flush()

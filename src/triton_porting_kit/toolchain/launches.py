@@ -1,4 +1,4 @@
-"""What Triton does with a launch before its launcher sees it, where the kit has to step in."""
+"""Checks of launches that Triton does not make before it calls the launcher."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from triton_porting_kit.toolchain import tensors
 
 @functools.cache
 def check_launches() -> None:
-    """Let launches refuse what Triton takes and ignores, or fails of without a name, with the kit's errors.
+    """Let launches raise the kit's errors for what Triton ignores, or rejects without a name.
 
-    Of a grid Triton reads three counts. Of a tensor it asks the address itself, before any launcher sees the tensor.
+    Triton reads three counts of a grid. It reads the address of a tensor itself, before any launcher sees the tensor.
     """
     from triton.compiler.compiler import CompiledKernel
     from triton.runtime.jit import KernelInterface
 
-    # In place of Triton's own, as it stands on the way of every launch.
+    # A replacement of Triton's own method, which every launch calls.
     def launcher(self: Any, grid: Any) -> Any:
         if type(grid) is not tuple or len(grid) > 3:
             grid = _checked(self, grid)
@@ -44,7 +44,7 @@ def check_launches() -> None:
 
 
 def _checked(kernel: Any, grid: Any) -> Any:
-    """The grid, or a function that gives one, if it has not too many counts."""
+    """The grid, or a function that returns one, if it does not have too many counts."""
     if callable(grid):
         return lambda arguments: _checked(kernel, grid(arguments))
     if len(grid) > 3:
@@ -54,7 +54,7 @@ def _checked(kernel: Any, grid: Any) -> Any:
 
 
 def _explain(kernel: Any, args: Iterable[Any], kwargs: Mapping[str, Any], error: Exception) -> None:
-    """Raise `SignatureError` where an argument is a tensor that no kernel can take."""
+    """Raise `SignatureError` if an argument is a tensor that no kernel can take."""
     names = getattr(kernel, "arg_names", ())  # not every kind of kernel has them
     for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
         for place, member in _members(name, value):

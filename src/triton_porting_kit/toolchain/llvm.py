@@ -1,7 +1,7 @@
-"""LLVM through llvmlite: the only module that imports it.
+"""LLVM through llvmlite, which no other module imports.
 
-Code generation for a named or the host CPU, and linking of relocatable objects into this process. No
-C compiler, assembler or linker program takes part.
+Code generation for a named CPU or the host's, and linking of relocatable objects into this process. No C compiler,
+assembler or linker program is needed.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ def _initialize() -> None:
 
 
 def version() -> str:
-    """llvmlite's release and the LLVM that it holds, e.g. ``0.50.0 (LLVM 22.1.0)``."""
+    """The releases of llvmlite and of its LLVM, e.g. ``0.50.0 (LLVM 22.1.0)``."""
     import llvmlite
 
     return f"{llvmlite.__version__} (LLVM {'.'.join(map(str, llvm.llvm_version_info))})"
 
 
 def host_features() -> dict[str, bool]:
-    """Every feature that LLVM knows of the host's architecture (``avx512f``, ``neon``, ...), and if it is there."""
+    """Every feature of the host's architecture that LLVM knows (``avx512f``, ``neon``, ...), and whether it is
+    there."""
     return dict(llvm.get_host_cpu_features())
 
 
@@ -43,10 +44,10 @@ def host_triple() -> str:
 
 
 class LinkedObject:
-    """A relocatable object linked into this process; the code lives as long as this does.
+    """A relocatable object linked into this process; the code lives as long as this object.
 
-    Symbols that it does not define are those of `imports`, by their addresses, or else of this process.
-    Raises `InvalidModule` when LLVM cannot link `data` or a symbol in `exports` is not there.
+    Symbols that it does not define are taken from `imports`, by address, or else from this process. Raises
+    `InvalidModule` if LLVM cannot link `data`, or a symbol in `exports` is missing.
     """
 
     def __init__(self, data: bytes, exports: Iterable[str], imports: Mapping[str, int] | None = None) -> None:
@@ -63,7 +64,7 @@ class LinkedObject:
             raise InvalidModule(f"the object file cannot be linked into this process: {error}") from error
 
 
-# LLVM keeps the name of a library that failed to link: names are never used again.
+# LLVM remembers the name of a library that failed to link, so names are never reused.
 _library_numbers = itertools.count()
 
 
@@ -84,8 +85,8 @@ _machines = _Machines()
 def target_machine(triple: str | None = None, cpu: str = "", features: str = "") -> llvm.TargetMachine:
     """A code generator for `triple` (the host's by default), `cpu` and an LLVM feature string (``+a,-b``).
 
-    The calling thread keeps it for the next time: with it come tables of everything that the CPU can do.
-    Raises `ToolchainError` for a triple that this LLVM does not know.
+    It is cached per thread, because its tables of the CPU's instructions are expensive. Raises `ToolchainError` for a
+    triple that this LLVM does not know.
     """
     key = (triple or host_triple(), cpu, features)
     if key not in _machines.known:
@@ -117,7 +118,7 @@ def parse(llvm_ir: str, triple: str) -> llvm.ModuleRef:
 
 
 def emit_object(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> bytes:
-    """A relocatable object of `module`, to which the machine's data layout is given."""
+    """A relocatable object of `module`, which gets the machine's data layout."""
     module.data_layout = str(machine.target_data)
     with _addresses_as_written:
         return bytes(machine.emit_object(module))
@@ -131,11 +132,11 @@ def emit_assembly(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> str:
 
 
 class _AddressesAsWritten:
-    """While any thread is inside, LLVM generates code without its loop strength reduction.
+    """While any thread is in this context, LLVM generates code without loop strength reduction.
 
-    That pass takes a quarter of the time of code generation, to find for loops the addresses that the lowering has
-    already written as a base and one index. The switch is the process's: for other users of llvmlite the pass is on
-    again, as it is by default, as soon as nobody is inside.
+    That pass takes a quarter of the time of code generation, only to find addresses that the lowering has already
+    written as a base and one index. The switch applies to the process. For other users of llvmlite, the pass is on
+    again, which is the default, as soon as no thread is in the context.
     """
 
     def __init__(self) -> None:
@@ -158,7 +159,7 @@ class _AddressesAsWritten:
         self._lock.acquire()
 
     def after_fork(self, *, child: bool) -> None:
-        if child and self._inside:  # those who were inside are the parent's threads
+        if child and self._inside:  # the threads that were inside are the parent's
             self._inside = 0
             llvm.set_option("", "-disable-lsr=false")
         self._lock.release()
@@ -177,9 +178,9 @@ def _after_fork(*, child: bool) -> None:
     _addresses_as_written.after_fork(child=child)
 
 
-# A child has the locks that its parent's other threads held, and nobody to release them. So none is in LLVM when the
-# process forks: llvmlite holds a lock during each of its calls. Those of MLIR keep the GIL, which a fork
-# has, or work on a context of their thread.
+# A forked child inherits locks that other threads of its parent hold, and nothing releases them. So no thread may be in
+# LLVM when the process forks; llvmlite holds a lock during each of its calls. Calls of MLIR hold the GIL, which the
+# forking thread has, or work on a context of their own thread.
 os.register_at_fork(
     before=_before_fork,
     after_in_parent=functools.partial(_after_fork, child=False),

@@ -1,8 +1,8 @@
 """The upstream MLIR Python bindings, wherever they are installed.
 
-``mlir`` (conda-forge, or the project's own index) is taken where present, else the complete copy that
-the ``numba-cuda-mlir`` wheel carries. Only the bindings are loaded from that wheel: importing its own
-package would pull in Numba's CUDA front end (0.8 s) for nothing.
+``mlir`` (conda-forge, or the project's own index) is used if present, else the complete copy in the ``numba-cuda-mlir``
+wheel. Only the bindings are loaded from that wheel: importing its own package would also load Numba's CUDA front end
+(0.8 s).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CARRIER = "numba_cuda_mlir"
 
 
 class _DeferredPackage(ModuleType):
-    """A package whose sub-modules can be imported, and whose own body runs only when it is asked for a name."""
+    """A package whose sub-modules can be imported, and whose own body runs only when an attribute is accessed."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name != "__version__":
@@ -65,19 +65,19 @@ def _deferred(spec: Any) -> Any:
 
 
 ROOT = _bindings_root()
-"""Name of the package that holds the bindings."""
+"""The name of the package that holds the bindings."""
 
 ir: Any = importlib.import_module(f"{ROOT}.ir")
 passmanager: Any = importlib.import_module(f"{ROOT}.passmanager")
 llvm_dialect: Any = importlib.import_module(f"{ROOT}.dialects.llvm")
 
-# For every operation whose dialect has no Python module, the bindings search for one again, on disk.
+# For every operation whose dialect has no Python module, the bindings would search the disk for one.
 for _dialect in ("tt", "ttg", "tpk"):
     sys.modules.setdefault(f"{ROOT}.dialects.{_dialect}", ModuleType(f"{ROOT}.dialects.{_dialect}"))
 
 
 def make_context() -> Any:
-    """A context that reads Triton's dialect (and the kit's own ``tpk``) as unregistered operations."""
+    """A context that reads Triton's dialect, and the kit's own ``tpk``, as unregistered operations."""
     context = ir.Context()
     context.allow_unregistered_dialects = True
     context.enable_multithreading(False)
@@ -85,10 +85,10 @@ def make_context() -> Any:
 
 
 class _ThreadContext(threading.local):
-    """A context of each thread, made anew after a while: what is once uniqued in a context stays there.
+    """A context per thread, replaced after a while, because a context never frees what is uniqued in it.
 
-    Its pass managers are kept too. Setting one up takes as long as running it on a small kernel: the canonicalizer
-    gathers the patterns of every operation in the context.
+    Its pass managers are kept, too. Creating one takes as long as running it on a small kernel: the canonicalizer
+    collects the patterns of every operation in the context.
     """
 
     USES = 500
@@ -106,7 +106,7 @@ class _ThreadContext(threading.local):
         return self._context
 
     def manager(self, context: Any, pipeline: str) -> Any:
-        if context is not self._context:  # the caller's own, or the one before
+        if context is not self._context:  # the caller's own, or a previous one
             return _pass_manager(pipeline)
         if pipeline not in self._managers:
             self._managers[pipeline] = _pass_manager(pipeline)
@@ -119,8 +119,7 @@ _thread_context = _ThreadContext()
 def parse_module(text: str, context: Any | None = None) -> Any:
     """Parse MLIR text, generic or pretty, into a module. Raises the bindings' ``MLIRError``.
 
-    Without a `context` the module lives in the calling thread's own: making one takes longer than compiling
-    a small kernel.
+    The default `context` is the calling thread's own: creating one takes longer than compiling a small kernel.
     """
     return ir.Module.parse(text, context or _thread_context.get())
 
@@ -128,8 +127,8 @@ def parse_module(text: str, context: Any | None = None) -> Any:
 def run_passes(module: Any, pipeline: str) -> None:
     """Run a textual pass pipeline (``builtin.module(...)``) on a module in place.
 
-    The module is not verified between passes, which would take a fifth of the time: it has to be valid. What was
-    parsed is; who builds one verifies it first. LLVM verifies what comes out in the end.
+    The module is not verified between passes, which would take a fifth of the time, so it must be valid. A parsed
+    module is; verify a module that is built in memory first. LLVM verifies the final result.
     """
     with module.context as context:
         _thread_context.manager(context, pipeline).run(module.operation)
@@ -144,7 +143,7 @@ def _pass_manager(pipeline: str) -> Any:
 def to_llvm_ir(module: Any) -> str:
     """Translate a module of the LLVM dialect to LLVM IR text.
 
-    Raises `ToolchainError` for an operation of another dialect, which would end the process inside of MLIR.
+    Raises `ToolchainError` for an operation of another dialect, on which MLIR would abort.
     """
 
     foreign: list[str] = []
@@ -164,7 +163,7 @@ def to_llvm_ir(module: Any) -> str:
 
 
 def version() -> str:
-    """Which bindings these are, e.g. ``numba-cuda-mlir 0.6.0``."""
+    """The name and release of the bindings, e.g. ``numba-cuda-mlir 0.6.0``."""
     from importlib import metadata
 
     distribution = "mlir" if ROOT == "mlir" else "numba-cuda-mlir"

@@ -1,4 +1,4 @@
-"""torch's tensors, as far as a kernel's arguments are concerned. torch is never imported from here."""
+"""torch tensors as kernel arguments. This module never imports torch."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 
 def refusal(value: Any) -> str | None:
-    """Why a torch tensor cannot be a kernel's argument, and what to pass instead; None for one that can, or no tensor.
+    """Why a torch tensor cannot be a kernel's argument, and what to pass instead; None if it can, or is not a tensor.
 
-    A kernel gets an address: what the elements are beside what lies there is lost, as with a view that is negated
-    when it is read.
+    A kernel only gets an address, so properties of the elements that are not in memory are lost, such as those of a
+    view that is negated on reading.
     """
     torch: Any = sys.modules.get("torch")
-    tensor: Any = getattr(torch, "Tensor", ())  # torch may be half imported
+    tensor: Any = getattr(torch, "Tensor", ())  # torch may be partially imported
     if not isinstance(value, tensor):
         return None
     kind = type(value).__name__
@@ -24,9 +24,7 @@ def refusal(value: Any) -> str | None:
     if torch._C._functorch.is_functorch_wrapped_tensor(value) or torch._is_functional_tensor(value):
         return "a tensor inside of torch.func (vmap, grad, ...) has no data; call the kernel from a custom op"
     if value.layout is not torch.strided:
-        return (
-            f"a tensor of layout {value.layout} has no single array; pass what it is made of, or .to_dense()"
-        )
+        return f"a tensor of layout {value.layout} is not stored as one array; pass its parts, or .to_dense()"
     if value.is_quantized:
         return f"{value.dtype} is a quantized type; pass .int_repr()"
     if value.is_conj():

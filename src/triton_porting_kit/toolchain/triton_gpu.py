@@ -1,4 +1,4 @@
-"""Triton's own passes for GPUs, by name, and the LLVM modules that libtriton makes of a kernel.
+"""Triton's own GPU passes, by name, and the LLVM modules that libtriton builds of a kernel.
 
 A pass is named by its place in libtriton: ``ttgpuir.coalesce`` is ``passes.ttgpuir.add_coalesce``, and
 ``amd.ttgpuir.accelerate_matmul`` is ``amd.passes.ttgpuir.add_accelerate_matmul``.
@@ -22,17 +22,17 @@ from triton_porting_kit.toolchain import diagnostics
 
 @dataclass(frozen=True)
 class GpuPass:
-    """A pass of libtriton by its name, and what its constructor takes behind the pass manager."""
+    """A pass of libtriton by name, with the arguments of its constructor after the pass manager."""
 
     name: str
     arguments: tuple[Any, ...] = ()
 
 
 def run_passes(module: Any, passes: Sequence[GpuPass], stage: str) -> None:
-    """Run passes on a Triton module in place. `stage` is what errors, and MLIR's dumps, call it.
+    """Run passes on a Triton module in place. `stage` is the name in errors and in MLIR's dumps.
 
-    Raises `ToolchainError` for a pass that this release of Triton does not have, or whose arguments it does not take,
-    and `CompilationError` with the kernel's line and MLIR's message where a pass fails.
+    Raises `ToolchainError` for a pass that this release of Triton lacks, or whose arguments it does not take, and
+    `CompilationError` with the kernel's line and MLIR's message if a pass fails.
     """
     manager = _manager(module, passes)
     before = str(module)
@@ -44,7 +44,7 @@ def run_passes(module: Any, passes: Sequence[GpuPass], stage: str) -> None:
 
 def _manager(module: Any, passes: Iterable[GpuPass]) -> Any:
     manager = ir.pass_manager(module.context)
-    manager.enable_debug()  # what MLIR_ENABLE_DUMP and MLIR_ENABLE_TIMING ask for
+    manager.enable_debug()  # enables MLIR_ENABLE_DUMP and MLIR_ENABLE_TIMING
     for row in passes:
         try:
             _adder(row.name)(manager, *row.arguments)
@@ -58,7 +58,7 @@ def _manager(module: Any, passes: Iterable[GpuPass]) -> Any:
 def _explained(
     context: Any, text: str, passes: Sequence[GpuPass], stage: str, error: Exception
 ) -> CompilationError:
-    """Run the passes once more on what they failed on, for MLIR's message."""
+    """Run the passes again on the module on which they failed, for MLIR's message."""
 
     def again() -> None:
         module = _parse(text, context)
@@ -91,9 +91,9 @@ def _adder(name: str) -> Callable[..., None]:
 
 
 def parse_module(text: str, load_dialects: Callable[[Any], None]) -> Any:
-    """The Triton module of a text: TTIR or TTGIR. `load_dialects` loads those of the vendor into a context.
+    """The Triton module of a text, TTIR or TTGIR. `load_dialects` loads the vendor's dialects into a context.
 
-    Raises `CompilationError` with MLIR's message where it does not parse.
+    Raises `CompilationError` with MLIR's message if it does not parse.
     """
     context = ir.context()
     ir.load_dialects(context)
@@ -107,6 +107,7 @@ def parse_module(text: str, load_dialects: Callable[[Any], None]) -> Any:
         raise CompilationError(
             f"the text is not a module of Triton's{where}: {said}",
             operation=None if found is None else found.operation,
+            remedy="correct that text",
         ) from error
 
 
@@ -120,61 +121,67 @@ def _parse(text: str, context: Any) -> Any:
 
 
 def argument_types(module: Any) -> tuple[str, ...]:
-    """Types of the kernel's arguments, as Triton's binding writes them: ``*fp32``, ``!tt.tensordesc<16x16xf16>``."""
+    """Types of the kernel's arguments, as Triton's binding prints them: ``*fp32``, ``!tt.tensordesc<16x16xf16>``."""
     return tuple(module.get_function_signature(module.get_function(module.get_entry_func_name())))
 
 
 def descriptor_metadata(module: Any) -> Any:
-    """What the launcher needs to know of the tensor descriptors among a kernel's arguments."""
+    """The metadata that the launcher needs for tensor descriptors among a kernel's arguments."""
     return module.get_tensordesc_metadata()
 
 
 class LlvmModule:
-    """A module of the LLVM in libtriton, which has targets and passes that others lack. Prints as LLVM IR."""
+    """A module of libtriton's LLVM, which has targets and passes that others lack. It prints as LLVM IR."""
 
     def __init__(self, module: Any) -> None:
         """`module` is a Triton module lowered to the LLVM dialect.
 
-        Raises `CompilationError` where it cannot be translated, or holds no kernel.
+        Raises `CompilationError` if it cannot be translated, or has no kernel.
         """
         llvm.init_targets()
         self._context = llvm.context()
         try:
             self.handle = llvm.to_module(module, self._context)
         except RuntimeError as error:
-            raise CompilationError(f"the module cannot be translated to LLVM IR: {error}") from error
+            raise CompilationError(
+                f"the module cannot be translated to LLVM IR: {error}",
+                remedy="give a module that the backend's passes have lowered to the LLVM dialect",
+            ) from error
         kernels = [function for function in self.definitions() if function.is_external_linkage()]
         if not kernels:
-            raise CompilationError("the module holds no kernel: no function of it is visible from outside")
+            raise CompilationError(
+                "the module holds no kernel: none of its functions has external linkage",
+                remedy="let the kernel's function have external linkage",
+            )
         self.kernel = kernels[0]
         """The kernel: libtriton's function, which takes attributes and a calling convention."""
 
     def definitions(self) -> list[Any]:
-        """The functions that have a body."""
+        """The functions with a body."""
         return [function for function in self.handle.get_functions() if not function.is_declaration()]
 
     def set_attribute(self, name: str, value: str = "") -> None:
-        """Give the kernel an attribute, in the place of one of the same name."""
+        """Set an attribute of the kernel, replacing one of the same name."""
         self.kernel.remove_fn_attr(name)
         self.kernel.add_fn_attr(name, value)
 
     def link(self, paths: Sequence[str]) -> None:
-        """Link files of bitcode. Raises `CompilationError` where one cannot be read."""
+        """Link bitcode files. Raises `CompilationError` if one cannot be read."""
         if not paths:
             return
         try:
             llvm.link_extern_libs(self.handle, list(paths))
         except RuntimeError as error:
             raise CompilationError(
-                f"linking {', '.join(paths)} fails: {error}", remedy="mend the option extern_libs"
+                f"linking {', '.join(paths)} fails: {error}", remedy="correct the option extern_libs"
             ) from error
 
     def optimize(
         self, arch: str, *, features: str, flags: Sequence[str], fuse: bool, vector_combine: bool
     ) -> None:
-        """LLVM's pipeline O3 for a processor. `fuse`: multiplications and additions may become one operation.
+        """Run LLVM's O3 pipeline for a processor. `fuse`: multiplications and additions may be fused.
 
-        `vector_combine` switches the pass of that name off where the release can.
+        `vector_combine`: False disables the pass of that name, if the release can.
         """
         names = llvm.optimize_module.__doc__ or ""
         more = (
@@ -185,7 +192,7 @@ class LlvmModule:
         llvm.optimize_module(self.handle, llvm.OPTIMIZE_O3, arch, features, list(flags), fuse, **more)
 
     def set_layout(self, triple: str, arch: str, *, features: str, flags: Sequence[str]) -> None:
-        """Give the module the data layout of a processor."""
+        """Set the module's data layout to that of a processor."""
         takes_flags = "flags" in (llvm.attach_datalayout.__doc__ or "")
         more = [list(flags)] if takes_flags else []
         llvm.attach_datalayout(self.handle, triple, arch, features, *more)

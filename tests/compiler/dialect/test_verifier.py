@@ -45,7 +45,7 @@ TEXT = """module attributes {tpk.structured = 1 : i32} {
 
 #: What is changed: the text, its replacement; the operation that is named, and what is said of it.
 BROKEN = {
-    "another name": ('"tpk.load"', '"tpk.laod"', "tpk.laod", r"no operation of the dialect \(tpk\.load is\)"),
+    "another name": ('"tpk.load"', '"tpk.laod"', "tpk.laod", r"not an operation of the dialect \(tpk\.load is\)"),
     "no sizes": ("{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 0, 0, 0>}", "", "tpk.load", "lacks the attribute operandSegmentSizes"),
     "sizes that do not add up": ("1, 1, 1, 1, 1, 0", "1, 1, 1, 1, 0, 0", "tpk.load", "its 5 operands are not the groups"),
     "two bases": ("1, 1, 1, 1, 1, 0", "2, 1, 1, 1, 0, 0", "tpk.load", "2 operands for `base`"),
@@ -54,12 +54,12 @@ BROKEN = {
     "a dimension that is none": ("{axis = 0 : i32} : (tensor", "{axis = 1 : i32} : (tensor", "tpk.reduce", "1 dimensions has no dimension 1"),
     "no axis": ("{axis = 0 : i32} : () -> i32", ": () -> i32", "tpk.program_id", "lacks the attribute axis"),
     "an axis of no grid": ("{axis = 0 : i32} : () -> i32", "{axis = 3 : i32} : () -> i32", "tpk.program_id", "no axis 3"),
-    "text for a number": ("{axis = 0 : i32} : () -> i32", '{axis = "x"} : () -> i32', "tpk.program_id", "attribute axis is \"x\", which is of another kind"),
+    "text for a number": ("{axis = 0 : i32} : () -> i32", '{axis = "x"} : () -> i32', "tpk.program_id", "attribute axis is \"x\", which has the wrong type"),
     "an unknown kind": ('kind = "fadd"', 'kind = "sub"', "tpk.atomic_rmw", "attribute kind is 'sub': it should be one of add, fadd"),
     "a misspelt attribute": ('sem = "acq_rel"', 'order = "acq_rel"', "tpk.atomic_rmw", "has no attribute order"),
-    "another length": ("(tensor<16xf32>) -> tensor<32xf32>", "(tensor<16xf32>) -> tensor<48xf32>", "tpk.repeat", r"shape \[32\], and not \[48\]"),
+    "another length": ("(tensor<16xf32>) -> tensor<32xf32>", "(tensor<16xf32>) -> tensor<48xf32>", "tpk.repeat", r"shape \[32\], not \[48\]"),
     "another terminator": ('"tpk.yield"(%c) : (f32) -> ()', '"acme.yield"(%c) : (f32) -> ()', "tpk.reduce", "does not end with tpk.yield"),
-    "a result of a store": ('"tpk.store"(%p, %0, %1, %x)', '%z = "tpk.store"(%p, %0, %1, %x)', "tpk.store", "1 results, and should have 0"),
+    "a result of a store": ('"tpk.store"(%p, %0, %1, %x)', '%z = "tpk.store"(%p, %0, %1, %x)', "tpk.store", "1 results instead of 0"),
     "a pointer for an offset": ('"tpk.store"(%p, %0, %1, %x)', '"tpk.store"(%p, %pid, %1, %x)', "tpk.store", "`offset` is i32: it should be i64"),
 }  # fmt: skip
 

@@ -435,7 +435,7 @@ def test_asserts_keep_their_message() -> None:
 
 
 def test_an_operation_that_does_not_take_pointers_is_refused() -> None:
-    with pytest.raises(CompilationError, match=r"`other\.use` cannot take what `tt\.splat` gives"):
+    with pytest.raises(CompilationError, match=r"`other\.use` cannot take the result of `tt\.splat`"):
         from_text(
             """%s = "tt.splat"(%p) : (!tt.ptr<i32>) -> tensor<8x!tt.ptr<i32>>
             "other.use"(%s) : (tensor<8x!tt.ptr<i32>>) -> ()""",

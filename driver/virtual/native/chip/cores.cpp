@@ -11,7 +11,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
-// Chunks of programs grow while they are quick. The watchdog sees chunks: a slow program is alone in its own.
+// Chunks of programs grow while they are fast. The watchdog observes chunks; a slow program gets a chunk of
+// its own.
 constexpr auto QuickChunk = microseconds(250), SlowChunk = microseconds(1000);
 
 uint64_t cpuNanoseconds(pthread_t thread) {
@@ -55,9 +56,9 @@ void Cores::run(const Kernel &kernel, const void *args, const int32_t (&grid)[3]
   {
     std::unique_lock lock(mutex_);
     waiting_.push_back(&launch);
-    // Handing a small grid to another thread takes longer than running it.
+    // Passing a small grid to another thread takes longer than running it.
     Core *own = borrow();
-    // All of them: one that is woken alone may be the lent core's, which sleeps on.
+    // Wake all of them: a single woken thread may be that of the lent core, which goes back to sleep.
     if (launch.total > 1)
       arrived_.notify_all();
     if (own) {
@@ -75,7 +76,7 @@ void Cores::run(const Kernel &kernel, const void *args, const int32_t (&grid)[3]
     throw Failure(launch.status, launch.failure);
 }
 
-// An idle core, whose own thread sleeps on.
+// Borrows an idle core, whose own thread keeps sleeping.
 Cores::Core *Cores::borrow() {
   for (auto &core : cores_)
     if (!core->lent && !core->running.name) {
@@ -100,7 +101,7 @@ void Cores::drop(Launch &launch) {
   std::erase(waiting_, &launch);
 }
 
-// Called and left with the lock held, which is let go of while programs run.
+// Called and left with the lock held; released while programs run.
 void Cores::runChunk(Launch &launch, Core &core, std::unique_lock<std::mutex> &lock) {
   int64_t fair = (launch.total - launch.next) / (2 * int64_t(cores_.size())) + 1;
   int64_t begin = launch.next, count = std::min(launch.chunk, fair), end = begin + count;
@@ -143,7 +144,7 @@ void Cores::runChunk(Launch &launch, Core &core, std::unique_lock<std::mutex> &l
   else if (taken > SlowChunk)
     launch.chunk = std::max<int64_t>(1, launch.chunk / 2);
   if (!failure.empty()) {
-    // Reports the failure of the lowest program.
+    // Reports the failure with the lowest program index.
     if (launch.status == VNPU_OK || begin < launch.failedBegin) {
       launch.status = assertion ? VNPU_ASSERTION_FAILED : VNPU_LAUNCH_FAILED;
       launch.failure = failure;
@@ -154,7 +155,7 @@ void Cores::runChunk(Launch &launch, Core &core, std::unique_lock<std::mutex> &l
   auto &counters = region.header().counters;
   counters.programs += uint64_t(count);
   if (!--launch.running && launch.next == launch.total)
-    launch.finished.notify_one(); // a moment later the launch may be gone
+    launch.finished.notify_one(); // the launch may be destroyed from here on
 }
 
 void Cores::watch(uint32_t milliseconds) {

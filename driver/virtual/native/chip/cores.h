@@ -24,11 +24,11 @@ struct Kernel {
 class Cores {
 public:
   static Cores &instance();
-  // Throws std::system_error, and std::invalid_argument for settings that make no sense.
+  // Throws std::system_error, and std::invalid_argument for invalid settings.
   void start(uint32_t count, uint64_t scratchpadBytes);
   // Runs a grid to its end. Throws Failure.
   void run(const Kernel &kernel, const void *args, const int32_t (&grid)[3]);
-  // Ends the chip when a program has taken too long; to be called now and then.
+  // Ends the chip if a program has taken too long. Call it periodically.
   void watch(uint32_t milliseconds);
 
 private:
@@ -54,7 +54,7 @@ private:
     bool lent = false;   // to the thread of a queue, which runs programs itself
     uint64_t serial = 0; // counts chunks
     Activity running;    // no name: idle
-    // The watchdog's: which chunk it has seen, and the core's time then.
+    // For the watchdog: the chunk that it has seen, and the core's time then.
     uint64_t seenSerial = 0;
     uint64_t seenNanoseconds = 0;
   };
@@ -69,7 +69,7 @@ private:
   std::vector<std::unique_ptr<Core>> cores_;
   std::mutex mutex_;
   std::condition_variable arrived_;
-  std::vector<Launch *> waiting_; // have programs that no core has taken
+  std::vector<Launch *> waiting_; // launches with programs that no core has taken
   size_t turn_ = 0;               // whose programs are next: every launch gets its share
 };
 

@@ -36,7 +36,7 @@ public:
   }
 
 private:
-  // A piece of the file, which it must have.
+  // A part of the file. Throws if the file does not contain it.
   template <typename Type> Type at(uint64_t offset, const char *what) const {
     Type value;
     if (offset > image_.size() || image_.size() - offset < sizeof value)
@@ -45,7 +45,7 @@ private:
     return value;
   }
 
-  // The same by the address that it will have.
+  // The same, by the address that it will be loaded at.
   template <typename Type> Type loaded(uint64_t address, const char *what) const {
     for (const Elf64_Phdr &segment : loads_)
       if (address >= segment.p_vaddr && address - segment.p_vaddr < segment.p_filesz &&
@@ -77,7 +77,8 @@ private:
       refuse(text("is not a shared object: ELF type ", header_.e_type));
     if (header_.e_phentsize != sizeof(Elf64_Phdr) || !header_.e_phnum)
       refuse("is damaged: it has no table of segments");
-    // Loading does not need the table of sections, but linkers put it last: without it the file is not whole.
+    // Loading does not need the section table, but linkers put it last: if it is missing, the file is
+    // truncated.
     uint64_t sections = uint64_t(header_.e_shnum) * header_.e_shentsize;
     if (header_.e_shoff > image_.size() || sections > image_.size() - header_.e_shoff)
       refuse(text("is truncated: it has ", image_.size(), " bytes, and its table of sections at offset ",

@@ -1,4 +1,4 @@
-// Reading an ELF shared object, of which nothing may be believed.
+// Reads an untrusted ELF shared object.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ struct Symbol {
 };
 using Symbols = std::unordered_map<std::string, Symbol>;
 
-// What a shared object for this machine defines. Throws Failure with INVALID_MODULE and a sentence.
+// The symbols that a shared object for this machine defines. Throws Failure with INVALID_MODULE and a
+// message.
 Symbols readSharedObject(std::string_view image);
 
 } // namespace vnpu

@@ -1,5 +1,5 @@
-// The routines that kernels may call, as a shared object made in memory whose symbols are absolute addresses.
-// Kernels find them as they find any library's, whichever linker has made them.
+// The routines that kernels may call, as a shared object created in memory whose symbols are absolute
+// addresses. Kernels find them like those of any library, whichever linker was used.
 #include "loader.h"
 
 #include "../../../host/native/functions.h"
@@ -43,7 +43,7 @@ uint32_t hashOf(const std::string &name) {
   return hash;
 }
 
-// Puts a table behind what is there, and returns its offset.
+// Appends a table, and returns its offset.
 template <typename Item> uint64_t put(std::string &image, const std::vector<Item> &items) {
   image.resize((image.size() + 7) / 8 * 8);
   uint64_t at = image.size();
@@ -93,7 +93,7 @@ std::string makeObject(const std::vector<tpk::Routine> &all) {
   auto segment = [](uint32_t type, uint32_t flags, uint64_t at, uint64_t size, uint64_t alignment) {
     return Elf64_Phdr{type, flags, at, at, at, size, size, alignment};
   };
-  // The dynamic linker writes to its dynamic section.
+  // The dynamic linker writes to the dynamic section.
   const Elf64_Phdr segments[] = {
       segment(PT_LOAD, PF_R | PF_W, 0, image.size(), Page),
       segment(PT_DYNAMIC, PF_R | PF_W, dynamicAt, image.size() - dynamicAt, 8),
@@ -110,7 +110,7 @@ void installFirmware() {
   std::string image = makeObject(routines());
   int descriptor = memfd_create("vnpu-firmware", MFD_CLOEXEC);
   bool written = descriptor >= 0 && write(descriptor, image.data(), image.size()) == ssize_t(image.size());
-  // The descriptor stays open: the dynamic linker knows the object by this name.
+  // The descriptor stays open: the dynamic linker identifies the object by this name.
   if (!written || !dlopen(text("/proc/self/fd/", descriptor).c_str(), RTLD_NOW | RTLD_GLOBAL))
     throw std::runtime_error(text("the firmware does not load: ", written ? dlerror() : "no memory"));
 }

@@ -39,10 +39,10 @@ int memoryFile(const std::string &image) {
   return descriptor;
 }
 
-// Loads the file in a process of its own first. The dynamic linker believes what it reads, and a damaged file
-// may crash it or keep it busy for ever.
+// Loads the file in a separate process first. The dynamic linker trusts its input, and a damaged file may
+// make it crash or loop forever.
 void tryOut(const char *path) {
-  // Shared with that process alone.
+  // Shared with that process only.
   static auto *tried = static_cast<std::atomic<bool> *>(
       mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   if (tried == MAP_FAILED)
@@ -61,7 +61,7 @@ void tryOut(const char *path) {
     rlimit seconds{TrialSeconds, TrialSeconds};
     setrlimit(RLIMIT_CPU, &seconds);
     alarm(PatienceSeconds);
-    dlopen(path, RTLD_NOW | RTLD_LOCAL); // an error that it reports, it will report again
+    dlopen(path, RTLD_NOW | RTLD_LOCAL); // it will report the error again
     *tried = true;
     _exit(0);
   }
@@ -135,7 +135,7 @@ void Loader::unload(uint64_t number) {
       kernels_.erase(kernel);
     }
   }
-  // The library has waited for launches, but for those of another thread that it was just making.
+  // The library has waited for launches, except those that another thread was submitting at that moment.
   for (auto &kernel : gone)
     while (kernel.use_count() > 1)
       usleep(100);
@@ -200,7 +200,7 @@ std::shared_ptr<const Kernel> Loader::kernel(uint64_t number) {
 
 namespace {
 
-// Carries out a command of the control queue, and returns how many bytes it has left in its slot.
+// Carries out a command of the control queue. Returns how many bytes it has written to its slot.
 uint64_t answerTo(const Command &command, uint8_t *slot) {
   Loader &loader = Loader::instance();
   switch (command.kind) {

@@ -27,13 +27,13 @@ public:
 private:
   struct Module {
     void *handle;
-    int descriptor; // open as long as the module is loaded: the dynamic linker knows it by this name
+    int descriptor; // open while the module is loaded: the dynamic linker identifies it by this name
     uint64_t base;
     Symbols symbols;
     std::vector<uint64_t> kernels;
   };
 
-  // Where the module has `size` bytes under the name; throws Failure.
+  // The module's data of `size` bytes with this name; throws Failure.
   const void *data(const Module &module, const std::string &name, uint64_t size) const;
 
   std::mutex mutex_; // of the kernels, which queues look up
@@ -43,7 +43,7 @@ private:
   uint64_t next_ = 1;
 };
 
-// Makes what the chip does for kernels known to the dynamic linker. Throws std::runtime_error.
+// Makes the chip's routines for kernels available to the dynamic linker. Throws std::runtime_error.
 void installFirmware();
 
 } // namespace vnpu

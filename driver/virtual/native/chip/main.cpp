@@ -1,4 +1,4 @@
-// vnpu-chip: the virtual NPU's chip. Started by the library, with the region that they share at descriptor 3.
+// vnpu-chip: the virtual NPU's chip. The library starts it, with the shared region as descriptor 3.
 #include "chip.h"
 #include "cores.h"
 #include "loader.h"
@@ -33,7 +33,7 @@ bool mapRegion() {
          region.header().regionBytes == uint64_t(status.st_size);
 }
 
-// Returns whether the chip has its memory where the library says.
+// Returns whether the chip's memory is mapped where the library requires it.
 bool mapMemory() {
   const Header &header = region.header();
   auto *wanted = reinterpret_cast<void *>(header.rangeStart);
@@ -44,12 +44,11 @@ bool mapMemory() {
                                   "; make VNPU_MEMORY_BYTES smaller"));
   if (got != wanted)
     return false;
-  madvise(wanted, header.rangeBytes,
-          MADV_DONTFORK); // the process in which a module is tried needs none of it
+  madvise(wanted, header.rangeBytes, MADV_DONTFORK); // not needed where modules are tried out
   return true;
 }
 
-// Standard output counts what it has written, so that the library knows when it has passed on everything.
+// Counts what is written to standard output, so that the library knows when it has forwarded everything.
 void countOutput() {
   static constexpr cookie_io_functions_t Functions = {nullptr,
                                                       [](void *, const char *data, size_t size) -> ssize_t {
@@ -74,11 +73,11 @@ void countOutput() {
   stdout = counted;
 }
 
-// What kernels use that their compiler was allowed to use, and what many modules need.
+// Requests CPU features that kernels' compilers may have used, and resources that many modules need.
 void askSystem() {
 #if defined(__x86_64__) && defined(SYS_arch_prctl)
   constexpr long RequestPermission = 0x1023, TileData = 18;
-  syscall(SYS_arch_prctl, RequestPermission, TileData); // refused where the CPU has no such registers
+  syscall(SYS_arch_prctl, RequestPermission, TileData); // fails if the CPU has no such registers
 #endif
   rlimit files;
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -112,7 +111,8 @@ int run() {
     answerStart(Start::Failed, error.what());
     return 1;
   }
-  // Without a first beat the host would not miss the others, should the first command be one to hang at.
+  // The first heartbeat. Without it, the host would not notice missing ones if the chip hangs at its first
+  // command.
   region.header().heartbeat.store(1);
   int host = handleOfHost();
   answerStart(Start::Ready);

@@ -1,4 +1,4 @@
-// What happens now and then as long as the chip lives.
+// Periodic tasks during the life of the chip.
 #include "chip.h"
 #include "cores.h"
 
@@ -19,15 +19,15 @@ int handleOfHost() {
 void watchOverAll(int host) {
   constexpr int TickMilliseconds = 50;
   Header &header = region.header();
-  // The handle tells at once when the library's process ends; its number, which changes to that of whoever
-  // adopts the chip, tells it at the next tick.
+  // The handle reports the end of the library's process at once. At the next tick, so does the parent's
+  // process id, which changes when another process adopts the chip.
   for (;;) {
     if (getppid() != limits.hostProcess)
       _exit(0);
     if (!hung)
       header.heartbeat.fetch_add(1);
     Cores::instance().watch(limits.watchdogMilliseconds);
-    // Nobody reads the output of a chip whose host has become another program.
+    // If the host process executes another program, nothing reads the chip's output.
     pollfd events[] = {{host, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
     poll(events, 2, TickMilliseconds);
     if (events[1].revents & POLLERR)

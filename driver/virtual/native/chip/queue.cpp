@@ -1,4 +1,4 @@
-// A queue: a thread that carries out one ring's commands, one after the other.
+// A queue: a thread that carries out the commands of one ring in order.
 #include "chip.h"
 #include "cores.h"
 #include "dma.h"
@@ -24,7 +24,7 @@ void stayIfHung() {
 namespace {
 
 constexpr int Spins = 500;
-constexpr int PatienceMilliseconds = 200; // then a sleeper looks whether its counter is still one
+constexpr int PatienceMilliseconds = 200; // then a sleeping thread checks its counter again
 
 uint64_t countOf(const std::atomic<uint64_t> &counter) {
   auto count = countIn(counter.load(std::memory_order_acquire));
@@ -52,7 +52,7 @@ void tellOfSlot() {
     wake(header.slotEpoch);
 }
 
-// An event that has been recorded again meanwhile, on another queue, keeps the newer stamp.
+// An event that was recorded again meanwhile, on another queue, keeps the newer time stamp.
 void record(const Command &command) {
   static std::mutex mutex;
   std::lock_guard lock(mutex);
@@ -98,12 +98,12 @@ void carryOut(const Command &command, const uint8_t *payload) {
   }
 }
 
-// The failures of a queue, of which the library takes one after the other.
+// The failures of a queue, which the library takes one by one.
 class Failures {
 public:
   explicit Failures(QueueState &queue) : queue_(queue) {}
 
-  // Whether there is one that the library has not taken.
+  // Whether the library has not yet taken a failure.
   bool pending() {
     const uint64_t seen = queue_.failed.load(std::memory_order_acquire);
     if (seen == (pending_ ? pending_ : taken_))
@@ -153,7 +153,7 @@ void execute(Failures &failures, const Command &command, const uint8_t *payload)
   }
 }
 
-// A command taken out of its ring, and the argument block of a launch, which kernels read for long.
+// A command copied out of its ring, with the argument block of a launch, which kernels read for a long time.
 struct Taken {
   Command command;
   const uint8_t *payload;
@@ -191,7 +191,7 @@ struct Taken {
     queue.completed.store(marked(number + 1));
     if (queue.waiters.load())
       wake(queue.completed);
-    // The library knows which slot the command has had.
+    // The library knows which slot the command used.
     if (taken.command.slot != NoSlot)
       tellOfSlot();
   }

@@ -1,4 +1,4 @@
-// A crash of the chip, put into words before it ends.
+// Reports of a crash of the chip before it ends.
 #include "chip.h"
 #include "sentence.h"
 #include "signal_names.h"
@@ -83,7 +83,7 @@ void catchSignals() {
   sigfillset(&action.sa_mask);
   for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS})
     sigaction(number, &action, nullptr);
-  // Ctrl-C is for the program at the terminal, which ends its chip by ending itself.
+  // Ctrl-C is for the program at the terminal, which ends its chip when it exits.
   signal(SIGINT, SIG_IGN);
   signal(SIGQUIT, SIG_IGN);
 }

@@ -1,4 +1,4 @@
-// The C API: finds the device, and turns exceptions into statuses.
+// The C API: looks up the device, and converts exceptions to statuses.
 #pragma GCC visibility push(default)
 #include "vnpu.h"
 #pragma GCC visibility pop
@@ -15,8 +15,8 @@ namespace {
 
 using DevicePointer = std::shared_ptr<Device>;
 
-// What is open. Never destroyed: threads may outlive static destruction, and a chip ends when its host is
-// gone.
+// The open devices. Never destroyed: threads may outlive static destruction, and a chip ends when its host
+// exits.
 struct Registry {
   std::mutex mutex;
   std::unordered_map<vnpu_device *, DevicePointer> devices;
@@ -50,7 +50,7 @@ thread_local std::string lastError;
 template <typename Body> vnpu_status guarded(const char *call, Body body) {
   auto failed = [call](vnpu_status status, const char *what) {
     try {
-      // What comes from below the calls does not know which one it was.
+      // Lower layers do not know which API call they serve.
       std::string sentence = what;
       lastError = sentence.starts_with(call) ? sentence : text(call, ": ", sentence);
     } catch (const std::bad_alloc &) {
@@ -79,7 +79,7 @@ DevicePointer find(vnpu_device *handle) {
   return known->second;
 }
 
-// Carries out a call on the session of now.
+// Runs a call on the current session.
 template <typename Body> vnpu_status onSession(const char *call, vnpu_device *device, Body body) {
   return guarded(call, [&] {
     auto session = find(device)->session();

@@ -8,7 +8,7 @@
 namespace vnpu {
 namespace {
 
-constexpr int PatienceMilliseconds = 100; // then a waiter looks whether the chip is still there
+constexpr int PatienceMilliseconds = 100; // then a waiting thread checks whether the chip still runs
 constexpr int Spins = 200;
 constexpr int StampAttempts = 1000;
 
@@ -103,8 +103,8 @@ uint64_t Channel::eventNanoseconds(uint32_t index, uint64_t number) {
 
 // --- staging slots -----------------------------------------------------------------------------------------
 
-// Which are free, the library keeps to itself: those of commands that the chip takes data from are free again
-// when it has completed them.
+// The library alone knows which slots are free. A slot that the chip reads from is free again when the chip
+// has completed the command.
 uint32_t Channel::trySlot() {
   std::lock_guard lock(slots_);
   for (uint64_t lent = lentSlots_; lent; lent &= lent - 1) {
@@ -117,7 +117,7 @@ uint32_t Channel::trySlot() {
   }
   if (!freeSlots_)
     return NoSlot;
-  // The lowest: those above it are never touched where few are in use.
+  // The lowest one, so that higher ones are never touched if few are in use.
   const uint32_t slot = uint32_t(std::countr_zero(freeSlots_));
   freeSlots_ &= ~bit(slot);
   return slot;

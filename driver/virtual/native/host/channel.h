@@ -9,47 +9,47 @@
 
 namespace vnpu {
 
-// Takes nothing from the region at its word: every member throws DeviceLost, once it has ended the chip,
-// where what is there is not what the chip writes.
+// Does not trust the region: if data there are not what the chip writes, every member ends the chip and
+// throws DeviceLost.
 class Channel {
 public:
   explicit Channel(Chip &chip) : chip_(chip), region_(chip.region()) {}
 
-  // Puts a command behind what is on the queue, and waits while the queue is full. Returns its number. The
-  // payload is copied, into the command's slot if it has one. Throws DeviceLost.
+  // Appends a command to the queue, and waits while the queue is full. Returns its number. The payload is
+  // copied, into the command's slot if it has one. Throws DeviceLost.
   uint64_t submit(uint32_t queue, Command command, const void *payload = nullptr, uint64_t size = 0);
   uint64_t submitted(uint32_t queue) const { return own_[queue].submitted.load(); }
   bool reached(uint32_t queue, uint64_t number) { return completed(queue) >= number; }
   // Waits until the queue has completed `number` commands. Throws DeviceLost.
   void await(uint32_t queue, uint64_t number);
   void drain(uint32_t queue) { await(queue, submitted(queue)); }
-  // The failure of the queue, if there is one; the queue goes on after it.
+  // The failure of the queue, if there is one. The queue continues after it.
   std::optional<Error> takeFailure(uint32_t queue);
-  // The time stamp of an event whose record `number` was reached.
+  // The time stamp of an event whose record `number` has been reached.
   uint64_t eventNanoseconds(uint32_t index, uint64_t number);
 
-  // A staging slot. Waits for one, or returns NoSlot. Throws DeviceLost.
+  // Takes a staging slot. Waits for one, or returns NoSlot. Throws DeviceLost.
   uint32_t takeSlot();
   uint32_t trySlot();
   void giveSlot(uint32_t slot);
   uint8_t *slot(uint32_t index) const { return region_.slot(index); }
-  // To be called before a command that is to leave an answer in a slot.
+  // Call this before a command that writes an answer to a slot.
   void expectAnswer(uint32_t slot) { region_.header().answers[slot] = {}; }
-  // Whether the command was not dropped; then `answer` is what it left.
+  // Whether the command was not dropped; then `answer` is its answer.
   bool takeAnswer(uint32_t slot, SlotAnswer &answer);
 
-  // Carries out one command of the control queue and returns its answer. Throws its failure, DeviceLost.
+  // Carries out one command of the control queue and returns its answer. Throws its failure, and DeviceLost.
   std::vector<uint8_t> control(Command command, const void *payload = nullptr, uint64_t size = 0);
 
 private:
-  // What the library knows of a queue by itself.
+  // The library's own state of a queue, which is not in the region.
   struct Own {
     std::mutex producer;
     std::atomic<uint64_t> submitted{0};
     std::atomic<uint64_t> completed{0}; // at least
-    uint64_t takenFailure = 0;          // what stands in the place of a failure that was taken
+    uint64_t takenFailure = 0;          // replaces the failure once it is taken
   };
-  // Until when the chip uses a slot.
+  // When the chip stops using a slot.
   struct Loan {
     uint32_t queue;
     uint64_t number;

@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int TickMilliseconds = 100;
-// Ticks and not a clock: a machine that stood still altogether has not counted them either.
+// Ticks, not a clock: when the whole machine was suspended, no ticks were counted either.
 constexpr int SilentTicks = 25;
 constexpr int StartTicks = 300;
 
@@ -50,11 +50,11 @@ Chip::~Chip() {
 void Chip::share(const Range &range) {
   bytes_ = Region::bytes(config_.queue_depth);
   int made = memfd_create("vnpu", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  // Its number is none of those that the chip's process is given.
+  // Its number must not be one of those that the chip's process gets.
   descriptor_ = made < 0 ? made : fcntl(made, F_DUPFD_CLOEXEC, 10);
   if (made >= 0)
     close(made);
-  // A region that the chip cuts off would end the program that reads it.
+  // If the chip truncated the region, reading it would end this program.
   constexpr int SizeStays = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   if (descriptor_ < 0 || ftruncate(descriptor_, off_t(bytes_)) ||
       fcntl(descriptor_, F_ADD_SEALS, SizeStays)) {
@@ -87,7 +87,7 @@ void Chip::share(const Range &range) {
 }
 
 void Chip::startWatcher() {
-  // Signals are for the program's own threads.
+  // The program's own threads handle signals.
   sigset_t all, previous;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &previous);
@@ -115,7 +115,7 @@ void Chip::awaitStart() {
     ready_ = true;
     return;
   }
-  // The destructor of what was not constructed will not run.
+  // The destructor of an object whose constructor throws does not run.
   stop("it did not start");
   std::string why = start == Start::Failed ? textIn(header.startText) : reason_;
   munmap(start_, bytes_);
@@ -162,7 +162,7 @@ void Chip::watch() {
   for (auto tick = Clock::now();;) {
     poll(events, 2, TickMilliseconds);
     bool open = forward();
-    // Where the system has no handles of processes, the end of the pipe is the end of the process.
+    // On systems without process handles, the end of the pipe is taken for the end of the process.
     bool ended = process_.handle() >= 0 ? events[1].revents != 0 : !open;
     if (ended)
       break;
@@ -195,7 +195,7 @@ void Chip::watch() {
   lose(reason);
 }
 
-// Passes on what is there; false at the end of the pipe.
+// Forwards the available output; false at the end of the pipe.
 bool Chip::forward() {
   char buffer[65536];
   struct Forwarding {
@@ -218,7 +218,7 @@ bool Chip::forward() {
 
 bool Chip::looksDead() {
   uint64_t heartbeat = region_.header().heartbeat.load(std::memory_order_relaxed);
-  if (heartbeat != seenHeartbeat_ || !ready_) { // before the first one, the start's own time limit holds
+  if (heartbeat != seenHeartbeat_ || !ready_) { // before the first one, the time limit of the start applies
     seenHeartbeat_ = heartbeat;
     silentTicks_ = 0;
     return false;
@@ -241,7 +241,7 @@ void Chip::lose(const std::string &reason) {
     reason_ = reason;
   }
   lost_.store(true, std::memory_order_release);
-  // Whoever waits for the chip looks again.
+  // Wakes threads that wait for the chip, so that they check again.
   Header &header = region_.header();
   for (uint32_t index = 0; index < std::min(header.servedQueues.load(), QueueCount); ++index)
     if (region_.queue(index).waiters.load())
@@ -251,7 +251,7 @@ void Chip::lose(const std::string &reason) {
   wake(forwarded_);
 }
 
-// The chip's count of what was printed only says when to look. It is the pipe that knows.
+// The chip's count of printed bytes only says when to check. The pipe is authoritative.
 bool Chip::outputIsForwarded() const {
   int waiting = 0;
   return ioctl(process_.output(), FIONREAD, &waiting) != 0 || (!waiting && !forwarding_.load());

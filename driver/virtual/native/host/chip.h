@@ -1,5 +1,5 @@
-// One life of a chip, from its start to its end: the process, the region shared with it, and the thread that
-// watches it and passes on what kernels print.
+// One life of a chip, from start to end: the process, the region shared with it, and the thread that watches
+// it and forwards what kernels print.
 #pragma once
 
 #include "error.h"
@@ -15,8 +15,8 @@ namespace vnpu {
 
 class Chip {
 public:
-  // Starts a process and waits until it is ready. Throws DeviceLost; `RangeTaken` when the chip cannot have
-  // the range.
+  // Starts a process and waits until it is ready. Throws DeviceLost; `RangeTaken` if the chip cannot map the
+  // range.
   struct RangeTaken {};
   Chip(const vnpu_config &config, const Range &range);
   // Ends the process.
@@ -26,20 +26,20 @@ public:
 
   const Region &region() const { return region_; }
   int64_t process() const { return process_.id(); }
-  // Cores, queues and so on as the chip was started with.
+  // The settings with which the chip was started.
   const vnpu_config &config() const { return config_; }
 
   bool lost() const { return lost_.load(std::memory_order_acquire); }
-  // Throws DeviceLost with the reason once the chip is lost.
+  // Throws DeviceLost with the reason if the chip is lost.
   void requireAlive() const {
     if (lost())
       throwLost();
   }
-  // Ends the chip for `reason`; returns once its process is gone.
+  // Ends the chip for `reason`; returns when its process is gone.
   void stop(const std::string &reason);
-  // The same where `what` is wrong in the region, which is not what the chip has written. Throws DeviceLost.
+  // The same if `what` in the region is not what the chip has written. Throws DeviceLost.
   [[noreturn]] void loseOverwritten(const std::string &what);
-  // Returns when everything has been passed on that kernels had printed before the call.
+  // Returns when everything that kernels had printed before the call has been forwarded.
   void awaitPrinted();
 
 private:
@@ -63,7 +63,7 @@ private:
   std::thread watcher_;
   std::mutex stopping_;
   std::atomic<bool> ended_{false}; // the process is gone
-  std::atomic<bool> lost_{false};  // and `reason_` says why
+  std::atomic<bool> lost_{false};  // `reason_` then has the reason
   std::atomic<bool> forwarding_{false};
   std::atomic<uint64_t> forwarded_{0}; // bytes of output
   mutable std::mutex reasonMutex_;

@@ -104,7 +104,7 @@ vnpu_config defaultConfig() {
   vnpu_config config{};
   config.memory_bytes = number(Memory, uint64_t(8) << 30);
   config.scratchpad_bytes = number(Scratchpad, uint64_t(16) << 20);
-  // One kernel may wait for another: a chip has two cores at least.
+  // One kernel may wait for another, so a chip has at least two cores.
   config.cores = uint32_t(number(Cores, std::clamp<uint64_t>(usableCpus(), 2, Cores.most)));
   config.queue_depth = uint32_t(number(QueueDepth, 64));
   config.watchdog_ms = uint32_t(number(Watchdog, 3000));

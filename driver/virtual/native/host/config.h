@@ -5,11 +5,11 @@
 
 namespace vnpu {
 
-// The defaults, changed by the environment. Throws InvalidArgument.
+// The defaults, with changes from the environment. Throws InvalidArgument.
 vnpu_config defaultConfig();
-// Whether the program that would be the chip is one that can be run.
+// Whether the chip's program can be run.
 bool isThere();
-// Throws InvalidArgument when a chip cannot be made so.
+// Throws InvalidArgument if a chip cannot have these settings.
 void check(const vnpu_config &config);
 
 } // namespace vnpu

@@ -1,4 +1,4 @@
-// Copies of a session: in pieces, through staging slots, summed up at both ends.
+// Copies of a session: in pieces, through staging slots, with checksums at both ends.
 #include "checksum.h"
 #include "session.h"
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t PiecesAhead = 4; // of a copy to the host
 
-// The one byte that a bad line changes.
+// Changes one byte, as a faulty line would.
 void corrupt(uint8_t *data, uint64_t size) { data[size / 2] ^= 0x10; }
 
 } // namespace
@@ -39,7 +39,7 @@ void Session::copyIn(uint64_t queue, uint64_t target, const void *source, uint64
     if (made.misbehaviour == Misbehaviour::Corrupt)
       corrupt(staged, made.size);
     channel_.submit(index, made, small, fits ? made.size : 0);
-    if (made.misbehaviour != Misbehaviour::Drop) // the whole copy is dropped; the rest happens once
+    if (made.misbehaviour != Misbehaviour::Drop) // drops the whole copy; other faults apply once
       made.misbehaviour = Misbehaviour::None;
     made.delayMicroseconds = 0;
   }
@@ -63,7 +63,7 @@ void Session::copyOut(uint64_t queue, void *target, uint64_t source, uint64_t si
   Command made = command(Kind::CopyOut, true);
   bool delivered = true, intact = true;
   for (uint64_t done = 0; done < size || !pieces.empty();) {
-    // Who holds slots does not wait for more of them.
+    // A copy that holds slots does not wait for more of them.
     if (done < size && pieces.size() < PiecesAhead) {
       uint32_t slot = pieces.empty() ? channel_.takeSlot() : channel_.trySlot();
       if (slot != NoSlot) {

@@ -37,7 +37,7 @@ std::shared_ptr<Session> Device::session() {
 
 std::shared_ptr<Session> Device::take() {
   std::lock_guard lock(mutex_);
-  // Its thread and its locks stayed with the parent: it can be neither used nor destroyed.
+  // Its thread and its locks belong to the parent, so it can be neither used nor destroyed.
   if (std::exchange(foreign_, false))
     new std::shared_ptr<Session>(std::move(session_));
   return std::exchange(session_, nullptr);
@@ -61,7 +61,7 @@ void Device::close() {
 void Device::unlockAfterFork(bool child) {
   if (child) {
     foreign_ = foreign_ || session_;
-    // A reset that another thread was in does not go on here.
+    // A reset by another thread does not continue in this process.
     new (&resets_) std::mutex;
   }
   mutex_.unlock();

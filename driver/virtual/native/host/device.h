@@ -1,4 +1,4 @@
-// A device as the C API hands it out: the session with the chip of now, over resets and forks.
+// A device of the C API: the session with the current chip, across resets and forks.
 #pragma once
 
 #include "session.h"
@@ -15,19 +15,19 @@ public:
   Device &operator=(const Device &) = delete;
 
   const vnpu_config &config() const { return config_; }
-  // The session of now, for one call. Throws DeviceLost in a process that was forked off.
+  // The current session, for one call. Throws DeviceLost in a forked process.
   std::shared_ptr<Session> session();
   void reset();
-  // Ends the chip, unless it is that of the parent.
+  // Ends the chip, unless it belongs to the parent.
   void close();
 
-  // Around fork(): the child finds the device whole, with a chip that is not its own.
+  // Called around fork(): the child gets a consistent device, whose chip belongs to the parent.
   void lockForFork() { mutex_.lock(); }
   void unlockAfterFork(bool child);
 
 private:
   std::shared_ptr<Session> start();
-  // Takes the session away; nothing is left of one that is the parent's.
+  // Takes the session away; drops one that belongs to the parent.
   std::shared_ptr<Session> take();
 
   const vnpu_config config_;
@@ -35,7 +35,7 @@ private:
   std::mutex mutex_, resets_;
   std::unique_ptr<Range> range_;
   std::shared_ptr<Session> session_;
-  bool foreign_ = false; // the session is that of the process that this one was forked off from
+  bool foreign_ = false; // the session belongs to the parent process
 };
 
 } // namespace vnpu

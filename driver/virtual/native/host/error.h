@@ -1,4 +1,4 @@
-// The exception that carries a status and its sentence to the C API.
+// The exception that carries a status and its message to the C API.
 #pragma once
 
 #include "vnpu.h"

@@ -24,7 +24,7 @@ constexpr Name Names[] = {
 };
 constexpr uint32_t LongestDelay = 60'000'000;
 
-// The text up to `mark`, which is taken off with it.
+// Removes and returns the text up to `mark`; the mark is removed, too.
 std::string_view next(std::string_view &text, char mark) {
   size_t end = std::min(text.find(mark), text.size());
   std::string_view part = text.substr(0, end);
@@ -102,7 +102,7 @@ Faults::Orders Faults::command(bool copies) {
   for (Fault &fault : armed_) {
     if (fault.kind != Fault::SlowQueue)
       continue;
-    if (fault.left == 1) // and so it stays
+    if (fault.left == 1) // for all later commands
       orders.delayMicroseconds += fault.microseconds;
     else
       --fault.left;

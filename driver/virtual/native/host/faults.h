@@ -1,4 +1,4 @@
-// Misbehaviour on request: what is armed, and what it does to which call.
+// Injected faults: which are armed, and what they do to which call.
 #pragma once
 
 #include "error.h"
@@ -13,15 +13,15 @@ class Faults {
 public:
   struct Fault {
     enum Kind { FailAllocation, CorruptCopy, DropCopy, RefuseModule, SlowQueue, Hang, Die } kind;
-    uint64_t left; // calls until it strikes, this one included
+    uint64_t left; // calls until it strikes, including this one
     uint32_t microseconds;
   };
 
-  // Throws InvalidArgument that begins with `call`.
+  // Throws InvalidArgument whose message begins with `call`.
   static std::vector<Fault> parse(const char *call, const char *text);
   void arm(const std::vector<Fault> &faults);
 
-  // Each counts one call, and says what is to happen to it.
+  // Each counts one call, and says what should happen to it.
   bool allocationFails();
   bool moduleIsRefused();
   struct Orders {

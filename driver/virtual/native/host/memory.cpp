@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint64_t LeastAlignment = 64;
 constexpr uint64_t MostAlignment = uint64_t(1) << 30;
-constexpr uint64_t Page = 65536; // no machine's is larger
+constexpr uint64_t Page = 65536; // the largest page size of any machine
 constexpr uint64_t DiscardBytes = uint64_t(64) << 20;
 constexpr int Tries = 8;
 
@@ -46,7 +46,7 @@ uint64_t Memory::allocate(uint64_t size, uint64_t alignment) {
   return address;
 }
 
-// The smallest hole that surely fits, or a smaller one that happens to.
+// The smallest hole that is certain to fit, or a smaller one that happens to fit.
 Memory::Holes::iterator Memory::find(uint64_t capacity, uint64_t alignment, uint64_t &address) {
   auto take = [&](auto candidate) {
     auto [size, start] = *candidate;
@@ -107,7 +107,7 @@ void Memory::release(uint64_t address, const Discard &discard) {
   }
 }
 
-// Under the lock: what is handed out again must not be discarded.
+// Called with the lock held: memory that is allocated again must not be discarded.
 void Memory::discardHoles(const Discard &discard) {
   std::vector<Extent> extents;
   for (auto &[start, hole] : holes_) {

@@ -1,4 +1,4 @@
-// The chip's memory as its driver keeps it: what is live, and which addresses are free.
+// The chip's memory as its driver manages it: live allocations and free addresses.
 #pragma once
 
 #include "error.h"
@@ -18,18 +18,18 @@ public:
     uint64_t bytes, peak, count;
   };
 
-  // `limit` bytes may be live at a time, at addresses from `start` to `start + range`.
+  // At most `limit` bytes are live at a time, at addresses from `start` to `start + range`.
   Memory(uint64_t start, uint64_t range, uint64_t limit);
 
-  // Throws InvalidArgument for a bad alignment, OutOfMemory.
+  // Throws InvalidArgument for a bad alignment, and OutOfMemory.
   uint64_t allocate(uint64_t size, uint64_t alignment);
-  // Throws InvalidPointer. Once much of what is free may still hold pages of the machine, `discard` gets all
-  // of it.
+  // Throws InvalidPointer. When much of the free memory may still occupy pages of the machine, all of it is
+  // passed to `discard`.
   using Discard = std::function<void(const std::vector<Extent> &)>;
   void release(uint64_t address, const Discard &discard);
   // Throws InvalidPointer unless the bytes lie in one live allocation.
   void check(const char *call, const char *argument, uint64_t address, uint64_t size) const;
-  // Whether a kernel may be given the address: NULL, in a live allocation, or right behind one.
+  // Whether a kernel may get this address: NULL, in a live allocation, or at the end of one.
   bool isPointer(uint64_t address) const;
   Usage usage() const;
 
@@ -47,14 +47,14 @@ private:
   void addHole(uint64_t address, uint64_t size, bool written);
   void removeHole(Holes::iterator hole);
   void discardHoles(const Discard &discard);
-  // The live allocation that begins at or before the address.
+  // The last live allocation that begins at or before the address.
   const std::pair<const uint64_t, Block> *before(uint64_t address) const;
 
   mutable std::mutex mutex_;
   const uint64_t limit_;
   std::map<uint64_t, Block> live_;
   Holes holes_;                                   // by address; no two touch
-  std::set<std::pair<uint64_t, uint64_t>> sizes_; // the same by size and address
+  std::set<std::pair<uint64_t, uint64_t>> sizes_; // the same holes, by size and address
   uint64_t bytes_ = 0, peak_ = 0;
   uint64_t releasedBytes_ = 0; // since the last discard
 };

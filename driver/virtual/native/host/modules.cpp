@@ -61,7 +61,7 @@ void Session::unload(uint64_t handle) {
     gone.value = number;
     channel_.control(gone);
   } catch (const Error &error) {
-    if (error.status != VNPU_DEVICE_LOST) // then it is gone with the chip
+    if (error.status != VNPU_DEVICE_LOST) // a lost chip has no modules
       throw;
   }
 }

@@ -40,7 +40,7 @@ struct Actions {
   posix_spawn_file_actions_t value;
 };
 
-// Signals as a program has them from a shell, whatever the caller made of them.
+// Signal handling as in a program started by a shell, whatever the caller has set.
 struct Attributes {
   Attributes() {
     posix_spawnattr_init(&value);
@@ -94,7 +94,7 @@ void Process::start(const char *program, int region) {
 
 void Process::kill() {
 #ifdef SYS_pidfd_send_signal
-  // Its number may be another's by now, if somebody else has waited for it.
+  // If another thread has waited for it, its process id may already be reused.
   if (handle_ >= 0) {
     syscall(SYS_pidfd_send_signal, handle_, SIGKILL, nullptr, 0);
     return;

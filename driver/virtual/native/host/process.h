@@ -1,4 +1,4 @@
-// The chip's process: how it is started, watched and ended.
+// The chip's process: starting, watching and ending it.
 #pragma once
 
 #include "vnpu.h"
@@ -15,17 +15,17 @@ public:
   Process(const Process &) = delete;
   Process &operator=(const Process &) = delete;
 
-  // Starts the program with the region at descriptor 3 and standard output into a pipe. Throws DeviceLost.
+  // Starts the program with the region as descriptor 3 and standard output into a pipe. Throws DeviceLost.
   void start(const char *program, int region);
   void kill();
-  // Waits until the process is gone, and says how it ended.
+  // Waits until the process is gone. Returns how it ended.
   std::string reap();
   // Whether a debugger has stopped it.
   bool traced() const;
 
   pid_t id() const { return id_; }
   int output() const { return output_; } // of the pipe, does not block
-  int handle() const { return handle_; } // readable once the process has ended; -1 where the system has none
+  int handle() const { return handle_; } // readable once the process has ended; -1 if not supported
 
 private:
   pid_t id_ = 0;

@@ -67,7 +67,7 @@ void Session::destroyQueue(uint64_t queue) {
       channel_.drain(index);
       failure = channel_.takeFailure(index);
       chip_.awaitPrinted();
-    } catch (const Error &) { // lost meanwhile: there is nothing left to destroy
+    } catch (const Error &) { // lost meanwhile: nothing is left to destroy
       return;
     }
   }
@@ -94,7 +94,7 @@ void Session::synchronizeAll() {
     channel_.drain(index);
   chip_.awaitPrinted();
   for (uint32_t index : all)
-    throwFailure(index); // those of other queues wait for the next call
+    throwFailure(index); // failures of other queues are returned by the next call
 }
 
 // --- events -----------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ void Session::destroyEvent(uint64_t handle) {
     throw Error(VNPU_INVALID_ARGUMENT,
                 text("vnpu_event_destroy: event ", handle, " does not exist or was destroyed"));
   freeEvents_.push_back(
-      known->second.index); // records count up: a late one does not pass for that of a new event
+      known->second.index); // record numbers increase: a late one is not mistaken for that of a new event
   events_.erase(known);
 }
 

@@ -8,8 +8,7 @@
 namespace vnpu {
 
 Range::Range(uint64_t memoryBytes, unsigned attempt) {
-  // High, away from where systems put programs and libraries; the low ones for machines with few address
-  // bits.
+  // High addresses, away from programs and libraries; the low ones are for machines with few address bits.
   static constexpr uint64_t Hints[Attempts] = {0x200000000000, 0x300000000000, 0x100000000000, 0x180000000000,
                                                0x080000000000, 0x010000000000, 0x4000000000,   0x2000000000};
   constexpr uint64_t Page = 65536, Slack = uint64_t(2) << 30;

@@ -1,5 +1,5 @@
-// The addresses that the chip's memory has. The host keeps them to itself without access: what it
-// dereferences faults.
+// The addresses of the chip's memory. The host reserves them without access, so that dereferencing them
+// faults.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace vnpu {
 
 class Range {
 public:
-  // Reserves addresses for a chip's memory, `attempt` by attempt elsewhere. Throws OutOfMemory.
+  // Reserves addresses for a chip's memory; each `attempt` tries elsewhere. Throws OutOfMemory.
   Range(uint64_t memoryBytes, unsigned attempt);
   ~Range();
   Range(const Range &) = delete;
@@ -16,7 +16,7 @@ public:
 
   static constexpr unsigned Attempts = 8;
   uint64_t start() const { return start_; }
-  // More than there is memory: what is in use may be spread, and alignments leave gaps.
+  // More than the memory, because allocations may be scattered, and alignments leave gaps.
   uint64_t bytes() const { return bytes_; }
 
 private:

@@ -17,7 +17,7 @@ uint64_t Session::allocate(uint64_t size, uint64_t alignment) {
 }
 
 void Session::release(uint64_t address) {
-  // Work in flight may use it. A chip that is lost has none.
+  // Work in flight may use it. A lost chip has none.
   if (!chip_.lost()) {
     try {
       drainAll();
@@ -30,7 +30,7 @@ void Session::release(uint64_t address) {
       try {
         size_t count = std::min(Most, extents.size() - first);
         channel_.control({.kind = Kind::Discard}, &extents[first], count * sizeof(Extent));
-      } catch (const Error &) { // lost just now; its memory is gone anyway
+      } catch (const Error &) { // lost just now; its memory is gone
       }
   });
 }
@@ -45,7 +45,7 @@ void Session::throwFailure(uint32_t queue) {
     throw *failure;
 }
 
-// A command of a call, which counts for the faults that are armed.
+// A command of a call, which counts for armed faults.
 Command Session::command(Kind kind, bool copies) {
   chip_.requireAlive();
   Faults::Orders orders = faults_.command(copies);

@@ -1,4 +1,4 @@
-// What lives as long as a chip does: its memory, queues, events and modules, under handles.
+// Everything that lives as long as a chip: its memory, queues, events and modules, under handles.
 #pragma once
 
 #include "channel.h"
@@ -12,11 +12,11 @@
 
 namespace vnpu {
 
-// Every member may be called from any thread, and throws Error. DeviceLost once the chip is lost, but for
+// Every member may be called from any thread, and throws Error: DeviceLost once the chip is lost, except for
 // releasing, destroying and unloading.
 class Session {
 public:
-  // `handles` goes on counting over resets: what is gone is not mistaken for something new.
+  // `handles` continues to count over resets, so that a handle is never reused.
   Session(const vnpu_config &config, const Range &range, std::atomic<uint64_t> &handles);
 
   Chip &chip() { return chip_; }
@@ -53,7 +53,7 @@ private:
     uint32_t index;      // of its time stamp
     uint64_t number = 0; // of its newest record; 0: never recorded
     uint32_t queue = 0;
-    uint64_t reached = 0; // what the queue has completed when the record has been made
+    uint64_t reached = 0; // the queue's completed count when the record is reached
   };
   struct Module {
     uint64_t number; // the chip's
@@ -80,7 +80,7 @@ private:
   Faults faults_;
   std::atomic<uint64_t> &handles_;
 
-  mutable std::shared_mutex tables_; // of what follows; never held while waiting for the chip
+  mutable std::shared_mutex tables_; // protects the members below; never held while waiting for the chip
   std::unordered_map<uint64_t, uint32_t> queues_;
   std::vector<uint32_t> freeQueues_;
   uint32_t usedQueues_ = FirstQueue;

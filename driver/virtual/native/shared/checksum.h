@@ -1,5 +1,5 @@
-// Copying and summing up in one pass. Each end of a transfer sums up the bytes that it moves, and the sums
-// are compared: nothing is read twice, so whoever writes to the same memory meanwhile raises no false alarm.
+// Copying with a checksum in one pass. Each end of a transfer sums up the bytes that it moves, and the sums
+// are compared. Nothing is read twice, so concurrent writes to the same memory cause no false alarm.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@ namespace vnpu {
 
 class Checksum {
 public:
-  // Copies `size` bytes and takes them in. Words are moved whole, for kernels that wait for one.
+  // Copies `size` bytes and adds them to the sum. Words are copied whole, for kernels that wait for one.
   void copy(void *target, const void *source, uint64_t size) {
     auto *to = static_cast<unsigned char *>(target);
     auto *from = static_cast<const unsigned char *>(source);
@@ -48,7 +48,8 @@ public:
   }
 
 private:
-  // Multiplying by an odd number and rotating lose nothing: a single changed word always changes the sum.
+  // Multiplication by an odd number and rotation are bijective, so a single changed word always changes the
+  // sum.
   static uint64_t mix(uint64_t sum, uint64_t word) {
     return std::rotl((sum ^ word) * 0x9E3779B97F4A7C15u, 29);
   }

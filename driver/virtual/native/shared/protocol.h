@@ -1,12 +1,12 @@
-// What the library and the chip write to each other: one region of memory that both have mapped.
+// The protocol between the library and the chip: one region of memory that both map.
 //
-// Each queue is a ring of commands between two counters. The library writes a command and counts `submitted`
-// up, the chip carries it out and counts `completed` up; a command is known by its queue and the count that
-// it made.
+// Each queue is a ring of commands between two counters. The library writes a command and increments
+// `submitted`; the chip carries it out and increments `completed`. A command is identified by its queue and
+// its value of `submitted`.
 //
-// Kernels run in the chip's process and can write here. Whatever one side acts on is therefore sealed or
-// marked by the other (seal.h), and checked by whoever reads it: where it does not fit, the chip is lost.
-// What is not sealed are hints, without which both only wait longer, and figures for people.
+// Kernels run in the chip's process and can write here. Therefore everything that one side acts on is sealed
+// or marked by the other (seal.h), and checked by the reader. If it does not match, the chip is lost.
+// Unsealed data are only hints, without which both sides wait longer, and figures for people.
 #pragma once
 
 #include "seal.h"
@@ -20,12 +20,12 @@ namespace vnpu {
 inline constexpr uint32_t ProtocolVersion = 2;
 
 inline constexpr uint32_t DefaultQueue = 0;
-inline constexpr uint32_t ControlQueue = 1; // modules and housekeeping; users do not see it
+inline constexpr uint32_t ControlQueue = 1; // modules and housekeeping; not visible to users
 inline constexpr uint32_t FirstQueue = 2;
 inline constexpr uint32_t UserQueues = 1024;
 inline constexpr uint32_t QueueCount = FirstQueue + UserQueues;
 
-// Through staging slots goes what is too large for a command.
+// Staging slots carry data that are too large for a command.
 inline constexpr uint32_t SlotCount = 64;
 inline constexpr uint32_t SlotBytes = 256 << 10;
 inline constexpr uint32_t NoSlot = ~0u;
@@ -44,7 +44,7 @@ enum class Kind : uint32_t {
   Launch,       // function `value` over `grid`, payload: the argument block
   // On the control queue:
   OpenQueue, // a thread for queue `index`
-  Discard,   // payload: Extents whose contents nobody needs
+  Discard,   // payload: Extents whose contents are not needed any more
   Piece,     // payload: the next bytes of a module
   Load,      // the module is complete; answer: its number as a uint64_t
   Unload,    // module `value`
@@ -61,9 +61,9 @@ struct Command {
   uint32_t slot = NoSlot;         // where the payload is, or goes; NoSlot: in the entry
   uint32_t index = 0;
   uint32_t grid[3] = {};
-  uint32_t payloadBytes = 0; // those that the seal covers; data of copies have a checksum
+  uint32_t payloadBytes = 0; // bytes that the seal covers; data of copies have a checksum
   uint64_t target = 0, source = 0, size = 0, checksum = 0, value = 0;
-  uint64_t seal = 0; // of its number, of what is above, and of the payload
+  uint64_t seal = 0; // of its number, of the members above, and of the payload
 };
 
 static_assert(sizeof(Command) == 88);
@@ -73,7 +73,7 @@ inline uint64_t sealOf(const Command &command, uint64_t number, const void *payl
   return (Seal() << number).add(&command, offsetof(Command, seal)).add(payload, command.payloadBytes).value();
 }
 
-// A place of a ring.
+// An entry of a ring.
 struct Entry {
   Command command;
   alignas(16) uint8_t payload[InlineBytes];
@@ -85,12 +85,12 @@ struct Extent {
 
 struct SymbolAnswer {
   uint64_t function, scratchBytes;
-  uint32_t pointerCount, reserved; // and behind it, as a uint32_t each, their offsets in the argument block
+  uint32_t pointerCount, reserved; // followed by their offsets in the argument block, a uint32_t each
 };
 
 enum class Delivery : uint32_t { None = 0x454E4F4E, Made = 0x4544414D };
 
-// Answer to a command that reads: what lies in its slot.
+// The answer to a command that reads: a description of the data in its slot.
 struct SlotAnswer {
   Delivery delivery = Delivery::None; // None: the command was dropped
   uint32_t bytes = 0;                 // on the control queue
@@ -102,8 +102,8 @@ struct QueueState {
   std::atomic<uint32_t> chipSleeps;            // on `submitted`
   alignas(64) std::atomic<uint64_t> completed;
   std::atomic<uint32_t> waiters; // of both processes, on `completed`
-  // Once a command has failed the chip drops those behind it, until the library has taken the failure. The
-  // seal of the failure; once the library has taken it, the complement of that.
+  // Once a command has failed, the chip drops later ones, until the library has taken the failure. Holds the
+  // seal of the failure, or its complement once the library has taken it.
   alignas(64) std::atomic<uint64_t> failed;
   int32_t status;
   char text[TextBytes];
@@ -138,12 +138,12 @@ struct Header {
   char startText[TextBytes];
   std::atomic<uint64_t> heartbeat;
   std::atomic<uint64_t> printedBytes;
-  std::atomic<uint32_t> servedQueues; // those above have never been used
+  std::atomic<uint32_t> servedQueues; // queues above have never been used
   std::atomic<uint32_t> lost;         // 2: `lostText` says why the chip ends
   std::atomic<uint64_t> lostSeal;
   char lostText[TextBytes];
 
-  alignas(64) std::atomic<uint32_t> slotEpoch; // counts up when one may have become free
+  alignas(64) std::atomic<uint32_t> slotEpoch; // incremented when one may have become free
   std::atomic<uint32_t> slotWaiters;
   SlotAnswer answers[SlotCount];
   Counters counters;
@@ -151,10 +151,10 @@ struct Header {
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free && SlotCount == 64);
 
-// The next multiple of the largest page that the machines have.
+// Rounds up to a multiple of the largest page size of any machine.
 constexpr size_t upToPage(size_t bytes) { return (bytes + 65535) / 65536 * 65536; }
 
-// Where the parts of the region lie. Pages that nobody has touched take no memory.
+// The layout of the region. Untouched pages take no memory.
 class Region {
 public:
   Region() = default;
@@ -168,7 +168,7 @@ public:
     return RingsAt + upToPage(size_t(QueueCount) * depth * sizeof(Entry));
   }
 
-  // Makes a queue ready that was never used. The library does.
+  // Prepares a queue that was never used. Called by the library.
   void open(uint32_t index) const {
     queue(index).submitted.store(marked(0));
     queue(index).completed.store(marked(0));

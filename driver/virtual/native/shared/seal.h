@@ -1,5 +1,5 @@
-// Numbers that stand for bytes. A kernel reaches the region that the library and the chip share: by these
-// each notices that what it reads there is not what the other has written.
+// Seals: numbers computed from bytes. Kernels can write to the region that the library and the chip share. By
+// the seals, each side notices if it reads something that the other has not written.
 #pragma once
 
 #include <bit>
@@ -27,7 +27,7 @@ public:
       std::memcpy(&word, bytes, size);
     return *this << word << size;
   }
-  // Not 0: memory that was cleared bears no seal.
+  // Never 0, so that cleared memory has no valid seal.
   uint64_t value() const {
     const uint64_t mixed = sum_ ^ sum_ >> 32;
     return mixed ? mixed : 1;
@@ -37,14 +37,15 @@ private:
   uint64_t sum_ = 0x243F6A8885A308D3u;
 };
 
-// A count as it stands in the region: its low 48 bits, and above them a mark that only this count has.
+// The representation of a count in the region: its low 48 bits, and a mark above them that depends on the
+// count.
 constexpr uint64_t marked(uint64_t count) {
   constexpr uint64_t CountBits = 48, Mask = (uint64_t(1) << CountBits) - 1;
   const uint64_t mark = ((count & Mask) + 1) * 0xD1B54A32D192ED03u >> CountBits;
   return (count & Mask) | (mark ? mark : 1) << CountBits;
 }
 
-// The count in a word of the region; none if the word was not made by `marked`.
+// The count in a word of the region; nothing if the word was not made by `marked`.
 constexpr std::optional<uint64_t> countIn(uint64_t word) {
   const uint64_t count = word & ((uint64_t(1) << 48) - 1);
   return marked(count) == word ? std::optional(count) : std::nullopt;

@@ -1,11 +1,11 @@
-// Binds the hooks of a device that is a C++ class: `tpk::bindHooks(type, fail)` gives Python each member that
-// has a hook's name, with checked arguments and without the GIL. A hook that the class has
-// not, or has with other parameters, is left out: the kit names it where it is called, or the device binds it
+// Binds the hooks of a device that is a C++ class: `tpk::bindHooks(type, fail)` exposes each member that has
+// a hook's name to Python, with checked arguments and without the GIL. A hook that the class lacks, or has
+// with other parameters, is left out. The kit raises an error when it is called, or the device binds it
 // itself.
 //
 // Numbers are uint64_t, uint32_t or uint8_t. `memcpy_htod` and `memcpy_dtoh` may take a
-// `std::shared_ptr<void>` at the end, which keeps the host buffer until the last copy of it is gone; else
-// they have done with it when they return.
+// `std::shared_ptr<void>` as their last parameter, which keeps the host buffer alive until its last copy is
+// destroyed. Otherwise they must not use the buffer after they return.
 #ifndef TPK_HOOKS_H
 #define TPK_HOOKS_H
 
@@ -25,7 +25,7 @@ namespace tpk {
 
 /// Raises the kit's exception.
 inline void setError(Code code, const std::string &text) {
-  // They stay: an error may be raised while the interpreter ends.
+  // Never destroyed: an error may be raised while the interpreter exits.
   static const auto *types = [] {
     auto errors = pybind11::module_::import("triton_porting_kit.errors");
     auto *found = new std::vector<pybind11::object>;
@@ -36,7 +36,7 @@ inline void setError(Code code, const std::string &text) {
   pybind11::set_error((*types)[static_cast<std::size_t>(code)], text.c_str());
 }
 
-/// Lets a module raise the kit's exceptions for those of C++ of the type `Failure`, which has a `code`.
+/// Makes a module raise the kit's exceptions for C++ exceptions of the type `Failure`, which has a `code`.
 template <typename Failure> void registerErrors() {
   pybind11::register_local_exception_translator([](std::exception_ptr thrown) {
     try {
@@ -50,8 +50,8 @@ template <typename Failure> void registerErrors() {
 
 // --- buffers ---------------------------------------------------------------------------------------------
 
-/// A contiguous buffer of Python's. It is given back by the first `releaseFinished` after the last copy of
-/// `keep` is gone: that may be on a thread that must not wait for the interpreter.
+/// A contiguous Python buffer. The first `releaseFinished` after the last copy of `keep` is destroyed
+/// releases it: that destruction may happen on a thread that must not wait for the GIL.
 struct HeldBuffer {
   void *data;
   std::uint64_t size;
@@ -63,15 +63,15 @@ struct FinishedBuffer {
   FinishedBuffer *next;
 };
 
-/// A lock-free list: it is pushed to from any thread and taken as a whole, also across fork().
+/// A lock-free list: any thread may push to it, and it is taken as a whole, also across fork().
 inline std::atomic<FinishedBuffer *> finishedBuffers{nullptr};
 
-/// Takes a buffer of `object`; where there is none, `refuse` is given the reason, and throws it.
+/// Takes a buffer of `object`. If it has none, calls `refuse` with the reason, which must throw.
 template <typename Refuse> HeldBuffer hold(pybind11::handle object, bool writable, Refuse refuse) {
   auto node = std::make_unique<FinishedBuffer>();
   if (PyObject_GetBuffer(object.ptr(), &node->view, writable ? PyBUF_WRITABLE : PyBUF_SIMPLE) != 0) {
     pybind11::error_already_set why;
-    refuse(std::string("type '") + Py_TYPE(object.ptr())->tp_name + "' is no contiguous " +
+    refuse(std::string("type '") + Py_TYPE(object.ptr())->tp_name + "' is not a contiguous " +
            (writable ? "writable " : "") + "buffer: " + pybind11::str(why.value()).cast<std::string>());
   }
   HeldBuffer held{node->view.buf, static_cast<std::uint64_t>(node->view.len), nullptr};
@@ -84,7 +84,7 @@ template <typename Refuse> HeldBuffer hold(pybind11::handle object, bool writabl
   return held;
 }
 
-/// Gives back the buffers whose copies have run. Call with the GIL held.
+/// Releases the buffers whose copies have run. Call it with the GIL held.
 inline void releaseFinished() {
   FinishedBuffer *node = finishedBuffers.exchange(nullptr, std::memory_order_acquire);
   while (node) {
@@ -95,14 +95,14 @@ inline void releaseFinished() {
   }
 }
 
-/// Does so at the end of a call.
+/// Calls `releaseFinished` at the end of a call.
 struct Tidy {
   ~Tidy() { releaseFinished(); }
 };
 
 // --- arguments -------------------------------------------------------------------------------------------
 
-/// An argument of a hook, and what it is a mistake of where no unsigned integer can hold it.
+/// An argument of a hook, and the error code if no unsigned integer can hold it.
 struct Argument {
   const char *name;
   Code mistake;
@@ -116,7 +116,7 @@ template <typename Device, typename Fail> class HookBinder {
 public:
   HookBinder(pybind11::class_<Device> &type, Fail fail) : type_(type), fail_(fail) {}
 
-  /// An integer of Python's. Raises TypeError for what is none at all.
+  /// Converts a Python integer. Raises TypeError for other types.
   template <typename Number>
   static Number number(const Fail &fail, Device &device, const char *hook, Argument argument,
                        pybind11::handle value) {
@@ -138,7 +138,7 @@ public:
     return static_cast<Number>(converted);
   }
 
-  /// Binds a member that takes nothing but numbers.
+  /// Binds a member that takes only numbers.
   template <typename Result, typename... Numbers, typename... Arguments>
   void numbers(const char *hook, Result (Device::*member)(Numbers...), Arguments... arguments) {
     static_assert(sizeof...(Numbers) == sizeof...(Arguments));
@@ -156,7 +156,7 @@ public:
     constexpr Argument address{"addr", Code::InvalidPointer}, target{"dst", Code::InvalidPointer};
     constexpr Argument source{"src", Code::InvalidPointer}, module{"module", Code::InvalidModule};
     memory();
-// Clang-format would take these for declarations.
+// Clang-format would parse these as declarations.
 // clang-format off
 #define TPK_HOOK(name, ...)                                                                                  \
   if constexpr (requires { &Device::name; })                                                                 \
