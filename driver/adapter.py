@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from abc import abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -27,11 +27,26 @@ _CPP_TYPES = {name: element.cpp.removeprefix("std::") for name, element in PARAM
 """As in Triton's own drivers; floats that not every compiler supports are bit patterns."""
 
 
-class TritonDriver(DriverBase):  # type: ignore[misc]
+class _OneObject(ABCMeta):
+    """The type of classes that have one object each: every call of the class returns it."""
+
+    _objects: ClassVar[dict[type, Any]] = {}
+    _lock: ClassVar[threading.RLock] = threading.RLock()
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        with cls._lock:
+            if cls not in cls._objects:
+                cls._objects[cls] = super().__call__(*args, **kwargs)
+            return cls._objects[cls]
+
+
+class TritonDriver(DriverBase, metaclass=_OneObject):  # type: ignore[misc]
     """The driver of a backend. A vendor derives from it, sets the class attributes, and implements two methods.
 
-    One object serves all threads; each thread has its own current device and stream. Devices are opened when first
-    needed, so that importing Triton costs no more than the query of the target.
+    A class has one object, which serves all threads; each thread has its own current device and stream. Programs
+    create drivers whenever they switch between backends, as Inductor does with ``set_driver_to_cpu`` and
+    ``set_driver_to_gpu``. They get the same object each time, so that the device is opened once and its addresses stay
+    valid. Devices are opened when first needed, so that importing Triton costs no more than the query of the target.
     """
 
     backend_name: ClassVar[str]

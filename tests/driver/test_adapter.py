@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
+from drivers import fresh_driver
 from objects import kernel
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
@@ -41,7 +42,7 @@ class Pair(Driver):
 
 @pytest.fixture
 def driver() -> Driver:
-    return Driver()
+    return fresh_driver(Driver)
 
 
 @pytest.fixture
@@ -52,6 +53,28 @@ def activated(driver: Driver) -> Any:
     config.set_active(driver)
     yield driver
     config._active = before
+
+
+def test_a_class_has_one_object_and_opens_its_device_once(
+    driver: Driver, activated: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inductor creates a driver each time it switches between backends, while arrays stay in use."""
+    from triton.runtime.driver import driver as config
+
+    array = DeviceArray.zeros(3, "int32", driver.device)
+    config.set_active(fresh_driver(Pair))
+    config.set_active(type(driver)())
+    assert config.active is driver
+    assert config.active.device is array.device
+    with driver.stream(driver.device.create_stream()) as stream:
+        assert type(driver)().get_current_stream() == stream
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(type(driver)())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(map(id, found)) == {id(driver)}
 
 
 def test_it_is_the_base_class_of_a_driver() -> None:
@@ -69,7 +92,7 @@ def test_target_and_device(driver: Driver) -> None:
 
 
 def test_devices_and_streams_are_current_per_thread() -> None:
-    driver = Pair()
+    driver = fresh_driver(Pair)
     driver.set_current_device(1)
     driver.set_current_stream(7)
     driver.set_current_stream(5, device=0)
@@ -97,7 +120,7 @@ def test_devices_and_streams_are_current_per_thread() -> None:
 
 
 def test_binaries() -> None:
-    driver = Pair()
+    driver = fresh_driver(Pair)
     handles = [driver.utils.load_binary("count", kernel("count"), 0, device) for device in (0, 1)]
     assert handles[0][0] != handles[1][0]
     for module, function, registers, spills, threads in handles:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
+from drivers import fresh_driver
 from standin_library import Standin
 from triton.runtime import _allocation
 from triton.runtime.driver import driver as config
@@ -54,7 +55,7 @@ def driver(standin: Standin, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: 
     monkeypatch.setenv("TPK_HIP_LIBRARY", str(standin.path))
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "amd-launcher"))
     standin.configure("gfx942", "gfx942")
-    made, before = AMDDriver(), config._active
+    made, before = fresh_driver(AMDDriver), config._active
     config.set_active(made)
     yield made
     for kernel in (add_one, transposed):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import triton
+from drivers import fresh_driver
 from hip_kernels import add, every_type, matmul, move, takes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -31,7 +32,7 @@ def driver(standin_library: Standin, tmp_path_factory: pytest.TempPathFactory) -
         patch.setenv("TRITON_DEFAULT_BACKEND", "amdgpu")
         patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("triton-cache")))
         standin_library.configure(*ARCHITECTURES)
-        made, before = AMDDriver(), config._active
+        made, before = fresh_driver(AMDDriver), config._active
         config.set_active(made)
         yield made
         config._active = before  # `reset_active` would make this backend's the default one for good

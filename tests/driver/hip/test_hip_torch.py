@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drivers import fresh_driver
 from hip_calls import Hip
 from standin_library import Standin
 
@@ -81,7 +82,7 @@ def torch(hip: Hip, monkeypatch: pytest.MonkeyPatch) -> Torch:
 
 @pytest.fixture
 def driver(hip: Hip) -> Iterator[AMDDriver]:
-    made = AMDDriver()
+    made = fresh_driver(AMDDriver)
     yield made
     for device in made.devices:
         assert isinstance(device, HipDevice)
@@ -157,7 +158,7 @@ def test_the_driver_does_not_import_torch(hip: Hip, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     monkeypatch.setattr(builtins, "__import__", refuse)
-    driver = AMDDriver()
+    driver = fresh_driver(AMDDriver)
     assert AMDDriver.is_available()
     assert driver.get_current_target().arch == "gfx942"
     array = DeviceArray.from_numpy(np.arange(4), driver.device)
