@@ -1,4 +1,4 @@
-"""What can be wrong with what the judge is given."""
+"""Errors in what the judge is given, and in its environment."""
 
 from __future__ import annotations
 

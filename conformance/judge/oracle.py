@@ -33,7 +33,8 @@ what is left of it. Of the operands' type, half of their roundings."""
 MOST_TERMS = 4096
 """Nobody adds more one after the other: sums of more are made of blocks."""
 OWN_ROUNDINGS = 4.0
-"""Of the type of the operands, where it is narrower than the working type: what is kept in between."""
+"""Roundings of the operands' type, if it is narrower than the working type: intermediate results may be stored in
+it."""
 ULP = 1.0
 """Of the result's own type."""
 LIKE = 0.5
@@ -46,7 +47,7 @@ FEWEST = 64
 
 @dataclass(frozen=True)
 class Expected:
-    """One result."""
+    """One expected result."""
 
     kind: Kind
     values: Array

@@ -102,7 +102,7 @@ class Nursery:
         return Path(tempfile.mkdtemp(dir=self._scratch))
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         self._end.close()
         try:
             self._process.wait(5)
@@ -128,7 +128,7 @@ class Answer:
     window: float
     """Seconds, by the judge's clock: from giving the inputs out to having the results."""
     said: dict[str, Any] = field(default_factory=dict)
-    """By the candidate's process; checked for types only."""
+    """What the candidate's process reported; only the types are checked."""
     failure: str = ""
     """Why there are no results."""
     kind: str = ""

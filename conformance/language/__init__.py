@@ -1,7 +1,7 @@
-"""The operations of Triton's language as one table: what is tried on which types and shapes, against which oracle.
+"""The operations of Triton's language as one table: the types and shapes each is tested on, and its oracle.
 
-`OPS` are the entries, `cases()` what they make, `triton_porting_kit.conformance.language.running.run` runs them on a
-device, and `python -m triton_porting_kit.conformance.language.support` writes docs/support.md from them.
+`OPS` holds the entries, and `cases()` makes their cases. `triton_porting_kit.conformance.language.running.run` runs
+cases on a device. `python -m triton_porting_kit.conformance.language.support` writes docs/support.md from the table.
 """
 
 from __future__ import annotations

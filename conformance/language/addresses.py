@@ -1,6 +1,7 @@
-"""Programs about addresses, masks and pointers: a fixed choice of the random ones, which every port has to run.
+"""Programs about addresses, masks and pointers: a fixed selection of random programs that every port has to run.
 
-The choice has, at least twice, every pair of `conformance.stress.features` that five of the first 1,500 programs have.
+Take every pair of `conformance.stress.features` that occurs in at least five of the first 1,500 programs. The selection
+contains each of these pairs at least twice.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ SEEDS = tuple(ADDRESSES + number for number in NUMBERS)
 
 
 class _Checks:
-    """Made when they are looked at: every program has to be generated."""
+    """Generated on first access, because every program has to be generated."""
 
     def __iter__(self) -> Iterator[Check]:
         return (check_of(ADDRESSES + n, f"language/addresses/{n:04}") for n in NUMBERS)

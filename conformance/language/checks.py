@@ -22,7 +22,7 @@ FEATURES_OF = {
     "descriptors": "descriptors",
     "libdevice": "libdevice",
 }
-"""What a chip needs for all operations of a module of the table."""
+"""The device features that all operations of one module of the table need."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class CaseBody:
 
 
 def judge(work: Work, arrays: list[GuardedArray], context: Context) -> None:
-    """Compare what a launch has left in memory with what should be there."""
+    """Compare the memory after a launch with the expected contents."""
     if not context.runs:
         return
     context.memory.synchronize()
@@ -49,7 +49,7 @@ def judge(work: Work, arrays: list[GuardedArray], context: Context) -> None:
 
 
 def needs(case: Case) -> frozenset[str]:
-    """The capabilities of a chip that a case is about."""
+    """The device capabilities that a case tests."""
     found = {f"type:{case.kind}"}
     module = case.op.build.__module__.rpartition(".")[2]
     if module in FEATURES_OF:

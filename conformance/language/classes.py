@@ -1,4 +1,5 @@
-"""Classes of values that a backend may get wrong alone, tiles that have them, and which of them a check has."""
+"""Classes of values that a backend may handle wrongly on their own, tiles that contain them, and the classes that a
+check covers."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from triton_porting_kit.conformance.types import Array, Kind
 
 @dataclass(frozen=True)
 class ValueClass:
-    """Values of some types."""
+    """A class of values, for some types."""
 
     name: str
     types: Callable[[Kind], bool]
-    """Whether a type has such values."""
+    """Whether a type has values of the class."""
     holds: Callable[[Array, Kind], Array]
-    """Which elements of an array, of the type or of exact numbers, belong to the class."""
+    """Which elements of an array belong to the class. The elements are of the type, or exact numbers."""
 
 
 def _is_float(kind: Kind) -> bool:
@@ -59,11 +60,11 @@ CLASSES = (
     ValueClass("a power of two + 1", _is_integer, lambda v, k: _is_power(v.astype(object) - 1, k)),
     ValueClass("a power of two - 1", _is_integer, lambda v, k: _is_power(v.astype(object) + 1, k)),
 )
-"""Of single elements. The lowest integer is a power of two, as are others that no type has."""
+"""Classes of single elements. The lowest integer of a type also counts as a power of two."""
 
 
 def classes_in(values: Array, kind: Kind) -> frozenset[str]:
-    """The classes that an array has."""
+    """The classes that occur in an array."""
     with np.errstate(all="ignore"):
         return frozenset(c.name for c in CLASSES if c.types(kind) and np.any(c.holds(values, kind)))
 
@@ -75,20 +76,21 @@ BY_CLASS = tuple(
     Shape(f"classes_axis{axis}", (_ROWS, _COLUMNS) if axis else (_COLUMNS, _ROWS), {"axis": axis})
     for axis in (0, 1)
 )
-"""For operations along an axis: in each line along it all elements are of one class, or but one."""
+"""Shapes for operations along an axis. In each line along the axis, all elements, or all but one, belong to one
+class."""
 SCANNED_BY_CLASS = tuple(
     replace(shape, params={**shape.params, "reverse": not shape.params["axis"]}) for shape in BY_CLASS
 )
 ROWS_BY_CLASS = Shape("classes", (_ROWS, _COLUMNS))
-"""For operations along the last axis."""
+"""The shape for operations along the last axis."""
 
 
 BY_CLASS_NAMES = frozenset(shape.name for shape in (*BY_CLASS, ROWS_BY_CLASS))
-"""Of shapes whose operands are made `by_class`, whatever an operation's own are."""
+"""Names of the shapes whose operands come from `by_class` instead of from the operation."""
 
 
 def by_class(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
-    """Operands for `BY_CLASS` and `ROWS_BY_CLASS`. All sums of finite numbers are exact, or out of range."""
+    """Operands for `BY_CLASS` and `ROWS_BY_CLASS`. Every sum of finite numbers is exact or out of range."""
     found = []
     for kind in kinds:
         lines = [np.broadcast_to(np.asarray(line, kind.host), _COLUMNS) for line in _lines(kind)]

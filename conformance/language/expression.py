@@ -1,4 +1,4 @@
-"""Operations that are an expression of loaded operands: their kernels, and their results by an oracle."""
+"""Operations that are an expression of loaded operands: their kernels, and their results computed by an oracle."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from triton_porting_kit.conformance.types import KINDS, Array, Kind, every_value
 Inputs = Callable[[tuple[Kind, ...], Shape], tuple[Array, ...]]
 Oracle = Callable[..., Any]
 NAMES = "xyzw"
-"""What a kernel calls its operands."""
+"""The operands' names in a kernel."""
 
 
 def expression(
@@ -52,18 +52,19 @@ def expression(
     unordered: bool = False,
     may_flush: bool = False,
 ) -> Op:
-    """An operation that is an expression of x, y, z, or lines that compute r (r0, r1, ...) of them.
+    """An operation given as an expression of x, y, z, or as lines that compute r (r0, r1, ...) from them.
 
-    `code` may name ``{T}``, the type under test, and the parameters of the shape. `operands` and `results` are types:
-    names, or ``T``; a result may be ``sum``, the type that Triton sums in. `widen` maps types to those that results
-    called ``wide`` have. `oracle` gets the operands (integers as arrays of Python's, others as float64), the shape's
-    parameters and, if it takes `kind`, the type; it gives exact results, which are rounded here. `defined` gets the
-    same and says where there is a result. `other` is what masked-off elements of the operands are.
+    `code` may contain ``{T}``, the type under test, and the parameters of the shape. `operands` and `results` are type
+    names, or ``T``. A result may also be ``sum``, the type in which Triton computes sums, or ``wide``, which `widen`
+    maps to a type. `oracle` gets the operands (integers as arrays of Python integers, others as float64), the shape's
+    parameters and, if it has a parameter `kind`, the type. It returns exact results, which this function rounds.
+    `defined` gets the same arguments and says which elements have a defined result. `other` is the value of masked-off
+    elements of the operands.
 
-    `ulp` gets the same as `oracle` and gives the tolerance of each element in place of `tolerance`'s. `accept` gets
-    what the kernel stored and then the same, and says which elements are right. `unordered`: the elements of the
-    result may come in any order. `may_flush`: some chips flush denormals here, so that only the shape `DENORMALS`
-    compares results that are denormal.
+    `ulp` gets the same arguments as `oracle` and returns the tolerance of each element; it replaces `tolerance`.
+    `accept` gets the stored result followed by the same arguments, and says which elements are right. `unordered`: the
+    elements of the result may be in any order. `may_flush`: some chips flush denormals in this operation, so only the
+    shape `DENORMALS` compares denormal results.
     """
     code = code if "\n" in code or "=" in _without_calls(code) else f"r = {code}"
 
@@ -113,12 +114,12 @@ def expression(
 
 
 def defaulted(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments by name, with those of a section where an entry has none."""
+    """Arguments by name. A section's arguments are the defaults of its entries."""
     return {**defaults, **given}
 
 
 def _without_calls(code: str) -> str:
-    """Code without what is in brackets, and without comparisons: what is left has ``=`` if it assigns."""
+    """Code without bracketed text and without comparisons. What is left contains ``=`` only if the code assigns."""
     text, depth = "", 0
     for character in code:
         depth += (character in "([") - (character in ")]")
@@ -150,13 +151,13 @@ def _wide(array: Array, kind: Kind, ulp: float) -> Array:
 
 
 def _normal(exact: Array, kind: Kind) -> Array:
-    """Where a result is no denormal."""
+    """Where a result is not denormal."""
     magnitude = np.abs(exact.astype(np.float64))
     return np.asarray((magnitude == 0) | ~(magnitude < 2.0**kind.lowest_exponent))
 
 
 def _permuted(result: Result, actual: Array) -> Array:
-    """Whether `actual` has the expected elements, in any order."""
+    """Whether `actual` has the expected elements in any order."""
     found, expected = (np.sort(to_bits(v, result.kind), axis=None) for v in (actual, result.values))
     return np.full(actual.shape, np.array_equal(found, expected, equal_nan=expected.dtype.kind == "f"))
 
@@ -182,7 +183,7 @@ def kernel_source(
     shape: Shape,
     other: str = "",
 ) -> str:
-    """The kernel that loads operands, runs `code` and stores what it computed."""
+    """The kernel that loads the operands, runs `code` and stores its results."""
     arguments = [f"X{k}" for k in range(len(inputs))] + [f"O{k}" for k in range(len(results))]
     lines = [f"def kernel_{name}({', '.join(arguments)}):"]
     outputs = ["r"] if len(results) == 1 else [f"r{k}" for k in range(len(results))]
@@ -212,7 +213,7 @@ def kernel_source(
 
 
 def addresses(extents: tuple[int, ...]) -> tuple[str, str]:
-    """Row-major offsets of a tile, and the mask of the extents; empty where the tile is all of them."""
+    """Row-major offsets of a tile, and the mask for the extents. The mask is empty if the extents fill the tile."""
     offsets, masks, stride = [], [], 1
     for d in reversed(range(len(extents))):
         size = block_of(extents)[d]
@@ -232,7 +233,7 @@ def addresses(extents: tuple[int, ...]) -> tuple[str, str]:
 
 
 def edge_values(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
-    """Edge values of the types: every value, pairs of 18, or as many as the shape has."""
+    """Edge values of the types: every value, pairs of 18 values, or as many values as the shape has elements."""
     count = shape.count
     if shape.name == "every_value":
         return tuple(np.resize(every_value(kind), count) for kind in kinds)
@@ -250,7 +251,7 @@ def edge_values(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
 
 
 def small_numbers(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
-    """Small numbers, whose sums and products are exact. The last element is not 0: its loss would not show."""
+    """Small numbers, whose sums and products are exact. The last element is not 0, because a lost 0 would not show."""
     found = tuple(small(shape.extents, kind, seed) for seed, kind in enumerate(kinds))
     for values in found:
         if not values.ravel()[-1]:
@@ -259,7 +260,7 @@ def small_numbers(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
 
 
 def distinct(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
-    """Numbers that tell elements apart as far as the type can, and of each class one."""
+    """Numbers that are as distinct as the type allows, with one number of each class."""
     order = np.random.default_rng(1).permutation(shape.count).reshape(shape.extents)
     return tuple(_numbered(order + 7 * k, kind) for k, kind in enumerate(kinds))
 

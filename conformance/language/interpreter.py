@@ -1,7 +1,7 @@
-"""Cases in Triton's own interpreter: ``python -m triton_porting_kit.conformance.language.interpreter SECTION...``.
+"""Run cases in Triton's own interpreter: ``python -m triton_porting_kit.conformance.language.interpreter SECTION...``.
 
-Triton interprets kernels in a process that starts with ``TRITON_INTERPRET=1``. Printed is one JSON object: by case,
-what is wrong about its result, or an empty string.
+Triton interprets kernels in a process that starts with ``TRITON_INTERPRET=1``. The command prints one JSON object. It
+maps each case to a description of what is wrong with its result, or to an empty string.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from triton_porting_kit.toolchain import compat
 
 
 class HostMemory:
-    """Elements in numpy's memory, as far like a torch tensor as the interpreter needs."""
+    """Elements in NumPy's memory, with as much of torch.Tensor's interface as the interpreter needs."""
 
     def __init__(self, values: Array, kind: Kind) -> None:
         self.kind, self.dtype = kind, kind.device
@@ -59,7 +59,7 @@ class HostMemory:
 
 
 def interpret(work: Work) -> str:
-    """What is wrong about the results of a case; empty if nothing is."""
+    """What is wrong with the results of a case; empty if nothing is."""
     memories = [HostMemory(array, kind) for array, kind in work.inputs]
     for result in work.results:
         initial = (
@@ -76,7 +76,7 @@ def interpret(work: Work) -> str:
 
 
 def outcomes(chosen: Iterable[Case]) -> dict[str, str]:
-    """By case, what is wrong or was raised."""
+    """For each case, what is wrong or which exception was raised."""
     found = {}
     for case in chosen:
         try:

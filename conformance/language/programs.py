@@ -1,4 +1,4 @@
-"""Whole programs of the language that are more than an operation on tiles: far addresses, calls, texts."""
+"""Whole programs of the language that are more than an operation on tiles: far addresses, calls, strings."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _print(context: Context) -> None:
 
 
 def _standard_output(run: Callable[[], None]) -> str:
-    """What the process writes to its standard output meanwhile, from C too."""
+    """What the process writes to its standard output during the block, from C too."""
     with tempfile.TemporaryFile() as file:
         before = os.dup(1)
         _flush()

@@ -1,4 +1,4 @@
-"""Running cases on a device: batches of cases in one kernel, comparison."""
+"""Run cases on a device, several in one kernel, and compare their results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triton_porting_kit.conformance.memory import MemoryAccess
 
 
 def arguments(work: Work, memory: MemoryAccess) -> list[GuardedArray]:
-    """Memory for a kernel's parameters: its inputs, then its results."""
+    """Memory for a kernel's parameters: first its inputs, then its results."""
     arrays = [GuardedArray.of(memory, kind, values) for values, kind in work.inputs]
     for result in work.results:
         array = GuardedArray(memory, result.kind, np.shape(result.values))
@@ -27,7 +27,7 @@ def arguments(work: Work, memory: MemoryAccess) -> list[GuardedArray]:
 
 
 def comparisons(work: Work, arrays: list[GuardedArray]) -> list[tuple[str, Comparison]]:
-    """How each result compares. Raises `WrongResult` where an operand or a guard zone was written to."""
+    """The comparison of each result. Raises `WrongResult` if an operand or a guard zone was overwritten."""
     count = len(work.inputs)
     for k, array in enumerate(arrays[:count]):
         array.check_guards()
@@ -38,14 +38,14 @@ def comparisons(work: Work, arrays: list[GuardedArray]) -> list[tuple[str, Compa
 
 
 def start(work: Work, memory: MemoryAccess) -> list[GuardedArray]:
-    """Launch the kernel of a case; its arguments."""
+    """Launch the kernel of a case and return its arguments."""
     arrays = arguments(work, memory)
     make_kernel(work.source)[(work.grid,)](*arrays, **work.options)
     return arrays
 
 
 def start_together(works: list[Work], memory: MemoryAccess) -> list[list[GuardedArray]]:
-    """Launch the kernels of several cases as one kernel of one program; their arguments."""
+    """Launch several cases as one kernel with one program, and return their arguments."""
     arrays = [arguments(work, memory) for work in works]
     kernels = {f"case_{k}": make_kernel(work.source) for k, work in enumerate(works)}
     names = [[f"A{k}_{i}" for i in range(len(own))] for k, own in enumerate(arrays)]
@@ -61,21 +61,21 @@ def can_be_batched(work: Work) -> bool:
 
 
 def check(work: Work, arrays: list[GuardedArray]) -> None:
-    """Raises `WrongResult` for the first array that is not as it should be."""
+    """Raises `WrongResult` for the first array with wrong contents."""
     for what, comparison in comparisons(work, arrays):
         if comparison.differ:
             raise WrongResult(f"{what}: {comparison.message}")
 
 
 def launch(work: Work, memory: MemoryAccess) -> None:
-    """Run a case alone and compare. Raises `WrongResult`."""
+    """Run one case alone and compare its results. Raises `WrongResult`."""
     check(work, start(work, memory))
 
 
 def run(cases: Iterable[Case], memory: MemoryAccess) -> dict[str, Exception | None]:
-    """The outcome of each case, by id: None, or what it raised.
+    """The outcome of each case, by id: None, or the exception that it raised.
 
-    Cases that can are compiled as one kernel. Should that not work, each is compiled by itself.
+    Cases that can share a kernel are compiled as one. If that fails, each is compiled by itself.
     """
     outcomes: dict[str, Exception | None] = {}
     together: dict[str, Work] = {}

@@ -1,4 +1,4 @@
-"""The shapes that operations are tried on."""
+"""The shapes on which operations are tested."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Shape:
-    """The elements that a case works on, and what else its operation is told.
+    """The elements that a case works on, and the other arguments of its operation.
 
-    A tile is the next larger one that Triton has, masked to `extents`. With `scalar`, the `extents` (one) are how many
-    scalars are tried one after the other.
+    The tile is the smallest one of Triton's that holds `extents`, with the rest masked off. With `scalar`, `extents`
+    has one entry: the number of scalars, which are tested one after the other.
     """
 
     name: str
     extents: tuple[int, ...]
     params: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """Arguments by name: filled into the kernel's source, and given to the oracle."""
+    """Arguments by name. They are substituted in the kernel's source and passed to the oracle."""
     scalar: bool = False
 
     @property
@@ -36,12 +36,12 @@ class Shape:
 
 
 def block_of(extents: tuple[int, ...]) -> tuple[int, ...]:
-    """The smallest tile that Triton has for these extents: powers of two."""
+    """The smallest tile that Triton has for these extents: each dimension rounded up to a power of two."""
     return tuple(1 << (extent - 1).bit_length() for extent in extents)
 
 
 def tile(*extents: int, **params: Any) -> Shape:
-    """A tile, named by its extents and parameters: ``tile_17x4_axis0``."""
+    """A tile, named after its extents and parameters: ``tile_17x4_axis0``."""
     return Shape(_name(extents, params), extents, params)
 
 
@@ -59,15 +59,15 @@ def _name(extents: tuple[int, ...], params: Mapping[str, Any]) -> str:
 
 SCALAR = Shape("scalar", (324,), scalar=True)
 PAIRS = tile(324)
-"""Every one of 18 values against every other."""
+"""Each of 18 values combined with each."""
 ODD = tile(17, 4)
 DENORMALS = Shape("denormals", (200,))
-"""Operands and results that are denormal: some chips flush them in some functions."""
+"""Denormal operands and results: some chips flush them in some functions."""
 DEEP = tile(2, 1, 3, 2, 4)
 ONE = tile(1)
 
 ELEMENTWISE = (SCALAR, PAIRS, ODD, DEEP)
 RANKS = (SCALAR, ONE, PAIRS, ODD, tile(1, 64), tile(5, 1), tile(2, 3, 8), tile(4, 1, 2, 8), DEEP)
-"""Every rank from 0 to 5, and dimensions of 1."""
+"""Every rank from 0 to 5, including dimensions of 1."""
 WHOLE = Shape("every_value", (1 << 16,))
-"""Every value of a type of at most 16 bits."""
+"""Every value of a type with at most 16 bits."""

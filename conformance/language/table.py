@@ -1,4 +1,4 @@
-"""The entries of the table: operations, and the cases that they make with types and shapes."""
+"""The entries of the table: operations, and the cases that result from them with types and shapes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triton_porting_kit.conformance.types import KINDS, Kind
 Release = tuple[int, int]
 
 ALL = tuple(KINDS)
-"""Every type."""
+"""All types."""
 SIGNED = ("i8", "i16", "i32", "i64")
 UNSIGNED = ("u8", "u16", "u32", "u64")
 INTEGER = SIGNED + UNSIGNED
@@ -27,10 +27,10 @@ NUMBER = INTEGER + FLOAT
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far a result may be from the exact one, in units of the last place of its type, and why that far."""
+    """The allowed difference from the exact result, in units in the last place of its type, and the reason for it."""
 
     ulp: float | Mapping[str, float]
-    """For every type, or by the type's name."""
+    """One number for all types, or numbers by type name."""
     reason: str
 
     def of(self, kind: Kind) -> float:
@@ -46,17 +46,18 @@ QUOTIENT = Tolerance(
 
 @dataclass(frozen=True)
 class Op:
-    """An operation of the language, and how it is tried.
+    """An operation of the language, and how it is tested.
 
-    Types that are neither in `types` nor in `refused` mean nothing to the operation.
+    The operation is not defined for types that are neither in `types` nor in `refused`.
     """
 
     name: str
     section: str
     form: str
-    """How a kernel writes it."""
+    """The operation as a kernel writes it."""
     build: Callable[[Kind, Shape], Work]
-    """The kernel, its operands and what comes out. Raises ValueError where a shape means nothing to a type."""
+    """Makes the kernel, its operands and its expected results. Raises ValueError if a shape is not meaningful for a
+    type."""
     types: tuple[str, ...]
     shapes: tuple[Shape, ...]
     refused: tuple[str, ...] = ()
@@ -67,9 +68,9 @@ class Op:
     until: Release = (99, 0)
     """The last release of Triton that has it."""
     note: str = ""
-    """What is worth knowing about the result, for docs/support.md."""
+    """A remark on the result, for docs/support.md."""
     only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Types by the name of a shape that is for these only."""
+    """Shapes that only some types use: the types, by the shape's name."""
 
     def in_release(self, release: Release) -> bool:
         return self.since <= release <= self.until
@@ -108,7 +109,7 @@ class Case:
         return self.op.build(self.kind, self.shape)
 
     def refused_work(self) -> Work:
-        """The same for a type that the front end refuses: the kernel, with arguments that it would have."""
+        """The work for a type that the front end refuses: the kernel, with the arguments that it would have."""
         taken = KINDS[self.op.types[-1]]
         work = self.op.build(taken, self.shape)
 

@@ -1,4 +1,4 @@
-"""Values worth trying."""
+"""Test values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from triton_porting_kit.conformance.types import Array, Kind, every_value
 
 
 def samples(kind: Kind, count: int = 16, seed: int = 0) -> Array:
-    """Edge values of a type and random ones, `count` in all."""
+    """`count` values of a type: its edge values, then random ones."""
     random = np.random.default_rng(seed)
     if kind.bits == 1:
         return random.integers(0, 2, count).astype(bool)
@@ -47,13 +47,13 @@ def samples(kind: Kind, count: int = 16, seed: int = 0) -> Array:
 
 
 def pairs(values: Array) -> tuple[Array, Array]:
-    """Every value against every other."""
+    """Each value paired with each."""
     left, right = np.meshgrid(values, values, indexing="ij")
     return left.ravel(), right.ravel()
 
 
 def small(shape: tuple[int, ...], kind: Kind, seed: int = 0) -> Array:
-    """Numbers whose sums and products every type holds exactly, with ties."""
+    """Small numbers with duplicates. Every type represents their sums and products exactly."""
     random = np.random.default_rng(seed)
     low, high = (-2, 3) if kind.is_float or kind.is_signed else (0, 3)
     if kind.is_float and kind.largest < 2:

@@ -1,4 +1,4 @@
-"""What one case comes down to: a kernel's source, its arguments, and what must be in memory afterwards."""
+"""What a case runs: a kernel's source, its arguments, and the expected memory contents."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ from triton_porting_kit.conformance.types import Array, Kind
 
 @dataclass(frozen=True)
 class Result:
-    """One output: what it holds afterwards, and how near is near enough.
+    """One output: its expected contents and the tolerance.
 
-    Without `ulp`, `allowed` and `accept`, `values` are what must be there, bit for bit (any NaN is as good as another).
+    Without `ulp`, `allowed` and `accept`, the output must equal `values` bit for bit, except that any NaN equals any
+    other.
     """
 
     kind: Kind
     values: Array
-    """Expected elements, of the type or, where they are compared by distance, of float64 or longer."""
+    """Expected elements: of the output's type, or float64 or longer if they are compared by distance."""
     defined: Array | None = None
-    """Where there is a result to compare; elsewhere anything may be."""
+    """Which elements have a defined result. The others may have any value."""
     initial: Array | None = None
-    """The elements before the launch; by default a pattern that is unlikely to be right."""
+    """The elements before the launch. The default is a pattern that is unlikely to be a right result."""
     ulp: float | Array = 0.0
-    """Units in the last place of `kind` that the result may be off; one number, or one per element."""
+    """Allowed error in units in the last place of `kind`: one number, or one per element."""
     allowed: Array | None = None
-    """Absolute error that is allowed, per element."""
+    """Allowed absolute error per element."""
     accept: Callable[[Array], Array] | None = None
-    """Says per element whether a result is right; then `values` only has the shape."""
+    """Says for each element whether it is right. Only the shape of `values` is used then."""
     any_zero: bool = False
     """Whether a zero may have either sign."""
 
     def compare(self, actual: Array) -> Comparison:
-        """How what was found compares with what should be there."""
+        """Compare the actual contents with the expected ones."""
         if self.accept is not None:
             expected, wrong, rule = None, ~np.asarray(self.accept(actual)), "a property that is checked"
         elif np.any(self.ulp):
@@ -55,7 +56,7 @@ class Result:
         return of_wrong(wrong, actual, expected, rule, kind=kind, considered=self.defined)
 
     def mismatch(self, actual: Array) -> str:
-        """Empty where `actual` is right, else a sentence about the first element that is not."""
+        """Empty if `actual` is right; otherwise a sentence about the first wrong element."""
         return self.compare(actual).message
 
 
@@ -69,10 +70,10 @@ def _different(actual: Array, expected: Array, any_zero: bool) -> Array:
 
 @dataclass(frozen=True)
 class Work:
-    """A kernel and everything to run it with. Its parameters are the inputs, then the results."""
+    """A kernel and all that it needs to run. Its parameters are first the inputs, then the results."""
 
     source: str
-    """One undecorated function, the kernel; functions that it calls are decorated ones in front of it."""
+    """One undecorated function, the kernel, preceded by the decorated functions that it calls."""
     inputs: tuple[tuple[Array, Kind], ...]
     results: tuple[Result, ...]
     grid: int = 1

@@ -1,1 +1,1 @@
-"""The suite judged by mechanical mutants of the kit's own sources: a score that nobody can tune."""
+"""Mutation testing of the suite: mechanical mutants of the kit's own sources give a score that nobody can tune."""

@@ -1,4 +1,4 @@
-"""What the kit does as it is: which lines each unit runs, and how long it takes."""
+"""The baseline without mutants: which lines each unit runs, and how long it takes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triton_porting_kit.conformance.mutants.unit import Unit
 from triton_porting_kit.errors import PortingKitError
 
 LIMIT = 300.0
-"""Seconds that a unit may take while its lines are noted."""
+"""The time limit in seconds of a unit while its lines are recorded."""
 _TRIES = 2
 _SAVE_SECONDS = 30.0
 
@@ -24,7 +24,7 @@ Report = Callable[[str], None]
 
 
 class SuiteFails(PortingKitError):
-    """Too many checks fail on the kit as it is: nothing can be said about changes of it."""
+    """Too many checks fail on the unchanged kit, so mutants cannot be judged."""
 
 
 def measure(

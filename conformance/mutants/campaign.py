@@ -36,7 +36,7 @@ Report = Callable[[str], None]
 
 
 class MutantsError(PortingKitError):
-    """The folder of a run does not fit what is asked for, or cannot be read."""
+    """The folder of a run does not match the request, or cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Order:
     select: tuple[str, ...] = ("*",)
     """Patterns of the paths of files, below the package."""
     minutes: float = 0.0
-    """After which nothing more is begun; 0: never."""
+    """The time after which nothing more is started; 0: no limit."""
     effort: Effort = field(default_factory=Effort)
 
 
@@ -63,7 +63,7 @@ class Result:
     passed_over: int
     """Mutations of the sample that compile to the same code, or not at all: the next took their places."""
     sites: int
-    """Mutations that there are."""
+    """The number of possible mutations."""
     about: dict[str, Any]
     complete: bool
     """Whether nothing is left to be tried."""

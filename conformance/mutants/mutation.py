@@ -20,13 +20,13 @@ class Mutation:
     language: str
     """`PYTHON` or `CPP`."""
     operator: str
-    """What kind of change it is: ``comparison``, ``constant``, ``condition``, ..."""
+    """The kind of change: ``comparison``, ``constant``, ``condition``, ..."""
     start: int
     """Where the replaced bytes begin in the file."""
     end: int
     """Where they end."""
     text: str
-    """What stands there instead."""
+    """The replacement text."""
     line: int
     lines: tuple[int, int]
     """The first and the last line of the statement, or of the head of the compound statement, that it is in: it is
@@ -37,7 +37,7 @@ class Mutation:
 
     @property
     def name(self) -> str:
-        """Unique among the mutations of one state of the sources."""
+        """A name that is unique among the mutations of one state of the sources."""
         return f"{self.path}:{self.line}:{self.operator}:{self.start}-{self.end}:{self.text}"
 
     def apply(self, source: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""`Verdict`: what came of one mutant, as reports keep it."""
+"""`Verdict`: the outcome of one mutant, as reports keep it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MEANING = {
 """Of each verdict."""
 
 AGAINST = (MISSED, NOT_REACHED)
-"""What counts against the suite."""
+"""Verdicts that count against the suite."""
 EXCLUDED = (EQUIVALENT, UNOBSERVED)
 """What does not count; `UNOBSERVED` does in the strict score."""
 
@@ -52,17 +52,17 @@ class Verdict:
     also: tuple[str, ...] = ()
     """Other checks that caught it, of those that were tried."""
     tried: int = 0
-    """Units of the suite that were tried."""
+    """The number of units of the suite that were tried."""
     reaching: int = 0
-    """Units of the suite that run its lines."""
+    """The number of units of the suite that run the mutant's lines."""
     programs: int = 0
-    """Programs of the corpus that were tried."""
+    """The number of programs of the corpus that were tried."""
     running: int = 0
     """Of these, programs that are known to run its lines."""
     other_code: int = 0
     """Of these, programs that it is compiled to other code for."""
     flaky: tuple[str, ...] = ()
-    """Units that failed once, and not again."""
+    """Units that failed once and passed when repeated."""
     effort: Mapping[str, float] = field(default_factory=dict)
     """What was to be done for it, in seconds."""
 

@@ -1,4 +1,4 @@
-"""Random Triton programs with an oracle: made from a seed, run, and shrunk where they fail."""
+"""Random Triton programs with an oracle: generated from a seed, run, and shrunk if they fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs about addresses as a whole: their size, which moves they are made of, and how they end."""
+"""Whole programs about addresses: their size, the moves that they consist of, and how they end."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from triton_porting_kit.conformance.stress.situations import SEVERAL, products, 
 GRIDS = (((1,), 5.0), ((2,), 1.0), ((3,), 1.0), ((2, 2), 0.7))
 SIZES = (1, 2, 4, 8, 8, 16, 16, 16, 32, 64, 128)
 SIDES = (1, 2, 4, 8, 8, 16, 16, 32)
-"""Of tiles of one dimension, and of each of two."""
+"""Side lengths of tiles with one or two dimensions."""
 LARGEST = 512
-"""Elements of a tile."""
+"""The largest number of elements in a tile."""
 
 FAMILY = (*EXPRESSIONS, *POINTING)
-"""Moves of programs that are of the family of address expressions."""
+"""Moves of programs in the family of address expressions."""
 ACCESSES = (Addresses.load, Addresses.roles, Addresses.chain, Addresses.walking)
-"""Of which a program has one at least."""
+"""Every program has at least one of these moves."""
 
 
 OFTEN = 0.55
-"""So many programs are of the family."""
+"""The share of programs that belong to the family."""
 SALT = 19731
 """With which the programs that docs/conformance-stress.md names for older faults stay as they were, but one."""
 
 
 def family(seed: int) -> Draws | None:
-    """The draws of a program that is of the family: not those of others, which stay as they are."""
+    """The random draws of a program in the family; None for other programs, whose draws stay unchanged."""
     draws = Draws((seed << 8) + SALT)
     return draws if draws.chance(OFTEN) else None
 
 
 def addressing(draws: Draws, seed: int, vocabulary: tuple[str, ...]) -> Program:
-    """A program about addresses, of some types. Half of them have few loops, and are quick to compile."""
+    """A program about addresses, with some types. Half of the programs have few loops and compile quickly."""
     of_family = family(seed)
     draws = draws if of_family is None else of_family
     nests = draws.chance(0.5)

@@ -1,9 +1,9 @@
-"""Programs about addresses: what compilers conclude of indices, masks and pointers has to be true.
+"""Programs about addresses: they test what compilers infer about indices, masks and pointers.
 
-Indices are sums, products, remainders and differences of what there is, also of numbers at the ends of their types;
-masks are comparisons of indices and of loaded data, combined; what is loaded masks and addresses what is loaded next;
-one value is used for several of these, and is stored, too. Every statement is computed while the program grows, so that
-nothing has to be guarded but what would be undefined.
+Indices are sums, products, remainders and differences of existing values, also of numbers near the limits of their
+types. Masks combine comparisons of indices and of loaded data. Loaded values serve as masks and addresses of further
+loads. One value may be used for several of these, and be stored too. The generator computes every statement while the
+program grows, so it adds guards only where a result would be undefined.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Addresses(MemoryMoves):
     """A body that grows by moves of a few statements each."""
 
     family: tuple[tuple[Move, float], ...] = ()
-    """Whether it has the moves of `expressions` and `pointing`, too."""
+    """The moves of `expressions` and `pointing` with their weights; empty if the program has none of them."""
 
     def grow(self, count: int) -> None:
         for _ in range(count):
@@ -51,13 +51,13 @@ class Addresses(MemoryMoves):
     # --- data ----------------------------------------------------------------------------------------
 
     def reduced(self) -> None:
-        """A tile, and what it comes to along an axis."""
+        """A tile, and its reduction along an axis."""
         value = self.any(lambda t: t.rank > 0 and t.kind_name not in ("i1", *INTEGERS[4:6]) and self.fits(t))
         if value is not None:
             self.combined(value)
 
     def normalised(self) -> None:
-        """A number for each row, and rows less their sums."""
+        """One number per row, and the rows minus their sums."""
         draws = self.draws
         if len(self.tile) != 2 or self.types[self.line].kind_name != self.types[self.sides[1]].kind_name:
             return
@@ -86,7 +86,7 @@ class Addresses(MemoryMoves):
             self.add(Store(self.shared.output(), last, None, self.types[last].shape))
 
     def paired(self) -> None:
-        """Two values of one type that broadcast, one of them often of one row or column."""
+        """Two values of one type that broadcast together; often one of them has a single row or column."""
         draws = self.draws
         value = self.any(lambda t: t.kind_name != "i1" and t.rank > 0 and self.fits(t))
         other = None if value is None else self.beside(self.types[value].kind_name, value)
@@ -124,7 +124,7 @@ class Addresses(MemoryMoves):
         return super().changed(value)
 
     def ending(self) -> None:
-        """Store what nothing reads, and some of what addresses and masks are made of."""
+        """Store the values that nothing reads, and some values from which addresses and masks are computed."""
         read = {v for statement in walk(tuple(self.body)) for v in uses(statement)}
         values = [v for v, t in self.types.items() if not t.is_pointer]
         leaves = [v for v in values if v not in read and v not in self.kept]
@@ -155,4 +155,4 @@ MOVES: tuple[tuple[Callable[[Addresses], object], float], ...] = (
     (Addresses.loop, 1.3),
     (Addresses.branch, 0.8),
 )
-"""The last two are those with bodies of any kind."""
+"""The last two moves create loops and branches with arbitrary bodies."""

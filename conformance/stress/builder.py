@@ -1,5 +1,5 @@
-"""Bodies of random programs that grow. Every statement is computed at once, and left out where its result is undefined,
-ill-conditioned or too large to be compared."""
+"""Growing the bodies of random programs. Each statement is computed immediately, and dropped if its result is
+undefined, ill-conditioned or too large to compare."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from triton_porting_kit.conformance.stress.typing import (
 
 @dataclass
 class Shared:
-    """What the bodies of one program share: the numbers of values and outputs, and all regions."""
+    """What the bodies of one program share: the numbering of values and outputs, and all regions."""
 
     values: int = 0
     outputs: int = 0
@@ -74,14 +74,14 @@ class Shared:
 
 @dataclass
 class Builder:
-    """A body that grows. It is the `Scope` that operations choose from."""
+    """A body that grows. It is the `Scope` from which operations choose operands."""
 
     draws: Draws
     program: Program
     shared: Shared
     types: Types
     environments: list[Environment]
-    """Of each program of the grid."""
+    """One environment per program of the grid."""
     shapes: tuple[tuple[int, ...], ...] = SHAPES
     kinds: tuple[str, ...] = EVERY
     vocabulary: tuple[str, ...] = EVERY
@@ -90,7 +90,7 @@ class Builder:
     body: list[Statement] = field(default_factory=list)
 
     weights = tuple((operation, operation.weight) for operation in OPERATIONS.values())
-    """Of the operations that a statement may have."""
+    """Weights of the operations that a statement may use."""
 
     @property
     def grid(self) -> tuple[int, ...]:
@@ -106,17 +106,17 @@ class Builder:
         return self.recent([v for v, t in self.types.items() if not t.is_pointer and fits(t)])
 
     def recent(self, fitting: list[int]) -> int | None:
-        """One of some values."""
+        """One of some values, more often a recent one."""
         if not fitting:
             return None
-        # Later ones more often: programs grow deep rather than wide.
+        # Prefer later values, so that programs grow deep rather than wide.
         recent = fitting[-4:] if self.draws.chance(0.5) else fitting
         return self.draws.choose(recent)
 
     # --- growing -------------------------------------------------------------------------------------
 
     def add(self, statement: Statement) -> bool:
-        """Append a statement, unless it is none or ill-conditioned."""
+        """Append a statement, unless it is None or ill-conditioned."""
         types, every = {**self.types}, dict[int, Type]()
         environments = [{**e} for e in self.environments]
         try:
@@ -136,13 +136,13 @@ class Builder:
         return True
 
     def let(self, name: str, *args: int, **attrs: object) -> int | None:
-        """A statement of an operation; the number of its first result, None where it is ill-conditioned."""
+        """Append an operation. Returns the number of its first result, or None if the operation is ill-conditioned."""
         count = len(OPERATIONS[name].infer(tuple(self.types[a] for a in args), attrs))
         outs = tuple(self.shared.value() for _ in range(count))
         return outs[0] if self.add(Let(outs, name, args, attrs)) else None
 
     def grow(self, count: int) -> None:
-        """`count` more statements, roughly."""
+        """Append roughly `count` statements."""
         for _ in range(count):
             pick = self.draws.below(100)
             if self.depth < 2 and pick < 7:
@@ -159,7 +159,7 @@ class Builder:
                 self.operation()
 
     def operation(self) -> None:
-        """One of the table, tried a few times."""
+        """Append an operation from the table; a few attempts."""
         for _ in range(8):
             operation = self.draws.weighted(self.weights)
             proposal = operation.propose(self)
@@ -177,7 +177,7 @@ class Builder:
     # --- bodies --------------------------------------------------------------------------------------
 
     def nested(self) -> Self:
-        """A body inside of this one, which finds everything as it is here."""
+        """A body nested in this one. It sees all current values of this one."""
         return replace(
             self,
             types={**self.types},
@@ -188,11 +188,12 @@ class Builder:
         )
 
     def copied(self) -> States:
-        """What is in regions so far."""
+        """A copy of the current contents of the regions."""
         return {number: state.copy() for number, state in self.states.items()}
 
     def loop(self) -> None:
-        """A loop whose body is made for its first turn, and which then has to be sound in all."""
+        """A loop whose body is generated for the first iteration, and which must then be well-defined in all
+        iterations."""
         counting = self.counting()
         draws, inner, index = self.draws, self.nested(), self.shared.value()
         first = as_number("i32", np.ones((), np.int32))
@@ -213,7 +214,7 @@ class Builder:
         self.add(counting(index, tuple(carried), tuple(inner.body)))
 
     def counting(self) -> Callable[[int, tuple[Carried, ...], tuple[Statement, ...]], Loop]:
-        """Of a loop what is not its counter, what it carries and its body."""
+        """The parts of a loop other than its counter, its carried values and its body."""
         draws = self.draws
         style = draws.choose(STYLES)
         bound = self.any(lambda t: t.rank == 0 and t.kind_name in INTEGERS)
@@ -228,11 +229,11 @@ class Builder:
         return self.any(lambda t: True)
 
     def follows(self, param: int, made: list[int]) -> int:
-        """What a carried value becomes in the next turn: one of those that the body made, if there are some."""
+        """The next value of a carried value: one that the body computes, if there are any."""
         return self.draws.choose(made) if made else self.changed(param)
 
     def changed(self, value: int) -> int:
-        """A value of the same type as another and, where that works, different."""
+        """A value of the same type as another, and different from it if possible."""
         if self.types[value].kind_name == "i1":
             found = self.let("~", value)
         else:
@@ -240,7 +241,7 @@ class Builder:
         return value if found is None else found
 
     def define(self, value: int, type_: Type, datum: Callable[[Environment], Datum]) -> None:
-        """A value that a body is given."""
+        """Define a value that a body receives."""
         self.types[value] = type_
         for environment in self.environments:
             environment[value] = datum(environment)
@@ -266,7 +267,7 @@ class Builder:
             self.add(Branch(condition, tuple(then.body), tuple(other.body), tuple(results)))
 
     def condition(self) -> int | None:
-        """An i1 scalar: one that is there, or one that is made."""
+        """An i1 scalar: an existing one or a new one."""
         found = self.any(lambda t: t == Type("i1"))
         if found is not None and self.draws.chance(0.5):
             return found
@@ -304,7 +305,7 @@ class Builder:
         self.add(Atomic(self.shared.output(), value, at, kind, size, mask))
 
     def dot(self) -> None:
-        """Two matrices and their product; products of what is there already are rare."""
+        """Two matrices and their product. Products of existing matrices are rare."""
         draws = self.draws
         kind = draws.choose([k for k in ACCUMULATORS if k in self.vocabulary])
         m, n, k = (draws.choose((16, 32)) for _ in range(3))

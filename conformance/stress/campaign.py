@@ -1,4 +1,4 @@
-"""`fuzz`: program after program, the failing ones shrunk and written as scripts."""
+"""`fuzz`: run program after program, shrink the failing ones and write them as scripts."""
 
 from __future__ import annotations
 
@@ -25,47 +25,48 @@ from triton_porting_kit.errors import PortingKitError
 from triton_porting_kit.untrusted import write_file
 
 SHRUNK_ALIKE = 3
-"""Failures that look alike of which each is shrunk; more are only named."""
+"""The number of similar failures to shrink; further ones are only listed."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A program that failed, and what was made of it."""
+    """A program that failed, and its shrunk form."""
 
     seed: int
     outcome: Outcome
     statements: int
     shrunk: Shrunk | None
     path: Path | None
-    """Of the script; None where no folder was named, or the failure is one of many alike."""
+    """The path of the script; None if no folder was given, or if the failure is one of many similar ones."""
     text: str
-    """The script."""
+    """The text of the script."""
     configuration: Configuration = DEFAULT
 
 
 @dataclass
 class Campaign:
-    """What to run, and where failures go."""
+    """What to run, and where to write failures."""
 
     backend: str
     workers: Sequence[Isolated]
-    """Each runs a program at a time."""
+    """Each worker runs one program at a time."""
     out: Path | None = None
     shrinks: bool = True
     shrink_seconds: float = 120.0
     write: Writes | None = None
-    """Makes the text of kernels; by default that of the language."""
+    """Writes the text of kernels. The default writes Triton's language."""
     watch: Callable[[int, Program], None] = lambda tried, program: None
     configurations: tuple[Configuration, ...] = (DEFAULT,)
     ran: int = field(default=0)
-    """Programs, each of which ran in all configurations."""
+    """The number of programs that ran in all configurations."""
     _alike: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(
         self, seeds: Iterable[int], seconds: float | None = None
     ) -> Iterator[tuple[int, tuple[Failure, ...]]]:
-        """The programs of `seeds`, until `seconds` are over: each seed and its failures, in the order that they end.
+        """Run the programs of `seeds` until `seconds` have passed. Yields each seed with its failures, in the order of
+        completion.
 
         Raises what a worker raises.
         """
@@ -141,15 +142,16 @@ class Campaign:
 
 
 def _mark(outcome: Outcome) -> str:
-    """What failures of one defect mostly share: their kind, and what is said but for names and numbers."""
+    """A key that failures with one cause mostly share: their kind, and the message without names and numbers."""
     lines = outcome.message.strip().splitlines() if outcome.kind != WRONG else []
     said = re.sub(
         r"[%\w]*\d[\w.]*", "#", " ".join(lines[:1] + lines[-1:])
-    )  # between them is the kernel's source
+    )  # the kernel's source lies between them
     return f"{outcome.kind} {outcome.detail} {said[:200]}"
 
 
 def seeds_of(seed: int, count: int | None) -> Iterable[int]:
-    """The seeds of the seed of a run: those of `tpk conform --level stress`, and those about addresses, in turn."""
+    """The seeds that belong to the seed of a run: alternately those of `tpk conform --level stress` and those about
+    addresses."""
     numbers = count_from() if count is None else range(count)
     return (seed * STRIDE + number // 2 + number % 2 * ADDRESSES for number in numbers)

@@ -47,7 +47,7 @@ class ProgramBody:
 
 
 def needs(program: Program) -> frozenset[str]:
-    """The capabilities of a chip that a program takes."""
+    """The device capabilities that a program needs."""
     types = types_of(program)
     found = {f"type:{t.kind_name.lstrip('*')}" for t in types.values()}
     for statement in walk(program.body):
@@ -60,7 +60,7 @@ def needs(program: Program) -> frozenset[str]:
 
 @cache
 def check_of(seed: int, name: str) -> Check:
-    """The check of the program of a seed."""
+    """The check for the program of a seed."""
     program = generate(seed)
     largest = max((t.count for t in types_of(program).values()), default=1)
     return Check(
@@ -85,7 +85,7 @@ def programs(count: int = 0, seed: int = 0) -> Iterator[Check]:
 
 
 class _Checks:
-    """Those of a run that says nothing else, made when they are looked at."""
+    """The checks of a run without a seed or count; generated on first access."""
 
     def __iter__(self) -> Iterator[Check]:
         return programs()

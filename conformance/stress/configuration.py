@@ -1,4 +1,4 @@
-"""What programs are compiled for, and how many threads run them."""
+"""The targets for which programs are compiled, and the number of threads that run them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ EACH = "each"
 
 
 class NoSuchConfiguration(PortingKitError):
-    """A backend knows no such instruction set, or its programs cannot be run so."""
+    """A backend does not know an instruction set, or cannot run programs in this configuration."""
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """One way to run a program; by default the backend's own."""
+    """One way to run a program. The default is the backend's own."""
 
     isa: str = ""
     threads: int = 0
-    """0: as many as the backend takes."""
+    """The number of threads; 0: the backend's default."""
     options: tuple[tuple[str, str], ...] = ()
-    """Of the compiler, which make it compile for `isa`."""
+    """Compiler options that select `isa`."""
 
     @property
     def environment(self) -> dict[str, str]:
-        """Of the process that runs a program."""
+        """Environment variables of the process that runs a program."""
         return {"TPK_NUM_THREADS": str(self.threads)} if self.threads else {}
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ DEFAULT = Configuration()
 
 @dataclass(frozen=True)
 class Order:
-    """What to run: the program of a seed, or a launch; and how, and for how long."""
+    """What to run: the program of a seed, or a launch; and its configuration and time limit."""
 
     work: int | Launch
     configuration: Configuration
@@ -48,7 +48,7 @@ class Order:
 
 
 def levels_of(backend: str) -> Mapping[str, Mapping[str, str]]:
-    """The instruction sets that a backend compiles for and this machine runs, and the compiler's options for each."""
+    """The instruction sets that the backend compiles for and this machine runs, with the compiler options for each."""
     from triton.backends import backends
 
     found = getattr(backends[backend].compiler, "isa_levels", None) if backend in backends else None
@@ -56,7 +56,8 @@ def levels_of(backend: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def configurations(backend: str, isa: str = "", threads: str = "") -> tuple[Configuration, ...]:
-    """Every combination of instruction sets (`EACH`, or names and commas) and counts of threads (numbers and commas).
+    """Every combination of instruction sets (`EACH`, or names separated by commas) and thread counts (numbers separated
+    by commas).
 
     Raises `NoSuchConfiguration`.
     """

@@ -1,4 +1,4 @@
-"""Loops from one number of run time to another, in steps of run time or of a literal."""
+"""Loops from one run-time number to another, with a run-time or literal step."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ MOST_TURNS = 8
 
 @dataclass(frozen=True)
 class Counting:
-    """A loop of style ``between``: its bounds, and what its steps are."""
+    """A loop of style ``between``: its bounds and its step."""
 
     start: int
     bound: int
     step: int | None
     stride: int
     far: bool
-    """Whether it leads from one end of the type to the other."""
+    """Whether it runs from one end of the type to the other."""
 
     def loop(self, index: int, carried: tuple[Carried, ...], body: tuple[Statement, ...]) -> Loop:
         stride = 1 if self.step is not None else self.stride
@@ -42,7 +42,7 @@ class Counting:
 
 
 def counting(builder: Addresses, kind: str = "i32") -> Counting:
-    """A loop from a number of run time to another, in steps of run time or of a literal, up or down."""
+    """A loop from one run-time number to another, up or down, with a run-time or literal step."""
     draws, turns = builder.draws, builder.draws.choose((0, 1, 2, 2, 3, 4, 5))
     runs = draws.chance(0.5)
     sign = 1 if runs or draws.chance(0.5) else -1
@@ -52,7 +52,7 @@ def counting(builder: Addresses, kind: str = "i32") -> Counting:
     far = draws.chance(0.1)
     if far:
         first, step, turns = own.lowest if sign > 0 else own.highest, 1 << (own.bits - 2), 3
-    # The last step may lead past the end.
+    # The last step may go past the end.
     end = (
         first + sign * (turns * step - draws.below(min(step, 8)))
         if turns

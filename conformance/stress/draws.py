@@ -1,4 +1,5 @@
-"""Where all that is random comes from: the same numbers for a seed on any machine, Python and NumPy."""
+"""The source of all randomness: a seed gives the same numbers on any machine and with any version of Python and
+NumPy."""
 
 from __future__ import annotations
 
@@ -14,17 +15,17 @@ T = TypeVar("T")
 
 
 class Draws:
-    """Choices from a seed. Only `random.Random.random` is used, whose sequence Python promises not to change."""
+    """Choices from a seed. They use only `random.Random.random`, whose sequence Python guarantees not to change."""
 
     def __init__(self, seed: int) -> None:
         self._next = random.Random(seed).random
 
     def below(self, end: int) -> int:
-        """A whole number from 0 to `end` - 1."""
+        """An integer from 0 to `end` - 1."""
         return int(self._next() * end)
 
     def between(self, low: int, high: int) -> int:
-        """A whole number from `low` to `high`."""
+        """An integer from `low` to `high`, both included."""
         return low + self.below(high - low + 1)
 
     def chance(self, probability: float) -> bool:
@@ -34,7 +35,7 @@ class Draws:
         return options[self.below(len(options))]
 
     def weighted(self, options: Sequence[tuple[T, float]]) -> T:
-        """One of (option, weight)."""
+        """One option out of pairs (option, weight)."""
         point = self._next() * sum(weight for _, weight in options)
         for option, weight in options:
             point -= weight
@@ -48,20 +49,20 @@ class Draws:
 
 
 FLAVOURS = ("edges", "full", "small", "whole", "index", "distinct", "ones", "zeros")
-"""Kinds of content: edge values, any value, small numbers, whole numbers, indices from 0 to 63, the same each of which
-occurs once among 64 elements; for shrunk programs ones and zeros."""
+"""Kinds of content: edge values, any value, small numbers, whole numbers, indices from 0 to 63, and distinct indices,
+each of which occurs once among 64 elements. Shrunk programs also use ones and zeros."""
 
 
 def content(kind: Kind, size: int, flavour: str, seed: int) -> Array:
-    """The first `size` elements of a content: see `content_at`."""
+    """The first `size` elements of a content; see `content_at`."""
     return content_at(kind, np.arange(size), flavour, seed)
 
 
 def content_at(kind: Kind, places: Array, flavour: str, seed: int) -> Array:
-    """The elements of a content at some places, of either sign: values of a type, in its host type.
+    """The elements of a content at given places, which may be negative: values of a type, in its host type.
 
-    Of floating-point types: ``small`` are multiples of 1/4 up to 8, ``whole`` whole numbers up to 16 (sums and
-    products of both stay exact for long), others have all digits.
+    For floating-point types, ``small`` gives multiples of 1/4 up to 8, and ``whole`` gives whole numbers up to 16. Sums
+    and products of both stay exact for many operations. Other contents use all digits of the type.
     """
     if flavour in ("zeros", "ones"):
         return np.full(places.shape, flavour == "ones", kind.host)

@@ -1,8 +1,8 @@
-"""Offsets and masks of the family of address expressions: where conclusions about integers go wrong.
+"""Offsets and masks of the family of address expressions, which test what compilers infer about integers.
 
-Strides, starts and ends that are known when the kernel runs, below zero, too; products and sums that leave 32 or 64
-bits and come back; comparisons without signs; offsets of 2^31 and more; differences of large strides; one of two terms
-that wraps around; choices of offsets.
+The expressions include: strides, starts and ends known only at run time, negative ones too; products and sums that
+leave 32 or 64 bits and come back; unsigned comparisons; offsets of 2^31 and more; differences of large strides; sums of
+which one term wraps around; choices between offsets.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     from triton_porting_kit.conformance.stress.addresses import Addresses
 
 STRIDES = (1, 1, 2, 3, 5, 16, -1, -1, -2, -3, 0)
-"""Between the elements that lanes touch."""
+"""Distances between the elements that lanes access."""
 ENDS = (2**31 - 9, -(2**31), 2**31 - 1, -(2**31) + 9)
 STARTS = (0, 1, -1, -3, 5, 16, -16, 100, -100, *ENDS)
 FACTORS = (0x10001, 1000003, 2**31 - 1, -(2**31) + 1, 0x55555555, 48271)
-"""Odd numbers, whose products with indices leave 32 bits, and come back by another product."""
+"""Odd numbers. Their products with indices leave 32 bits, and another multiplication brings them back."""
 LARGE = (2**32 + 5, 2**33 - 2, -(2**33) - 2, 2**40 + 3, 2**31, 2**62 + 1, -(2**62) - 3)
-"""Strides of 64 bits; of the last ones products wrap around."""
+"""64-bit strides. Products with the last ones wrap around."""
 TOPS = (2**31 - 9, 2**31 - 1, 2**31, 2**31 + 2**30, 2**32 - 600)
-"""Offsets of 32 bits without a sign."""
+"""Offsets that unsigned 32-bit integers hold."""
 
 
 def _width(builder: Addresses) -> int:
-    """Between rows that lie one after the other, or nearly."""
+    """The distance of rows that are contiguous or nearly so."""
     return builder.draws.choose((builder.tile[-1], builder.tile[-1], builder.tile[-1] + 3, 10, 33))
 
 
@@ -58,7 +58,7 @@ def _is_torn(builder: Addresses, value: int) -> bool:
 
 @move
 def stretched(builder: Addresses) -> None:
-    """``index * step + start < end``, where all are known when the kernel runs."""
+    """``index * step + start < end``, with all three known only at run time."""
     draws, index = builder.draws, side(builder) if builder.draws.chance(0.6) else whole(builder)
     of_both = len(builder.tile) == 2 and draws.chance(0.45)
     if of_both:
@@ -68,14 +68,14 @@ def stretched(builder: Addresses) -> None:
     kind = builder.types[index].kind_name
     first = draws.choose(ENDS if of_both and draws.chance(0.5) else STARTS)
     start = argument(builder, first, kind)
-    if draws.chance(0.45):  # of literals compilers know what to round by
+    if draws.chance(0.45):  # compilers can round a bound only by a literal step
         scaled = literal(builder, index, "*", draws.choose((2, 3, 5, 7, -2, -3)))
     else:
         step = argument(builder, draws.choose(STRIDES), kind)
         scaled = let(builder, "*", *((index, step) if draws.chance(0.7) else (step, index)))
     value = let(builder, draws.choose("++-"), *((scaled, start) if draws.chance(0.7) else (start, scaled)))
     if _is_torn(builder, value) and draws.chance(0.8):
-        beyond = "<" if first > 0 else ">="  # what has left the type; or the rest
+        beyond = "<" if first > 0 else ">="  # selects what has left the type, or the rest
         mask = compared(builder, value, beyond if draws.chance(0.7) else draws.choose(("<", ">=")), 0)
     else:
         mask = compared(builder, value, draws.choose(COMPARISONS), near(builder, value))
@@ -90,7 +90,8 @@ def stretched(builder: Addresses) -> None:
 
 @move
 def overflowing(builder: Addresses) -> None:
-    """Products and sums that leave their type: what comes back to small numbers, and masks of what does not."""
+    """Products and sums that leave their type: values that come back to small numbers, and masks of those that do
+    not."""
     draws, index = builder.draws, side(builder) if builder.draws.chance(0.5) else whole(builder)
     kind = builder.types[index].kind
     mask = None
@@ -112,7 +113,7 @@ def overflowing(builder: Addresses) -> None:
 
 @move
 def unsigned(builder: Addresses) -> None:
-    """A range check without signs of what may be below zero; quotients and shifts of the same."""
+    """An unsigned range check of a value that may be negative, and quotients and shifts of the value."""
     draws, size = builder.draws, builder.tile[-1]
     form = draws.weighted((("plain", 3.0), ("whole", 1.0), ("rest", 3.5), ("quotient", 1.0), ("shift", 0.7)))
     index = side(builder) if form == "rest" or draws.chance(0.7) else whole(builder)
@@ -147,7 +148,8 @@ def unsigned(builder: Addresses) -> None:
 
 @move
 def high(builder: Addresses) -> None:
-    """Offsets of 2^31 and more, of each type; of 32 bits with a sign those whose bytes take more."""
+    """Offsets of 2^31 and more, of each type; for signed 32-bit types, offsets whose size in bytes needs more than 32
+    bits."""
     draws, index = builder.draws, side(builder) if builder.draws.chance(0.5) else whole(builder)
     kind = draws.choose([k for k in ("u32", "u32", "i64", "i32") if k in builder.vocabulary])
     value = cast(builder, index, kind)
@@ -167,7 +169,7 @@ def high(builder: Addresses) -> None:
 
 @move
 def cancelled(builder: Addresses) -> None:
-    """Rows that lie as far apart as two large strides differ; of rows that lie far apart one alone."""
+    """Rows whose distance is the difference of two large strides; or a single row, if rows are far apart."""
     draws = builder.draws
     rows, columns = (cast(builder, v, "i64") for v in (sides(builder)[0], sides(builder)[-1]))
     large, apart = (
@@ -215,7 +217,7 @@ def _period(builder: Addresses, size: int) -> int:
 
 @move
 def terms(builder: Addresses) -> None:
-    """``(row % M) * stride + column % N``, with one remainder or both; ``a % M + b``, ``a // M * stride + a % M``."""
+    """``(row % M) * stride + column % N``, with one or both remainders; ``a % M + b``, ``a // M * stride + a % M``."""
     draws, along = builder.draws, sides(builder)
     lines = []
     for index in along:
@@ -256,7 +258,7 @@ def terms(builder: Addresses) -> None:
 
 @move
 def chosen(builder: Addresses) -> None:
-    """``tl.where`` of two offsets, and bits of an offset."""
+    """``tl.where`` of two offsets, and single bits of an offset."""
     draws, index = builder.draws, side(builder) if builder.draws.chance(0.5) else whole(builder)
     if draws.chance(0.4):
         other = literal(builder, index, draws.choose("&&|^"), draws.choose((1, 3, 6, 7, 12, -2)))

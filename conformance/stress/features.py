@@ -1,4 +1,5 @@
-"""What a program about addresses has of what compilers get wrong, by name; few programs that have all pairs of it."""
+"""Features of programs about addresses that compilers may get wrong, by name; and the choice of few programs that cover
+all pairs."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from triton_porting_kit.conformance.stress.program import (
 from triton_porting_kit.conformance.stress.typing import types_of
 
 Marks = frozenset[str]
-"""What a value was computed by, directly or not."""
+"""The operations by which a value was computed, directly or indirectly."""
 _OWN = {
     "&": "an and",
     "plain %": "a remainder by a number of run time",
@@ -37,7 +38,7 @@ _OWN = {
     "tl.where": "a choice",
     "advance": "a pointer moved by a number of run time",
 }
-"""Marks by operation."""
+"""The mark that each operation adds."""
 _BY_LITERAL = {
     "%": "a remainder by a literal",
     "//": "a quotient by a literal",
@@ -57,7 +58,7 @@ _REARRANGED = {
     "tl.split": "a pointer that was split",
     "tl.where": "a pointer that lanes choose",
 }
-"""Marks of pointers by operation."""
+"""The marks that operations on pointers add."""
 _STRIDE, _START, _END = "a stride of run time", "a start of run time", "an end of run time"
 _ALL = "a stride, a start and an end of run time"
 _ONE_TERM, _BOTH_TERMS = "a sum of which one term wraps around", "a sum of which both terms wrap around"
@@ -74,45 +75,45 @@ _THROUGH_LOADS = frozenset(
         *("a number beyond 32 bits of run time", "narrow unsigned arithmetic", "loaded data", "a counter"),
     }
 ) - {"an and"}
-"""Marks that what is loaded from an address has, too."""
+"""Marks of an address that also apply to the value loaded from it."""
 _DEAR = frozenset(operation.name for operation in FUNCTIONS) | frozenset(_DIVISIONS)
 """Operations that take long."""
 MANY = 8
-"""So many of them make a value one of which much is computed."""
+"""The number of such operations that makes a value expensive."""
 UNROLLED = 50
-"""So many turns are many for a loop that is written out."""
+"""The number of iterations from which an unrolled loop counts as long."""
 
 
 def features(program: Program) -> frozenset[str]:
-    """What a program has; empty for one that is not about addresses."""
+    """The features of a program; empty if it is not about addresses."""
     return frozenset(_Features(program).found) if program.regions else frozenset()
 
 
 class _Features:
-    """Walks over a program, and remembers where values come from and what they are for."""
+    """Walks over a program and tracks how values are computed and used."""
 
     def __init__(self, program: Program) -> None:
         self.types = types_of(program)
         happened = happenings(program)
         self.happened, self.wrapped = happened.marks, happened.wrapped
         self.known: set[int] = set()
-        """Scalars that are numbers of run time, or computed from them."""
+        """Scalars that are run-time numbers or computed from them."""
         self.large: dict[int, frozenset[int]] = {}
-        """The strides beyond 32 bits that a value was computed with."""
+        """The strides beyond 32 bits from which a value was computed."""
         self.arrays: dict[int, frozenset[tuple[int, bool]]] = {}
-        """The regions that pointers point into, and by which of two arguments."""
+        """The regions that pointers point into, and which of their two arguments the pointers come from."""
         self.read: set[tuple[int, bool]] = set()
         self.written: set[tuple[int, bool]] = set()
         self.marks: dict[int, Marks] = {}
         self.loads: dict[int, int] = {}
-        """How many loads in a row led to a value."""
+        """The number of chained loads that led to a value."""
         self.cost: dict[int, int] = {}
-        """How many operations that take long led to a value."""
+        """The number of expensive operations that led to a value."""
         self.roles: dict[int, set[str]] = {}
         self.found: set[str] = set()
         self.sources: dict[int, frozenset[int]] = {}
         self.repeated: set[int] = set()
-        """Tiles of one number."""
+        """Tiles whose elements are all the same number."""
         self._body(program.body, "")
         self.found |= happened.found
         if any((region, not second) in self.written for region, second in self.read):
@@ -193,7 +194,7 @@ class _Features:
                 self.arrays[out] = frozenset().union(*(self.arrays.get(v, frozenset()) for v in let.args))
 
     def _own(self, let: Let) -> set[str]:
-        """What an operation adds to the marks of its operands."""
+        """The marks that an operation adds to those of its operands."""
         own = {_OWN[let.op]} if let.op in _OWN else set()
         if let.op == "&" and self.types[let.outs[0]].kind_name == "i1":
             own = set()
@@ -240,7 +241,7 @@ class _Features:
         return own
 
     def _wrapping(self, let: Let, symbol: str) -> set[str]:
-        """Of a sum how many of its terms wrap around."""
+        """How many terms of a sum wrap around."""
         terms = [v in self.wrapped for v in let.args]
         if symbol in ("+", "-") and len(terms) == 2 and all(self.types[v].shape for v in let.args):
             return {_BOTH_TERMS} if all(terms) else {_ONE_TERM} if any(terms) else set()
@@ -333,12 +334,13 @@ class _Features:
 
 
 def pairs_of(programs: Iterable[Program]) -> Counter[tuple[str, str]]:
-    """In how many programs two features occur together."""
+    """The number of programs in which each pair of features occurs."""
     return Counter(pair for program in programs for pair in combinations(sorted(features(program)), 2))
 
 
 def covering(programs: Iterable[Program], least: int = 5, times: int = 1) -> list[Program]:
-    """Few programs that have, `times` over, every pair of features that at least `least` programs have."""
+    """A small set of programs. It contains, at least `times` each, every pair of features that `least` or more programs
+    have."""
     given = list(programs)
     missing = {pair: times for pair, count in pairs_of(given).items() if count >= max(least, times)}
     own = [(p, {pair for pair in combinations(sorted(features(p)), 2) if pair in missing}) for p in given]

@@ -1,4 +1,4 @@
-"""`in_child`: a program in a process of its own, which is forked off a warm one."""
+"""`in_child`: run a program in a process forked from a warm one."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from triton_porting_kit.conformance.stress.outcome import Outcome
 
 
 def in_child(run: Callable[[], Outcome], seconds: float, environment: Mapping[str, str]) -> Outcome:
-    """What `run` finds in a process that is forked off this one; or how that process ended, or that it does not.
+    """The result of `run` in a forked process; or how that process died, or that it timed out.
 
-    This process must have no thread but the one that calls: a lock that another held would be held forever.
+    Only the calling thread may exist in this process: a lock that another thread held would stay locked in the child.
     """
     with tempfile.TemporaryFile() as said:
         read, write = os.pipe()
@@ -46,12 +46,12 @@ def in_child(run: Callable[[], Outcome], seconds: float, environment: Mapping[st
 
 
 def timeout(seconds: float) -> Outcome:
-    """Of a program that does not end."""
+    """The outcome of a program that does not end."""
     return Outcome(outcome.TIMEOUT, f"no end after {seconds:g} s")
 
 
 def death(status: int, said: str) -> Outcome:
-    """Of a process that ended with a status without an answer. `said`: its standard error."""
+    """The outcome of a process that ended without an answer. `said`: its standard error."""
     how = signal.Signals(-status).name if status < 0 else f"exit status {status}: {said[-300:].strip()}"
     return Outcome(outcome.CRASH, f"the process died of {how}", of_dump(said))
 
@@ -72,7 +72,7 @@ def _be_child(
 
 
 def _all_of(pipe: int, end: float) -> bytes | None:
-    """What comes out of a pipe until it is closed; None: it stays open too long."""
+    """The output of a pipe until it is closed; None if it stays open too long."""
     found = b""
     while True:
         ready, _, _ = select.select([pipe], [], [], max(end - time.monotonic(), 0))

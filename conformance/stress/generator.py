@@ -16,18 +16,19 @@ VOCABULARIES = (
     (("i1", "i8", "i16", "i32", "i64", "fp16", "bf16", "fp32"), 1.0),
     (EVERY, 6.0),
 )
-"""Types of programs: chips that lack some are to have programs too."""
+"""Types that programs use. Some sets are small, so that chips that lack types have programs too."""
 MOST_STORES = 6
 
 
 STRIDE = 1_000_000
-"""Seeds of programs that belong to one seed of a run: of seed 3, from 3,000,000 on."""
+"""The number of program seeds per seed of a run: the programs of seed 3 start at 3,000,000."""
 ADDRESSES = 500_000
-"""The first of these whose programs are about addresses."""
+"""The first of these seeds whose programs are about addresses."""
 
 
 def generate(seed: int) -> Program:
-    """The program of a seed: the same on any machine. Where it is in its stride says what it is about."""
+    """The program of a seed, the same on any machine. The position within `STRIDE` decides what the program is
+    about."""
     if seed % STRIDE < ADDRESSES:
         return operating(Draws(seed), seed)
     draws = Draws(seed - ADDRESSES)
@@ -35,7 +36,7 @@ def generate(seed: int) -> Program:
 
 
 def operating(draws: Draws, seed: int) -> Program:
-    """A program that is about operations."""
+    """A program about operations."""
     program = Program((), draws.weighted(GRIDS), draws.choose((1, 2, 4, 4, 8)), seed)
     builder = Builder(draws, program, Shared(), {}, [{} for _ in range(program.programs)])
     builder.shapes = tuple(draws.choose(SHAPES) for _ in range(draws.between(1, 3)))

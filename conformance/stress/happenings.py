@@ -1,5 +1,5 @@
-"""What happens while a program runs, of what compilers get wrong: numbers that leave their type or wrap around, offsets
-that take more than 31 bits, comparisons in which a sign counts, pointers that are chosen, counters below zero."""
+"""Events in a running program that compilers may get wrong: values that leave their type or wrap around, offsets of
+more than 31 bits, comparisons whose result depends on signedness, selected pointers, negative counters."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ _WIDE = ("i32", "u32", "i64")
 
 @dataclass
 class Happenings:
-    """By value what happened when it was computed, and what happened anywhere."""
+    """The events by value, when it was computed, and those of the whole program."""
 
     marks: dict[int, set[str]] = field(default_factory=dict)
     wrapped: set[int] = field(default_factory=set)
-    """Remainders that begin again before they end."""
+    """Remainders that restart from 0 within a tile."""
     found: set[str] = field(default_factory=set)
 
 
 def happenings(program: Program) -> Happenings:
-    """Of all programs of the grid."""
+    """The events of all programs of the grid."""
     found = Happenings()
     outputs, states = outputs_of(program, types_of(program)), states_of(program.regions)
     with np.errstate(all="ignore"):
@@ -59,11 +59,11 @@ def happenings(program: Program) -> Happenings:
 
 @dataclass
 class _Watched(Run):
-    """A program of the grid that runs and is watched."""
+    """A program of the grid that runs and is observed."""
 
     happenings: Happenings = field(default_factory=Happenings)
     beyond: dict[int, Array] = field(default_factory=dict)
-    """Of integers and pointers which lanes are of numbers that have left their type."""
+    """The lanes of integers and pointers that derive from numbers that have left their type."""
 
     def statement(self, statement: Statement, values: Environment) -> None:
         super().statement(statement, values)
@@ -98,7 +98,7 @@ class _Watched(Run):
                 found.add("a load from two arrays")
 
     def _follow(self, let: Let, values: Environment) -> None:
-        """Lanes of numbers that have left their type, through operations on each element."""
+        """Propagate the lanes that have left their type through element-wise operations."""
         out = values[let.outs[0]]
         found = _left(let, values)
         for value in let.args:
@@ -107,7 +107,7 @@ class _Watched(Run):
         if not out.kind.is_float and found.any() and found.shape in ((), out.value.shape):
             self.beyond[let.outs[0]] = found
         else:
-            self.beyond.pop(let.outs[0], None)  # of an earlier turn
+            self.beyond.pop(let.outs[0], None)  # from an earlier iteration
 
 
 def _symbol(let: Let) -> str:
@@ -122,7 +122,7 @@ def _computed(let: Let, values: Environment) -> Iterator[str]:
 
 
 def _left(let: Let, values: Environment) -> Array:
-    """Which lanes of a product or a sum leave the type."""
+    """The lanes of a product or a sum that leave the type."""
     symbol = _symbol(let)
     kind = values[let.outs[0]].kind
     if kind.name not in _WIDE or symbol not in ("*", *_SUMS):
@@ -138,11 +138,13 @@ def _left(let: Let, values: Environment) -> Array:
             exact = given[0] - given[1]
         case _:
             exact = -given[0]
-    return np.asarray((exact < kind.lowest) | (exact > kind.highest))  # about: a float64 has 53 of 64 bits
+    return np.asarray(
+        (exact < kind.lowest) | (exact > kind.highest)
+    )  # approximate: a float64 has 53 of 64 bits
 
 
 def _divided(let: Let, values: Environment) -> Iterator[str]:
-    """Quotients and remainders in which it counts that there is no sign."""
+    """Quotients and remainders that would differ in a signed type."""
     symbol = _symbol(let)
     if symbol not in ("%", "//"):
         return
@@ -152,13 +154,13 @@ def _divided(let: Let, values: Environment) -> Iterator[str]:
 
 
 def _begins_again(let: Let, values: Environment) -> bool:
-    """Whether a tile of remainders follows its operand, and then begins again."""
+    """Whether a tile of remainders first follows its operand and then restarts from 0."""
     rest = values[let.outs[0]].value
     return bool(rest.size > 1 and np.unique(np.asarray(values[let.args[0]].value - rest)).size > 1)
 
 
 def _compared(let: Let, values: Environment) -> Iterator[str]:
-    """Comparisons in which it counts whether there is a sign."""
+    """Comparisons whose result depends on signedness."""
     if not (let.op == "limit" or let.op.startswith("compare")):
         return
     kind = values[let.args[0]].kind
@@ -179,7 +181,7 @@ def _compared(let: Let, values: Environment) -> Iterator[str]:
 
 
 def _reached(let: Let, values: Environment) -> Iterator[str]:
-    """Offsets that take more than 31 bits."""
+    """Offsets of more than 31 bits."""
     if let.op != "address":
         return
     index = values[let.args[0]]
@@ -207,7 +209,7 @@ def _counted(loop: Loop, values: Environment) -> Iterator[str]:
 
 
 def _rest(rest: Array, loaded: Array) -> str:
-    """What a load gives elsewhere."""
+    """The value that a load gives masked-off lanes."""
     if rest.size == 1:
         return "a scalar"
     return "a tile" if rest.shape == loaded.shape else "a row or column"

@@ -1,4 +1,4 @@
-"""Indices and masks: integers that lead to elements, and booleans that say which of them count."""
+"""Indices and masks: integers from which addresses are computed, and booleans that select elements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ARGUMENTS = {
     "i32": (-(2**31), -(2**31), 2**31 - 1, 2**31 - 1, 0, -1, 2, 3, 7, 8, 10, 16, 33, 100),
     "i64": (2**32 + 5, -(2**33) - 2, 2**40 + 3, 2**31, -(2**63), 2**63 - 1, -1, 0, 3, 7),
 }
-"""What run-time numbers are."""
+"""The values of run-time numbers."""
 LITERALS: dict[str, tuple[int, ...]] = {
     "%": (2, 3, 4, 5, 7, 8, 10, 16, 17, 100, -3, -7),
     "//": (2, 3, 4, 5, 7, 8, 16, -2, -5),
@@ -41,18 +41,18 @@ COMPARISONS = ("<", "<", "<=", ">", ">=", "==", "!=")
 
 @dataclass
 class Indices(Builder):
-    """A body whose statements are made of indices along the dimensions of a tile."""
+    """A body whose statements are computed from indices along the dimensions of a tile."""
 
     tile: tuple[int, ...] = ()
-    """The largest shape that operands have."""
+    """The largest shape of operands."""
     sides: tuple[int, ...] = ()
-    """The indices along its dimensions."""
+    """The indices along each dimension."""
     nests: bool = True
-    """Whether it has loops and branches of any kind."""
+    """Whether it has arbitrary loops and branches."""
     line: int = 0
-    """The indices along the first dimension, of one dimension."""
+    """The indices along the first dimension, as a one-dimensional value."""
     kept: tuple[int, ...] = ()
-    """Values that are to be stored, whatever else they are for."""
+    """Values to be stored, even if they are also used otherwise."""
 
     def fits(self, t: Type) -> bool:
         """Whether a value is a scalar, or broadcasts to the tile."""
@@ -65,7 +65,7 @@ class Indices(Builder):
         return partner(self, [self.types[v] for v in values], kind, also=self.fits)
 
     def mask_of(self, shape: Sequence[int]) -> int | None:
-        """A mask that broadcasts to a shape; a new one if there is none."""
+        """A mask that broadcasts to a shape; a new one if none exists."""
 
         def fits(t: Type) -> bool:
             if t.kind_name != "i1" or t.rank not in (0, len(shape)):
@@ -81,7 +81,7 @@ class Indices(Builder):
     # --- numbers -------------------------------------------------------------------------------------
 
     def beginning(self) -> None:
-        """Indices along the dimensions of the tile, of all of it, and of all of it in the whole grid."""
+        """Indices along the dimensions of the tile, of the whole tile, and of the whole grid's tiles."""
         draws, shape = self.draws, self.tile
         along = []
         for axis, size in enumerate(shape):
@@ -119,7 +119,7 @@ class Indices(Builder):
                 self.let("+", whole, start)
 
     def number(self, kinds: Sequence[str] = ("i32", "i64")) -> int | None:
-        """An integer that broadcasts to the tile; mostly of a type that indices have."""
+        """An integer that broadcasts to the tile, mostly of a type that indices have."""
         some = kinds if self.draws.chance(0.85) else INTEGERS
         found = self.any(lambda t: t.kind_name in some and t.rank > 0 and self.fits(t))
         return self.any(lambda t: t.kind_name in INTEGERS and self.fits(t)) if found is None else found
@@ -135,7 +135,7 @@ class Indices(Builder):
         return self.let("argument", kind=kind, value=value)
 
     def arithmetic(self) -> None:
-        """An integer and a literal, a scalar, another tile; or of another type."""
+        """An operation of an integer with a literal, a scalar or another tile, or its conversion to another type."""
         draws, value = self.draws, self.number()
         if value is None:
             return
@@ -174,14 +174,14 @@ class Indices(Builder):
                 self.let("unary -", value)
 
     def attempt(self, name: str, *args: int) -> int | None:
-        """A statement whose operands may not fit."""
+        """Try a statement whose operands may not fit."""
         try:
             return self.let(name, *args)
         except Malformed:
             return None
 
     def along(self, axis: int) -> int | None:
-        """The indices along a dimension of the tile, or what leads to elements elsewhere along it."""
+        """The indices along a dimension of the tile, or values that address other elements along it."""
         draws, shape = self.draws, tuple(n if d == axis else 1 for d, n in enumerate(self.tile))
         index = (
             self.sides[axis]
@@ -209,7 +209,7 @@ class Indices(Builder):
         return index
 
     def wrapped(self, axis: int) -> int | None:
-        """The indices along a dimension, which begin again before its end."""
+        """The indices along a dimension, modulo a number smaller than its size."""
         draws, index = self.draws, self.sides[axis]
         period = max(self.tile[axis] - draws.between(1, 4), 2)
         if draws.chance(0.5):
@@ -218,7 +218,7 @@ class Indices(Builder):
         return None if number is None else self.let("plain %", index, number)
 
     def position(self) -> int | None:
-        """The index of an element from those of its row and its column."""
+        """The index of an element, computed from its row and its column."""
         if len(self.tile) == 1:
             return self.along(0)
         rows, columns = (
@@ -233,7 +233,7 @@ class Indices(Builder):
         return self.let("+", *((start, columns) if self.draws.chance(0.8) else (columns, start)))
 
     def bounds(self) -> int | None:
-        """A mask that leaves a part of the tile in each dimension."""
+        """A mask that keeps a part of the tile in each dimension."""
         draws, mask = self.draws, None
         for axis in draws.permutation(len(self.tile)):
             if mask is not None and draws.chance(0.25):
@@ -293,7 +293,7 @@ class Indices(Builder):
             self.let(f"compare {draws.choose(COMPARISONS)}", *pair)
 
     def limit(self, value: int, symbol: str) -> int | None:
-        """A comparison with one of the values that there are, or nearly."""
+        """A comparison with an existing value or one close to it."""
         draws, kind = self.draws, self.types[value].kind
         values = draws.choose(self.environments)[value].value.ravel()
         found = values[draws.below(values.size)].item()
@@ -302,7 +302,7 @@ class Indices(Builder):
         return self.attempt_limit(value, symbol, int(found) + draws.between(-1, 1))
 
     def attempt_limit(self, value: int, symbol: str, literal: int) -> int | None:
-        """A comparison with a literal, or with the nearest that the type has."""
+        """A comparison with a literal, or with the nearest number that the type has."""
         kind = self.types[value].kind
         literal = min(max(literal, kind.lowest), kind.highest)
         return self.let("limit", value, symbol=symbol, literal=literal)

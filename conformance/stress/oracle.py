@@ -1,4 +1,4 @@
-"""What a program computes, on the host: `expected` runs it for every program of the grid."""
+"""The results that a program computes, on the host: `expected` runs it for every program of the grid."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
 Environment = dict[int, Datum]
 MOST_STEPS = 3000
-"""Statements that one program of the grid may execute."""
+"""The largest number of statements that one program of the grid may execute."""
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Output:
 
 
 def untouched(kind: Kind) -> int | float | bool:
-    """What outputs are filled with before a launch."""
+    """The contents of outputs before a launch."""
     return True if kind.bits == 1 else 91.0 if kind.is_float else kind.highest // 3
 
 
@@ -65,7 +65,7 @@ class Run:
     outputs: dict[int, Output]
     states: States
     linear: int = 0
-    """Its number."""
+    """Its linear number in the grid."""
     steps: int = field(default=0)
 
     def body(self, body: tuple[Statement, ...], values: Environment) -> None:
@@ -134,7 +134,7 @@ class Run:
             output.values[where] = combined(datum.kind, atomic.kind, output.values[where], value)
 
     def _pointers(self, statement: Fetch | Put, values: Environment) -> Iterator[tuple[State, Array, Array]]:
-        """What pointers point into, the elements, and which lanes count there."""
+        """The regions that pointers point into, the element offsets, and the active lanes."""
         pointers = values[statement.pointer]
         assert isinstance(pointers, Pointers)
         mask, at = active(statement, values), np.asarray(pointers.value)
@@ -173,7 +173,8 @@ def _equal(a: Datum, b: Datum) -> bool:
 
 
 def counts(loop: Loop, values: Environment) -> list[int]:
-    """What a loop's counter is, turn by turn. Raises `IllConditioned` where it would leave its type."""
+    """The values of a loop's counter, iteration by iteration. Raises `IllConditioned` if the counter would leave its
+    type."""
     if loop.style == BETWEEN:
         return _between(loop, values)
     if loop.bound is None:
@@ -194,7 +195,7 @@ def _between(loop: Loop, values: Environment) -> list[int]:
     found = range(start, end, step)
     if len(found) > loop.iterations:
         raise IllConditioned("a loop of too many turns")
-    # Where a loop leads down, Triton counts from the end up to the start, and takes that from their sum.
+    # In a loop that counts down, Triton counts from the end up to the start, and subtracts the count from their sum.
     beyond = min(start, end) + len(found) * abs(step)
     if found and beyond > values[loop.start].kind.highest:
         raise IllConditioned("a counter that wraps around")

@@ -1,4 +1,4 @@
-"""What became of one program that was run."""
+"""The outcome of one program that was run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Outcome:
         return self.kind != PASS
 
     def is_like(self, other: Outcome) -> bool:
-        """Whether two failures are of the same kind: what shrinking must keep."""
+        """Whether two failures are of the same kind. Shrinking must keep the kind."""
         return self.kind == other.kind and (self.kind != ERROR or self.detail == other.detail)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Arrays beside pages that may not be touched: whoever reads or writes past one dies at once."""
+"""Arrays next to inaccessible pages: a read or write past an array crashes immediately."""
 
 from __future__ import annotations
 

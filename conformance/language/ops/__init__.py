@@ -1,1 +1,1 @@
-"""The table's entries, a module for each section."""
+"""The table's entries, one module per section."""

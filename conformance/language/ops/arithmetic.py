@@ -1,4 +1,4 @@
-"""Arithmetic of two and three operands."""
+"""Arithmetic with two and three operands."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ SECTION = "Arithmetic"
 TWO = ("T", "T")
 THREE = ("T", "T", "T")
 HALVES_TO_SINGLE = {"fp16": "fp32", "bf16": "fp32", **dict.fromkeys(FP8, "fp32")}
-"""Triton divides floating-point types of less than 32 bits as fp32."""
+"""Triton divides floating-point types narrower than 32 bits as fp32."""
 
 fold = np.frompyfunc
 
 
 def quotient(x: int, y: int) -> int:
-    """Division of integers that rounds toward zero; 0 where there is none."""
+    """Integer division that rounds toward zero; 0 where the quotient is undefined."""
     return 0 if y == 0 else abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
 
 
@@ -58,7 +58,7 @@ def _fma(x: float, y: float, z: float) -> float:
 
 
 def number_max(x: Any, y: Any) -> Any:
-    """The larger one; the other one of a NaN."""
+    """The larger operand; if one is NaN, the other one."""
     return y if x != x else x if y != y else max(x, y)
 
 
@@ -75,7 +75,7 @@ def nan_min(x: float, y: float) -> float:
 
 
 def _different(x: Array, y: Array) -> Any:
-    """Zeros of both signs are one number to minimum and maximum: which one comes out is open."""
+    """Minimum and maximum treat zeros of both signs as equal, so either zero is a valid result."""
     return x != y
 
 

@@ -36,8 +36,8 @@ def _shapes(semantics: tuple[str, ...] = SEMANTICS, names: tuple[str, ...] = NAM
 
 
 def operands(kind: Kind, ordered: bool = False) -> tuple[Array, Array]:
-    """Values of all classes. `ordered`: no NaN, no infinities, no zeros of two signs: which of two is larger is never
-    open."""
+    """Values of all classes. `ordered`: without NaN, infinities and zeros of both signs, so that each comparison has
+    one answer."""
     x, v = samples(kind, COUNT, seed=1), samples(kind, COUNT, seed=2)[::-1]
     if kind.is_float and ordered:
         x, v = (np.where(np.isfinite(a) & (a != 0), a, a.dtype.type(1.5)) for a in (x, v))
@@ -54,7 +54,7 @@ def _combined(function: Callable[[Any, Any], Any], x: Array, v: Array, kind: Kin
 def _update(name: str, function: Callable[[Any, Any], Any], types: tuple[str, ...]) -> Op:
     def build(kind: Kind, shape: Shape) -> Work:
         x, v = operands(kind, ordered=name in ("max", "min"))
-        # What a masked-off lane would add is not 0.
+        # The value that a masked-off lane would add is not 0.
         call = f"tl.atomic_{name}(X + i, tl.load(V + i{{0}}){{1}}{shape.params['hint']})"
         if shape.scalar:
             source = (
@@ -79,15 +79,15 @@ def _update(name: str, function: Callable[[Any, Any], Any], types: tuple[str, ..
 
 
 OPEN = {"and": FLOAT, "or": FLOAT, "xor": FLOAT, "xchg": ("fp16", "bf16")}
-"""Which of these types pass depends on more than the front end."""
+"""Types for which not only the front end decides whether the operation is supported."""
 
 
 PROGRAMS = 200
-"""That change the same few places."""
+"""The number of programs that change the same few places."""
 
 
 def _contended(name: str, types: tuple[str, ...]) -> Op:
-    """Many programs at once, on few places."""
+    """Many programs at once that change few places."""
     code = {
         "add": (
             "tl.atomic_add(X + i % 3, (i % 7).to({T}))",
@@ -105,7 +105,7 @@ def _contended(name: str, types: tuple[str, ...]) -> Op:
 
     def build(kind: Kind, shape: Shape) -> Work:
         line, values = code
-        if kind.bits == 16:  # numbers that these types count exactly, even of 200 programs
+        if kind.bits == 16:  # integers that these types represent exactly, even as the sum of 200 programs
             assert name == "add"
             line = line.replace("(i % 7)", "(i % 16 == 0)")
             values = lambda i: [int((i[i % 3 == r] % 16 == 0).sum()) for r in range(3)]  # noqa: E731

@@ -1,4 +1,4 @@
-"""Bits and shifts."""
+"""Bitwise operations and shifts."""
 
 from __future__ import annotations
 

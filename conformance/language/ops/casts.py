@@ -16,7 +16,7 @@ from triton_porting_kit.conformance.types import KINDS, Array, Kind, from_bits, 
 SECTION = "Conversions"
 SHAPES = (SCALAR, PAIRS, ODD, WHOLE)
 SMALL = tuple(name for name in ALL if KINDS[name].bits <= 16)
-"""Types of which every value is converted."""
+"""Types whose every value is converted."""
 
 
 HALF_WAYS = np.array(
@@ -27,12 +27,13 @@ HALF_WAYS = np.array(
         for sign in (-1, 0, 1)
     ]
 )
-"""Half a unit of each type beyond 1, and next to it what is lost where a wider type is rounded to in between."""
+"""For each type, 1 plus half a unit in the last place, and neighbours that are lost if a conversion first rounds to a
+wider type."""
 
 
 def _half_ways(kind: Kind) -> list[int]:
-    """Integers half-way between two numbers of a floating-point type, and their neighbours, in both signs: to round
-    first to a wider type loses the neighbour, and rounds the tie to even."""
+    """Integers half-way between two numbers of a floating-point type, and their neighbours, in both signs. Rounding
+    first to a wider type loses the difference from the tie, and the second rounding then goes to even."""
     found = [
         sign * ((1 << top) + (1 << top - digits) * odd + beside)
         for digits in (8, 11, 24, 53)
@@ -46,7 +47,7 @@ def _half_ways(kind: Kind) -> list[int]:
 
 
 def _values(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
-    """Halves, both sides of rounding steps, and magnitudes up to the largest."""
+    """Half-way values, both sides of rounding steps, and magnitudes up to the largest."""
     (kind,) = kinds
     if shape is WHOLE or kind.bits == 1 or kind.is_minifloat:
         return edge_values(kinds, shape)
@@ -70,12 +71,12 @@ def _values(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
             [3.4028234e38, 3.3961775e38, 3.4e38, 1e-40, 1.4e-45, 0.7e-45, 1e-300],
         ]
     )
-    assert grid.size <= PAIRS.count  # else the last would be left out
+    assert grid.size <= PAIRS.count  # otherwise the last pair would be left out
     return (np.resize(from_float64(grid, kind), shape.count).reshape(shape.extents),)
 
 
 def _pairs_refused(target: str) -> tuple[str, ...]:
-    """The front end has no conversion between integers and four of the 8-bit floating-point types."""
+    """The front end does not convert between integers and four of the 8-bit floating-point types."""
     if target == "fp8e4b15":
         return ()
     if target in FP8:
@@ -89,7 +90,7 @@ def _minifloat(x: Array, target: Kind) -> Array:
     if target.name != "fp8e4b15":
         return saturated(on_grid(x, target), target).astype(float)
     down = on_grid(x, target, toward_zero=True)
-    # A number half-way between two goes away from zero: the next float64 is not half-way any more.
+    # A number half-way between two is rounded away from zero: it becomes the next float64, which is not half-way.
     away = on_grid(np.nextafter(x, np.copysign(np.inf, x)), target)
     return saturated(np.where(x == down, x, away), target).astype(float)
 
@@ -113,12 +114,12 @@ def _to(target: Kind) -> Op:
         return x
 
     def _fits(x: Array, kind: Kind) -> Any:
-        """Numbers beyond the range of an integer type have no result."""
+        """Numbers outside the range of an integer type have no defined result."""
         if kind.is_float and not target.is_float and target.bits > 1:
             with np.errstate(all="ignore"):
                 whole = np.trunc(x)
             return (whole >= target.lowest) & (whole < 2.0 ** (target.bits - target.is_signed))
-        if target.name == "fp8e4b15":  # it has no NaN
+        if target.name == "fp8e4b15":  # this type has no NaN
             return x == x
         return np.ones(x.shape, bool)
 
@@ -156,7 +157,7 @@ def _bitcast(target: Kind) -> Op:
 
 
 def _numbers(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
-    """Every pattern but those of NaN, of which the host does not keep the bits."""
+    """Every bit pattern except those of NaN, because the host does not preserve NaN's bits."""
     (values,) = edge_values(kinds, shape)
     return (np.where(values != values, 0, values).astype(values.dtype),)
 

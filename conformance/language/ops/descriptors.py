@@ -1,4 +1,4 @@
-"""Tensor descriptors made in the kernel, and block pointers in the releases that have them."""
+"""Tensor descriptors created in the kernel, and block pointers in the releases that have them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PLACES = (
     _at("unaligned", (32, 64), (8, 16), (5, 37)),
     _at("unaligned_before_the_start", (32, 64), (8, 16), (-3, -5)),
 )
-"""Strides are multiples of 16 bytes, as Triton asks; so are the starts of blocks, but for the last two."""
+"""Strides are multiples of 16 bytes, as Triton requires. So are the starts of blocks, except in the last two places."""
 
 
 def strides(extents: tuple[int, ...]) -> tuple[int, ...]:
@@ -47,7 +47,7 @@ def strides(extents: tuple[int, ...]) -> tuple[int, ...]:
 def window(
     values: Array, block: tuple[int, ...], start: tuple[int, ...], filler: Any = 0
 ) -> tuple[Array, Array]:
-    """The elements of a block, and where it lies inside."""
+    """The elements of a block, and which of them are in bounds."""
     grids = np.meshgrid(*(s + np.arange(b) for s, b in zip(start, block, strict=True)), indexing="ij")
     inside = np.logical_and.reduce([(g >= 0) & (g < n) for g, n in zip(grids, values.shape, strict=True)])
     clipped = tuple(np.clip(g, 0, n - 1) for g, n in zip(grids, values.shape, strict=True))
@@ -55,7 +55,7 @@ def window(
 
 
 def placed(before: Array, tile: Array, start: tuple[int, ...]) -> Array:
-    """`before` with a block over it."""
+    """`before` with a block written into it."""
     after = before.copy()
     for index in np.ndindex(tile.shape):
         at = tuple(s + i for s, i in zip(start, index, strict=True))
@@ -144,7 +144,7 @@ ROWS = Shape("rows", (32, 64), {"block": (1, 16), "rows": (3, 0, 31, 3, 40, 7, 9
 def _rows(name: str) -> Op:
     def build(kind: Kind, shape: Shape) -> Work:
         picked = np.array(shape.params["rows"], np.int32)
-        if name == "scatter":  # rows once each: which of two wins is open
+        if name == "scatter":  # each row occurs once, because the winner of two writes is not defined
             picked = np.array([3, 0, 31, 5, 40, 7, 9, 12], np.int32)
         head = f"def kernel_{name}(X, A, O):\n    rows = tl.load(A + tl.arange(0, 8))\n"
         (values,) = distinct((kind,), shape if name == "gather" else Shape("", (8, 16)))

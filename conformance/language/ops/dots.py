@@ -28,10 +28,10 @@ PRODUCTS = (
     (32, 64, 16),
     (8, 128, 4),
     (64, 2, 2),
-    (16, 32, 128),  # as deep as the deepest matrix instructions on 8-bit types
+    (16, 32, 128),  # K is as large as that of the largest matrix instructions for 8-bit types
 )
 NARROWED = {"tf32": 11, "bf16x3": 15, "bf16x6": 22, "tf32x3": 21}
-"""Bits of the significand that an operand keeps at least."""
+"""The minimum number of significand bits that each precision keeps of an operand."""
 
 
 def _shape(m: int, n: int, k: int, name: str = "", **params: object) -> Shape:
@@ -77,12 +77,12 @@ def _build(kind: Kind, shape: Shape, accumulator: Kind) -> Work:
         source = _looped(m, n, k, step, f", out_dtype={accumulator.language}")
     inputs = [(stored[0], kind), (stored[1], kind)] + ([(c, accumulator)] if shape.params["acc"] else [])
     base = c if shape.params["acc"] else np.zeros_like(c)
-    allowed = precision or ("tf32" if kind.name == "fp32" else "")  # what GPUs multiply in by default
+    allowed = precision or ("tf32" if kind.name == "fp32" else "")  # the default precision of GPUs
     return Work(source, tuple(inputs), (_result(a, b, base, accumulator, allowed),))
 
 
 def _looped(m: int, n: int, k: int, step: int, more: str) -> str:
-    """The kernel whose sums begin with a tile that is loaded, and go on in a loop."""
+    """The kernel that starts its sums from a loaded tile and accumulates in a loop."""
     return (
         f"def kernel_dot(A, B, C, O):\n    rows, columns = tl.arange(0, {m})[:, None], tl.arange(0, {n})[None, :]\n"
         f"    acc = tl.load(C + rows * {n} + columns)\n    for k in range(0, {k}, {step}):\n"
@@ -93,9 +93,10 @@ def _looped(m: int, n: int, k: int, step: int, more: str) -> str:
 
 
 def _in_place(kind: Kind, shape: Shape) -> Work:
-    """A matrix that is multiplied twice, each time over itself: what was read of it before is no longer there.
+    """A matrix that is multiplied twice, and overwritten by each product: what an operation has read is no longer
+    there.
 
-    The factor is a permutation with signs, so that every product is exact in every type and precision.
+    The factor is a permutation with signs, so every product is exact in every type and precision.
     """
     _, n, k = shape.extents
     step = shape.params["loop"]
@@ -118,7 +119,7 @@ def _in_place(kind: Kind, shape: Shape) -> Work:
 
 
 def _special(kind: Kind, shape: Shape, accumulator: Kind) -> Work:
-    """Rows of infinities, NaN and zeros of both signs, times positive powers of two: every finite sum is exact."""
+    """Rows of infinities, NaN and zeros of both signs, times positive powers of two. Every finite sum is exact."""
     m, n, k = shape.extents
     a = np.random.default_rng(1).integers(-2, 3, (m, k)).astype(kind.host)
     a[0, 3], a[1, 5], a[2, k - 1] = np.inf, -np.inf, np.nan
@@ -184,12 +185,12 @@ LOOPED = (
     _shape(16, 32, 64, "_loop", acc=True, loop=32),
     _shape(32, 32, 256, "_loop", acc=True, loop=64),
 )
-"""Sums that begin with a tile, and go on in a loop."""
+"""Sums that start from a tile and accumulate in a loop."""
 SPECIAL = (
     _shape(16, 16, 16, "_special", special=True),
     _shape(16, 32, 64, "_special_acc", special=True, acc=True),
 )
-"""Infinities and NaN; for types that have them."""
+"""Infinities and NaN, for types that have them."""
 PRECISIONS = tuple(_shape(16, 32, 64, f"_{p}", precision=p) for p in ("ieee", "tf32", "tf32x3"))
 PRECISE = tuple(_shape(*p, "_ieee", precision="ieee") for p in PRODUCTS)
 
@@ -198,7 +199,7 @@ OVER_ITSELF = (_shape(64, 32, 64, loop=16), _shape(128, 16, 128, loop=32))
 
 
 def _halves() -> Op:
-    """bf16 operands of fp32 are what the precision says."""
+    """The precision determines the bf16 operands into which fp32 operands are split."""
     shapes = tuple(_shape(16, 32, 64, f"_{p}", precision=p) for p in ("bf16x3", "bf16x6"))
     return _dot("dot_bf16_parts", 'tl.dot(a, b, input_precision="bf16x3")', ("fp32",), shapes)
 

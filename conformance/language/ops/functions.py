@@ -39,12 +39,12 @@ SIGMOID = Tolerance(
 
 
 def exponential_units(x: Array) -> Array:
-    """The tolerance of an exponential of fp32, by its argument."""
+    """The tolerance of an fp32 exponential, as a function of its argument."""
     return np.asarray(2 + 1.173 * np.abs(x))
 
 
 def arguments(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
-    """Edge values, numbers of everyday size, and magnitudes of all sizes."""
+    """Edge values, numbers of ordinary size, and magnitudes of all sizes."""
     (kind,) = kinds
     if shape.name == DENORMALS.name:
         return (denormals(kind, shape),)
@@ -66,7 +66,8 @@ def arguments(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
 
 
 def denormals(kind: Kind, shape: Shape, seed: int = 0) -> Array:
-    """Denormal numbers of fp16, fp32 or fp64, of either sign and all sizes, and numbers around the smallest normal."""
+    """Denormal numbers of fp16, fp32 or fp64, of both signs and all sizes, and numbers around the smallest normal
+    one."""
     random = np.random.default_rng(seed)
     bits = kind.precision - 1
     patterns = random.integers(1, 1 << bits, shape.count, dtype=np.uint64) >> random.integers(
@@ -78,7 +79,7 @@ def denormals(kind: Kind, shape: Shape, seed: int = 0) -> Array:
 
 
 def without_denormals(values: Array, kind: Kind) -> Array:
-    """Values whose denormals became the smallest normal number of the same sign."""
+    """Values with each denormal replaced by the smallest normal number of the same sign."""
     smallest = kind.host.type(2.0**kind.lowest_exponent)
     tiny = (values != 0) & (np.abs(values) < smallest)
     return np.where(tiny, np.copysign(smallest, values), values)

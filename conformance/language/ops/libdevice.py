@@ -1,4 +1,5 @@
-"""`triton.language.extra.libdevice`: the functions that mathematics defines and numpy or the C library can be asked for."""
+"""`triton.language.extra.libdevice`: the functions that mathematics defines and that NumPy or the C library
+provides."""
 
 from __future__ import annotations
 
@@ -89,7 +90,7 @@ def _integers(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
 
 
 def _between(low: float, high: float) -> Any:
-    """The usual arguments, half of them replaced by numbers of an interval."""
+    """The usual arguments, half of them replaced by numbers from an interval."""
 
     def values(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
         (found,) = arguments(kinds, shape)
@@ -124,7 +125,7 @@ def _cospi(x: Array) -> Array:
 
 
 def _root(is_above: Callable[[float], bool]) -> float:
-    """The least float64 from 0 to 30 that is above, by bisection."""
+    """The smallest float64 from 0 to 30 that is above the boundary, by bisection."""
     low, high = 0.0, 30.0
     while low < (middle := (low + high) / 2) < high:
         low, high = (low, middle) if is_above(middle) else (middle, high)
@@ -155,10 +156,10 @@ def _erfcx(x: float) -> float:
 
 
 def _bessel(order: int) -> Callable[[float], float]:
-    """The modified Bessel function of the first kind, by its series (DLMF 10.25.2): all terms have one sign."""
+    """The modified Bessel function of the first kind, by its series (DLMF 10.25.2), whose terms all have one sign."""
 
     def value(x: float) -> float:
-        if not abs(x) < 120:  # beyond what fp32 holds
+        if not abs(x) < 120:  # out of fp32's range
             return math.nan if x != x else math.copysign(math.inf, x) if order else math.inf
         term = total = (x / 2) ** order
         for k in range(1, 400):

@@ -19,7 +19,7 @@ RANKS = (Shape("scalar", (16,), scalar=True), tile(1), tile(64), tile(17), tile(
 
 
 def _indices(kinds: tuple[Kind, ...]) -> tuple[Array, ...]:
-    """Indices up to the largest that the type and an array of 256 elements have, and the array."""
+    """An array of 256 elements, and indices up to the largest that both the index type and the array allow."""
     index, element = kinds
     picked = np.random.default_rng(4).integers(0, min(index.highest, 255), 64, endpoint=True)
     picked[:2] = min(index.highest, 255), 127
@@ -33,7 +33,7 @@ def _memory(*args: Any, **more: Any) -> Op:
 def _stores(
     name: str, form: str, mask: str, where: Any, shapes: tuple[Shape, ...], types: tuple[str, ...] = ALL
 ) -> Op:
-    """What a masked store leaves alone keeps its bytes."""
+    """Elements that a masked store skips keep their bits."""
 
     def build(kind: Kind, shape: Shape) -> Work:
         (values,) = distinct((kind,), shape)
@@ -60,7 +60,7 @@ def _masks(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
 
 
 def _fetch(code: str) -> str:
-    """Loads once more what the operand x was loaded from."""
+    """Reload what the operand x was loaded from."""
     return code
 
 
@@ -96,7 +96,7 @@ OVERWRITTEN = tuple(
         ("by_parts", "tl.store(X + i, new, mask=i < 100)\n    tl.store(X + i, new, mask=i >= 100)", 256),
     )
 )
-"""Between the load and the use, without a computation there."""
+"""Overwrites between the load and the use, without a computation between them."""
 STORE_HINTS = tuple(
     Shape(name, (64,), {"hint": hint})
     for name, hint in {"wb": 'cache_modifier=".wb"', "cg": 'cache_modifier=".cg"', "cs": 'cache_modifier=".cs"', "wt": 'cache_modifier=".wt"',
@@ -154,7 +154,7 @@ def _i32() -> Kind:
 
 
 def _every_pattern() -> Op:
-    """Bits go through memory unchanged, NaN's too."""
+    """Loads and stores preserve bits, NaN's included."""
 
     def build(kind: Kind, shape: Shape) -> Work:
         values = every_value(kind)
@@ -177,7 +177,7 @@ def _every_pattern() -> Op:
 
 
 def _bounded() -> Op:
-    """Masks that are comparisons of a multiple of the index."""
+    """Masks that compare a multiple of the index."""
 
     def build(kind: Kind, shape: Shape) -> Work:
         (values,) = distinct((kind,), shape)
@@ -198,9 +198,9 @@ def _bounded() -> Op:
 
 
 def _overwritten() -> Op:
-    """A loaded value stays as it is when its place in memory is written to before the value is used.
+    """A loaded value stays the same when its memory is overwritten before the value is used.
 
-    Every tile has at least one element for each thread of four warps of 32, so that no element is loaded by two.
+    Every tile has at least one element for each thread of four warps of 32, so no two threads load the same element.
     """
 
     def build(kind: Kind, shape: Shape) -> Work:
@@ -221,7 +221,7 @@ def _overwritten() -> Op:
 
 
 def _unread() -> Op:
-    """Masked-off lanes touch no memory: their addresses lead nowhere."""
+    """Masked-off lanes access no memory: their addresses are invalid."""
 
     def build(kind: Kind, shape: Shape) -> Work:
         (values,) = distinct((kind,), shape)

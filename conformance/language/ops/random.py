@@ -1,4 +1,4 @@
-"""Random numbers, bit for bit those of Philox 4x32 and 4x64 (Salmon et al., SC 2011)."""
+"""Random numbers, bit for bit equal to Philox 4x32 and 4x64 (Salmon et al., SC 2011)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEY = {32: (0x9E3779B9, 0xBB67AE85), 64: (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B
 def philox(
     seed: int, counter: tuple[int, int, int, int], bits: int = 32, rounds: int = 10
 ) -> tuple[int, int, int, int]:
-    """Four words of a counter."""
+    """The four output words for a counter."""
     mask, (c0, c1, c2, c3) = (1 << bits) - 1, counter
     key = [seed & mask, seed >> 32 & mask if bits == 32 else 0]
     for _ in range(rounds):

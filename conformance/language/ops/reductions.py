@@ -21,7 +21,7 @@ FULL = (
     tile(2, 4, 1, 8, axis=1), tile(2, 2, 4, 2, 4, axis=3),
 )  # fmt: skip
 ODD = (tile(17, axis=0), tile(17, 5, axis=0), tile(3, 7, axis=1), tile(3, 5, 2, axis=1))
-"""Masked: the rest of the tile is neutral."""
+"""Masked shapes: the rest of the tile holds the neutral element."""
 WHOLE = (tile(16), tile(8, 32), tile(2, 4, 8), tile(2, 1, 2, 4, 4))
 
 
@@ -77,7 +77,7 @@ SUMMED = Tolerance(
     "where the total passes a power of two; one after the other they would stall in types of 16 bits",
 )
 LONG = tile(8192, axis=0)
-"""More ones than types of 16 bits count one by one."""
+"""A sum of more ones than 16-bit types can count one by one."""
 PRODUCT = """@triton.jit
 def combine(a, b):
     return a * b
@@ -104,7 +104,7 @@ def _moments(x: Array, axis: int) -> tuple[Array, ...]:
 
 
 def _ties(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
-    """Many numbers occur more than once, the largest and the smallest too."""
+    """Values with many duplicates, including the largest and the smallest."""
     (kind,) = kinds
     if kind.bits == 1:
         return small_numbers(kinds, shape)
@@ -117,7 +117,7 @@ def _index_of(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _points_to(select: Callable[..., Any]) -> Callable[..., Any]:
-    """Where an index is one of the chosen number."""
+    """Whether an index points to an element with the selected value."""
 
     def right(index: Array, x: Array, axis: int) -> Any:
         inside = (index >= 0) & (index < x.shape[axis])
@@ -128,13 +128,13 @@ def _points_to(select: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _numbers_only(x: Array, axis: int) -> Array:
-    """Where there is no NaN: which element is the largest beside one is open."""
+    """Where there is no NaN: Triton does not define the largest element of a line with a NaN."""
     return np.asarray((x == x).all(axis), bool)
 
 
 ANY_TYPE = (*NUMBER, *FP8)
 WHOLE_NUMBERS = {shape.name: INTEGER for shape in BY_CLASS}
-"""Where tiles of all classes are for integers only."""
+"""Shapes with tiles of all classes that are for integers only."""
 OPS: tuple[Op, ...] = (
     _plain("sum", SECTION, "tl.sum(x, {axis})", lambda x, axis: x.sum(axis), (*BITS, *FLOAT), results=("sum",),
         shapes=FULL + ODD + BY_CLASS, other="0", note="Integers of less than 32 bits are summed as 32."),
@@ -198,7 +198,7 @@ def _indexed(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
 
 
 def _pair(x: Array, y: Array, axis: int) -> tuple[Array, Array]:
-    """The largest x, and the smallest y beside it."""
+    """The largest x, and the smallest y among its elements."""
     most = x.max(axis, keepdims=True)
     far = np.where(x == most, y, 1 << 30)
     return most.squeeze(axis), np.asarray(far.min(axis), object)

@@ -13,15 +13,16 @@ from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
 SECTION = "Matrix products with scales"
 FORMATS = {"fp8e4nv": "e4m3", "fp8e5": "e5m2", "bf16": "bf16", "fp16": "fp16", "u8": "e2m1"}
-"""How `tl.dot_scaled` calls a format, by the type of its elements; of e2m1, two are in a byte."""
+"""The name of a format in `tl.dot_scaled`, by the type of its elements. One byte holds two e2m1 elements."""
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
 GROUP = 32
-"""Elements that share a scale, a power of two whose biased exponent is a byte."""
+"""The number of elements that share a scale. A scale is a power of two, stored as a byte that is its biased
+exponent."""
 WITHIN = Tolerance(0, "K + 4 roundings of fp32, each half a unit of the sum of the products' magnitudes")
 
 
 def _operand(kind: Kind, rows: int, k: int, seed: int) -> tuple[Array, Array]:
-    """Elements as they are stored, k along the rows, and their numbers."""
+    """Elements as they are stored, with k along the rows, and the numbers that they represent."""
     random = np.random.default_rng(seed)
     if kind.name == "u8":
         packed = random.integers(0, 256, (rows, k // 2)).astype(np.uint8)
@@ -50,7 +51,7 @@ def _scaled(right: str) -> Op:
         b, wide_b = _operand(other, n, k, 2)
         scale_a, scale_b = _scales(m, k, 3), _scales(n, k, 4)
         if shape.params["far"]:
-            # One scale is as small as the other is large, so that products are of everyday size.
+            # One scale is as small as the other is large, so that products have an ordinary size.
             away = np.random.default_rng(5).integers(60, 100, (1, k // GROUP)).astype(np.uint8)
             scale_a, scale_b = scale_a - away, scale_b + away
         stored_b = np.ascontiguousarray(b.T)
@@ -73,7 +74,7 @@ def _scaled(right: str) -> Op:
     types = tuple(t for t in FORMATS)
     form = f'tl.dot_scaled(a, scale, format, b, b_scale, "{FORMATS[right]}")'
     note = "The column u8 stands for e2m1, two elements in a byte." if right == "fp8e4nv" else ""
-    wide = tuple(t for t in types if t != "fp16")  # which has no numbers as far away as the scales
+    wide = tuple(t for t in types if t != "fp16")  # fp16 cannot represent numbers in the range of the scales
     shapes = SHAPES[:-1] if right == "fp16" else SHAPES
     name, only = f"dot_scaled_{FORMATS[right]}", {SHAPES[-1].name: wide}
     return Op(name, SECTION, form, build, types, shapes, (), WITHIN, note=note, only=only)

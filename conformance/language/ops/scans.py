@@ -28,7 +28,7 @@ SHAPES = tuple(
     tile(*extents, axis=axis, reverse=reverse)
     for extents, axis in _PLACES
     for reverse in (False, True)
-    # Masked elements in front of the others would be seen by them.
+    # A scan would see masked elements that precede others.
     if not reverse or all(extent & (extent - 1) == 0 for extent in extents)
 )
 
@@ -58,7 +58,7 @@ def combine(a1, b1, a2, b2):
 
 
 def _recurrence(a: Array, b: Array, axis: int, reverse: bool) -> tuple[Array, Array]:
-    """x -> a x + b, one after the other: associative, not commutative."""
+    """x -> a x + b, applied in order: associative, but not commutative."""
     a, b = (np.moveaxis(np.flip(v, axis) if reverse else v, axis, 0) for v in (a, b))
     factors, states = [a[0]], [b[0]]
     for factor, term in zip(a[1:], b[1:], strict=True):
@@ -69,7 +69,7 @@ def _recurrence(a: Array, b: Array, axis: int, reverse: bool) -> tuple[Array, Ar
 
 
 def _running_pair(x: Array, y: Array, axis: int, reverse: bool) -> tuple[Array, Array]:
-    """The largest x so far, and the smallest y beside it."""
+    """The largest x so far, and the smallest y that goes with it."""
     x, y = (np.moveaxis(np.flip(v, axis) if reverse else v, axis, 0) for v in (x, y))
     found = [_pair(x[: k + 1], y[: k + 1], 0) for k in range(len(x))]
     both = [

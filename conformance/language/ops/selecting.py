@@ -19,7 +19,7 @@ ROWS = (tile(1), tile(2), tile(64), tile(256), tile(4, 32), tile(2, 4, 8), ROWS_
 
 
 def _mixed(kinds: tuple[Kind, ...], shape: Shape) -> tuple[Array, ...]:
-    """Numbers of both signs with ties and extremes, without NaN."""
+    """Numbers of both signs, with ties and extremes and without NaN."""
     (kind,) = kinds
     values = small(shape.extents, kind, 2)
     flat = values.reshape(-1)
@@ -57,14 +57,14 @@ def _counts(x: Array, bins: int) -> Any:
 
 
 def _ordered(x: Array) -> Array:
-    """Rows without NaN, which have an order."""
+    """Rows without NaN, because NaN has no order."""
     return np.broadcast_to((x == x).all(-1, keepdims=True), x.shape)
 
 
 GATHERS = _gathers(((32,), 0, 32), ((8,), 0, 64), ((64,), 0, 4), ((8, 16), 1, 4), ((8, 16), 0, 4), ((2, 4, 8), 1, 8), ((4, 1, 2, 8), 3, 8),
     ((2, 2, 4, 2, 2), 2, 4))  # fmt: skip
 WIDE_GATHERS = _gathers(((256,), 0, 256))
-"""Indices that need the last bit of 8."""
+"""Indices that use all 8 bits."""
 HISTOGRAMS = tuple(tile(count, bins=bins) for count in (1, 16, 256) for bins in (1, 2, 16, 128))
 
 OPS: tuple[Op, ...] = (

@@ -103,6 +103,6 @@ OPS: tuple[Op, ...] = (
 
 
 def _swizzle() -> tuple[Any, Any]:
-    """Columns of groups of two rows, one after the other."""
+    """The order of elements that goes down the columns of groups of two rows."""
     numbers = np.array([0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15], object)
     return numbers // 4, numbers % 4

@@ -207,21 +207,23 @@ def fuzz(
         int | None, typer.Option(metavar="N", min=1, help="Programs to run; 200 unless --minutes is given.")
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option(metavar="M", min=0.0, help="Go on for so long instead.")
+        float | None, typer.Option(metavar="M", min=0.0, help="Run for M minutes instead.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Other seeds, other programs.")] = 0,
     replay: Annotated[
         int | None, typer.Option(metavar="SEED", help="Run the program of one seed only.")
     ] = None,
-    shrink: Annotated[bool, typer.Option(help="Make failing programs small.")] = True,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where scripts of failing programs go.")] = Path(
+    shrink: Annotated[bool, typer.Option(help="Shrink failing programs.")] = True,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for scripts of failing programs.")] = Path(
         "fuzz-failures"
     ),
-    seconds: Annotated[float, typer.Option(min=1.0, help="Time limit of one program.")] = 60.0,
+    seconds: Annotated[float, typer.Option(min=1.0, help="Time limit of one program in seconds.")] = 60.0,
     profile: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A conformance.toml, for how memory is reached.")
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Programs at a time.")] = 1,
+    jobs: Annotated[
+        int, typer.Option("--jobs", metavar="N", min=1, help="Number of programs that run at a time.")
+    ] = 1,
     isa: Annotated[
         str, typer.Option(metavar="LEVELS", help="Instruction-set levels as in avx,avx2, or each.")
     ] = "",

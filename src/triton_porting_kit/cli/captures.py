@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from triton_porting_kit.replay import Capture, Manifest, Result
 
 Script = Annotated[Path, typer.Argument(metavar="SCRIPT", help="A Python program that launches kernels.")]
-Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGS...", help="What it is called with.")]
+Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGS...", help="Arguments of the program.")]
 
 
 def capture(
     script: Script,
     arguments: Arguments = None,
     dest: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where the recorded launches go, a folder each.")
+        Path, typer.Option(metavar="DIR", help="Folder for the recorded launches, one subfolder each.")
     ] = Path("captures"),
     kernel: Annotated[
         str, typer.Option(metavar="PATTERN", help="Kernels by name, as files in a shell: `matmul_*`.")
@@ -97,15 +97,15 @@ def replay(
             metavar="NAME", help="The backend on whose device it runs; the recorded one by default."
         ),
     ] = "",
-    repeat: Annotated[int, typer.Option(metavar="N", min=1, help="Run it N times, and time it.")] = 1,
+    repeat: Annotated[int, typer.Option(metavar="N", min=1, help="Run the launch N times and time it.")] = 1,
     dump: Annotated[
-        Path | None, typer.Option(metavar="OUT", help="Write what it leaves in memory into this folder.")
+        Path | None, typer.Option(metavar="OUT", help="Write the memory after the launch to this folder.")
     ] = None,
     emit_cpp: Annotated[
         bool, typer.Option("--emit-cpp", help="Run nothing: write a C++ program that runs it without Python.")
     ] = False,
     dest: Annotated[
-        Path | None, typer.Option(metavar="OUT", help="Where the program goes; DIR/cpp by default.")
+        Path | None, typer.Option(metavar="OUT", help="Folder of the program. Default: DIR/cpp.")
     ] = None,
     runtime: Annotated[
         str,
@@ -115,7 +115,7 @@ def replay(
         ),
     ] = "",
 ) -> None:
-    """Run a recorded launch again on a device, and compare what it leaves in memory, bit by bit.
+    """Run a recorded launch again on a device and compare the memory after it, bit by bit.
 
     The exit status is 0 if it ends as it was recorded, and 1 if not. A recorded launch holds code that runs with your
     rights: replay only what you recorded yourself. Folders that others can write are refused.

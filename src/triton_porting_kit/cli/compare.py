@@ -34,12 +34,14 @@ def compare(
     ] = "*",
     every: Annotated[
         int,
-        typer.Option(metavar="N", min=1, help="Of each kernel the first launch, and every N-th after it."),
+        typer.Option(
+            metavar="N", min=1, help="Compare the first launch of each kernel and every N-th after it."
+        ),
     ] = 1,
     max_bytes: Annotated[
         str,
         typer.Option(
-            metavar="SIZE", help="Leave out launches with more memory, before and after together: 500M, 2G."
+            metavar="SIZE", help="Skip launches that use more memory, before and after together: 500M, 2G."
         ),
     ] = "1G",
     keep_going: Annotated[
@@ -53,13 +55,13 @@ def compare(
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON, too.")
     ] = None,
     seconds: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How long one launch may take on the reference.")
+        int, typer.Option(metavar="N", min=1, help="Time limit of one launch on the reference.")
     ] = 60,
     locate: Annotated[
         bool, typer.Option(help="Look for the operation, by compiling the kernel with its values stored.")
     ] = True,
 ) -> None:
-    """Run a Python program, and name the first launch whose result is wrong.
+    """Run a Python program and find the first launch with a wrong result.
 
     Each launch is run again on the CPU reference, with the memory that the backend had before it, and in float64: one
     that is wrong does not make those after it look wrong. The program waits meanwhile. It has to run on a backend whose

@@ -47,8 +47,8 @@ def judge(
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="Where the evidence goes, for tpk verify."),
     ] = None,
-    rounds: Annotated[int, typer.Option(metavar="N", min=3, max=1000, help="Calls that are timed.")] = 15,
-    seconds: Annotated[float, typer.Option(min=1.0, help="The longest that one call may take.")] = 60.0,
+    rounds: Annotated[int, typer.Option(metavar="N", min=3, max=1000, help="Number of timed calls.")] = 15,
+    seconds: Annotated[float, typer.Option(min=1.0, help="Time limit of one call in seconds.")] = 60.0,
     allow: Annotated[
         list[str] | None,
         typer.Option(

@@ -27,9 +27,9 @@ def new(
         ),
     ],
     vendor: Annotated[
-        str, typer.Option(help="Who makes the chip; the name, capitalised, by default.", show_default=False)
+        str, typer.Option(help="The chip's vendor. Default: NAME, capitalised.", show_default=False)
     ] = "",
-    chip: Annotated[str, typer.Option(help="What the chip is called.")] = "NPU",
+    chip: Annotated[str, typer.Option(help="The chip's name.")] = "NPU",
     dest: Annotated[
         Path, typer.Option(metavar="DIR", help="The folder that the repository goes into; made if need be.")
     ] = Path(),

@@ -45,7 +45,7 @@ def merge(
         list[Path],
         typer.Argument(metavar="REPORT...", help="Reports of shards, or of levels, of the same run."),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the joined report goes.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder of the joined report.")],
 ) -> None:
     """Join the reports of shards, and say which checks are missing. The exit status is 1 if any is."""
     from triton_porting_kit.conformance.report.commands import run_merge
@@ -77,9 +77,9 @@ def badge(
     path: Annotated[
         Path, typer.Argument(metavar="REPORT", help="A report.json, or the folder that it is in.")
     ],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="Where the picture goes, as SVG.")
-    ] = Path("badge.svg"),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The SVG file to write.")] = Path(
+        "badge.svg"
+    ),
 ) -> None:
     """Draw the level that a backend has reached, from a report that agrees with its evidence.
 
