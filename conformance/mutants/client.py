@@ -39,16 +39,16 @@ class NurseryFailed(PortingKitError):
 
 
 class Nursery:
-    """A process with everything loaded but a room. Use it as a context manager."""
+    """A process with everything loaded but a package. Use it as a context manager."""
 
-    def __init__(self, room: str, threads: int = 2) -> None:
+    def __init__(self, package: str, threads: int = 2) -> None:
         """`threads`: that a kernel runs on."""
         self._lock = threading.Lock()
         ours, theirs = socket.socketpair()
         module = f"{__package__}.server"
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", module, str(theirs.fileno()), room],
+            [sys.executable, "-m", module, str(theirs.fileno()), package],
             stdin=subprocess.DEVNULL,
             stdout=self._errors,
             stderr=self._errors,
@@ -67,7 +67,7 @@ class Nursery:
             self._errors.seek(0)
             text = self._errors.read().decode(errors="replace").strip()
             self.close()
-            raise NurseryFailed(f"mutants of {room} cannot be tried: {text[-800:] or 'nothing was said'}")
+            raise NurseryFailed(f"mutants of {package} cannot be tried: {text[-800:] or 'nothing was said'}")
 
     def __enter__(self) -> Nursery:
         return self

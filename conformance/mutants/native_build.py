@@ -165,9 +165,9 @@ def build_all(sources: Path, build: Path, jobs: int, flags: str = "", beside: st
     if pybind11.returncode:
         raise BuildFailed(f"the kit's C++ is built with pybind11, which is not installed: {_REMEDY}")
     shutil.rmtree(sources, ignore_errors=True)
-    for room in ("driver", "launcher"):
+    for package in ("driver", "launcher"):
         leave = shutil.ignore_patterns("*.so", "__pycache__")
-        shutil.copytree(folder_of(room), sources / room, ignore=leave)
+        shutil.copytree(folder_of(package), sources / package, ignore=leave)
     shutil.copytree(header.INCLUDE, sources / "abi" / "include")
     root = _ROOT
     if beside:

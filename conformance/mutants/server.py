@@ -1,7 +1,7 @@
-"""The processes that mutants live in: ``python -m triton_porting_kit.conformance.mutants.server SOCKET ROOM``.
+"""The processes that mutants live in: ``python -m triton_porting_kit.conformance.mutants.server SOCKET PACKAGE``.
 
 The first one, the nursery, imports whatever is not mutated: Triton, MLIR, LLVM, NumPy, and of the kit what does not
-import the room (``compiler``, ``driver``, ...) that its mutants are in. For each message it forks off a server, which
+import the package (``compiler``, ``driver``, ...) that its mutants are in. For each message it forks off a server. It
 is given the end of a channel; that imports the rest of the kit with the mutant in it, opens the backend, and forks off
 a process for each unit that it is asked to run.
 """
@@ -26,7 +26,10 @@ from triton_porting_kit.conformance.execution.importing import IN_TREE
 
 BACKEND = "cpu"
 PACKAGE = "triton_porting_kit"
-TOOLCHAIN = ("compat", "mlir", "llvm", "cache_manager", "intervals", "diagnostics", "elf", "line_table")
+NEVER_MUTATED = (
+    "toolchain.compat", "toolchain.mlir", "toolchain.llvm", "toolchain.cache_manager", "toolchain.diagnostics",
+    "binaries.elf", "binaries.line_table",
+)  # fmt: skip
 EVERYTHING = "everything"
 FIRST = {
     "compiler": ("driver", "driver.adapter", "driver.host", "launcher"),
@@ -36,7 +39,7 @@ FIRST = {
     "abi": (),
     EVERYTHING: (),
 }
-"""By the room that mutants are in, what is imported before, because it does not import that room."""
+"""By the package that mutants are in: what is imported first, because it does not import that package."""
 KNOWS_THE_SUITE = ("compiler", "backends")
 """Packages that the suite does not import."""
 COUNTS = "GCOV_PREFIX"
@@ -45,17 +48,15 @@ WARM = ("language/arithmetic/add-fp32-tile_1x64", "runtime/copies/htod-65-at-7")
 """Checks that a server runs itself, so that its children need not load what compiling takes."""
 
 
-def main(descriptor: int, room: str) -> None:
+def main(descriptor: int, package: str) -> None:
     """Serve until the channel is closed."""
     assert os.environ.get(IN_TREE), "Triton, and with it the kit, is imported with this package"
-    for name in TOOLCHAIN:
-        importlib.import_module(f"{PACKAGE}.toolchain.{name}")
-    for name in FIRST[room]:
+    for name in (*NEVER_MUTATED, *FIRST[package]):
         importlib.import_module(f"{PACKAGE}.{name}")
     runner = None
-    if room in KNOWS_THE_SUITE:
+    if package in KNOWS_THE_SUITE:
         runner = _runner()
-    own = {"backends": "backends.cpu", EVERYTHING: "driver"}.get(room, room)
+    own = {"backends": "backends.cpu", EVERYTHING: "driver"}.get(package, package)
     there = [name for name in sys.modules if f"{name}.".startswith(f"{PACKAGE}.{own}.")]
     assert not there, f"{there} cannot be mutated any more"
     del os.environ[IN_TREE]

@@ -67,14 +67,14 @@ class Bench:
     _nurseries: dict[str, Nursery] = field(default_factory=dict)
     _closed: bool = False
 
-    def nursery(self, room: str) -> Nursery:
-        """The process that servers for mutants of a room come from."""
+    def nursery(self, package: str) -> Nursery:
+        """The process that servers for mutants of a package come from."""
         with self.lock:
             if self._closed:
                 raise Stopped
-            if room not in self._nurseries:
-                self._nurseries[room] = Nursery(room, self.threads)
-            return self._nurseries[room]
+            if package not in self._nurseries:
+                self._nurseries[package] = Nursery(package, self.threads)
+            return self._nurseries[package]
 
     def close(self) -> None:
         """End all processes; whoever needs one from now on gets `Stopped`."""

@@ -107,7 +107,7 @@ def test_thirteen_thousand_checks_are_a_small_page() -> None:
 
 def test_failures_that_look_alike_are_put_together() -> None:
     text = " ".join(reader(report(everything_wrong())).text.split())
-    assert re.search(r"Failures 13,\d\d\d checks, 1 kind ", text)
+    assert re.search(r"Failures 14,\d\d\d checks, 1 kind ", text)
     assert "evidence of 3 is shown" in text
 
 
