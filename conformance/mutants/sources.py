@@ -44,7 +44,7 @@ def folder_of(tree: str) -> Path:
     """Where a tree is installed."""
     found = importlib.import_module(f"{PACKAGE}.{tree.replace('/', '.')}").__file__
     assert found is not None
-    return Path(found).parent
+    return Path(found).resolve().parent  # as coverage names files
 
 
 def files(languages: Iterable[str] = (PYTHON, CPP)) -> dict[str, Path]:
