@@ -68,7 +68,7 @@ class Op:
     until: Release = (99, 0)
     """The last release of Triton that has it."""
     note: str = ""
-    """A remark on the result, for docs/support.md."""
+    """A note on the result, for docs/support.md."""
     only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Shapes that only some types use: the types, by the shape's name."""
 
