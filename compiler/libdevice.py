@@ -88,7 +88,7 @@ def _bits() -> Iterator[Function]:
     yield _row("popc", theme, "popc(i)i popcll(l)i")
     yield _row("ffs", theme, "ffs(i)i ffsll(l)i", note="counted from 1; 0 for 0")
     yield _row("brev", theme, "brev(i)i brevll(l)l")
-    yield _row("byte_perm", theme, "byte_perm(iii)i", note="bit 3 of a selector spreads the byte's sign")
+    yield _row("byte_perm", theme, "byte_perm(iii)i", note="bit 3 of a selector is ignored")
     yield _row("mulhi", theme, "mulhi(ii)i umulhi(uu)u mul64hi(ll)l umul64hi(mm)m")
     yield _row("mul24", theme, "mul24(ii)i umul24(uu)u", note="of the low 24 bits")
     yield _row("sad", theme, "sad(iiu)i usad(uuu)u")

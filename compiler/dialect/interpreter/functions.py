@@ -54,15 +54,13 @@ def _brev(x: Any) -> Any:
 
 
 def _byte_perm(x: Any, y: Any, selectors: Any) -> Any:
-    """Select four of the eight bytes of y:x. Bit 3 of a selector replicates the byte's sign bit instead."""
+    """Select four of the eight bytes of y:x. Bit 3 of a selector is ignored."""
     x, y, selectors = (unsigned(value).astype(np.uint64) for value in (x, y, selectors))
     both = x | (y << np.uint64(32))
     result: Any = np.uint64(0)
     for place in range(4):
         selector = selectors >> np.uint64(4 * place)
         byte = (both >> ((selector & np.uint64(7)) * np.uint64(8))) & np.uint64(0xFF)
-        spread = np.where(byte & np.uint64(0x80), np.uint64(0xFF), np.uint64(0))
-        byte = np.where(selector & np.uint64(8), spread, byte)
         result = result | (byte << np.uint64(8 * place))
     return result
 

@@ -31,17 +31,17 @@ def brev(x: Lanes) -> Lanes:
 
 
 def byte_perm(x: Lanes, y: Lanes, selectors: Lanes) -> Lanes:
-    """Select four of the eight bytes of y:x, as PTX's ``prmt``.
+    """Select four of the eight bytes of y:x.
 
-    Bit 3 of a selector replicates the byte's sign bit instead.
+    CUDA's ``__byte_perm`` reads three bits of each selector.
+    Bit 3 is ignored, unlike in PTX's ``prmt``, where it replicates the byte's sign bit.
     """
     both = _as(x, "i64") | (_as(y, "i64") << 32)
     result = x.constant(0)
     for place in range(4):
-        selector = (selectors >> (4 * place)) & 15
-        byte = _as(both >> _as((selector & 7) << 3, "i64"), INT32) & 0xFF
-        sign = (byte << 24).shift_signed(31) & 0xFF
-        result = result | ((selector & 8).equals(0).select(byte, sign) << (8 * place))
+        selector = (selectors >> (4 * place)) & 7
+        byte = _as(both >> _as(selector << 3, "i64"), INT32) & 0xFF
+        result = result | (byte << (8 * place))
     return result
 
 

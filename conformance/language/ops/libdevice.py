@@ -174,9 +174,7 @@ def _byte_perm(x: int, y: int, selectors: int) -> int:
     bytes_of = [*(x % (1 << 32)).to_bytes(4, "little"), *(y % (1 << 32)).to_bytes(4, "little")]
     result = 0
     for place in range(4):
-        selector = selectors >> 4 * place & 15
-        byte = bytes_of[selector & 7]
-        result |= (255 * (byte >> 7) if selector & 8 else byte) << 8 * place
+        result |= bytes_of[selectors >> 4 * place & 7] << 8 * place
     return result
 
 

@@ -76,11 +76,7 @@ def byte_perm(x: int, y: int, selectors: int) -> int:
     both = ((y & 0xFFFFFFFF) << 32 | x & 0xFFFFFFFF).to_bytes(8, "little")
     result = 0
     for place in range(4):
-        selector = selectors >> (4 * place)
-        byte = both[selector & 7]
-        if selector & 8:
-            byte = 0xFF if byte & 0x80 else 0
-        result |= byte << (8 * place)
+        result |= both[selectors >> (4 * place) & 7] << (8 * place)
     return signed(result, 32)
 
 
