@@ -49,6 +49,9 @@ def readable_folders() -> list[Path]:
     for place in [place for place in found if (place / "pyproject.toml").is_file()]:
         found.discard(place)
         found |= {package.parent for package in place.glob("*/__init__.py")}
+    # Packages in such a checkout may be links out of the folder that holds them.
+    packages = [place for place in found if (place / "__init__.py").is_file()]
+    found |= {link for place in packages for link in place.iterdir() if link.is_symlink()}
     return sorted(place.resolve() for place in found if place.is_dir())
 
 

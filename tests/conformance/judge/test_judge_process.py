@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from judge_helpers import codes, judged
 
+import triton_porting_kit
 from triton_porting_kit.conformance.judge import sandbox
 from triton_porting_kit.conformance.judge.process import Nursery
 
@@ -43,6 +44,15 @@ def test_it_cannot_read_the_task(task: Path, nursery: Nursery) -> None:
     said = errors(nursery, f"import os\nos.open({str(task)!r}, os.O_RDONLY)\n", task)
     assert "PermissionError" in said
     assert "Permission denied" in said
+
+
+def test_it_can_read_every_package_of_the_kit() -> None:
+    found = sandbox.readable_folders()
+    packages = [
+        folder for place in triton_porting_kit.__path__ for folder in Path(place).glob("*/__init__.py")
+    ]
+    assert packages
+    assert [folder for folder in packages if not sandbox.can_read(folder, found)] == []
 
 
 @WITH_LANDLOCK
