@@ -201,7 +201,7 @@ class Worker:
         }
 
     def _array(self, number: int, place: Place, reuse: bool) -> Any:
-        """An array for a call. `reuse` takes that of the previous call, so that caching by identity gives old results."""
+        """An array for a call. With `reuse`, that of the previous call, which exposes caching by identity."""
         key = (number, place.kind, place.shape)
         if not reuse or key not in self._kept:
             self._kept[key] = self._arrays.empty(place)

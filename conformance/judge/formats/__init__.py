@@ -36,13 +36,13 @@ def load(path: Path, seed: int) -> Task:
     except Exception as error:
         raise TaskError(f"{path} cannot be set up: {type(error).__name__}: {error}") from error
     raise TaskError(
-        f"{path} is not a task: it has neither `inputs` and `reference`, nor `Model` and `get_inputs` (KernelBench), nor "
-        "`generate_input` and `ref_kernel` (gpu-mode)"
+        f"{path} is not a task: it has neither `inputs` and `reference`, nor `Model` and `get_inputs` (KernelBench), "
+        "nor `generate_input` and `ref_kernel` (gpu-mode)"
     )
 
 
 def _module(path: Path) -> ModuleType:
-    """Execute the file. It can import modules of its own folder and of the folders that its task.yml names."""
+    """Execute the file. It can import modules from its folder and from those that task.yml names."""
     spec = importlib.util.spec_from_file_location(f"judged_task_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise TaskError(f"{path} is not a Python file (its name should end in .py)")

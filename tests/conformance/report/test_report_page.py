@@ -130,11 +130,11 @@ def test_warnings_say_what_was_left_out() -> None:
         "compiled for hip:gfx942:64, and not run"
         in warnings(report([], **options(compile_only=True, target="hip:gfx942:64")))[0]
     )
-    assert "did not come to its end" in warnings(report([], complete=False))[0]
+    assert "did not finish" in warnings(report([], complete=False))[0]
     assert "local changes" in warnings(report(everything(), dirty=True))[0]
     assert "missing from the run" in warnings(report(everything()[1:]))[0]
     stopped = Report(run=metadata(complete=False), records=(), not_run=("language/a/b",))
-    assert "1 check that the run set out to do have no result" in warnings(stopped)[0]
+    assert "1 check without a result" in warnings(stopped)[0]
     passes = [record("language/arithmetic/own_sub-i8-tile_1", listing=LISTINGS["unsupported"])]
     assert any("out of date" in line for line in warnings(report(passes)))
 
@@ -151,7 +151,7 @@ def test_levels_of_a_compile_only_run_promise_no_results() -> None:
 
 
 def test_no_checks_are_said_to_be_no_pass() -> None:
-    assert lead(report([])) == "No check was run, which is no pass."
+    assert lead(report([])) == "No check was run, so the run does not pass."
 
 
 def test_figures_have_units() -> None:

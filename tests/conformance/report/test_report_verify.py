@@ -126,27 +126,27 @@ def claim_complete(data: Data) -> None:
 
 
 TAMPERINGS: list[tuple[Callable[[Data], None], str]] = [
-    (flip_status, "its status is given as 'pass'; its evidence says 'fail'"),
-    (remove_check, "counts of the run is given as"),
-    (remove_item, "its status is given as 'crash'; its evidence says 'harness error'"),
-    (mend_comparison, "its status is given as 'fail'; its evidence says 'pass'"),
+    (flip_status, "it claims the status 'pass'; its evidence gives 'fail'"),
+    (remove_check, "the run claims counts ="),
+    (remove_item, "it claims the status 'crash'; its evidence gives 'harness error'"),
+    (mend_comparison, "it claims the status 'fail'; its evidence gives 'pass'"),
     (break_comparison, "99 elements differ, of 8"),
     (hide_traceback, "the digest is not that of the content"),
     (invent_listing, "the profile has no such entry"),
     (drop_listing, "the profile lists it under waivers, and its record does not say so"),
-    (change_list, "it is said to be listed under waivers"),
+    (change_list, "it claims to be listed under waivers"),
     (add_to_the_profile, "the profile lists it under waivers, and its record does not say so"),
-    (improve_verdict, "the verdict of the run is given as"),
-    (improve_level, "level language: verdict is given as"),
-    (hide_missing, "level language: missing_count is given as 0"),
-    (lower_the_bar, "level runtime: mandatory is given as"),
+    (improve_verdict, "the run claims verdict ="),
+    (improve_level, "level language claims verdict ="),
+    (hide_missing, "level language claims missing_count = 0"),
+    (lower_the_bar, "level runtime claims mandatory ="),
     (drop_level, "level stress is left out"),
     (double_check, "there are 2 records of it"),
-    (change_counts, "counts of the run is given as"),
+    (change_counts, "the run claims counts ="),
     (change_seed, "does not come from the run's, 7"),
-    (move_level, "it is counted to the level stress"),
-    (change_message, "its message is given as 'it was slow'"),
-    (claim_complete, "the complete of the run is given as true"),
+    (move_level, "it is counted under the level stress"),
+    (change_message, "it claims the message 'it was slow'"),
+    (claim_complete, "the run claims complete = true"),
 ]
 
 
@@ -190,7 +190,7 @@ def test_listings_by_capabilities_follow_from_them() -> None:
 
     assert found(None, listing) == []
     assert found(listing, listing) == [
-        f"{names[0]}: it is said to be listed under unsupported, as 'capabilities'; the profile has no such entry"
+        f"{names[0]}: it claims to be listed under unsupported, as 'capabilities'; the profile has no such entry"
     ]
     assert found(None, None) == [
         f"{names[1]}: the profile lists it under unsupported, and its record does not say so"
