@@ -1,4 +1,4 @@
-"""Hashes and cache keys: the same for the same, another for anything that changes what is compiled."""
+"""Hashes and cache keys: equal for equal inputs, different for anything that changes the compiled code."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ for _what, _words in {
 }.items():
     CHECKS.add(
         f"{_what}-in-fresh-process",
-        f"{_words} the same in a process of its own, or kernels would be compiled again in each.",
+        f"{_words} the same in another process; otherwise kernels would be compiled again in each.",
         partial(_in_other_process, what=_what),
         compiles=False,
     )
@@ -118,7 +118,7 @@ def _option(context: Context, name: str) -> None:
 
 for _name in _CHANGES:
     CHECKS.add(
-        f"option-{_name}", f"Another {_name} gives options another hash.", partial(_option, name=_name)
+        f"option-{_name}", f"A different {_name} changes the hash of options.", partial(_option, name=_name)
     )
 
 
@@ -129,7 +129,7 @@ VECTOR = (
     "    i = tl.arange(0, BLOCK)\n    x = tl.load(X + i, mask=i < n)\n    tl.store(O + i, x + x, mask=i < n)\n"
 )
 Variant = Callable[[Context], Any]
-"""Gives a compiled kernel."""
+"""Returns a compiled kernel."""
 
 
 def _with(
@@ -194,7 +194,7 @@ def _environment(context: Context) -> None:
 
 
 def _launches(context: Context, calls: list[tuple[dict[str, Any], bool]]) -> None:
-    """Launch one kernel with changes to its arguments, and expect for each whether it is compiled."""
+    """Launch one kernel with changed arguments, and check for each launch whether the kernel is compiled."""
     with own_cache(context):
         kernel = triton.jit(make_kernel(VECTOR).fn)
         for changes, compiled in calls:
@@ -229,7 +229,7 @@ _AGAIN: dict[str, tuple[str, dict[str, Any]]] = {
 for _name, (_what, _change) in _AGAIN.items():
     CHECKS.add(
         f"again-{_name}",
-        f"{_what} that changes lets a kernel be compiled again, once, and the first form is kept.",
+        f"{_what} that changes causes one more compilation, and the first compiled kernel is kept.",
         partial(_launches, calls=[({}, True), (_change, True), ({}, False), (_change, False)]),
         elements=64,
         compiles=False,
@@ -237,7 +237,7 @@ for _name, (_what, _change) in _AGAIN.items():
 
 CHECKS.add(
     "again-not",
-    "Values that change, but not in kind, let nothing be compiled again.",
+    "Values that change without changing the specialisation cause no compilation.",
     partial(
         _launches,
         calls=[({}, True), ({"n": 38}, False), ({"n": 39}, False), ({"offset": 4}, False), ({}, False)],
@@ -251,7 +251,7 @@ CHECKS.add(
 
 
 def _results(context: Context, kernels: list[Any]) -> list[int]:
-    """What kernels of one output store."""
+    """The values that kernels with one output store."""
     found = []
     with own_cache(context):
         for kernel in kernels:
@@ -262,7 +262,7 @@ def _results(context: Context, kernels: list[Any]) -> list[int]:
 
 
 @CHECKS.check(
-    "stale-source", "A kernel that has changed but kept its name does what it says now.", compiles=False
+    "stale-source", "A kernel that was changed under the same name runs its current source.", compiles=False
 )
 def _stale_source(context: Context) -> None:
     kernels = [make_kernel(f"def same_name(O):\n    tl.store(O, {value})\n") for value in (5, 6, 7)]
@@ -270,7 +270,7 @@ def _stale_source(context: Context) -> None:
     context.expect(found == [5, 6, 7], "three of one name store 5, 6 and 7", str(found))
 
 
-@CHECKS.check("stale-function", "A kernel does what the functions that it calls say now.", compiles=False)
+@CHECKS.check("stale-function", "A kernel calls the current versions of other functions.", compiles=False)
 def _stale_function(context: Context) -> None:
     helpers = [make_kernel(f"def helper(x):\n    return x + {value}\n") for value in (5, 6)]
     kernels = [
@@ -280,7 +280,7 @@ def _stale_function(context: Context) -> None:
     context.expect(found == [105, 106], "with two functions of one name it stores 105 and 106", str(found))
 
 
-@CHECKS.check("stale-global", "A kernel does what constants outside of it say now.", compiles=False)
+@CHECKS.check("stale-global", "A kernel uses the current values of global constants.", compiles=False)
 def _stale_global(context: Context) -> None:
     constants = [tl.constexpr(value) for value in (5, 6)]
     kernels = [

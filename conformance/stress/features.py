@@ -273,7 +273,7 @@ class _Features:
         name = "a while" if loop.style in ("while", "halving") else "a for"
         self.found.add(name)
         self.found |= {*self._counting(loop)} if loop.style == BETWEEN else set()
-        self.found |= {"a loop without turns"} if loop.iterations == 0 else set()
+        self.found |= {"a loop without iterations"} if loop.iterations == 0 else set()
         self.found |= {"a loop that is unrolled often"} if loop.iterations >= UNROLLED else set()
         self.marks[loop.index] = frozenset({"a counter"})
         for c in loop.carried:

@@ -43,7 +43,7 @@ def parts(performance: Mapping[str, Any] | None) -> list[Part]:
 
 
 def _launch(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
-    names = (("seconds", "one of many"), ("round_trip_seconds", "one that is waited for"))
+    names = (("seconds", "per launch, without waiting"), ("round_trip_seconds", "launch and synchronize"))
     facts = [(title, seconds(figures[key])) for key, title in names if figures.get(key) is not None]
     if "arguments" in figures:
         facts.append(("arguments", str(figures["arguments"])))

@@ -157,7 +157,7 @@ def test_no_checks_are_said_to_be_no_pass() -> None:
 def test_figures_have_units() -> None:
     assert [seconds(v) for v in (2.5, 0.0125, 4.2e-6, 3e-9)] == ["2.5 s", "12.5 ms", "4.2 µs", "3 ns"]
     launch, copies, kernels = parts(PERFORMANCE)
-    assert ("one of many", "4.2 µs") in launch.facts
+    assert ("per launch, without waiting", "4.2 µs") in launch.facts
     assert copies.rows == [["host to device", "64 MiB", "5 ms", "12.5 GB/s"]]
     assert kernels.rows[0] == [
         "softmax",
@@ -176,7 +176,7 @@ def test_figures_have_units() -> None:
     assert all(len(row) == len(kernels.columns) for row in kernels.rows)
     assert parts({"launch": None, "copies": [], "kernels": []}) == []
     assert parts(None) == []
-    assert parts({"error": "it hung"})[0].facts == [("because", "it hung")]
+    assert parts({"error": "it hung"})[0].facts == [("reason", "it hung")]
 
 
 def test_figures_are_shown() -> None:

@@ -130,20 +130,20 @@ TAMPERINGS: list[tuple[Callable[[Data], None], str]] = [
     (remove_check, "the run claims counts ="),
     (remove_item, "it claims the status 'crash'; its evidence gives 'harness error'"),
     (mend_comparison, "it claims the status 'fail'; its evidence gives 'pass'"),
-    (break_comparison, "99 elements differ, of 8"),
-    (hide_traceback, "the digest is not that of the content"),
+    (break_comparison, "99 elements differ, but there are only 8"),
+    (hide_traceback, "the digest does not match the content"),
     (invent_listing, "the profile has no such entry"),
-    (drop_listing, "the profile lists it under waivers, and its record does not say so"),
+    (drop_listing, "the profile lists it under waivers, but its record does not"),
     (change_list, "it claims to be listed under waivers"),
-    (add_to_the_profile, "the profile lists it under waivers, and its record does not say so"),
+    (add_to_the_profile, "the profile lists it under waivers, but its record does not"),
     (improve_verdict, "the run claims verdict ="),
     (improve_level, "level language claims verdict ="),
     (hide_missing, "level language claims missing_count = 0"),
     (lower_the_bar, "level runtime claims mandatory ="),
-    (drop_level, "level stress is left out"),
+    (drop_level, "level stress is missing"),
     (double_check, "there are 2 records of it"),
     (change_counts, "the run claims counts ="),
-    (change_seed, "does not come from the run's, 7"),
+    (change_seed, "is not derived from the run's, 7"),
     (move_level, "it is counted under the level stress"),
     (change_message, "it claims the message 'it was slow'"),
     (claim_complete, "the run claims complete = true"),
@@ -193,7 +193,7 @@ def test_listings_by_capabilities_follow_from_them() -> None:
         f"{names[0]}: it claims to be listed under unsupported, as 'capabilities'; the profile has no such entry"
     ]
     assert found(None, None) == [
-        f"{names[1]}: the profile lists it under unsupported, and its record does not say so"
+        f"{names[1]}: the profile lists it under unsupported, but its record does not"
     ]
 
 
@@ -210,9 +210,7 @@ def test_listings_of_random_programs_follow_from_what_these_need() -> None:
         return disagreements(document.document_of(report(records, profile=profile, complete=False)))
 
     assert found(listing) == []
-    assert found(None) == [
-        f"{check.name}: the profile lists it under unsupported, and its record does not say so"
-    ]
+    assert found(None) == [f"{check.name}: the profile lists it under unsupported, but its record does not"]
 
 
 def test_capabilities_that_claim_everything_list_nothing() -> None:
