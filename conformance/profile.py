@@ -55,7 +55,7 @@ FEATURES = {
     "libdevice": "functions of libdevice",
     "print": "device_print",
     "assert": "device_assert",
-    "streams": "streams beside the default one",
+    "streams": "streams other than the default one",
     "events": "events",
     "atomics": "atomic operations",
     "map_elementwise": "map_elementwise",

@@ -32,7 +32,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far one result is from the reference.
+    """The deviation of one result from the reference.
 
     `max_error` is the largest absolute error. `severity` is the largest ratio of an element's error to its allowed
     error; above 1 the result fails. NaN counts as an infinite error.

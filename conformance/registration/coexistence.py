@@ -64,7 +64,7 @@ def _chosen(context: Context) -> None:
         found["driver"] == wanted, f"the active driver is {wanted}", f"{found['driver']} {found['error']}"
     )
     context.expect(
-        context.session.backend in found["active"], "it says that it is active", str(found["active"])
+        context.session.backend in found["active"], "it reports that it is active", str(found["active"])
     )
 
 

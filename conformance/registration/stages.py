@@ -217,7 +217,7 @@ def _loaded(context: Context) -> None:
     context.expect(compiled.module is not None and compiled.function is not None, "both are there")
     context.expect(
         compiled.n_max_threads >= compiled.metadata.num_warps,
-        "so many threads fit",
+        "the maximum number of threads is at least num_warps",
         str(compiled.n_max_threads),
     )
 

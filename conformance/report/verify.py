@@ -75,9 +75,9 @@ def _impossible(record: Record) -> Iterator[str]:
             if item["differ"] > item["elements"]:
                 yield f"{item['differ']} elements differ, but there are only {item['elements']}"
             if not item["differ"] and (item.get("message") or "actual" in item):
-                yield f"no element differs, yet one is shown: {item.get('message', '')}"
+                yield f"no element differs, but one is shown: {item.get('message', '')}"
         if item["kind"] == "expectation" and item["holds"] and item.get("message"):
-            yield f"it is said to hold that {item['what']}, yet what was found instead is shown: {item['message']}"
+            yield f"the expectation {item['what']!r} is marked as met, but has a message: {item['message']}"
 
 
 def _wrong_listing(record: Record, profile: Profile, check: Check | None) -> str:

@@ -153,7 +153,7 @@ add(
 )
 add(
     "tuple-nested",
-    "Tuples may lie in tuples.",
+    "Tuples may be nested.",
     "t, y\ntl.store(O, t[0])\ntl.store(O + 1, t[1][0])\ntl.store(O + 2, t[1][1][0])\n"
     "tl.store(O + 3, tl.load(t[1][1][1]))\n"
     "tl.store(O + 4, t[2])\ntl.store(O + 5, y)",
@@ -198,7 +198,7 @@ add(
 )
 add(
     "named-tuple-nested",
-    "Named tuples may lie in tuples, and tuples in named tuples.",
+    "Named tuples may be members of tuples, and tuples of named tuples.",
     "t, y\ntl.store(O, t[0])\ntl.store(O + 1, (t[1].scale * 8).to(tl.int64))\n"
     "tl.store(O + 2, tl.load(t[1].pointer + 3))\n"
     "tl.store(O + 3, t[1].shape[1])\ntl.store(O + 4, t[1].shape.left)\ntl.store(O + 5, y)",
@@ -296,7 +296,7 @@ for _kind, _shape, _block, _start in (
 
 @CHECKS.check(
     "descriptors-in-tuple",
-    "Descriptors may lie in tuples, beside other members.",
+    "Descriptors may be members of tuples.",
     needs=("feature:descriptors", "type:fp32"),
     elements=64,
 )

@@ -241,7 +241,7 @@ class _Features:
         return own
 
     def _wrapping(self, let: Let, symbol: str) -> set[str]:
-        """How many terms of a sum wrap around."""
+        """The number of terms of a sum that wrap around."""
         terms = [v in self.wrapped for v in let.args]
         if symbol in ("+", "-") and len(terms) == 2 and all(self.types[v].shape for v in let.args):
             return {_BOTH_TERMS} if all(terms) else {_ONE_TERM} if any(terms) else set()

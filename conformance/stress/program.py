@@ -226,7 +226,7 @@ class Program:
     seed: int = 0
     """The seed that it was generated from."""
     regions: tuple[Region, ...] = ()
-    """By number."""
+    """The regions, ordered by number."""
     place: str = "zones"
     """One of `PLACES`."""
 

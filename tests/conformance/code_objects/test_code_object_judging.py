@@ -163,7 +163,7 @@ def test_launch_sizes_are_compared_with_the_metadata_note() -> None:
     )
     target = GPUTarget("hip", ARCH, 32)
     items = judge("product", kernel.kernel, target, kernel.src, kernel.metadata)
-    assert "wavefronts have 64 lanes, the target's warps 32" in broken(items)
+    assert "wavefronts have 64 lanes, but the target's warps have 32" in broken(items)
 
 
 @pytest.mark.parametrize(

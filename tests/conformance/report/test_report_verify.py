@@ -172,7 +172,7 @@ def test_a_pass_without_a_mandatory_check_is_found() -> None:
     level["counts"]["pass"] -= 1
     data["digest"] = document.digest(data)
     found = disagreements(data)
-    assert any(line.startswith("level kernels: verdict") for line in found)
+    assert any(line.startswith("level kernels claims verdict") for line in found)
     assert any(gone["name"] in line for line in found)
 
 
