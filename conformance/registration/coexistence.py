@@ -37,7 +37,7 @@ def _foreign(context: Context, name: str) -> None:
 for _name in _TARGETS:
     CHECKS.add(
         f"target-{_name}",
-        f"The backend accepts a target of {_name} only if it is its own, and then no other backend does.",
+        f"The backend accepts the target `{_name}` only if it is its own, and then no other backend does.",
         partial(_foreign, name=_name),
         compiles=True,
     )

@@ -112,7 +112,7 @@ def _one_compiler(context: Context) -> None:
 @CHECKS.check("binary-extension", "The compiler names the artefact that the driver loads.", compiles=True)
 def _binary_extension(context: Context) -> None:
     found = getattr(backend_of(context), "binary_ext", None)
-    context.expect(isinstance(found, str) and bool(found), "binary_ext is a text", repr(found))
+    context.expect(isinstance(found, str) and bool(found), "binary_ext is a string", repr(found))
 
 
 def _method(context: Context, name: str) -> None:
@@ -263,7 +263,7 @@ _TYPES = (
 
 def _cpp_type(context: Context, name: str) -> None:
     found = context.driver.map_python_to_cpp_type(name)
-    context.expect(isinstance(found, str) and bool(found), "it is a text", repr(found))
+    context.expect(isinstance(found, str) and bool(found), "it is a string", repr(found))
     if name.startswith("*"):
         return
     bits = int("".join(filter(str.isdigit, name)))
@@ -276,6 +276,6 @@ def _cpp_type(context: Context, name: str) -> None:
 for _name in _TYPES:
     CHECKS.add(
         f"cpp-type-{_name.replace('*', 'pointer-')}",
-        f"The driver has a type of C++ for parameters of {_name}.",
+        f"The driver has a C++ type for parameters of {_name}.",
         partial(_cpp_type, name=_name),
     )

@@ -33,10 +33,10 @@ CHECKS = Checks("registration/hashes", compiles=True)
 # --- of the backend ----------------------------------------------------------------------------------------
 
 
-@CHECKS.check("backend", "The backend's hash is a text, and that of two objects is the same.")
+@CHECKS.check("backend", "The backend's hash is a string, and two instances have the same hash.")
 def _backend(context: Context) -> None:
     first, second = backend_of(context).hash(), backend_of(context).hash()
-    context.expect(isinstance(first, str) and bool(first), "it is a text", repr(first))
+    context.expect(isinstance(first, str) and bool(first), "it is a string", repr(first))
     context.expect(first == second, "two objects have one hash", f"{first!r} and {second!r}")
 
 
@@ -90,12 +90,12 @@ def _target(context: Context) -> None:
 # --- of options --------------------------------------------------------------------------------------------
 
 
-@CHECKS.check("options", "The hash of options is a text, and equal options have one hash.")
+@CHECKS.check("options", "The hash of options is a string, and equal options have one hash.")
 def _options(context: Context) -> None:
     given = {"num_warps": 2, "num_stages": 2, "debug": True}
     first = backend_of(context).parse_options(dict(given)).hash()
     second = backend_of(context).parse_options(dict(reversed(given.items()))).hash()
-    context.expect(isinstance(first, str) and bool(first), "it is a text", repr(first))
+    context.expect(isinstance(first, str) and bool(first), "it is a string", repr(first))
     context.expect(
         first == second, "the order in which they are given does not matter", f"{first!r} and {second!r}"
     )
@@ -145,14 +145,14 @@ def _with(
 _VARIANTS: dict[str, tuple[str, Variant]] = {
     "constant": ("another constant", _with(block=128)),
     "type": ("a pointer to another type", _with(kind="i32")),
-    "narrow-type": ("a pointer to a type of the same name but narrower", _with(kind="i16")),
-    "one": ("1 for a number", _with(n=1)),
-    "sixteen": ("a multiple of 16 for a number", _with(n=48)),
-    "width": ("a number of 64 bits", _with(n=1 << 40)),
-    "alignment": ("a pointer that is not aligned", _with(offset=1)),
+    "narrow-type": ("a pointer to a narrower type", _with(kind="i16")),
+    "one": ("the argument 1", _with(n=1)),
+    "sixteen": ("an argument that is a multiple of 16", _with(n=48)),
+    "width": ("a 64-bit argument", _with(n=1 << 40)),
+    "alignment": ("an unaligned pointer", _with(offset=1)),
     "num_warps": ("another num_warps", _with(num_warps=8)),
-    "debug": ("debug on", _with(debug=True)),
-    "fusion": ("no fused arithmetic", _with(enable_fp_fusion=False)),
+    "debug": ("debug enabled", _with(debug=True)),
+    "fusion": ("fused arithmetic disabled", _with(enable_fp_fusion=False)),
     "source": ("another source", _with(source=VECTOR.replace("x + x", "x * x"))),
     "name": ("another name", _with(source=VECTOR.replace("def vector", "def vector_two"))),
 }
@@ -167,7 +167,7 @@ def _differs(context: Context, name: str) -> None:
 for _name, (_what, _variant) in _VARIANTS.items():
     CHECKS.add(
         f"kernel-{_name}",
-        f"A kernel for {_what} has another hash: it is not taken from the cache.",
+        f"A kernel compiled with {_what} has another hash: it is not taken from the cache.",
         partial(_differs, name=_name),
         elements=128,
     )
@@ -218,18 +218,18 @@ def _launches(context: Context, calls: list[tuple[dict[str, Any], bool]]) -> Non
 
 
 _AGAIN: dict[str, tuple[str, dict[str, Any]]] = {
-    "constant": ("A constant", {"BLOCK": 32}),
-    "type": ("The type of a pointer", {"kind": "i32"}),
-    "one": ("A number, to 1,", {"n": 1}),
-    "sixteen": ("A number, to a multiple of 16,", {"n": 16}),
-    "alignment": ("The alignment of a pointer", {"offset": 3}),
-    "option": ("An option", {"num_warps": 2}),
+    "constant": ("a constant", {"BLOCK": 32}),
+    "type": ("the type of a pointer", {"kind": "i32"}),
+    "one": ("a number to 1", {"n": 1}),
+    "sixteen": ("a number to a multiple of 16", {"n": 16}),
+    "alignment": ("the alignment of a pointer", {"offset": 3}),
+    "option": ("an option", {"num_warps": 2}),
 }
 
 for _name, (_what, _change) in _AGAIN.items():
     CHECKS.add(
         f"again-{_name}",
-        f"{_what} that changes causes one more compilation, and the first compiled kernel is kept.",
+        f"Changing {_what} causes one more compilation, and the first compiled kernel is kept.",
         partial(_launches, calls=[({}, True), (_change, True), ({}, False), (_change, False)]),
         elements=64,
         compiles=False,

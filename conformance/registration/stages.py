@@ -180,7 +180,7 @@ def _metadata(context: Context, name: str) -> None:
 for _name, (_what, _test) in _METADATA.items():
     CHECKS.add(
         f"metadata-{_name}",
-        f"A kernel's metadata contain its {_name}: {_what}.",
+        f"A kernel's metadata contain `{_name}`: {_what}.",
         partial(_metadata, name=_name),
         elements=128,
     )

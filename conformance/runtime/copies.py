@@ -209,7 +209,7 @@ def _from_buffer(context: Context, source: str) -> None:
 for _source in _SOURCES:
     CHECKS.add(
         f"htod-from-{_source}",
-        f"Every contiguous buffer of the host can be copied from: {_source}.",
+        f"Contiguous buffers of the host can be copied to the device: {_source}.",
         partial(_from_buffer, source=_source),
     )
 

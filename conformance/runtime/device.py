@@ -69,7 +69,7 @@ for _name, _expected, _body in (
 
 def _known(context: Context, name: str) -> None:
     value = getattr(context.device.properties(), name)
-    context.expect(isinstance(value, str) and bool(value.strip()), f"{name} is a text", repr(value))
+    context.expect(isinstance(value, str) and bool(value.strip()), f"{name} is a string", repr(value))
 
 
 for _name in ("name", "arch"):

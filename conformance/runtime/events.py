@@ -48,12 +48,12 @@ def _ordered(context: Context, pace: float, *, on_default: bool) -> None:
 
 CHECKS.add(
     "wait",
-    "A stream that waits for an event continues after the work that was recorded by the event.",
+    "A stream that waits for an event continues after the work that the event recorded.",
     partial(_ordered, on_default=False),
 )
 CHECKS.add(
     "wait-default",
-    "The default stream, when it waits for an event, continues after the work that was recorded by the event.",
+    "The default stream, when it waits for an event, continues after the work that the event recorded.",
     partial(_ordered, on_default=True),
 )
 

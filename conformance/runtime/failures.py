@@ -20,7 +20,7 @@ _BROKEN: dict[str, tuple[str, str]] = {
     "undefined-name": ("uses a name that is not defined", "tl.store(O, not_defined_anywhere)"),
     "static-assert": ("has a static assertion that fails", "tl.static_assert(False, 'never')"),
     "odd-range": (
-        "makes a range of 3 elements, which is not a power of two",
+        "makes a range of 3 elements, which is not a power of two,",
         "tl.store(O + tl.arange(0, 3), 1)",
     ),
     "shapes": (
@@ -47,7 +47,7 @@ def _not_compiled(context: Context, statement: str) -> None:
 for _name, (_what, _statement) in _BROKEN.items():
     CHECKS.add(
         f"compile-{_name}",
-        f"A kernel that {_what} raises at every launch; nothing runs, and other kernels do.",
+        f"A kernel that {_what} raises at every launch; nothing runs, and other kernels still work.",
         partial(_not_compiled, statement=_statement),
     )
 

@@ -149,12 +149,12 @@ _BAD: dict[str, tuple[str, Any, bool]] = {
     "empty": ("without counts", (), False),
     "none": ("with None", (None,), False),
     "float": ("with a fraction", (1.5,), False),
-    "string": ("with a text", ("3",), False),
+    "string": ("with a string", ("3",), False),
     "negative": ("with a negative count", (-1,), True),
     "negative-y": ("with a negative second count", (2, -3), True),
     "2-to-31": ("with a count of 2**31", (1 << 31,), True),
-    "2-to-32": ("with a count of 2**32, which is 0 in 32 bits", (1 << 32,), True),
-    "2-to-32-and-1": ("with a count of 2**32 + 1, which is 1 in 32 bits", (1, (1 << 32) + 1), True),
+    "2-to-32": ("with a count of 2**32, which is 0 in 32 bits,", (1 << 32,), True),
+    "2-to-32-and-1": ("with a count of 2**32 + 1, which is 1 in 32 bits,", (1, (1 << 32) + 1), True),
 }
 
 

@@ -177,7 +177,7 @@ def _free_in_order(context: Context, order: str) -> None:
 for _order in _ORDERS:
     CHECKS.add(
         f"free-{_order}",
-        f"Allocations may be freed {_order.replace('-', ' ')}.",
+        f"Allocations may be freed in {_order.replace('-', ' ')} order.",
         partial(_free_in_order, order=_order),
     )
 

@@ -69,7 +69,7 @@ _BROKEN: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "one-byte": ("is one byte", lambda binary: b"\x7f"),
     "zeros": ("is all zeros", lambda binary: bytes(len(binary))),
     "ones": ("is all ones", lambda binary: b"\xff" * len(binary)),
-    "text": ("is a text", lambda binary: b"this is no binary of any device\n" * 40),
+    "text": ("is text", lambda binary: b"this is no binary of any device\n" * 40),
     "head": ("ends after its first 16 bytes", lambda binary: binary[:16]),
     "half": ("ends in the middle", lambda binary: binary[: len(binary) // 2]),
     "no-head": ("lacks its first 64 bytes", lambda binary: binary[64:]),

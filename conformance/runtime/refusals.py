@@ -44,10 +44,10 @@ def _refused(context: Context, launch: Launch, source: str = KERNEL) -> None:
 
 
 _WRONG: dict[str, tuple[str, Launch]] = {
-    "missing": ("an argument fewer", lambda kernel, out: kernel[(1,)](out, 3, 4, C=9)),
+    "missing": ("one argument too few", lambda kernel, out: kernel[(1,)](out, 3, 4, C=9)),
     "missing-constexpr": ("no value for a constant", lambda kernel, out: kernel[(1,)](out, 3, 4, 2.5)),
     "nothing": ("no arguments at all", lambda kernel, out: kernel[(1,)]()),
-    "too-many": ("an argument more", lambda kernel, out: kernel[(1,)](out, 3, 4, 2.5, 9, 10)),
+    "too-many": ("one argument too many", lambda kernel, out: kernel[(1,)](out, 3, 4, 2.5, 9, 10)),
     "twice": ("one argument twice", lambda kernel, out: kernel[(1,)](out, 3, 4, 2.5, C=9, a=3)),
     "unknown-name": (
         "a name that it does not have",
@@ -135,8 +135,8 @@ def _direct(context: Context, arguments: Callable[[GuardedArray], tuple[Any, ...
 
 
 for _name, (_what, _arguments) in {
-    "fewer": ("an argument fewer", lambda out: (out, 3)),
-    "more": ("an argument more", lambda out: (out, 3, 5, 7)),
+    "fewer": ("one argument too few", lambda out: (out, 3)),
+    "more": ("one argument too many", lambda out: (out, 3, 5, 7)),
     "none": ("no arguments", lambda out: ()),
     "string": ("a string for an int", lambda out: (out, "3", 5)),
     "float": ("a float for an int", lambda out: (out, 3.5, 5)),
