@@ -1,4 +1,4 @@
-"""`GuardedArray`: an argument of kernels, between guard zones that no kernel may touch."""
+"""`GuardedArray`: an array argument between guard zones, which kernels must not write to."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from triton_porting_kit.conformance.memory import MemoryAccess
 from triton_porting_kit.conformance.types import KINDS, Array, Kind, from_bits, to_bits
 
 GUARD = 128
-"""Bytes in front of and behind every array; a multiple of the alignment that kernels are specialised for."""
+"""Bytes before and after every array; a multiple of the alignment for which Triton specialises kernels."""
 FILL = 0xA5
-"""What arrays without content are filled with, and the guard zones of integers."""
+"""The fill byte of uninitialized arrays and of the guard zones of integer arrays."""
 
 KIND_OF = {kind.device: kind for kind in KINDS.values()}
-"""Element types by the names that devices and torch have for them: ``float32``, ``bool``, …"""
+"""Element types by the names that devices and torch use: ``float32``, ``bool``, …"""
 
 
 def fence(kind: Kind) -> Array:
-    """The bytes of a guard zone: for floating-point types NaN, which no sum hides, for others `FILL`."""
+    """The bytes of a guard zone: NaN for floating-point types, which propagates through sums, otherwise `FILL`."""
     element = np.full(kind.storage.itemsize, FILL, np.uint8)
     if kind.is_float:
         element[-(1 + element.size // 8) :] = (
@@ -31,26 +31,26 @@ def fence(kind: Kind) -> Array:
 
 
 class WrongResult(AssertionError):
-    """A kernel ran, and memory is not what it should be."""
+    """A kernel ran, and memory has wrong contents."""
 
 
 class OutOfBounds(WrongResult):
-    """A kernel wrote where it has nothing to write."""
+    """A kernel wrote outside of its arrays."""
 
 
 class Home:
-    """Where an array lives, for functions that make more arrays beside it."""
+    """Allocates arrays in the same memory as another array."""
 
     def __init__(self, memory: MemoryAccess) -> None:
         self.memory = memory
 
     def empty(self, kind: Kind, shape: Sequence[int]) -> GuardedArray:
-        """An array without content."""
+        """Allocate an array without content."""
         return GuardedArray(self.memory, kind, shape, self)
 
 
 class GuardedArray:
-    """A contiguous array in device memory. Triton takes it as an argument; so do the kit's own kernels."""
+    """A contiguous array in device memory, accepted by Triton and by the kit's own kernels."""
 
     guard = GUARD
     """Bytes of a guard zone."""
@@ -58,7 +58,7 @@ class GuardedArray:
     def __init__(
         self, memory: MemoryAccess, kind: Kind, shape: Sequence[int], home: Home | None = None
     ) -> None:
-        """Every byte is `FILL` (in an ``i1``, 1) at first. `home` makes the arrays that are asked for beside it."""
+        """Fill every byte with `FILL` (for ``i1``, with 1). `home` allocates further arrays in the same memory."""
         self.device, self.kind, self.shape = home or Home(memory), kind, tuple(shape)
         self.dtype = kind.device
         self._fence = fence(kind)[: self.guard]
@@ -69,23 +69,23 @@ class GuardedArray:
 
     @classmethod
     def empty(cls, shape: Sequence[int], dtype: str, device: Home) -> GuardedArray:
-        """Without content, of a type by its plain name, beside an array whose `device` this is."""
+        """Allocate an array without content. `dtype`: a plain type name; `device`: the `device` of another array."""
         return device.empty(KIND_OF[dtype], shape)
 
     @classmethod
     def of(cls, memory: MemoryAccess, kind: Kind, values: Array, home: Home | None = None) -> GuardedArray:
-        """With `values` of the type."""
+        """Create an array with `values` of the type."""
         array = cls(memory, kind, np.shape(values), home)
         array.write(values)
         return array
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """In elements."""
+        """Strides in elements."""
         return tuple(math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
 
     def stride(self, axis: int | None = None) -> Any:
-        """In elements; of one axis, or all."""
+        """The stride of one axis in elements, or all strides."""
         return self.strides if axis is None else self.strides[axis]
 
     def data_ptr(self) -> int:
@@ -101,7 +101,7 @@ class GuardedArray:
         return np.array_equal(self._inside(self._block.read()), self._content)
 
     def read(self) -> Array:
-        """The elements. Raises `OutOfBounds` where a guard zone changed."""
+        """Read the elements. Raises `OutOfBounds` if a guard zone changed."""
         raw = self._block.read()
         self._check_guards(raw)
         content = self._inside(raw)
@@ -110,7 +110,7 @@ class GuardedArray:
         return from_bits(content.copy().view(self.kind.storage), self.kind).reshape(self.shape)
 
     def check_guards(self) -> None:
-        """Raises `OutOfBounds` where a guard zone changed."""
+        """Raise `OutOfBounds` if a guard zone changed."""
         self._check_guards(self._block.read())
 
     def _check_guards(self, raw: Array) -> None:

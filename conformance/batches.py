@@ -1,4 +1,4 @@
-"""Running several checks: those of one batch are compiled together, and judged one by one."""
+"""Runs several checks. Checks of one batch are compiled together and judged individually."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from triton_porting_kit.conformance.trial import error_evidence, try_check
 
 
 def try_batch(checks: Sequence[Check], session: Session, listings: Mapping[str, Listing]) -> Iterator[Record]:
-    """Run checks of one batch. Those that a profile names, and all if something goes wrong, are run alone."""
+    """Run checks of one batch. Checks that a profile names run alone, and all of them if the shared kernel fails."""
     together = [c for c in checks if isinstance(c.body, CaseBody) and c.name not in listings]
     found: dict[str, Record] = {}
     if len(together) > 1 and session.memory.runs:
@@ -25,7 +25,7 @@ def try_batch(checks: Sequence[Check], session: Session, listings: Mapping[str, 
 
 
 def _together(checks: Sequence[Check], session: Session) -> dict[str, Record]:
-    """The records of checks that could share a kernel; none if that kernel could not be made or launched."""
+    """The records of checks that share a kernel; empty if that kernel cannot be compiled or launched."""
     start = time.perf_counter()
     works: dict[str, Work] = {}
     try:
@@ -58,7 +58,7 @@ def _together(checks: Sequence[Check], session: Session) -> dict[str, Record]:
 def try_checks(
     checks: Iterable[Check], session: Session, listings: Mapping[str, Listing] | None = None
 ) -> Iterator[Record]:
-    """Run checks one after another, those of a batch together."""
+    """Run checks in order, consecutive checks of a batch together."""
     pending: list[Check] = []
     listed = listings or {}
     for check in checks:

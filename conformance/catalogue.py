@@ -42,17 +42,17 @@ MODULES: dict[str, tuple[str, ...]] = {
     "kernels": tuple(f"kernels.{family}" for family in FAMILIES),
     "stress": ("stress.checks",),
 }
-"""By level, the modules (of this package) whose `CHECKS` it consists of."""
+"""By level, the modules of this package whose `CHECKS` form the level."""
 
 
 class CatalogueError(PortingKitError):
-    """Two checks have one name: a defect of the suite."""
+    """Two checks have the same name, which is a defect of the suite."""
 
 
 def checks(levels: Sequence[str] = tuple(LEVELS), *, stress: int = 0, seed: int = 0) -> Iterator[Check]:
-    """The checks of some levels, in order, for the release of Triton that is installed.
+    """The checks of some levels, in order, for the installed release of Triton.
 
-    `stress`: how many random programs, 0 for as many as are mandatory; `seed`: theirs.
+    `stress`: the number of random programs; 0: the mandatory ones. `seed`: the seed of the random programs.
     """
     seen: set[str] = set()
     for level in levels:

@@ -18,9 +18,9 @@ DEFAULT_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Check:
-    """One check. Its body records evidence in the context it is given; a body that records none is itself at fault.
+    """One check. Its body records evidence in its context; a body that records none is an error of the suite.
 
-    Bodies are deterministic: what is random comes from the context's generator.
+    Bodies are deterministic: random data comes from the context's generator.
     """
 
     name: str
@@ -29,17 +29,17 @@ class Check:
     """What a backend must do to pass, in one sentence."""
     body: Body
     seconds: float = DEFAULT_SECONDS
-    """Time limit, of the check alone."""
+    """Time limit of the check when it runs alone, in seconds."""
     needs: frozenset[str] = frozenset()
     """Capabilities that a chip may lack: ``type:fp64``, ``atomic:fp32``, ``feature:dot_scaled``."""
     elements: int = 0
-    """Elements of the largest tile; a chip may declare a limit."""
+    """The number of elements of the largest tile; a profile may declare a limit."""
     batch: str = ""
-    """Checks of the same batch may be run together by `triton_porting_kit.conformance.batches`; empty: alone."""
+    """Checks of the same batch may share a kernel, see `triton_porting_kit.conformance.batches`; empty: none."""
     kit_device: bool = False
-    """Whether it tests the hooks of the kit's `Device`, which not every backend is made with."""
+    """Whether it tests the hooks of the kit's `Device`, which not every backend uses."""
     compiles: bool = False
-    """Whether it is worth running where kernels are compiled only."""
+    """Whether it also applies to compile-only runs."""
 
     @property
     def level(self) -> str:
@@ -69,7 +69,7 @@ class Checks:
         )
 
     def check(self, name: str, requirement: str, **fields: object) -> Callable[[Body], Body]:
-        """Decorates the body of a check."""
+        """Decorate the body of a check."""
 
         def decorate(body: Body) -> Body:
             self.add(name, requirement, body, **fields)

@@ -1,4 +1,4 @@
-"""`tpk fuzz`: random programs until a count or a time is reached, shrunk where they fail."""
+"""`tpk fuzz`: runs random programs up to a count or a time limit, and shrinks those that fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from triton_porting_kit.conformance.stress.isolation import Isolated
 from triton_porting_kit.conformance.stress.program import Program, size_of
 
 PROGRESS_SECONDS = 30.0
-"""Between lines about how far a run is, where no terminal shows a bar."""
+"""Seconds between progress lines if there is no terminal for a progress bar."""
 
 
 @dataclass(frozen=True)
@@ -28,26 +28,26 @@ class FuzzRequest:
 
     backend: str = "cpu"
     count: int | None = 200
-    """None: as many as there is time for."""
+    """The number of programs; None: no limit."""
     minutes: float | None = None
     seed: int = 0
     replay: int | None = None
-    """The seed of one program, which is run alone."""
+    """The seed of a single program to run."""
     shrink: bool = True
     out: Path = Path("fuzz-failures")
     seconds: float = 60.0
-    """Of one program."""
+    """Time limit of one program."""
     profile: str = ""
     jobs: int = 1
-    """Programs that run at a time."""
+    """The number of programs that run in parallel."""
     isa: str = ""
     """Instruction-set levels, or ``each``."""
     threads: str = ""
-    """Counts of threads."""
+    """Numbers of threads, separated by commas."""
 
 
 def run_fuzz(request: FuzzRequest) -> int:
-    """The exit status: 0 where every program gave what was expected.
+    """Run the command, and return the exit status: 0 if every program gave the expected results.
 
     Raises `WorkerFailed` and `NoSuchConfiguration`.
     """
@@ -59,14 +59,14 @@ def run_fuzz(request: FuzzRequest) -> int:
     ways = configurations(request.backend, request.isa, request.threads)
     with contextlib.ExitStack() as stack:
         workers = [Isolated(request.backend, profile, request.seconds) for _ in range(request.jobs)]
-        with ThreadPoolExecutor(len(workers)) as pool:  # Each takes seconds to import Triton.
+        with ThreadPoolExecutor(len(workers)) as pool:  # each takes seconds to import Triton
             for worker in workers:
                 stack.callback(worker.stop)
             list(pool.map(Isolated.start, workers))
         if request.threads and not workers[0].forks:
             raise NoSuchConfiguration(
-                f"the programs of backend {request.backend!r} share a process, which has one number of threads: leave "
-                "--threads out"
+                f"the programs of backend {request.backend!r} share a process, which has a fixed number of threads: "
+                "omit --threads"
             )
         bar = stack.enter_context(_bar(console))
         task = bar.add_task("programs", total=total, state="")

@@ -1,4 +1,4 @@
-"""Comparing results with what an oracle says, element by element."""
+"""Compares results with expected values, element by element."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from triton_porting_kit.conformance.types import Array, Kind
 
 @dataclass(frozen=True)
 class Comparison:
-    """How an array compares with what it should be."""
+    """The comparison of an array with its expected values."""
 
     elements: int
-    """That were compared."""
+    """The number of compared elements."""
     differ: int
-    """That are wrong."""
+    """The number of wrong elements."""
     rule: str
-    """What is allowed, for people."""
+    """The tolerance as text."""
     worst_ulp: float | None = None
-    """Largest distance of an element that is right or wrong, in units in the last place; None: not measured."""
+    """The largest error of any element, in units in the last place; None: not measured."""
     index: tuple[int, ...] = ()
-    """Of the first element that is wrong."""
+    """The index of the first wrong element."""
     actual: str = ""
     expected: str = ""
 
     @property
     def message(self) -> str:
-        """Empty where nothing differs, else a sentence about the first element that does."""
+        """A sentence about the first wrong element; empty if all are right."""
         if not self.differ:
             return ""
         where = ", ".join(map(str, self.index))
@@ -38,7 +38,7 @@ class Comparison:
         return f"{self.differ} of {self.elements} differ; element [{where}] is {self.actual}{expected}"
 
     def evidence(self, what: str) -> dict[str, Any]:
-        """As an item of evidence."""
+        """The comparison as an item of evidence."""
         item: dict[str, Any] = {
             "kind": "comparison",
             "what": what,
@@ -67,9 +67,9 @@ def of_wrong(
     kind: Kind | None = None,
     considered: Array | None = None,
 ) -> Comparison:
-    """The comparison whose wrong elements are marked in `wrong`.
+    """A comparison from a mask of wrong elements.
 
-    `kind`: measure distances in units of its last place. `considered`: where there is something to compare.
+    `kind`: the type in whose units in the last place errors are measured. `considered`: a mask of compared elements.
     """
     wrong = np.broadcast_to(wrong, actual.shape)
     count = wrong.size if considered is None else int(np.broadcast_to(considered, actual.shape).sum())
@@ -87,7 +87,7 @@ def of_wrong(
 
 
 def within_ulp(actual: Array, expected: Array, kind: Kind, ulp: float) -> Comparison:
-    """Elements of `kind` against float64 results: at most `ulp` units in the last place off. NaN equals NaN."""
+    """Compare elements of `kind` with float64 values, allowing `ulp` units in the last place. NaN equals NaN."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     if actual.shape != expected.shape:
         return _other_shape(actual, expected)
@@ -96,7 +96,7 @@ def within_ulp(actual: Array, expected: Array, kind: Kind, ulp: float) -> Compar
 
 
 def within(actual: Array, expected: Array, allowed: Array, rule: str) -> Comparison:
-    """Elements against float64 results: off by at most `allowed`, an absolute error per element. NaN equals NaN."""
+    """Compare elements with float64 values, allowing an absolute error per element. NaN equals NaN."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     if actual.shape != expected.shape:
         return _other_shape(actual, expected)
@@ -107,7 +107,7 @@ def within(actual: Array, expected: Array, allowed: Array, rule: str) -> Compari
 
 
 def identical(actual: Array, expected: Array) -> Comparison:
-    """Elements of any type: the same values, zeros with the same sign; any NaN is as good as another."""
+    """Compare elements of any type: values and signs of zeros must be equal. All NaNs are equal."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     if actual.shape != expected.shape:
         return _other_shape(actual, expected)

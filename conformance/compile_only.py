@@ -1,4 +1,4 @@
-"""A driver that launches nothing: kernels are compiled for a target whose device is not here."""
+"""A driver without a device: kernels are compiled for a target and not launched."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TargetError(PortingKitError):
 
 
 def parse_target(text: str) -> GPUTarget:
-    """``hip:gfx942:64`` as Triton's target. An architecture of digits is a number, as CUDA's are."""
+    """Parse a target such as ``hip:gfx942:64``. An architecture of digits becomes a number, as for CUDA."""
     parts = text.split(":")
     if len(parts) != 3 or not all(parts) or not parts[2].isdigit():
         raise TargetError(
@@ -33,7 +33,7 @@ def parse_target(text: str) -> GPUTarget:
 
 @dataclass(frozen=True)
 class Binary:
-    """What the compiler made of a kernel."""
+    """The compiled binary of a kernel."""
 
     name: str
     content: bytes
@@ -41,7 +41,7 @@ class Binary:
 
 @dataclass(frozen=True)
 class Launch:
-    """A launch that was only noted; `source` and `metadata` are Triton's, as its launcher was given them."""
+    """A recorded launch. `source` and `metadata` are the objects that Triton passes to a launcher."""
 
     binary: Binary
     source: Any
@@ -49,7 +49,7 @@ class Launch:
 
 
 class _Utils:
-    """What Triton asks a driver's module loader, answered without a device. A function's handle is its module's."""
+    """The driver's module loader for Triton, without a device. The handle of a function is that of its module."""
 
     def __init__(self, target: GPUTarget) -> None:
         self.binaries: dict[int, Binary] = {}
@@ -77,10 +77,10 @@ class _Utils:
 
 
 class CompileOnlyDriver(DriverBase):  # type: ignore[misc]
-    """Stands in for the driver of a target. `launched` holds each launch since it was emptied.
+    """Replaces the driver of a target. `launched` holds the launches since it was last cleared.
 
-    Where the target's architecture is known, kernels that need more on-chip memory than it has are refused by Triton as
-    on the device.
+    If the target's architecture is known, Triton refuses kernels that need more on-chip memory than it has, as on the
+    device.
     """
 
     def __init__(self, target: GPUTarget) -> None:
@@ -90,17 +90,17 @@ class CompileOnlyDriver(DriverBase):  # type: ignore[misc]
 
     @classmethod
     def install(cls, target: GPUTarget) -> CompileOnlyDriver:
-        """Make one the active driver of this process."""
+        """Create an instance and make it the active driver of this process."""
         made = cls(target)
         runtime_driver.set_active(made)
         return made
 
     @classmethod
     def is_active(cls) -> bool:
-        return False  # never found by registration
+        return False  # must not be found by registration
 
     def launcher_cls(self, source: Any, metadata: Any) -> Any:
-        """A launcher that only notes what it would have launched."""
+        """A launcher that only records launches."""
 
         def launch(gx: int, gy: int, gz: int, stream: int, function: int, *args: Any) -> None:
             self.launched.append(Launch(self.utils.binaries[function], source, metadata))

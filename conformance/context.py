@@ -1,4 +1,4 @@
-"""`Context`: what the body of a check works with, and where it leaves its evidence."""
+"""`Context`: the interface of the suite to the body of a check, which also collects the evidence."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
 
 class Failed(Exception):
-    """Raised by a context once the evidence says that the check has failed; its body should let it pass."""
+    """Raised by a context when the evidence shows that the check failed. Bodies must not catch it."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """What all checks of a worker share."""
+    """The state that all checks of a worker share."""
 
     backend: str
-    """Name of the backend's entry point."""
+    """The name of the backend's entry point."""
     memory: MemoryAccess
     seed: int = 0
     capabilities: Any = None
-    """The profile's `Capabilities`; None where nothing is declared."""
+    """The profile's `Capabilities`; None if nothing is declared."""
     scratch: str = ""
-    """A private folder for files that checks make."""
+    """A private folder for files of checks."""
 
     @property
     def target(self) -> Any:
-        """Triton's target that kernels are compiled for."""
+        """Triton's target for which kernels are compiled."""
         from triton.runtime import driver
 
         return driver.active.get_current_target()
 
     def seed_of(self, check: Check) -> int:
-        """The check's own seed: the same whatever else is run."""
+        """The check's seed, which does not depend on other checks of the run."""
         return zlib.crc32(f"{self.seed}:{check.name}".encode())
 
 
@@ -57,7 +57,7 @@ class Context:
     evidence: list[dict[str, Any]] = field(default_factory=list)
     _arrays: list[GuardedArray] = field(default_factory=list)
 
-    # --- what there is -------------------------------------------------------------------------------
+    # --- environment -------------------------------------------------------------------------------
 
     @property
     def memory(self) -> MemoryAccess:
@@ -70,7 +70,7 @@ class Context:
 
     @property
     def runs(self) -> bool:
-        """Whether kernels run; else they are compiled, and nothing is compared."""
+        """Whether kernels run. Otherwise they are only compiled, and nothing is compared."""
         return self.session.memory.runs
 
     @property
@@ -79,7 +79,7 @@ class Context:
 
     @cached_property
     def random(self) -> np.random.Generator:
-        """The source of all that is random in the check."""
+        """The generator of all random data of the check."""
         return np.random.default_rng(self.seed)
 
     @property
@@ -92,33 +92,33 @@ class Context:
     # --- arrays --------------------------------------------------------------------------------------
 
     def array(self, values: Array, kind: Kind | str) -> GuardedArray:
-        """An array on the device with values of a type (or its name, as in `KINDS`). Its guard zones are looked at
-        when the check is over."""
+        """Create an array on the device with values of a type or its name in `KINDS`. Its guard zones are checked when
+        the check ends."""
         return self.keep(GuardedArray.of(self.memory, _kind(kind), values, _Beside(self)))
 
     def empty(self, shape: Sequence[int], kind: Kind | str) -> GuardedArray:
-        """An array on the device that is filled with a pattern that is unlikely to be right."""
+        """Create an array on the device, filled with a pattern that is unlikely to be a right result."""
         return self.keep(GuardedArray(self.memory, _kind(kind), shape, _Beside(self)))
 
     def keep(self, array: GuardedArray) -> GuardedArray:
-        """Look at an array's guard zones, too."""
+        """Also check an array's guard zones when the check ends."""
         self._arrays.append(array)
         return array
 
     def read(self, array: GuardedArray) -> Array:
-        """The elements of an array, after all work in flight."""
+        """Read the elements of an array after all work in flight."""
         self.memory.synchronize()
         return array.read()
 
     # --- evidence ------------------------------------------------------------------------------------
 
     def compare(self, what: str, comparison: Comparison) -> None:
-        """Record a comparison. Raises `Failed` if an element is wrong. Nothing where kernels do not run."""
+        """Record a comparison. Raises `Failed` if an element is wrong. Does nothing if kernels do not run."""
         if self.runs:
             self._record(comparison.evidence(what), not comparison.differ)
 
     def expect(self, condition: bool, what: str, message: str = "", *, stage: str = "wrong result") -> None:
-        """Record that something holds, or not, and what was found instead. Raises `Failed` if not."""
+        """Record whether a condition holds, and if not, what was found instead. Raises `Failed` if it does not hold."""
         item: dict[str, Any] = {"kind": "expectation", "what": what, "holds": bool(condition)}
         if not condition:
             item |= {"message": message, "stage": stage}
@@ -150,7 +150,7 @@ class Context:
             raise Failed(item.get("message") or item["what"])
 
     def check_guards(self) -> None:
-        """Look at the guard zones of all arrays of the check."""
+        """Check the guard zones of all arrays of the check."""
         if not self.runs:
             return
         for array in self._arrays:
@@ -163,11 +163,11 @@ class Context:
 
 
 class _Beside(Home):
-    """Arrays that host functions of kernels make are arrays of the check too."""
+    """Registers arrays that host functions of kernels allocate with the check."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context.memory)
-        self._context = weakref.ref(context)  # memory is free as soon as the check is over
+        self._context = weakref.ref(context)  # so that memory is freed when the check ends
 
     def empty(self, kind: Kind, shape: Sequence[int]) -> GuardedArray:
         context = self._context()

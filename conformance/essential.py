@@ -1,6 +1,6 @@
-"""The checks that no chip may lack: without them, nothing else that a level says means anything.
+"""The checks that every chip must pass: without them, the other results of a level are meaningless.
 
-They use 32-bit integers and floats, small tiles and one program or a few. A profile can neither declare them
+They use 32-bit integers and floats, small tiles and one or a few programs. A profile can neither declare them
 unsupported nor waive them.
 """
 
@@ -14,4 +14,4 @@ ESSENTIAL = (
     "language/arithmetic/add-fp32-tile_17x4",
     "kernels/vector-add/fp32-1023",
 )
-"""Their names."""
+"""The names of the essential checks."""

@@ -13,10 +13,10 @@ class Level:
     meaning: str
     """What a backend that passes can do, in one sentence."""
     compiled: str
-    """The same where kernels were compiled and not run."""
+    """The same for compile-only runs."""
 
     def promise(self, *, compile_only: bool) -> str:
-        """What a pass says of a backend."""
+        """What a pass of the level means."""
         return self.compiled if compile_only else self.meaning
 
 
@@ -50,4 +50,4 @@ LEVELS = {
         ),
     )
 }
-"""By name."""
+"""The levels by name."""

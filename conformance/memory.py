@@ -1,4 +1,4 @@
-"""How the suite reaches device memory: through the kit's `Device`, through torch, or (nothing runs) not at all."""
+"""Access to device memory: through the kit's `Device`, through torch, or as host memory if kernels do not run."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ class Block(ABC):
 
     @abstractmethod
     def read(self) -> Bytes:
-        """The whole block, after all work in flight."""
+        """Read the whole block after all work in flight."""
 
     @abstractmethod
     def copy_from(self, other: Block) -> None:
-        """Make this block's content that of another of its size, on the device. It may still be in flight."""
+        """Copy another block of the same size on the device. The copy may still be in flight on return."""
 
 
 class MemoryAccess(ABC):
-    """Where the arguments of kernels live."""
+    """Allocates memory for the arguments of kernels."""
 
     kit_device: Any = None
-    """The kit's `Device`, where the backend is made with one."""
+    """The kit's `Device`, if the backend uses one."""
     runs: bool = True
-    """Whether kernels really run."""
+    """Whether kernels are executed."""
 
     @abstractmethod
     def allocate(self, size: int) -> Block:
-        """A block of `size` bytes, aligned to 64 at least; its content is undefined."""
+        """Allocate a block of `size` bytes, aligned to at least 64 bytes, with undefined content."""
 
     @abstractmethod
     def synchronize(self) -> None:
-        """Wait for all work in flight, and raise what it failed with."""
+        """Wait for all work in flight, and raise its errors."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Properties of the device, for the report."""
 
     def reset(self) -> None:
-        """Bring the device back to its first state. Where that cannot be done, wait for what is in flight."""
+        """Reset the device to its initial state. If that is not possible, wait for work in flight."""
         self.synchronize()
 
 
@@ -67,7 +67,7 @@ class _KitBlock(Block):
 
     def write(self, content: Bytes) -> None:
         self._array.device.memcpy_htod(self.address, np.ascontiguousarray(content))
-        self._array.device.synchronize(DEFAULT_STREAM)  # other streams need not wait for this one
+        self._array.device.synchronize(DEFAULT_STREAM)  # without waiting for other streams
 
     def read(self) -> Bytes:
         content: Bytes = np.empty(self.size, np.uint8)
@@ -126,7 +126,7 @@ class _TorchBlock(Block):
 
 
 class TorchMemory(MemoryAccess):
-    """Memory of a torch device such as ``cuda``; for backends that live on torch."""
+    """Memory of a torch device such as ``cuda``, for backends that use torch's memory."""
 
     def __init__(self, device: str) -> None:
         import torch
@@ -152,7 +152,7 @@ class TorchMemory(MemoryAccess):
         return found
 
 
-# --- nothing runs ------------------------------------------------------------------------------------
+# --- compile-only ------------------------------------------------------------------------------------
 
 
 class _HostBlock(Block):
@@ -174,7 +174,7 @@ class _HostBlock(Block):
 
 
 class HostMemory(MemoryAccess):
-    """Host memory behind kernels that are compiled but not run."""
+    """Host memory for kernels that are compiled but not run."""
 
     runs = False
 

@@ -1,4 +1,4 @@
-"""Paths in what a report shows: those of installed packages are cut down to what is the same everywhere."""
+"""Shortens paths of installed packages in reports to the part that is the same on every machine."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import sys
 
 
 def without_roots(text: str) -> str:
-    """`text` with the folders that modules are imported from taken off the paths in it.
+    """Remove the folders from which modules are imported from all paths in `text`.
 
-    A report is shown to others, to whom ``triton/runtime/jit.py`` says more than where its reader's neighbour keeps it.
+    Reports are passed on to others, for whom ``triton/runtime/jit.py`` is clearer than a path on another machine.
     """
     for root in _roots(tuple(sys.path)):
         text = text.replace(root, "")
@@ -19,6 +19,6 @@ def without_roots(text: str) -> str:
 
 @functools.cache
 def _roots(folders: tuple[str, ...]) -> list[str]:
-    """Longest first: one may lie inside of another."""
+    """The folders, longest first, because one may contain another."""
     found = {os.path.join(os.path.abspath(folder), "") for folder in folders if folder}
     return sorted(found - {os.sep}, key=len, reverse=True)

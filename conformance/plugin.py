@@ -1,6 +1,6 @@
-"""The suite as a plugin of pytest: ``pytest --pyargs triton_porting_kit.conformance --backend NAME``.
+"""The suite as a pytest plugin: ``pytest --pyargs triton_porting_kit.conformance --backend NAME``.
 
-Each check is an item. Each process of pytest has a worker process of its own, which runs the checks.
+Each check is an item. Each pytest process has its own worker process, which runs the checks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from triton_porting_kit.conformance.status import BAD, Status
 from triton_porting_kit.errors import PortingKitError
 
 RECORD = "conformance_record"
-"""The attribute of pytest's reports that has a check's record, as JSON."""
+"""The attribute of pytest's reports that holds a check's record as JSON."""
 PACKAGE = Path(__file__).parent
 
 
@@ -35,24 +35,29 @@ PACKAGE = Path(__file__).parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options have the names that they have in `tpk conform`."""
+    """Add the options, with the same names as in `tpk conform`."""
     group = parser.getgroup("conformance", "the Triton Porting Kit's conformance suite")
     group.addoption("--backend", metavar="NAME", help="the backend to judge, as it is registered with Triton")
     group.addoption(
         "--level", action="append", default=[], metavar="LEVEL", help=f"one of {', '.join(LEVELS)}"
     )
     group.addoption("--select", action="append", default=[], metavar="EXPR", help="checks, by their names")
-    group.addoption("--shard", metavar="K/N", help="part K of N, of about the same length")
+    group.addoption("--shard", metavar="K/N", help="part K of N, of about equal duration")
     group.addoption(
-        "--profile", metavar="FILE", default="", help="what the vendor declares: conformance.toml"
+        "--profile", metavar="FILE", default="", help="the vendor's declarations: conformance.toml"
     )
     group.addoption(
-        "--target", metavar="BACKEND:ARCH:WARP", default="", help="compile for it, and run nothing"
+        "--target", metavar="BACKEND:ARCH:WARP", default="", help="compile for this target, and run nothing"
     )
-    group.addoption("--seed", type=int, default=0, help="of all random data")
-    group.addoption("--stress", type=int, default=0, metavar="N", help="random programs of the level stress")
+    group.addoption("--seed", type=int, default=0, help="seed of all random data")
     group.addoption(
-        "--capture-failures", metavar="DIR", default="", help="record the launches of checks that fail there"
+        "--stress", type=int, default=0, metavar="N", help="number of random programs of the level stress"
+    )
+    group.addoption(
+        "--capture-failures",
+        metavar="DIR",
+        default="",
+        help="folder in which launches of failed checks are recorded",
     )
     group.addoption("--fail-unexpected-pass", action="store_true", help="as --strict of `tpk conform`")
     group.addoption("--conformance-run", metavar="FILE", help=argparse.SUPPRESS)  # from `tpk conform`
@@ -60,14 +65,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the levels, which are markers of checks."""
+    """Register the levels as markers."""
     for level in LEVELS.values():
         config.addinivalue_line("markers", f"{level.name}: {level.meaning}")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Checks of a batch share a kernel: pytest-xdist has to give them to one process."""
+    """Make pytest-xdist send all checks of a batch to one process, because they share a kernel."""
     if getattr(config.option, "numprocesses", None) and config.option.dist in ("no", "load"):
         config.option.dist = "loadgroup"
 
@@ -76,7 +81,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """The suite's package is the suite."""
+    """Collect the suite for the suite's package."""
     if path.resolve() == PACKAGE.resolve():
         return Suite.from_parent(parent, path=path, nodeid="conformance")
     return None
@@ -93,9 +98,9 @@ class Suite(pytest.Directory):
         return [CheckItem.from_parent(self, name=self._item(check), check=check) for check in checks]
 
     def _item(self, check: Check) -> str:
-        """The name of a check's item. pytest-xdist gives items to one process whose names end in the same ``@GROUP``.
+        """The name of a check's item. pytest-xdist sends items whose names end in the same ``@GROUP`` to one process.
 
-        Its own way to such names, the mark ``xdist_group``, has no effect with pytest 9.2.
+        The mark ``xdist_group``, which normally adds this suffix, has no effect with pytest 9.2.
         """
         grouped = check.batch and hasattr(self.config, "workerinput")
         return f"{check.name}@{check.batch}" if grouped else check.name
@@ -132,14 +137,14 @@ class CheckItem(pytest.Item):
 
 
 class CheckFailed(Exception):
-    """A check ended in something bad."""
+    """A check failed in any way."""
 
     def __init__(self, record: Record) -> None:
         super().__init__(described(record))
 
 
 def described(record: Record) -> str:
-    """A check that did not pass, for people."""
+    """A description of a check that did not pass."""
     lines = [f"{record.requirement}", f"{record.status}: {record.stage}: {record.message}"]
     for item in record.evidence:
         lines += [str(item[key]) for key in ("traceback", "output") if item.get(key)]
@@ -155,7 +160,7 @@ def _explained(record: Record) -> str:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Give the record to whoever reads the report, in whichever process."""
+    """Attach the record to the report, so that other processes can read it."""
     report = yield
     if isinstance(item, CheckItem) and item.record is not None and call.when == "call":
         setattr(report, RECORD, json.dumps(item.record.to_json()))
@@ -165,7 +170,7 @@ def pytest_runtest_makereport(
 
 
 def record_in(report: pytest.TestReport) -> Record | None:
-    """The record of the check that a report of pytest is about."""
+    """The record of the check that a pytest report belongs to."""
     found = getattr(report, RECORD, None)
     return Record.from_json(json.loads(found)) if found is not None and report.when == "call" else None
 
@@ -174,7 +179,7 @@ def record_in(report: pytest.TestReport) -> Record | None:
 
 
 class Runner:
-    """The supervisor of a process of pytest, and what it has found."""
+    """The supervisor of a pytest process, and the records that it has found."""
 
     def __init__(self, config: pytest.Config) -> None:
         option = config.option
@@ -222,17 +227,17 @@ class Runner:
         return list(plan.checks)
 
     def choose(self, checks: Iterable[Check]) -> None:
-        """The checks that are left once pytest has deselected others."""
+        """Set the checks that pytest has not deselected."""
         self._batches = {}
         for check in checks:
             if check.batch:
                 self._batches.setdefault(check.batch, []).append(check)
 
     def record_of(self, check: Check) -> Record:
-        """What a check ended in. The first of a batch starts them all."""
+        """The record of a check. The first check of a batch starts the whole batch."""
         while check.name not in self._found:
             if check.name not in self._expected:
-                for late in self._stream:  # to its end: the worker has more to say than records
+                for late in self._stream:  # exhaust the stream, because the worker sends more than records
                     self._found[late.name] = late
                 batch = self._batches.get(check.batch, [check]) if check.batch else [check]
                 self._expected = {c.name for c in batch}
@@ -243,7 +248,7 @@ class Runner:
         found = self._found.pop(check.name)
         if self._capturer is None or not self._capturer.wants(found):
             return found
-        for late in self._stream:  # what the worker has begun, before it is ended
+        for late in self._stream:  # finish what the worker has begun before it is ended
             self._found[late.name] = late
         self._expected = set()
         self._supervisor.close()
@@ -267,13 +272,13 @@ def _runner(config: pytest.Config) -> Runner:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Tell the runner what is left of each batch."""
+    """Pass the remaining checks of each batch to the runner."""
     checks = [item.check for item in session.items if isinstance(item, CheckItem)]
     if checks:
         _runner(session.config).choose(checks)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """No process is left behind."""
+    """End the worker process."""
     if _RUNNER in config.stash:
         config.stash[_RUNNER].close()

@@ -1,4 +1,4 @@
-"""`Profile`: what a vendor declares about their backend, in ``conformance.toml``."""
+"""`Profile`: a vendor's declarations about a backend, in ``conformance.toml``."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ LISTS = ("unsupported", "expected_failures", "waivers")
 
 
 class ProfileError(PortingKitError):
-    """A profile cannot be read, or says something that the suite cannot take."""
+    """A profile cannot be read, or is invalid."""
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What the chip can do. A list that is None limits nothing."""
+    """The capabilities of a chip. None means no limit."""
 
     types: tuple[str, ...] | None = None
-    """Element types, as `triton_porting_kit.conformance.types.KINDS` names them."""
+    """Element types, by their names in `triton_porting_kit.conformance.types.KINDS`."""
     atomics: tuple[str, ...] | None = None
     """Element types of atomic operations."""
     features: tuple[str, ...] | None = None
-    """Features that some chips lack; `FEATURES` has them all."""
+    """Features that some chips lack, from `FEATURES`."""
     maximum_tile: int | None = None
-    """Elements of the largest tile."""
+    """The number of elements of the largest tile."""
 
     def lacks(self, check: Check) -> str:
-        """What a check needs that the chip lacks, for people; empty if nothing."""
+        """The first capability that a check needs and the chip lacks, as text; empty if it lacks none."""
         for need in sorted(check.needs):
             kind, _, name = need.partition(":")
             have = {"type": self.types, "atomic": self.atomics, "feature": self.features}[kind]
@@ -55,30 +55,30 @@ FEATURES = {
     "libdevice": "functions of libdevice",
     "print": "device_print",
     "assert": "device_assert",
-    "streams": "streams beside the default one",
+    "streams": "streams other than the default one",
     "events": "events",
     "atomics": "atomic operations",
     "map_elementwise": "map_elementwise",
     "noinline": "functions that are called, not inlined",
 }
-"""Features that a profile may name, and what they are."""
+"""The features that a profile may name, with descriptions."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A vendor's declaration. The empty one claims everything."""
+    """A vendor's declarations. The empty profile claims all capabilities."""
 
     source: str = ""
-    """The file, for the report; empty: there is none."""
+    """The path of the file; empty if there is none."""
     memory: str = ""
-    """``kit``, or ``torch:`` and a device string; empty: the kit's if the driver has it, else torch's."""
+    """``kit``, or ``torch:`` and a device string; empty: the kit's device if the driver has one, else torch."""
     capabilities: Capabilities = field(default_factory=Capabilities)
     entries: tuple[Listing, ...] = ()
 
     def listing(self, check: Check) -> Listing | None:
-        """The entry that names a check: a capability that is not claimed, or the first of its lists.
+        """The entry that applies to a check: a missing capability, or the first matching entry of the lists.
 
-        What every chip needs (`triton_porting_kit.conformance.essential`) may be expected to fail, and no more.
+        Essential checks (`triton_porting_kit.conformance.essential`) can only be listed as expected failures.
         """
         if check.name in ESSENTIAL:
             expected = (e for e in self.entries if e.list == "expected_failures")
@@ -92,18 +92,18 @@ class Profile:
         return None
 
     def verify_patterns(self, checks: Iterable[Check]) -> None:
-        """Raises `ProfileError` for a pattern that matches no check: a declaration must be about something."""
+        """Raise `ProfileError` if a pattern matches no check."""
         names = [check.name for check in checks]
         idle = [e for e in self.entries if not fnmatch.filter(names, e.pattern)]
         if idle:
             shown = ", ".join(f"{e.pattern!r} in [[{e.list}]]" for e in idle)
             raise ProfileError(
                 f"{self.source}: {shown} matches no check; `tpk conform --list` shows their names. "
-                "Remove it, or mend its spelling"
+                "Remove it, or correct its spelling"
             )
 
     def to_json(self) -> dict[str, Any]:
-        """For the report."""
+        """The profile as JSON types, for the report."""
         return {
             "source": self.source,
             "memory": self.memory,
@@ -125,9 +125,9 @@ class Profile:
 
 
 def load(path: Path, arch: object = None) -> Profile:
-    """Read a profile. Raises `ProfileError` with the key that is wrong and what may stand there.
+    """Read a profile. Raises `ProfileError` with the wrong key and the allowed values.
 
-    `arch`: the target's architecture; entries that are about others are left out. None: none is.
+    `arch`: the target's architecture; entries for other architectures are skipped. None: no entry is skipped.
     """
     remedy = "name another with --profile"
     data = untrusted.read_toml(path, untrusted.PROFILE, ProfileError, follow=True, remedy=remedy)
@@ -141,9 +141,9 @@ def load(path: Path, arch: object = None) -> Profile:
 
 
 def find(backend: str) -> Path | None:
-    """The profile beside a backend's package, or the one that the suite has for it; None where there is neither.
+    """The profile in a backend's package, or the suite's own profile for it; None if there is neither.
 
-    The package is found by Triton's registration, without importing it again.
+    The package is found through Triton's registration, without importing it again.
     """
     from triton.backends import backends
 
@@ -174,8 +174,8 @@ def _entries(path: Path, data: Mapping[str, Any], arch: object) -> tuple[Listing
 
 
 def _is_about(path: Path, name: str, item: Mapping[str, Any], arch: object) -> bool:
-    """Whether an entry is about an architecture and the installed Triton: it names them, or none."""
-    from triton_porting_kit.toolchain import compat  # not before: it imports Triton
+    """Whether an entry applies to an architecture and the installed Triton: it names them, or names none."""
+    from triton_porting_kit.toolchain import compat  # a late import, because it imports Triton
 
     family = arch and str(arch).partition(":")[0]
     release = ".".join(map(str, compat.release()))
@@ -223,7 +223,7 @@ def _names(path: Path, data: Mapping[str, Any], key: str, known: Iterable[str]) 
 
 def _known(path: Path, where: str, data: Any, keys: Sequence[str]) -> None:
     if not isinstance(data, Mapping):
-        raise ProfileError(f"{path}: {where or 'the file '}is {data!r}, and should be a table")
+        raise ProfileError(f"{path}: {where or 'the file '}is {data!r}; it must be a table")
     for key in data:
         if key not in keys:
-            raise ProfileError(f"{path}: {where}{key} means nothing here; there are {', '.join(keys)}")
+            raise ProfileError(f"{path}: {where}{key} is not a known key; the keys are {', '.join(keys)}")

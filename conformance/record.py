@@ -1,4 +1,4 @@
-"""`Record`: what is known about one check after it ran."""
+"""`Record`: the result of one check."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Record:
-    """A check's status, and everything that it was computed from. `to_json` and `from_json` are inverse."""
+    """A check's status, and the data that it is computed from. `to_json` and `from_json` are inverse."""
 
     name: str
     level: str
@@ -40,7 +40,7 @@ class Record:
 
     @property
     def stage(self) -> str:
-        """Where it failed, as `triton_porting_kit.conformance.stages` names it; empty where it did not."""
+        """The stage at which it failed, see `triton_porting_kit.conformance.stages`; empty if it did not fail."""
         for item in self.evidence:
             if item["kind"] in ("error", "process", "harness"):
                 return str(item.get("stage", "harness"))
@@ -52,7 +52,7 @@ class Record:
 
     @property
     def message(self) -> str:
-        """What is wrong, in a line or a few; empty if nothing is."""
+        """What is wrong, in one or a few lines; empty if nothing is."""
         for item in self.evidence:
             match item["kind"]:
                 case "error" | "harness":
@@ -66,7 +66,7 @@ class Record:
         return ""
 
     def to_json(self) -> dict[str, Any]:
-        """A dictionary that JSON can hold; status, stage and message are there for readers."""
+        """The record as JSON types. Status, stage and message are included for readers."""
         return {
             **asdict(self),
             "status": str(self.status),
@@ -76,7 +76,7 @@ class Record:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Record:
-        """Raises `ValueError`, `TypeError`, `KeyError` or `AttributeError` for what `to_json` cannot have made."""
+        """Inverse of `to_json`. Raises `ValueError`, `TypeError`, `KeyError` or `AttributeError` for invalid data."""
         listing = data.get("listing")
         if not math.isfinite(data["seconds"]):
             raise ValueError(f"a check of {data['seconds']} seconds")
@@ -94,5 +94,5 @@ class Record:
     def of(
         cls, check: Check, evidence: list[Evidence], seconds: float, seed: int, listing: Listing | None
     ) -> Record:
-        """The record of a check that ran."""
+        """Create the record of a check that ran."""
         return cls(check.name, check.level, check.requirement, seconds, seed, evidence, listing)

@@ -1,4 +1,4 @@
-"""Exact rounding to an element type, and distances in units of the last place: what oracles are made of."""
+"""Exact rounding to element types, and distances in units in the last place, for oracles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triton_porting_kit.conformance.types import Array, Kind, every_value
 
 
 def round_exact(value: int | float | Fraction, kind: Kind) -> float:
-    """`value` rounded once, to nearest even, to a floating-point type of IEEE's kind."""
+    """Round `value` once, to nearest even, to an IEEE floating-point type."""
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf")) or value == 0):
         return value
     exact = Fraction(value)
@@ -34,24 +34,25 @@ def round_exact(value: int | float | Fraction, kind: Kind) -> float:
 
 
 def rounded(values: Iterable[Any], kind: Kind) -> Array:
-    """Exact values (Python or NumPy numbers) rounded once to `kind`, in its host type."""
+    """Round exact values (Python or NumPy numbers) once to `kind`. Returns its host type."""
     numbers = [v.item() if isinstance(v, np.generic) else v for v in values]
     return np.array([round_exact(v, kind) for v in numbers], dtype=np.float64).astype(kind.host)
 
 
 def on_grid(values: Array, kind: Kind, toward_zero: bool = False) -> Array:
-    """float64 values rounded to the precision of `kind`, to nearest even or toward zero, with no end of range."""
+    """Round float64 values to the precision of `kind`, to nearest even or toward zero, without limiting the range."""
     _, power = np.frexp(values)
     unit = np.ldexp(1.0, np.maximum(power - 1, kind.lowest_exponent) - kind.precision + 1)
     with np.errstate(all="ignore"):
-        steps = values / unit  # exact: a power of two, and nothing that float64 could not hold
+        steps = values / unit  # exact: division by a power of two, within the range of float64
         return np.where(np.isfinite(values), (np.trunc if toward_zero else np.rint)(steps) * unit, values)
 
 
 def from_float64(values: Array, kind: Kind) -> Array:
-    """float64 results rounded to `kind` (exactly: one more rounding of the float64's own error at most).
+    """Round float64 results to `kind`.
 
-    What is too large becomes infinity, and in an 8-bit type its largest number; infinity stays.
+    The float64 values may already be rounded, so this may be a second rounding. Values out of range become infinity, or
+    the largest number of an 8-bit type. Infinity is preserved.
     """
     values = np.asarray(values, np.float64)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -66,9 +67,10 @@ def from_float64(values: Array, kind: Kind) -> Array:
 
 
 def saturated(values: Array, kind: Kind) -> Array:
-    """Numbers on the grid of an 8-bit floating-point type, as Triton's conversions to it leave them.
+    """Saturate numbers on the grid of an 8-bit floating-point type as Triton's conversions do.
 
-    What is too large, infinity included, becomes the largest number; only where a type has one NaN, infinity does.
+    Values out of range, including infinity, become the largest number. If the type has a single NaN, infinity becomes
+    NaN.
     """
     values = np.where(kind.only_nan & np.isinf(values), np.nan, values)
     values = np.where(np.isnan(values), values, np.clip(values, -kind.largest, kind.largest))
@@ -76,29 +78,29 @@ def saturated(values: Array, kind: Kind) -> Array:
 
 
 def wrap(value: int, kind: Kind) -> int:
-    """An integer modulo the size of an integer type."""
+    """Wrap an integer to the range of an integer type."""
     value &= (1 << kind.bits) - 1
     return value - (1 << kind.bits) if kind.is_signed and value >> (kind.bits - 1) else value
 
 
 def wrapped(values: Array, kind: Kind) -> Array:
-    """Exact integers (an array of Python's) modulo the size of an integer type, in its host type."""
+    """Wrap exact integers (an array of Python integers) to the range of an integer type. Returns its host type."""
     flat = [wrap(int(value), kind) for value in np.asarray(values, object).ravel()]
     return np.array(flat, kind.host).reshape(np.shape(values))
 
 
 def last_place(values: Array, kind: Kind) -> Array:
-    """The unit in the last place of `kind` at each of float64 values; at 0 and below the normal numbers, the least."""
+    """The unit in the last place of `kind` at each float64 value; at zero and subnormal values, the smallest unit."""
     _, power = np.frexp(values)
     power = np.where(values == 0, kind.lowest_exponent, power - 1)
     return np.asarray(np.ldexp(1.0, np.maximum(power, kind.lowest_exponent) - kind.precision + 1))
 
 
 def ulp_distance(actual: Array, exact: Array, kind: Kind) -> Array:
-    """How far `actual` is from float64 `exact`, in units of the last place of `kind` at `exact`.
+    """The distance of `actual` from float64 `exact`, in units in the last place of `kind` at `exact`.
 
-    Two NaNs are at distance 0, a NaN and a number at infinity. Where `kind` has infinity and the exact result is just
-    below its largest number, infinity counts as what would follow that number.
+    Two NaNs have distance 0; a NaN and a number have an infinite distance. If `kind` has infinity, infinity counts as
+    the number that would follow the largest one.
     """
     actual, exact = np.asarray(actual, np.float64), np.asarray(exact, np.float64)
     with np.errstate(all="ignore"):
@@ -107,7 +109,7 @@ def ulp_distance(actual: Array, exact: Array, kind: Kind) -> Array:
         large = np.abs(exact) > 1
         scale = np.where(
             large, 0.5, 1.0
-        )  # at half the scale there is room for what follows the largest number
+        )  # at half the scale, the successor of the largest number is representable
         follows = large & np.isinf(actual) & kind.has_infinity
         near = np.where(follows, np.copysign(2.0**kind.exponent, actual), actual * scale)
         distance = np.abs(near - exact * scale) / (unit * scale)

@@ -1,4 +1,4 @@
-"""Opening a session: choosing the backend, and finding out how its memory is reached."""
+"""Opens a session: selects the backend, and determines how its memory is accessed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from triton_porting_kit.errors import PortingKitError
 
 
 class BackendNotFound(PortingKitError):
-    """The backend that is to be judged is not registered, not active, or has no memory that can be reached."""
+    """The backend is not registered, not active, or its memory cannot be accessed."""
 
 
 def open_session(
     backend: str, profile: Profile, *, seed: int = 0, target: str = "", scratch: str = ""
 ) -> Session:
-    """Choose `backend` for this process and make a session.
+    """Select `backend` for this process and create a session.
 
     `target`: ``BACKEND:ARCH:WARP`` to compile for, without a device. Raises `BackendNotFound`.
     """
@@ -36,7 +36,7 @@ def open_session(
 
 
 class _Lent:
-    """Memory that a kernel asks for at its launch, as for descriptors that it makes."""
+    """Memory that a kernel requests at its launch, for example for descriptors that it creates."""
 
     def __init__(self, block: Block, alignment: int) -> None:
         self._block = block
@@ -47,7 +47,7 @@ class _Lent:
 
 
 def _lend_memory(memory: MemoryAccess) -> None:
-    """Let kernels that need device memory of their own have it, as users do who call `triton.set_allocator`."""
+    """Provide memory to kernels that request it, as `triton.set_allocator` does for users."""
     import triton
 
     def allocate(size: int, alignment: int, stream: int | None) -> _Lent:
@@ -76,7 +76,7 @@ def _active_driver(backend: str) -> Any:
     except Exception as error:
         raise BackendNotFound(
             f"backend {backend!r} is registered, but Triton cannot activate it ({type(error).__name__}: {error}). Is "
-            "its device there? To compile without one, name --compile-only and a --target"
+            "its device available? To compile without one, use --compile-only and --target"
         ) from error
     chosen = backends[backend].driver
     if not isinstance(active, chosen):
@@ -95,12 +95,12 @@ def _memory(backend: str, driver: Any, wanted: str) -> MemoryAccess:
         return KitMemory(device)
     if wanted == "kit":
         raise BackendNotFound(
-            f'the profile says memory = "kit", but the driver of backend {backend!r} has no kit device as `.device`'
+            f'the profile declares memory = "kit", but the driver of backend {backend!r} has no kit device as `.device`'
         )
     try:
         return TorchMemory(str(driver.get_active_torch_device()))
     except Exception as error:
         raise BackendNotFound(
-            f"memory of backend {backend!r} cannot be reached: its driver has no kit device as `.device`, and torch's "
-            f'cannot be used ({error}). Say in {"conformance.toml"} how: memory = "torch:DEVICE"'
+            f"memory of backend {backend!r} cannot be accessed: its driver has no kit device as `.device`, and torch's "
+            f'cannot be used ({error}). Declare it in {"conformance.toml"}: memory = "torch:DEVICE"'
         ) from error

@@ -1,7 +1,7 @@
-"""Which stage of a kernel's life an exception came from, or a process died in: read off the Python stack.
+"""Determines the stage in which an exception was raised or a process died, from the Python stack.
 
 Stages: ``imported`` (the backend cannot be loaded), ``compiled: NAME`` (a stage of the compiler; ``compiled: frontend``
-is Triton's own), ``binary`` (what was compiled breaks a rule for such binaries), ``loaded``, ``launched``, ``wrong
+is Triton's own), ``binary`` (the binary violates a rule), ``loaded``, ``launched``, ``wrong
 result``, ``out-of-bounds write`` and ``check`` (in the check's own code).
 """
 
@@ -28,7 +28,7 @@ _LAUNCHERS = frozenset({"launch", "synchronize", "launch_entry"})
 
 
 def of_exception(error: BaseException) -> str:
-    """The stage of an exception, from the innermost frame that tells."""
+    """The stage of an exception, from the innermost frame that identifies one."""
     frames = [(frame, _place(frame)) for frame in _frames(error.__traceback__)]
     for frame, (file, function) in reversed(frames):
         if file.endswith(_COMPILER) and function == "compile":
@@ -65,6 +65,6 @@ def _place(frame: Any) -> tuple[str, str]:
 
 
 def _stage_in(frame: Any) -> str:
-    """The stage that Triton's `compile` was at: its loop's variable, which it has once the front end is done."""
+    """The stage of Triton's `compile`, from its loop variable, which is unset during the front end."""
     stage = frame.f_locals.get("ext")
     return stage if isinstance(stage, str) else "frontend"

@@ -1,6 +1,6 @@
-"""What a check ended in, and what a level's checks come to. Everything is computed from evidence, here only.
+"""The status of a check and the verdict of a level. This is the only module that computes them from evidence.
 
-An item of evidence is a plain dictionary that JSON can hold, of one of these kinds:
+An item of evidence is a dictionary of JSON types, of one of these kinds:
 
 - ``comparison``: `elements` were compared, `differ` of them were wrong. ``expectation``: `holds`, or does not.
 - ``compiled``: a kernel became a binary of `bytes`.
@@ -18,7 +18,7 @@ Evidence = Mapping[str, Any]
 
 
 class Status(StrEnum):
-    """What a check ended in."""
+    """The status of a check."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -32,11 +32,11 @@ class Status(StrEnum):
 
 
 BAD = frozenset({Status.FAIL, Status.CRASH, Status.TIMEOUT, Status.HARNESS_ERROR})
-"""What makes a run fail."""
+"""The statuses that make a run fail."""
 
 
 class Verdict(StrEnum):
-    """What a level's checks come to."""
+    """The verdict of a level."""
 
     PASS = "pass"
     """Every mandatory check passed."""
@@ -51,7 +51,7 @@ class Verdict(StrEnum):
 
 
 def outcome(evidence: Sequence[Evidence]) -> Status:
-    """Pass, fail, crash, timeout or harness error: what the evidence says, whatever was declared."""
+    """The status according to the evidence alone: pass, fail, crash, timeout or harness error."""
     kinds = {item["kind"] for item in evidence}
     if "harness" in kinds:
         return Status.HARNESS_ERROR
@@ -65,11 +65,11 @@ def outcome(evidence: Sequence[Evidence]) -> Status:
 
 
 _REFUSALS = frozenset({"NotImplementedError", "OutOfResources"})
-"""Exceptions that say "not on this chip" wherever they come from: Python's own, and Triton's of what is on chip."""
+"""Exceptions that mean "not supported on this chip" at any stage: Python's, and Triton's for on-chip resources."""
 
 
 def holds(item: Evidence) -> bool:
-    """Whether an item of evidence speaks for the backend."""
+    """Whether an item of evidence supports a pass."""
     match item["kind"]:
         case "comparison":
             return bool(item["differ"] == 0 and item["elements"] > 0)
@@ -81,7 +81,7 @@ def holds(item: Evidence) -> bool:
 
 
 def refused_cleanly(evidence: Sequence[Evidence]) -> bool:
-    """Whether a check ended in an exception that says no: in the compiler, or of a type that means it."""
+    """Whether a check ended in an exception that means "not supported": one of the compiler, or of `_REFUSALS`."""
     errors = [item for item in evidence if item["kind"] == "error"]
     others = [item for item in evidence if item["kind"] != "error"]
     return (
@@ -92,7 +92,7 @@ def refused_cleanly(evidence: Sequence[Evidence]) -> bool:
 
 
 def declared(evidence: Sequence[Evidence], listing: str | None) -> Status:
-    """The status of a check, given its evidence and the list of the profile that names it.
+    """The status of a check, from its evidence and the list of the profile that names it.
 
     `listing`: ``unsupported``, ``expected_failures``, ``waivers`` or None.
     """
@@ -109,7 +109,7 @@ def declared(evidence: Sequence[Evidence], listing: str | None) -> Status:
 
 
 def verdict(statuses: Mapping[str, Status], mandatory: Iterable[str]) -> Verdict:
-    """The verdict of a level from the statuses of its checks, by name, and the names that are mandatory."""
+    """The verdict of a level, from the statuses of its checks by name and the mandatory names."""
     if not statuses:
         return Verdict.NOT_RUN
     names = list(mandatory)
@@ -120,7 +120,7 @@ def verdict(statuses: Mapping[str, Status], mandatory: Iterable[str]) -> Verdict
         return Verdict.INCOMPLETE
     passed = {Status.PASS, Status.UNEXPECTED_PASS}
     if not any(status in passed for status in found):
-        return Verdict.FAIL  # a backend that refuses everything has shown nothing
+        return Verdict.FAIL  # a backend that refuses everything proves nothing
     if Status.EXPECTED_FAILURE in found:
         return Verdict.EXPECTED
     return Verdict.PASS if all(status in passed for status in found) else Verdict.CONDITIONAL

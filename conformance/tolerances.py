@@ -143,7 +143,7 @@ TABLE: dict[str, Tolerance] = {
     "reduction": Tolerance(f"{_SUM}", roundings=1, sums=1),
     "exact": Tolerance("integers, and values that are moved, compared or counted without arithmetic", ulp=0),
 }
-"""By kernel. Integers, and results with `ulp` 0 and no roundings, must be identical."""
+"""The tolerances by kernel. Integers, and results with `ulp` 0 and no roundings, must be identical."""
 
 
 def document() -> str:
@@ -164,7 +164,7 @@ def document() -> str:
 
 
 def main(path: str = "docs/conformance-kernels.md") -> None:
-    """Replaces the table in a page."""
+    """Replace the table in a page."""
     page = Path(path)
     head, _, rest = page.read_text(encoding="utf-8").partition("| kernel |")
     page.write_text(head + document() + "\n" + rest.partition("\n\n")[2], encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Running a check in this process: its body, its guard zones, and what exceptions mean."""
+"""Runs a check in this process: calls its body, checks guard zones, and converts exceptions to evidence."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from triton_porting_kit.conformance.status import Evidence
 
 _SUITE = __package__ or ""
 _LINES = 40
-"""Of a traceback, the last ones are kept."""
+"""The number of lines at the end of a traceback that are kept."""
 
 
 def try_check(check: Check, session: Session, listing: Listing | None = None) -> Record:
-    """Run a check. Whatever its body raises is evidence."""
+    """Run a check. Exceptions of its body become evidence."""
     context = Context(session, check)
     start = time.perf_counter()
     try:
@@ -38,18 +38,18 @@ def try_check(check: Check, session: Session, listing: Listing | None = None) ->
 def _judged(session: Session) -> list[dict[str, object]]:
     try:
         return compiled_evidence(session)
-    except Exception as error:  # the suite's own, whatever the backend made
+    except Exception as error:  # an error of the suite, whatever the backend produced
         return [error_evidence(error) | {"kind": "harness"}]
 
 
 def compiled_evidence(session: Session) -> list[dict[str, object]]:
-    """The binaries of kernels that were compiled and not run, since the last call; each once, and judged where the
-    suite knows what such binaries have to be like."""
+    """Evidence of the binaries that were compiled since the last call in a compile-only run, each once. Binaries of
+    known formats are judged."""
     if session.memory.runs:
         return []
     from triton.runtime import driver
 
-    # Not before: it needs Triton, whose import may be what fails.
+    # A late import, because it imports Triton, which may fail.
     from triton_porting_kit.conformance.code_objects import is_judged, judge
 
     launched = list({id(launch.binary): launch for launch in driver.active.launched}.values())
@@ -85,8 +85,8 @@ def error_evidence(error: BaseException) -> dict[str, object]:
 
 
 def _names_the_backend(error: BaseException) -> bool:
-    """Whether an exception was raised outside of the suite's own modules, or by the device's memory that they use, or
-    by a planted fault."""
+    """Whether an exception was raised outside of the suite's own modules, by the access to device memory, or by a
+    planted fault."""
     frames = list(traceback.walk_tb(error.__traceback__))
     module = str(frames[-1][0].f_globals.get("__name__", "")) if frames else ""
     ours = module.startswith(_SUITE) and not module.startswith((f"{_SUITE}.memory", f"{_SUITE}.faults"))

@@ -1,8 +1,8 @@
-"""The element types of Triton's language, by its names for them, and their values on the host.
+"""The element types of Triton's language by name, and their values on the host.
 
-Values of a type are numpy arrays of its `host` type. numpy has no bfloat16 and no 8-bit floating-point types: those are
-held in float32 arrays, all of whose values the type has. `to_bits` and `from_bits` are exact, and know nothing of the
-code under test but its table of types, `triton_porting_kit.abi.elements`, of which the kit's tests have another one.
+Values of a type are NumPy arrays of its `host` type. NumPy has no bfloat16 and no 8-bit floating-point types; float32
+arrays hold their values exactly. `to_bits` and `from_bits` are exact. Of the code under test they use only the table of
+types, `triton_porting_kit.abi.elements`, which the kit's tests check against an independent table.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Kind:
     host: np.dtype[Any]
     bits: int
     precision: int = 0
-    """Bits of the significand, the hidden one included; 0: not a floating-point type."""
+    """Bits of the significand, including the hidden bit; 0: not a floating-point type."""
     exponent: int = 0
-    """Exponent of the largest power of two."""
+    """The exponent of the largest power of two."""
     bias: int = 0
-    """Of the exponent in the bit pattern."""
+    """The bias of the exponent in the bit pattern."""
     has_infinity: bool = True
     only_nan: bool = False
     """Whether the pattern that would be -0 is the only NaN."""
@@ -55,7 +55,7 @@ class Kind:
 
     @property
     def language(self) -> str:
-        """How a kernel's source names it."""
+        """The name of the type in a kernel's source."""
         if self.bits == 1:
             return "tl.int1"
         return "tl.float8" + self.name[3:] if self.is_minifloat else "tl." + self.device
@@ -72,9 +72,9 @@ class Kind:
 
     @property
     def largest(self) -> float:
-        """The largest finite number of a floating-point type that Triton's conversions make."""
+        """The largest finite number that Triton's conversions to a floating-point type produce."""
         if self.name == "fp8e4b15":
-            return 1.75  # though 1.875 is one more
+            return 1.75  # although 1.875 is representable
         if self.is_minifloat:
             values = minifloat_values(self)
             return float(values[np.isfinite(values)].max())
@@ -82,12 +82,12 @@ class Kind:
 
     @property
     def lowest_exponent(self) -> int:
-        """Exponent of the smallest normal number."""
+        """The exponent of the smallest normal number."""
         return 1 - (self.bias if self.is_minifloat else self.exponent)
 
     @property
     def storage(self) -> np.dtype[Any]:
-        """What one element is in memory."""
+        """The NumPy type of one element in memory."""
         lacking = self.is_minifloat or self.name == "bf16"
         return np.dtype(f"uint{self.bits}") if lacking else self.host
 
@@ -136,7 +136,7 @@ def minifloat_values(kind: Kind) -> Array:
 
 
 def to_bits(values: Array, kind: Kind) -> Array:
-    """The bit patterns of values, all of which `kind` has, in its `storage` type. NaN has any pattern of a NaN."""
+    """The bit patterns of values that `kind` can represent, in its `storage` type. NaN becomes any NaN pattern."""
     values = np.ascontiguousarray(values)
     if kind.name == "bf16":
         return (np.asarray(values, np.float32).view(np.uint32) >> 16).astype(np.uint16)
@@ -158,7 +158,7 @@ def from_bits(patterns: Array, kind: Kind) -> Array:
 
 
 def every_value(kind: Kind) -> Array:
-    """Every value of a type of at most 16 bits, one NaN of each sign."""
+    """All values of a type of at most 16 bits, including NaNs."""
     if kind.bits == 1:
         return np.array([False, True])
     patterns = np.arange(1 << kind.bits, dtype=np.uint32).astype(f"uint{kind.bits}")

@@ -2,6 +2,6 @@
 
 One module per kernel, with the kernel and a host function for device arrays and torch tensors: `vector_add`,
 `softmax`, `matmul`, `giou`, `layer_norm`, `dropout`, `gelu`, `attention`, `rows` (running sums, sorting).
-`references` has what they should compute, `tolerances` how far off they may be, `cases` puts these together, and
-`peers` does the same in NumPy and torch.
+`references` computes the expected results, `tolerances` defines the allowed errors, `cases` combines both with inputs,
+and `peers` has the same calculations in NumPy and torch.
 """

@@ -1,7 +1,7 @@
-"""What the host functions of the kernels need of an array, whatever library it comes from.
+"""The array interface that the host functions of the kernels use, independent of the library.
 
 An array is anything with `data_ptr()`, `dtype`, `shape` and strides: the kit's `DeviceArray`, or a torch
-tensor. torch is imported only where the input is a torch tensor already.
+tensor. torch is imported only if the input is a torch tensor.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 
 class Array(Protocol):
-    """A dense array in memory that kernels can reach."""
+    """A dense array in memory that kernels can access."""
 
     @property
     def dtype(self) -> Any:
-        """Element type; its text ends in the plain name, e.g. ``float32`` or ``torch.float32``."""
+        """The element type. Its string ends in the plain name, as in ``float32`` or ``torch.float32``."""
 
     @property
     def shape(self) -> Sequence[int]:
@@ -28,7 +28,7 @@ class Array(Protocol):
 
 
 def is_torch(array: Array) -> bool:
-    """Whether `array` is a torch tensor, asked without importing torch."""
+    """Whether `array` is a torch tensor, determined without importing torch."""
     return type(array).__module__.partition(".")[0] == "torch"
 
 
@@ -48,13 +48,13 @@ def element_count(array: Array) -> int:
 
 
 def element_strides(array: Array) -> tuple[int, ...]:
-    """Distance between neighbours in each dimension, in elements."""
+    """The stride of each dimension, in elements."""
     stride = getattr(array, "stride", None)
     return tuple(stride()) if callable(stride) else tuple(array.strides)  # type: ignore[attr-defined]
 
 
 def empty(shape: Sequence[int], like: Array, dtype: str | None = None) -> Array:
-    """Allocate an uninitialised contiguous array where `like` lives.
+    """Allocate an uninitialised contiguous array on the device of `like`.
 
     `shape` is in elements; `dtype` is a plain name such as ``float32``, by default that of `like`.
     """
@@ -74,7 +74,7 @@ def check_shape(name: str, array: Array, shape: Sequence[int]) -> None:
 
 
 def check_contiguous(**arrays: Array) -> None:
-    """Raise ValueError for an array whose elements do not lie one after another in row-major order."""
+    """Raise ValueError for an array that is not contiguous in row-major order."""
     for name, array in arrays.items():
         expected = 1
         for size, stride in zip(reversed(array.shape), reversed(element_strides(array)), strict=True):

@@ -1,6 +1,6 @@
-"""Flash attention without a mask, forward and backward: softmax(q kᵀ / √dim) v, the weights never stored.
+"""Flash attention without a mask, forward and backward: softmax(q kᵀ / √dim) v, without storing the weights.
 
-Arrays have the shape (heads, n, dim) and are contiguous; n is a multiple of `MULTIPLE`, so tiles need no edges.
+Arrays have the shape (heads, n, dim) and are contiguous; n is a multiple of `MULTIPLE`, so tiles need no masks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LN_2: tl.constexpr = tl.constexpr(0.6931471805599453)
 
 
 class AttentionTiles(NamedTuple):
-    """Queries and keys of a tile; each divides `MULTIPLE`."""
+    """The number of queries and keys of a tile; each divides `MULTIPLE`."""
 
     block_m: int = 64
     block_n: int = 64
@@ -44,7 +44,7 @@ def attention_forward_kernel(
     top = tl.full((BLOCK_M,), -float("inf"), tl.float32)
     total = tl.zeros((BLOCK_M,), tl.float32)
     accumulator = tl.zeros((BLOCK_M, DIM), tl.float32)
-    scale *= LOG2_E  # powers of 2 are cheaper than those of e
+    scale *= LOG2_E  # exp2 is cheaper than exp
     for _ in range(0, n, BLOCK_N):
         s = tl.dot(q, tl.trans(tl.load(k_ptrs)), input_precision="ieee")
         new_top = tl.maximum(top, tl.max(s, axis=1) * scale)
@@ -92,7 +92,7 @@ def attention_backward_kv_kernel(
         dout = tl.load(dout_ptr + offsets)
         lse = tl.load(lse_ptr + head * n + rows) * LOG2_E
         delta = tl.load(delta_ptr + head * n + rows)
-        # Keys are the rows of these tiles, so that the products below need no transposed weights.
+        # Keys are the rows of these tiles, so the products below need no transposed weights.
         s = tl.dot(k, tl.trans(q), input_precision="ieee")
         p = tl.exp2(s * (scale * LOG2_E) - lse[None, :])
         dv = tl.dot(p.to(dout.dtype), dout, dv, input_precision="ieee")
@@ -145,9 +145,9 @@ tuned_backward_q_kernel = _tuned(attention_backward_q_kernel)
 def attention(
     q: Array, k: Array, v: Array, *, tiles: AttentionTiles | None = None, out: Array | None = None
 ) -> tuple[Array, Array]:
-    """The output like `q`, and the logarithm of each query's sum of weights, float32 of shape (heads, n).
+    """Compute the output, shaped like `q`, and the logarithm of each query's sum of weights, float32 of (heads, n).
 
-    Without `tiles` the kernel tunes itself. Raises ValueError where shapes do not fit.
+    Without `tiles` the kernel is autotuned. Raises ValueError if shapes do not match.
     """
     heads, n, dim = _check(q, k, v)
     out = empty(q.shape, q) if out is None else out
@@ -170,9 +170,10 @@ def attention_backward(
     tiles: AttentionTiles | None = None,
     out: Array | None = None,
 ) -> tuple[Array, Array, Array]:
-    """dq (in `out` where given), dk and dv for the gradient `dout` of `output`, which `attention` gave with `lse`.
+    """Compute dq (in `out` if given), dk and dv for the gradient `dout` of `output`. `attention` returns `output`
+    and `lse`.
 
-    Without `tiles` the kernels tune themselves. Raises ValueError where shapes do not fit.
+    Without `tiles` the kernels are autotuned. Raises ValueError if shapes do not match.
     """
     heads, n, dim = _check(q, k, v)
     check_shape("lse", lse, (heads, n))
@@ -211,5 +212,5 @@ def _check(q: Array, k: Array, v: Array) -> tuple[int, int, int]:
     check_contiguous(q=q, k=k, v=v)
     heads, n, dim = q.shape
     if dim & (dim - 1) or dim < 16:
-        raise ValueError(f"{dim} dimensions are no power of 2 from 16 on")
+        raise ValueError(f"the number of dimensions is {dim}; it must be a power of 2 and at least 16")
     return heads, n, dim

@@ -1,6 +1,6 @@
-"""One calculation with its inputs, its reference and its tolerances: what tests, demo and benchmarks share.
+"""Cases: calculations with inputs, references and tolerances, shared by tests, demo and benchmarks.
 
-Inputs are made from a fixed seed when they are asked for, and rounded to the case's type first.
+Inputs are created on demand from a fixed seed, and rounded to the case's type.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Float64 = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Result:
-    """One array that a case produces: its name, and how far it may be off."""
+    """One result of a case: its name and its tolerance."""
 
     name: str
     tolerance: Tolerance
@@ -32,10 +32,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far one result is from the reference.
+    """The deviation of one result from the reference.
 
-    `max_error` is the largest absolute error; `severity` the largest ratio of an element's error to what is
-    allowed there: above 1 it fails. NaN counts as infinitely far off.
+    `max_error` is the largest absolute error. `severity` is the largest ratio of an element's error to its allowed
+    error; above 1 the result fails. NaN counts as an infinite error.
     """
 
     name: str
@@ -70,11 +70,11 @@ class Case:
 
     @property
     def id(self) -> str:
-        """Readable name, unique among cases: kernel, shape, type and what is special."""
+        """A readable name, unique among cases: kernel, shape, type and notes."""
         return "-".join(filter(None, (self.kernel, self.shape, self.dtype, self.note)))
 
     def launch(self, arrays: Sequence[Array], out: Array | None = None) -> tuple[Array, ...]:
-        """Run the kernel on arrays made from the operands; the first result goes to `out` where given."""
+        """Run the kernel on arrays created from the operands. The first result is written to `out` if given."""
         extra = {} if out is None else {"out": out}
         return _as_tuple(self.run(*arrays, **self.options, **self.run_options, **extra))
 
@@ -95,7 +95,7 @@ class Case:
         return deviations
 
     def check(self, place: Place) -> list[Deviation]:
-        """Make the inputs at `place`, run the kernel, and compare."""
+        """Create the inputs at `place`, run the kernel, and compare."""
         operands = self.operands()
         outputs = self.launch([place.put(operand) for operand in operands])
         return self.compare([place.get(output) for output in outputs], operands)
@@ -146,7 +146,7 @@ def softmax_case(rows: int, cols: int, dtype: str) -> Case:
 def matmul_case(
     m: int, n: int, k: int, dtype: str, *, leaky_relu: bool = False, tiles: Tiles | None = DEFAULT_TILES
 ) -> Case:
-    """(m, k) times (k, n), with fixed tiles or, where `tiles` is None, tuned ones. Of any type, int8 too."""
+    """(m, k) times (k, n), with fixed tiles, or tuned ones if `tiles` is None. Supports int8."""
     notes = ["leaky_relu"] * leaky_relu
     if tiles != DEFAULT_TILES:
         notes.append("tuned" if tiles is None else "tiles_" + "x".join(map(str, tiles)))
@@ -165,7 +165,7 @@ def matmul_case(
 
 
 def giou_case(samples: int, boxes: int, dtype: str) -> Case:
-    """Pairs of boxes: most of them overlapping, some disjoint, equal, without area, or invalid and NaN."""
+    """Pairs of boxes: most overlap; some are disjoint, equal, empty, or invalid and NaN."""
     return Case(
         "giou_loss",
         f"{samples}x{boxes}",
@@ -193,7 +193,7 @@ def _boxes(samples: int, boxes: int, dtype: str) -> tuple[Operand, Operand, Oper
     pred[both, 2:] = pred[both, :2]
     target[both] = pred[both]
     valid = generator.random((samples, boxes)) < 0.8
-    valid[samples // 2] = samples == 1  # one sample without any valid box, unless it is the only one
+    valid[samples // 2] = samples == 1  # one sample without valid boxes, unless there is only one
     pred[~valid] = np.nan
     return round_to(pred, dtype), round_to(target, dtype), round_to(valid, "bool")
 
@@ -230,7 +230,7 @@ def layer_norm_backward_case(rows: int, cols: int, dtype: str) -> Case:
     def reference(dy: Float64, x: Float64, weight: Float64, *_: Float64) -> tuple[Float64, Float64, Float64]:
         return references.layer_norm_backward(dy, x, weight)
 
-    # A row of one column has no deviation, and 1 / sqrt(eps) multiplies its rounding errors.
+    # A row with one column has zero variance, so 1 / sqrt(eps) multiplies its rounding errors.
     steepest = 1e-5**-0.5 if cols == 1 else 4.0
     sums = tolerance("layer_norm_sums", dtype, rows)
     return Case(
@@ -264,7 +264,7 @@ def dropout_case(n: int, dtype: str, p: float = 0.25, seed: int = 42) -> Case:
 
 
 def gelu_residual_case(n: int, dtype: str) -> Case:
-    """GELU of `n` scaled and shifted elements, and a residual."""
+    """GELU of `n` scaled and shifted elements plus a residual."""
     return Case(
         "gelu_residual",
         f"{n}",
@@ -303,7 +303,7 @@ def sort_rows_case(n_rows: int, n_cols: int, dtype: str) -> Case:
     )
 
 
-# Per unit of the tolerance for float32: weights are rounded to the type of the values before the second product.
+# Factors of the float32 tolerance: weights are rounded to the type of the values before the second product.
 _WEIGHTS_LOSE = {"float32": 1.0, "float16": 2.0**6, "bfloat16": 2.0**9}
 
 

@@ -1,4 +1,4 @@
-"""Dropout from a seed: the mask is made again from seed and position, and never stored."""
+"""Dropout from a seed: the mask is recomputed from seed and position, and never stored."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def dropout(x: Array, p: float, seed: int, *, out: Array | None = None) -> Array
     """Set each element of a contiguous array to 0 with probability `p`, and scale the others by 1 / (1 - p).
 
     The same seed (a 64-bit integer) drops the same positions for any type; the gradient is `dropout(dy, p,
-    seed)`. Raises ValueError for `p` outside 0 to 1.
+    seed)`. Raises ValueError if `p` is not between 0 and 1.
     """
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"p = {p} is not a probability")

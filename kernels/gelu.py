@@ -27,7 +27,7 @@ def gelu_residual(
 ) -> Array:
     """gelu(x * a + b) + residual of contiguous arrays of one shape.
 
-    Computes in float32 and rounds to the type of `x`. Raises ValueError where shapes differ.
+    Computes in float32 and rounds to the type of `x`. Raises ValueError if shapes differ.
     """
     out = empty(x.shape, x) if out is None else out
     check_shape("residual", residual, x.shape)

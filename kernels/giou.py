@@ -13,7 +13,7 @@ import triton.language as tl
 from .arrays import Array, check_contiguous, check_shape, empty
 
 MAX_BLOCK = 1024
-# Smallest area that is divided by: boxes without area give IoU 0 and not NaN. Far below any real area.
+# The smallest divisor: empty boxes then have IoU 0 instead of NaN. It is far below any real area.
 EPSILON = 1e-12
 
 
@@ -29,7 +29,7 @@ def load_box(ptr, boxes, inside):
 
 @triton.jit
 def area(x1, y1, x2, y2):
-    """Area of a box; 0 where its corners are the wrong way round."""
+    """The area of a box; 0 if its corners are in the wrong order."""
     return tl.maximum(x2 - x1, 0.0) * tl.maximum(y2 - y1, 0.0)
 
 
@@ -56,7 +56,7 @@ def giou_loss_kernel(pred_ptr, target_ptr, valid_ptr, loss_ptr, n_boxes, eps, BL
         iou = overlap / tl.maximum(union, eps)
         loss = 1.0 - iou + (hull - union) / tl.maximum(hull, eps)
 
-        # A select, not a product: whatever an invalid box holds, NaN included, is dropped.
+        # Select instead of multiply, so that NaN in invalid boxes is dropped.
         total += tl.where(valid, loss, 0.0)
         count += valid.to(tl.int32)
 
@@ -70,11 +70,11 @@ def giou_loss(
     """Mean generalised IoU loss of each sample, float32 of shape (B,).
 
     `pred` and `target` are boxes (x1, y1, x2, y2) of shape (B, N, 4), each float32, float16 or bfloat16;
-    `valid` (bool or 8-bit integer, shape (B, N)) says which count. A sample with no valid box has loss 0.
-    Areas below `eps` (in square units of the coordinates) are divided by as `eps`. Arrays are contiguous.
+    `valid` (bool or 8-bit integer, shape (B, N)) marks the valid boxes. A sample without valid boxes has loss 0.
+    Divisors below `eps` (in square units of the coordinates) are replaced by `eps`. Arrays must be contiguous.
     """
     if len(pred.shape) != 3 or pred.shape[2] != 4:
-        raise ValueError(f"boxes have shape (samples, boxes, 4), not {tuple(pred.shape)}")
+        raise ValueError(f"boxes have shape {tuple(pred.shape)}, expected (samples, boxes, 4)")
     n_samples, n_boxes = pred.shape[:2]
     out = empty((n_samples,), pred, "float32") if out is None else out
     check_shape("target", target, pred.shape)

@@ -10,7 +10,7 @@ import triton.language as tl
 
 from .arrays import Array, check_contiguous, check_shape, empty
 
-# How many programs share the rows in the backward pass; each leaves one partial sum for weight and bias.
+# The number of programs that share the rows in the backward pass; each stores partial sums for weight and bias.
 MAX_GROUPS = 32
 REDUCE_BLOCK = 128
 
@@ -25,7 +25,7 @@ def layer_norm_forward_kernel(
     inside = cols < n_cols
     x = tl.load(x_ptr + row * n_cols + cols, mask=inside, other=0.0).to(tl.float32)
     mean = tl.sum(x, axis=0) / n_cols
-    # The variance from centred values: E[x²] - mean² would cancel where the mean is large.
+    # Compute the variance from centred values: E[x²] - mean² would cancel if the mean is large.
     centred = tl.where(inside, x - mean, 0.0)
     variance = tl.sum(centred * centred, axis=0) / n_cols
     rstd = 1.0 / tl.sqrt(variance + eps)
@@ -51,7 +51,7 @@ def layer_norm_backward_kernel(
     n_cols,
     BLOCK: tl.constexpr,
 ):
-    """First stage: each program does some neighbouring rows: their dx, and their sums for weight and bias."""
+    """First stage: each program computes dx of some consecutive rows, and their partial sums for weight and bias."""
     group = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
     inside = cols < n_cols
@@ -66,7 +66,7 @@ def layer_norm_backward_kernel(
         rstd = tl.load(rstd_ptr + row)
         normalised = tl.where(inside, (x - mean) * rstd, 0.0)
         scaled = dy * weight
-        # The gradient less its parts along the row's mean and along its deviation, which have no effect.
+        # Remove the gradient's components along the row's mean and deviation, which do not affect the output.
         along_deviation = tl.sum(scaled * normalised, axis=0) / n_cols
         along_mean = tl.sum(scaled, axis=0) / n_cols
         dx = (scaled - normalised * along_deviation - along_mean) * rstd
@@ -121,10 +121,10 @@ def layer_norm(
 def layer_norm_backward(
     dy: Array, x: Array, weight: Array, mean: Array, rstd: Array, *, out: Array | None = None
 ) -> tuple[Array, Array, Array]:
-    """Gradients of `layer_norm` for the gradient `dy` of its output; `mean` and `rstd` are what it returned.
+    """Compute the gradients of `layer_norm` for the gradient `dy` of its output. It also returned `mean` and `rstd`.
 
-    Returns dx like `x` (in `out` where given), and dweight and dbias like `weight`. The sums over rows are
-    made in two stages and a fixed order, so results repeat bit for bit.
+    Returns dx like `x` (in `out` if given), and dweight and dbias like `weight`. The sums over rows are computed
+    in two stages in a fixed order, so results are reproducible bit for bit.
     """
     n_rows, n_cols = _check_rows(x, weight)
     out = empty(x.shape, x) if out is None else out
@@ -133,7 +133,7 @@ def layer_norm_backward(
     check_shape("rstd", rstd, (n_rows,))
     check_shape("out", out, x.shape)
     check_contiguous(dy=dy, mean=mean, rstd=rstd, out=out)
-    # As many groups as make no more rows for any, so that none is without.
+    # The smallest number of groups with the same number of rows per group, so that no group is empty.
     n_groups = triton.cdiv(n_rows, triton.cdiv(n_rows, MAX_GROUPS))
     partial_dweight, partial_dbias = (empty((n_groups, n_cols), x, "float32") for _ in range(2))
     dweight, dbias = (empty((n_cols,), weight) for _ in range(2))

@@ -25,7 +25,7 @@ class Tiles(NamedTuple):
 
 DEFAULT_TILES = Tiles()
 
-# From small tiles, which fill the cores on small matrices, to large ones, which reuse more of what they load.
+# From small tiles, which occupy all cores on small matrices, to large ones, which reuse loaded data more often.
 TUNED_TILES = (
     Tiles(32, 32, 32),
     Tiles(64, 64, 32),
@@ -39,7 +39,7 @@ TUNED_TILES = (
 
 @triton.jit
 def leaky_relu(x):
-    """x where it is not negative, else a hundredth of it."""
+    """x if it is not negative, else x / 100."""
     return tl.where(x >= 0, x, 0.01 * x)
 
 
@@ -64,7 +64,7 @@ def matmul_kernel(
     GROUP_M: tl.constexpr,
     ACCUMULATOR: tl.constexpr = tl.float32,
 ):
-    """C = A @ B for A of M by K and B of K by N; each program makes one BLOCK_M by BLOCK_N tile of C."""
+    """C = A @ B for A of M by K and B of K by N; each program computes one BLOCK_M by BLOCK_N tile of C."""
     # Programs walk down GROUP_M rows of tiles before they move to the next column: neighbours in time share
     # tiles of A and B in the cache.
     pid = tl.program_id(0)
@@ -76,7 +76,7 @@ def matmul_kernel(
     pid_m = first_m + (pid % group_size) % rows_in_group
     pid_n = (pid % group_size) // rows_in_group
 
-    # Rows and columns beyond the edge wrap around: loads need no mask there, and the store drops them.
+    # Rows and columns beyond the edge wrap around, so loads need no mask; the store masks them.
     rows = (pid_m * BLOCK_M + tl.arange(0, BLOCK_M)) % M
     cols = (pid_n * BLOCK_N + tl.arange(0, BLOCK_N)) % N
     ks = tl.arange(0, BLOCK_K)
@@ -88,7 +88,7 @@ def matmul_kernel(
         left = K - step * BLOCK_K
         a = tl.load(a_ptrs, mask=ks[None, :] < left, other=0.0)
         b = tl.load(b_ptrs, mask=ks[:, None] < left, other=0.0)
-        # "ieee": float32 inputs are not rounded to tf32 where the hardware could.
+        # "ieee": do not round float32 inputs to tf32.
         accumulator = tl.dot(a, b, accumulator, input_precision="ieee", out_dtype=ACCUMULATOR)
         a_ptrs += BLOCK_K * stride_ak
         b_ptrs += BLOCK_K * stride_bk
@@ -108,7 +108,7 @@ tuned_matmul_kernel = triton.autotune(
 )(matmul_kernel)
 
 _best: dict[tuple[int, int, int, str], dict[str, Any]] = {}
-"""The best configuration for (M, N, K) and a type. Triton's tuner takes 6 µs to look it up in every call."""
+"""The best configuration by M, N, K and type. Triton's autotuner takes 6 µs for this lookup in every call."""
 
 
 def matmul(
@@ -122,9 +122,9 @@ def matmul(
     """a @ b for a of (M, K) and b of (K, N), any strides, both float32, float16, bfloat16 or int8.
 
     Accumulates in float32 and rounds once to the type of `a`; `leaky_relu` is applied before the rounding.
-    Products of int8 are added up, and given, as int32.
-    Without `tiles` the kernel tunes itself once per (M, N, K) and type; with it, that tiling is used as it
-    is. Raises ValueError where shapes do not fit or types differ.
+    Products of int8 are accumulated and returned as int32.
+    Without `tiles` the kernel is autotuned once per (M, N, K) and type; otherwise it uses the given tiles. Raises
+    ValueError if shapes do not match or types differ.
     """
     left, right = a.shape, b.shape
     if len(left) != 2 or len(right) != 2 or left[1] != right[0]:
@@ -135,14 +135,14 @@ def matmul(
     (m, k), n = left, right[1]
     integer = kind == "int8"
     if integer and leaky_relu:
-        raise ValueError("leaky_relu is for floats")
+        raise ValueError("leaky_relu needs floating-point operands")
     out = empty((m, n), a, "int32" if integer else None) if out is None else out
     check_shape("out", out, (m, n))
     if m == 0 or n == 0:
         return out
 
     def grid(meta: dict[str, Any]) -> tuple[int]:
-        # Not by triton.cdiv, which takes 2 µs here: a product of 512x512 is done in 300.
+        # Without triton.cdiv, which takes 2 µs here; a 512x512 product takes only 300 µs.
         return (-(-m // meta["BLOCK_M"]) * -(-n // meta["BLOCK_N"]),)
 
     strides = (*element_strides(a), *element_strides(b), *element_strides(out))

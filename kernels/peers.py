@@ -1,7 +1,7 @@
-"""The same calculations as one writes them in NumPy and in torch, to time the kernels against.
+"""The same calculations in NumPy and torch, for comparing times.
 
-Each takes the operands in their own type (and `out` and the case's options), as a user of that library would,
-and writes into `out` where the library's call can. torch is imported only when a torch peer is asked for.
+Each function takes the operands in their own type, `out` and the case's options, and writes to `out` if the library
+supports it. torch is imported only for torch peers.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Peer = Callable[..., Any]
 
 
 def numpy_operands(operands: tuple[Operand, ...]) -> list[Any] | None:
-    """The operands as NumPy arrays of their own type; None where NumPy has no such type."""
+    """The operands as NumPy arrays of their own type; None if NumPy lacks the type."""
     if any(operand.dtype == "bfloat16" for operand in operands):
         return None
     return [operand.values.astype(operand.dtype) for operand in operands]
 
 
 def numpy_call(case: Case, operands: tuple[Operand, ...]) -> Callable[[], Any] | None:
-    """A call of the NumPy peer on these operands, or None where there is none."""
+    """A call of the NumPy peer on these operands, or None if there is no peer."""
     arrays, peer = numpy_operands(operands), NUMPY_PEERS.get(case.kernel)
     if arrays is None or peer is None:
         return None
@@ -35,9 +35,9 @@ def numpy_call(case: Case, operands: tuple[Operand, ...]) -> Callable[[], Any] |
 
 
 def torch_call(case: Case, operands: tuple[Operand, ...]) -> Callable[[], Any] | None:
-    """A call of the torch peer on these operands, or None where there is none, or no torch.
+    """A call of the torch peer on these operands, or None without a peer or without torch.
 
-    Each call is given what the first one returned as `out`; a peer whose library takes no outputs ignores it.
+    Each call receives the result of the first one as `out`; peers that cannot write to it ignore it.
     """
     try:
         import torch

@@ -1,4 +1,4 @@
-"""Where arrays live: on a device of the kit, or in torch tensors. Moves values there and back.
+"""Places for arrays: a device of the kit, or torch tensors. Transfers values in both directions.
 
 Values on the host are float64 (or bool) arrays; `round_to` makes them representable in a narrower type, so
 that kernel and reference start from the same numbers.
@@ -22,10 +22,10 @@ class Operand(NamedTuple):
 
 
 class Place(Protocol):
-    """Somewhere that arrays can be put."""
+    """A place that can hold arrays."""
 
     def put(self, operand: Operand) -> Array:
-        """Make an array of these values."""
+        """Create an array with these values."""
 
     def get(self, array: Array) -> NDArray[np.float64]:
         """Read an array back, exactly."""
@@ -36,8 +36,8 @@ class Place(Protocol):
 
 def bfloat16_bits(values: NDArray[Any]) -> NDArray[np.uint16]:
     """Bit patterns of the nearest bfloat16 values, ties to even. NaNs stay NaNs."""
-    # Through float32: rounding twice may differ from rounding once by one last place, which no user of it
-    # minds.
+    # Rounding through float32 may differ from a single rounding by one unit in the last place, which is
+    # acceptable here.
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32).astype(np.uint64)
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
     return np.where(np.isnan(values), 0x7FC0, rounded).astype(np.uint16)
@@ -50,7 +50,7 @@ def from_bfloat16_bits(bits: NDArray[np.uint16]) -> NDArray[np.float64]:
 
 
 def round_to(values: NDArray[Any], dtype: str) -> Operand:
-    """Round float64 values to a type by its plain name; bool stays as it is."""
+    """Round float64 values to a type, given by its plain name; bool is unchanged."""
     if dtype == "bfloat16":
         return Operand(from_bfloat16_bits(bfloat16_bits(values)), dtype)
     rounded = np.asarray(values).astype(dtype)
@@ -61,7 +61,7 @@ class TorchPlace:
     """torch tensors in host memory."""
 
     def put(self, operand: Operand) -> Array:
-        """Make a CPU tensor of these values."""
+        """Create a CPU tensor with these values."""
         import torch
 
         tensor: Array = torch.tensor(operand.values).to(getattr(torch, operand.dtype))
@@ -75,7 +75,7 @@ class TorchPlace:
         return values
 
     def synchronize(self) -> None:
-        """Nothing to wait for: CPU tensors have no stream."""
+        """Do nothing: CPU tensors have no stream."""
 
 
 class DevicePlace:
@@ -96,7 +96,7 @@ class DevicePlace:
         return result
 
     def get(self, array: Any) -> NDArray[np.float64]:
-        """Download the values, after everything launched before has finished."""
+        """Download the values after all earlier launches have finished."""
         self.synchronize()
         values = array.numpy()
         if dtype_name(array) == "bfloat16" and values.dtype == np.uint16:

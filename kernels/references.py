@@ -1,7 +1,7 @@
-"""What each kernel should compute: float64 NumPy, written from the definitions and not from the kernels.
+"""Reference implementations in float64 NumPy, written from the definitions and not from the kernels.
 
-All functions take and return float64 arrays (masks are bool). Inputs are the values that the kernel was
-given, that is, already rounded to its type.
+All functions take and return float64 arrays (masks are bool). Inputs are the values that the kernel
+receives, already rounded to its type.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def softmax(x: Float64) -> Float64:
 
 
 def matmul(a: Float64, b: Float64, leaky_relu: bool = False) -> Float64:
-    """a @ b, with negative results divided by 100 where `leaky_relu`."""
+    """a @ b; with `leaky_relu`, negative results are divided by 100."""
     product: Float64 = a @ b
     return np.where(product < 0, product / 100, product) if leaky_relu else product
 
 
 def giou_loss(pred: Float64, target: Float64, valid: NDArray[np.bool_]) -> Float64:
-    """Mean of 1 - GIoU over the valid boxes of each sample, 0 where there are none."""
+    """Mean of 1 - GIoU over the valid boxes of each sample; 0 if there are none."""
     losses = np.zeros(len(pred))
     for sample, chosen in enumerate(valid):
         if chosen.any():
@@ -85,7 +85,7 @@ def layer_norm_backward(
 
 def normal_distribution(x: Float64) -> Float64:
     """P(N <= x) for a standard normal N."""
-    # From erfc and not erf: nothing cancels where the probability is small.
+    # erfc instead of erf avoids cancellation for small probabilities.
     values = np.fromiter((math.erfc(value) for value in (-x.ravel() * 2**-0.5).tolist()), np.float64, x.size)
     return np.asarray(values.reshape(x.shape) / 2)
 

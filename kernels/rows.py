@@ -1,4 +1,4 @@
-"""What orders or adds up the elements of each row: the running sum, and sorting."""
+"""Running sums and sorting of rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sort_kernel(x_ptr, out_ptr, n_cols, BLOCK: tl.constexpr):
 
 
 def cumulative_sum(x: Array, *, out: Array | None = None) -> Array:
-    """The running sum along each row of a contiguous matrix of floats, added in float32.
+    """Compute the running sum along each row of a contiguous matrix of floats, accumulated in float32.
 
     Raises ValueError for other than a matrix with elements.
     """
@@ -40,7 +40,7 @@ def cumulative_sum(x: Array, *, out: Array | None = None) -> Array:
 
 
 def sort_rows(x: Array, *, out: Array | None = None) -> Array:
-    """Each row of a contiguous matrix of floats without NaN, smallest first.
+    """Sort each row of a contiguous matrix of floats without NaN in ascending order.
 
     Raises ValueError for other than a matrix with elements.
     """

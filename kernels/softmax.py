@@ -15,7 +15,7 @@ def softmax_kernel(x_ptr, out_ptr, x_row_stride, out_row_stride, n_cols, BLOCK: 
     cols = tl.arange(0, BLOCK)
     inside = cols < n_cols
     x = tl.load(x_ptr + row * x_row_stride + cols, mask=inside, other=-float("inf")).to(tl.float32)
-    # Subtracting the maximum keeps exp within (0, 1]: large inputs cannot overflow.
+    # Subtracting the maximum keeps exp within (0, 1], so large inputs cannot overflow.
     numerator = tl.exp(x - tl.max(x, axis=0))
     result = numerator / tl.sum(numerator, axis=0)
     tl.store(out_ptr + row * out_row_stride + cols, result.to(out_ptr.dtype.element_ty), mask=inside)
@@ -24,7 +24,7 @@ def softmax_kernel(x_ptr, out_ptr, x_row_stride, out_row_stride, n_cols, BLOCK: 
 def softmax(x: Array, *, out: Array | None = None) -> Array:
     """Softmax over the last dimension of a matrix whose rows are each contiguous.
 
-    Computes in float32 and rounds to the type of `x`. Raises ValueError for other than a 2-D input.
+    Computes in float32 and rounds to the type of `x`. Raises ValueError if the input is not two-dimensional.
     """
     if len(x.shape) != 2:
         raise ValueError(f"softmax takes a matrix, not an array of shape {tuple(x.shape)}")

@@ -1,7 +1,7 @@
-"""How far a kernel may be from the float64 reference, and why: one table.
+"""The allowed errors of kernels relative to the float64 reference, with reasons, as one table.
 
-Allowed at each element: atol + rtol * |reference|. Kernels compute in float32 and round once to the type of
-the output, so a tolerance is what the float32 arithmetic may lose (by kernel) plus one rounding (by type).
+The allowed error of each element is atol + rtol * |reference|. Kernels compute in float32 and round once to the type
+of the output, so a tolerance is the error of the float32 arithmetic (by kernel) plus one rounding (by type).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Relative and absolute deviation allowed at each element."""
+    """The allowed relative and absolute error of each element."""
 
     rtol: float
     atol: float
     reason: str = ""
 
     def allowed(self, reference: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Largest allowed deviation at each element."""
+        """The allowed error of each element."""
         return self.atol + self.rtol * np.abs(reference)
 
     def __str__(self) -> str:
@@ -39,9 +39,11 @@ ROUNDING = {
     "bfloat16": Tolerance(2**-8, 2**-134, "8 significant bits"),
 }
 
-#: What float32 arithmetic may lose. atol is per term of a sum where the kernel has long sums.
+#: The error of float32 arithmetic. For kernels with long sums, atol is per term.
 ARITHMETIC = {
-    "vector_add": Tolerance(2**-45, 0.0, "one addition, rounded once; the rest is the reference's"),
+    "vector_add": Tolerance(
+        2**-45, 0.0, "one addition, rounded once; the rest is the error of the reference"
+    ),
     "softmax": Tolerance(
         2**-18,
         2**-126,
@@ -61,7 +63,7 @@ ARITHMETIC = {
         2**-20, 2**-18, "the mean of values up to 16 is off by some 2^-20, and shifts a whole row"
     ),
     "layer_norm_dx": Tolerance(
-        2**-18, 2**-19, "three terms that cancel; per unit of 1 / deviation, which multiplies what is left"
+        2**-18, 2**-19, "three terms that cancel; per unit of 1 / deviation, which multiplies the difference"
     ),
     "layer_norm_sums": Tolerance(2**-19, 2**-20, "per row: each term is off by some 2^-21"),
     "gelu_residual": Tolerance(
@@ -71,17 +73,17 @@ ARITHMETIC = {
     "attention": Tolerance(
         2**-18,
         2**-17,
-        "scores of 64 products up to 8 keep 2^-18 of their exponentials; times what 16-bit weights lose",
+        "scores of 64 products up to 8 keep 2^-18 of their exponentials; times the error of 16-bit weights",
     ),
     "dropout": Tolerance(2**-22, 0.0, "1 - p and the quotient, rounded once each"),
 }
 
-#: What is computed without any rounding.
+#: The tolerance of results without rounding.
 EXACT = Tolerance(0.0, 0.0, "nothing is rounded")
 
 
 def tolerance(kernel: str, dtype: str, terms: float = 1) -> Tolerance:
-    """The tolerance for results of `dtype`; `terms` scales the absolute part of the arithmetic's share."""
+    """The tolerance for results of `dtype`. `terms` multiplies the absolute error of the arithmetic."""
     arithmetic, rounding = ARITHMETIC[kernel], ROUNDING[dtype]
     return Tolerance(
         arithmetic.rtol + rounding.rtol,

@@ -12,7 +12,7 @@ BLOCK = 4096
 
 @triton.jit
 def vector_add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK: tl.constexpr):
-    """out[i] = x[i] + y[i]; each program does BLOCK consecutive elements."""
+    """out[i] = x[i] + y[i]; each program computes BLOCK consecutive elements."""
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = offsets < n_elements
     x = tl.load(x_ptr + offsets, mask=inside)
@@ -23,7 +23,7 @@ def vector_add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK: tl.constexpr):
 def vector_add(x: Array, y: Array, *, out: Array | None = None, block: int = BLOCK) -> Array:
     """Add two contiguous arrays of one shape and type.
 
-    `block` (a power of two) is the number of elements per program. Raises ValueError where shapes differ.
+    `block` (a power of two) is the number of elements per program. Raises ValueError if shapes differ.
     """
     out = empty(x.shape, x) if out is None else out
     check_shape("y", y, x.shape)

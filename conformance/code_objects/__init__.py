@@ -1,7 +1,7 @@
-"""Judging what was compiled for AMD's GPUs, where no GPU is: a code object is read, disassembled and checked.
+"""Judges binaries for AMD GPUs without a GPU: reads, disassembles and checks code objects.
 
-What is judged is known by its content (an ELF file of machine AMDGPU) and by its target's architecture, never by the
-backend that made it. `judge` is the way in.
+Code objects are recognized by their content (an ELF file of machine AMDGPU) or by the target's architecture, not by the
+backend. The entry point is `judge`.
 """
 
 from triton_porting_kit.conformance.code_objects.judging import is_judged, judge

@@ -1,4 +1,4 @@
-"""What AMD's architectures hold: on-chip memory, registers, and the matrix instructions that they have.
+"""Properties of AMD's architectures: on-chip memory, registers, and matrix instructions.
 
 Sources: AMD's "Instruction Set Architecture" reference guides of CDNA2 (gfx90a), CDNA3 (gfx942), CDNA4 (gfx950), RDNA3
 (gfx11) and RDNA4 (gfx120x), chapters on matrix operations; LLVM's "User Guide for AMDGPU Backend" for limits of
@@ -13,33 +13,33 @@ from dataclasses import dataclass, replace
 KIB = 1024
 
 Products = Mapping[str, int]
-"""By type of operands, as instructions' names have it, the least K of the instructions for 16x16 results."""
+"""By operand type, as in the names of instructions, the smallest K of the instructions for 16x16 results."""
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """What one architecture, or several alike, can hold."""
+    """The properties of an architecture, or of several similar ones."""
 
     wavefront: int
-    """Lanes of a wavefront that Triton compiles for."""
+    """The number of lanes of a wavefront that Triton compiles for."""
     lds: int
-    """Bytes of LDS that a work-group can have."""
+    """The maximum number of bytes of LDS of a work-group."""
     vgprs: int
-    """Vector registers per lane that a wavefront can have, those for accumulation included."""
+    """The maximum number of vector registers per lane of a wavefront, including accumulation registers."""
     agprs: int
-    """Of them, those for accumulation."""
+    """The number of these that are accumulation registers."""
     sgprs: int
-    """Scalar registers of a wavefront, with VCC and what else its last ones are set aside for."""
+    """The number of scalar registers of a wavefront, including VCC and other reserved registers at the end."""
     products: Products
-    """The matrix instructions."""
+    """The matrix instructions of the architecture."""
     fp8: Mapping[str, str]
-    """8-bit floating-point types of MLIR that these have, with what the instructions call them."""
+    """The supported 8-bit floating-point types by MLIR name, with their names in instructions."""
     scaled: bool = False
-    """Whether there are matrix instructions that scale groups of operands (microscaling formats)."""
+    """Whether there are matrix instructions with scaled operands (microscaling formats)."""
     lane_registers: int | None = None
-    """Vector registers per lane of a SIMD, for the wavefronts of a work-group that share it; None: not known here."""
+    """The number of vector registers per lane of a SIMD, which its wavefronts share; None: unknown."""
     simds: int = 4
-    """SIMDs that a work-group's wavefronts are spread over."""
+    """The number of SIMDs over which the wavefronts of a work-group are distributed."""
 
 
 _OCP = {"f8E4M3FN": "fp8", "f8E5M2": "bf8"}
@@ -94,9 +94,9 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     **dict.fromkeys(("gfx1200", "gfx1201"), _RDNA4),
     "gfx1250": _GFX1250,
 }
-"""By name. An architecture that is not listed is judged by what its code objects say of themselves alone."""
+"""The architectures by name. Code objects for other architectures are only checked for consistency."""
 
 
 def find(arch: object) -> Architecture | None:
-    """The architecture of a name, which may have features behind it (``gfx90a:xnack-``)."""
+    """Find an architecture by name, which may be followed by features (``gfx90a:xnack-``)."""
     return ARCHITECTURES.get(str(arch).partition(":")[0])

@@ -1,4 +1,4 @@
-"""`judge`: a compiled kernel as evidence."""
+"""`judge`: converts a compiled kernel to evidence."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from triton_porting_kit.toolchain.amdgpu_disassembler import disassemble
 _ELF, _AMDGPU = b"\x7fELF", (224).to_bytes(2, "little")
 VALID = "the code object can be read, and its parts agree"
 _FILE_NAME = 150
-"""Characters that Triton's cache takes of a kernel's name."""
+"""The number of characters of a kernel's name that Triton's cache uses in file names."""
 _CLEAN_UP = ("common.inliner", "common.canonicalizer", "common.cse", "common.symbol_dce")
 _SHOWN = 3
-"""At most so many violations of one rule are reported."""
+"""The maximum number of violations of one rule that are reported."""
 
 
 def is_judged(content: bytes, target: Any) -> bool:
-    """Whether a binary is for AMD's GPUs: by its content, or because the target's architecture is one of theirs."""
+    """Whether a binary is for AMD GPUs, according to its content or to the target's architecture."""
     return (content[:4] == _ELF and content[18:20] == _AMDGPU) or find(target.arch) is not None
 
 
 def judge(name: str, content: bytes, target: Any, source: Any, metadata: Any) -> list[dict[str, Any]]:
-    """The evidence of a compiled kernel: what it holds, and each rule that it breaks.
+    """The evidence of a compiled kernel: its properties, and each rule that it violates.
 
-    `name` is the kernel's symbol; `source` and `metadata` are Triton's, as a launcher is given them. Raises
-    `ToolchainError` where there is no disassembler.
+    `name` is the kernel's symbol; `source` and `metadata` are the objects that Triton passes to a launcher. Raises
+    `ToolchainError` if there is no disassembler.
     """
     item: dict[str, Any] = {"kind": "compiled", "what": name, "bytes": len(content)}
     try:
         code_object = read_code_object(content)
     except CodeObjectError as error:
-        return [item, _broken(name, VALID, f"{error}; write what the linker gives back, whole")]
+        return [item, _broken(name, VALID, f"{error}; write the complete output of the linker")]
     wanted = str(target.arch).partition(":")[0]
     if code_object.arch != wanted:
         message = (
-            f"it is for {code_object.arch}, and {wanted} was asked for; give the code generator and the linker the "
+            f"it is for {code_object.arch}, but the target is {wanted}; give the code generator and the linker the "
             "target's architecture"
         )
-        return [item, _broken(name, "the code object is for the architecture that was asked for", message)]
+        return [item, _broken(name, "the code object is for the target's architecture", message)]
     if name not in code_object.kernels:
         has = ", ".join(code_object.kernels) or "none"
         message = f'it has the kernels {has}; set metadata["name"] to the symbol of the function'
-        return [item, _broken(name, "the code object holds the kernel", message)]
+        return [item, _broken(name, "the code object contains the kernel", message)]
     try:
         subject = _subject(name, code_object, target, source, metadata)
     except SignatureError as error:
@@ -64,7 +64,7 @@ def judge(name: str, content: bytes, target: Any, source: Any, metadata: Any) ->
 
 
 def facts(subject: Subject) -> dict[str, Any]:
-    """The facts of a code object in the report: few, since a report has thousands. Zeros are left out."""
+    """The properties of a code object for the report, without zeros. They are few, because a report has thousands."""
     kernel = subject.kernel
     numbers = {
         "vgprs": kernel.vgpr_count,
@@ -97,10 +97,10 @@ def _subject(name: str, code_object: CodeObject, target: Any, source: Any, metad
 
 
 def _products(source: Any, metadata: Any) -> frozenset[Product]:
-    """The products of matrices that a kernel's results depend on.
+    """The matrix products that a kernel's results depend on.
 
-    They are looked for in the module that Triton's front end made, before any stage of the backend; Triton's own
-    clean-up takes out of it what nothing uses. None where the compile cache has the module no longer.
+    They are read from the module of Triton's front end, before any stage of the backend, after Triton's own clean-up
+    passes have removed dead code. Empty if the compile cache no longer has the module.
     """
     folder = compat.kernel_cache_folder(metadata.hash)
     name = str(getattr(source, "name", ""))[:_FILE_NAME]

@@ -1,7 +1,7 @@
-"""The products of matrices in a kernel, and the instructions that an architecture has for them.
+"""The matrix products in a kernel, and the instructions of an architecture for them.
 
-What a kernel has to multiply is read in the IR that Triton's own front end made of it, before any stage of the backend;
-what it does multiply with, in its disassembled code.
+The required products are read from the IR of Triton's front end, before any stage of the backend. The instructions in
+use are read from the disassembled code.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from triton_porting_kit.conformance.code_objects.architectures import Architecture
 
 LEAST = 16
-"""Rows and columns of a result from which on the instructions fit it without waste."""
+"""The smallest number of rows and of columns of a result for which matrix instructions are required."""
 
 _TENSOR = r"tensor<((?:\d+x)+)(\w+)>"
 _DOT = re.compile(rf"tt\.dot ([^\n]*?) : {_TENSOR} \* {_TENSOR} -> {_TENSOR}")
@@ -36,7 +36,8 @@ _OF_PRECISION = {
     "bf16x3": ("bf16",),
     "bf16x6": ("bf16",),
 }
-"""What products of fp32 may be made of. Parts of numbers are multiplied in a type that holds a part."""
+"""The operand types of instructions that may implement products of fp32, by precision. Some precisions split numbers
+into parts of a narrower type."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,12 @@ class Product:
     """A ``tl.dot`` or ``tl.dot_scaled`` of a kernel."""
 
     left: str
-    """Type of the elements as MLIR writes it, ``bf16`` or ``f8E4M3FN``; of scaled ones the format, ``e2m1``."""
+    """The element type in MLIR's syntax, such as ``bf16`` or ``f8E4M3FN``; for scaled products the format, ``e2m1``."""
     right: str
     rows: int
     columns: int
     depth: int
-    """Elements that are summed up for each of the result."""
+    """The number of products that are summed for each element of the result."""
     precision: str = "ieee"
     scaled: bool = False
 
@@ -60,7 +61,7 @@ class Product:
 
 
 def products_in(text: str) -> set[Product]:
-    """The products in a module as Triton's front end prints it."""
+    """Find the products in the text of a module of Triton's front end."""
     found = set()
     for match in _DOT.finditer(text):
         words, left, left_type, right, right_type, *_ = match.groups()
@@ -90,8 +91,8 @@ def _extents(text: str) -> list[int]:
 
 
 def instructions_for(product: Product, architecture: Architecture) -> tuple[str, ...]:
-    """The types of operands whose matrix instructions can make a product, any of them; none where the architecture has
-    no instruction for its types, or the product is smaller than an instruction."""
+    """The operand types of matrix instructions of which any can implement a product. Empty if the architecture has no
+    instruction for its types, or the product is smaller than an instruction."""
     if product.rows < LEAST or product.columns < LEAST:
         return ()
     return tuple(
@@ -102,7 +103,7 @@ def instructions_for(product: Product, architecture: Architecture) -> tuple[str,
 
 
 def _candidates(product: Product, architecture: Architecture) -> Iterator[tuple[str, str]]:
-    """Kinds of the architecture's products, with what the instructions' names have for them."""
+    """Candidate keys of the architecture's products, with the operand types in names of instructions."""
     kinds = (product.left, product.right)
     if product.scaled:
         if architecture.scaled and _MICROSCALING.issuperset(kinds):
@@ -110,7 +111,7 @@ def _candidates(product: Product, architecture: Architecture) -> Iterator[tuple[
     elif all(kind in architecture.fp8 for kind in kinds):
         left, right = (architecture.fp8[kind] for kind in kinds)
         yield "fp8", f"{left}_{right}"
-        yield "fp8", f"{right}_{left}"  # of the transposed product
+        yield "fp8", f"{right}_{left}"  # for the transposed product
         yield "f8f6f4", "f8f6f4"
     elif kinds == ("f32", "f32"):
         yield from ((kind, kind) for kind in _OF_PRECISION.get(product.precision, ()))
@@ -127,5 +128,5 @@ def operands_of(mnemonic: str) -> str:
 
 
 def matrix_instructions(mnemonics: Iterable[str]) -> Counter[str]:
-    """How often each matrix instruction is there."""
+    """The number of occurrences of each matrix instruction."""
     return Counter(name for name in mnemonics if operands_of(name))

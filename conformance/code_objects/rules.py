@@ -1,7 +1,7 @@
-"""The rules for a code object, each a function that says what breaks it: both values, and what to do.
+"""The rules for a code object. Each is a function that yields violations with both values and a remedy.
 
-What is compared comes from different hands: the code object's own parts from the compiler, the argument block from the
-kit's launcher, launch sizes from Triton's metadata, limits from the architecture's documents.
+Rules compare independent sources: the parts of the code object come from the compiler, the argument block from the
+kit's launcher, launch sizes from Triton's metadata, and limits from the architecture's documents.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ from triton_porting_kit.toolchain.amdgpu_disassembler import UNKNOWN, Instructio
 SCRATCH = {"global_scratch": "*i8", "profile_scratch": "*i8"}
 """Pointers that Triton's lowering to LLVM appends to a kernel's parameters."""
 MAX_THREADS = 1024
-"""Of a work-group, on all of AMD's GPUs."""
+"""The maximum number of threads of a work-group on all AMD GPUs."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A kernel in a code object, and what is known of it from elsewhere."""
+    """A kernel in a code object, with the data from other sources that it is compared with."""
 
     code_object: CodeObject
     kernel: Kernel
     target: Any
-    """Triton's, that it was compiled for."""
+    """Triton's target that it was compiled for."""
     metadata: Any
-    """Triton's, of the kernel."""
+    """Triton's metadata of the kernel."""
     layout: ArgLayout | None
-    """The launcher's argument block; None where the kernel has no signature."""
+    """The launcher's argument block; None if the kernel has no signature."""
     instructions: Sequence[Instruction]
     products: frozenset[Product]
     architecture: Architecture | None
 
     @property
     def matrix(self) -> dict[str, int]:
-        """How often each matrix instruction is there."""
+        """The number of occurrences of each matrix instruction."""
         return dict(matrix_instructions(instruction.mnemonic for instruction in self.instructions))
 
     @property
     def lds(self) -> int:
-        """Bytes of LDS of a work-group, what launches add included."""
+        """The number of bytes of LDS of a work-group, including dynamic LDS."""
         added = self.kernel.dynamic_group_segment_size
         shared = int(getattr(self.metadata, "shared", 0) or 0)
         return self.kernel.group_segment_fixed_size + max(shared, added or 0)
@@ -61,27 +61,27 @@ Rule = Callable[[Subject], Iterator[str]]
 
 
 def threads(subject: Subject) -> Iterator[str]:
-    """Wavefronts and work-groups are as large as Triton's metadata say."""
+    """The sizes of wavefronts and work-groups match Triton's metadata."""
     kernel, metadata = subject.kernel, subject.metadata
     warp = int(subject.target.warp_size)
     if kernel.wavefront_size != warp:
         yield (
-            f"its wavefronts have {kernel.wavefront_size} lanes, the target's warps {warp}; compile with "
+            f"its wavefronts have {kernel.wavefront_size} lanes, but the target's warps have {warp}; compile with "
             f"+wavefrontsize{warp}"
         )
     if subject.architecture is not None and warp != subject.architecture.wavefront:
         yield (
-            f"the target's warps have {warp} lanes, and Triton compiles for {subject.architecture.wavefront} on "
+            f"the target's warps have {warp} lanes, but Triton compiles for {subject.architecture.wavefront} on "
             f"{subject.code_object.arch}; name that warp size in the target"
         )
     wanted = int(metadata.num_warps) * int(getattr(metadata, "warp_size", warp) or warp)
     if kernel.max_flat_workgroup_size != wanted:
         yield (
-            f"its metadata note allows work-groups of {kernel.max_flat_workgroup_size} threads, and a launch has "
+            f"its metadata note allows work-groups of {kernel.max_flat_workgroup_size} threads, but a launch has "
             f"{metadata.num_warps} warps, {wanted} threads; set the attribute amdgpu-flat-work-group-size"
         )
     if wanted > MAX_THREADS:
-        yield f"a launch has {wanted} threads in a work-group, the hardware at most {MAX_THREADS}; use fewer warps"
+        yield f"a launch has {wanted} threads in a work-group, but the hardware limit is {MAX_THREADS}; use fewer warps"
 
 
 def arguments(subject: Subject) -> Iterator[str]:
@@ -92,8 +92,8 @@ def arguments(subject: Subject) -> Iterator[str]:
     count = len(kernel.explicit_arguments)
     if not len(slots) <= count <= len(slots) + len(SCRATCH):
         yield (
-            f"it takes {count} arguments, the launcher gives {len(slots)} ({', '.join(s.name for s in slots)}) and up "
-            f"to {len(SCRATCH)} pointers to scratch; compile it with the signature of the launch"
+            f"it takes {count} arguments, but the launcher passes {len(slots)} ({', '.join(s.name for s in slots)}) "
+            f"and up to {len(SCRATCH)} pointers to scratch; compile it with the signature of the launch"
         )
         return
     try:
@@ -104,41 +104,41 @@ def arguments(subject: Subject) -> Iterator[str]:
     needed = max((slot.alignment for slot in slots), default=1)
     if kernel.kernarg_segment_align < needed:
         yield (
-            f"the argument block is aligned to {kernel.kernarg_segment_align} bytes, and its largest argument needs "
+            f"the argument block is aligned to {kernel.kernarg_segment_align} bytes, but its largest argument needs "
             f"{needed}; keep the alignment that the assembler writes"
         )
 
 
 def entry(subject: Subject) -> Iterator[str]:
-    """The descriptor asks for the address of the arguments that the code reads."""
+    """The descriptor requests the address of the arguments that the code reads."""
     enabled = subject.kernel.descriptor.fields.get("enable_sgpr_kernarg_segment_ptr")
     reads = any(instruction.mnemonic.startswith("s_load") for instruction in subject.instructions)
     if subject.kernel.explicit_arguments and reads and not enabled:
         yield (
-            "its descriptor does not ask for the argument block's address (enable_sgpr_kernarg_segment_ptr is 0), and "
-            "the code reads arguments; keep the descriptor that the assembler makes"
+            "its descriptor does not request the argument block's address (enable_sgpr_kernarg_segment_ptr is 0), but "
+            "the code reads arguments; keep the descriptor that the assembler writes"
         )
 
 
 def lds(subject: Subject) -> Iterator[str]:
-    """On-chip memory is within the architecture's, and the binary says what a launch adds."""
+    """On-chip memory is within the architecture's limit, and the binary declares the size that a launch adds."""
     kernel, shared = subject.kernel, int(getattr(subject.metadata, "shared", 0) or 0)
     added = kernel.dynamic_group_segment_size
     if added is not None and added != shared:
         yield (
-            f"the code object says that launches add {added} bytes of LDS, Triton's metadata {shared}; take the "
+            f"the code object declares {added} bytes of dynamic LDS, but Triton's metadata {shared}; take the "
             'symbol\'s value from metadata["shared"]'
         )
     limit = subject.architecture.lds if subject.architecture else None
     if limit is not None and subject.lds > limit:
         yield (
-            f"a work-group needs {subject.lds} bytes of LDS, {subject.code_object.arch} has {limit}; use smaller tiles "
-            "or fewer stages"
+            f"a work-group needs {subject.lds} bytes of LDS, but {subject.code_object.arch} has {limit}; use smaller "
+            "tiles or fewer stages"
         )
 
 
 def registers(subject: Subject) -> Iterator[str]:
-    """Registers are within the architecture's, and the descriptor allocates those that are used."""
+    """Register counts are within the architecture's limits, and the descriptor allocates all used registers."""
     kernel, limits = subject.kernel, subject.architecture
     if limits is not None:
         for what, used, most in (
@@ -147,13 +147,14 @@ def registers(subject: Subject) -> Iterator[str]:
             ("scalar registers", kernel.sgpr_count, limits.sgprs),
         ):
             if used > most:
-                yield f"it uses {used} {what}, {subject.code_object.arch} has {most}; was it assembled for another?"
+                yield f"it uses {used} {what}, but {subject.code_object.arch} has {most}; was it assembled for another?"
         if limits.lane_registers is not None:
             yield from _resident(kernel, limits.lane_registers, limits.simds)
     allocated = kernel.descriptor.allocated_sgprs
     if allocated is not None and kernel.sgpr_count > allocated:
         yield (
-            f"it uses {kernel.sgpr_count} scalar registers by the metadata note, the descriptor allocates {allocated}"
+            f"it uses {kernel.sgpr_count} scalar registers by the metadata note, but the descriptor allocates "
+            f"{allocated}"
         )
     first = kernel.descriptor.first_accumulation_vgpr
     if (
@@ -168,7 +169,7 @@ def registers(subject: Subject) -> Iterator[str]:
 
 
 def _resident(kernel: Kernel, lane_registers: int, simds: int) -> Iterator[str]:
-    """All wavefronts of a work-group have to be resident at once."""
+    """Check that all wavefronts of a work-group can be resident at once."""
     wavefronts = -(-kernel.max_flat_workgroup_size // kernel.wavefront_size)
     together = -(-wavefronts // simds)
     needed = together * kernel.descriptor.allocated_vgprs
@@ -181,7 +182,7 @@ def _resident(kernel: Kernel, lane_registers: int, simds: int) -> Iterator[str]:
 
 
 def code(subject: Subject) -> Iterator[str]:
-    """The code consists of instructions that the architecture has, and ends."""
+    """The code consists of instructions of the architecture, and has an end."""
     unknown = [i for i in subject.instructions if i.mnemonic == UNKNOWN]
     if unknown:
         yield (
@@ -194,7 +195,7 @@ def code(subject: Subject) -> Iterator[str]:
 
 
 def matrices(subject: Subject) -> Iterator[str]:
-    """Products are made with the matrix instructions that the architecture has for their types."""
+    """Matrix products use the matrix instructions that the architecture has for their types."""
     if subject.architecture is None:
         return
     found = {operands_of(name) for name in subject.matrix}
@@ -204,8 +205,8 @@ def matrices(subject: Subject) -> Iterator[str]:
             arch, has = subject.code_object.arch, " or ".join(dict.fromkeys(wanted))
             there = ", ".join(sorted(subject.matrix)) or "none"
             yield (
-                f"{product}: {arch} has matrix instructions on {has} for it, and the code has {there}; the compiler's "
-                "passes left it to scalar arithmetic or to another type: look at the stage ttgir for the dot's layout "
+                f"{product}: {arch} has matrix instructions on {has} for it, but the code has {there}; the compiler's "
+                "passes used scalar arithmetic or another type: see the dot's layout in the stage ttgir "
                 "(amd_mfma, amd_wmma)"
             )
 
@@ -219,4 +220,4 @@ RULES: tuple[Rule, ...] = (
     code,
     matrices,
 )
-"""In order. The docstring of a rule is its text in the report."""
+"""The rules in order. The docstring of a rule is its text in the report."""

@@ -1,4 +1,4 @@
-"""`tpk conform`: plan, run, report."""
+"""`tpk conform`: plans a run, executes it, and writes the report."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ from triton_porting_kit.untrusted import shown
 
 INTERRUPTED = 130
 FIGURES_SECONDS = 60.0
-"""What measuring performance may take."""
+"""The time for measuring performance, in seconds."""
 
 
 def run_conform(request: Request) -> int:
-    """Run the suite; the exit status. Raises `PortingKitError`."""
+    """Run the suite, and return the exit status. Raises `PortingKitError`."""
     try:
         with scratch_folder() as scratch, _terminable():
             return _Conform(request, scratch).run()
@@ -75,7 +75,7 @@ def list_checks(request: Request) -> int:
 
 
 def self_test(request: Request) -> int:
-    """Judge the suite: whether it notices faults that are planted in a test backend, or mutants of the kit."""
+    """Test the suite itself: whether it catches planted faults of a test backend, or mutants of the kit."""
     if request.mutants:
         from triton_porting_kit.conformance.command.mutants import score_by_mutants
 
@@ -83,7 +83,7 @@ def self_test(request: Request) -> int:
             with _terminable():
                 return score_by_mutants(request)
         except KeyboardInterrupt:
-            print("tpk: interrupted; the same command goes on", file=sys.stderr)
+            print("tpk: interrupted; repeat the command to continue", file=sys.stderr)
             return INTERRUPTED
     from triton_porting_kit.conformance.faults.selftest import run_self_test
 
@@ -122,13 +122,13 @@ class _Conform:
         )
         shard = Shard.parse(request.shard) if request.shard else None
         self._choice = Choice(request.levels, request.selections, shard)
-        # Messages have places such as kernel.cpp:100:, and are to keep them.
+        # Messages contain text such as kernel.cpp:100:, which rich would turn into an emoji.
         self._console = Console(quiet=request.quiet, soft_wrap=True, emoji=False)
 
-    # --- before --------------------------------------------------------------------------------------
+    # --- preparation --------------------------------------------------------------------------------------
 
     def ask(self) -> Probe:
-        """What there is to judge."""
+        """Start a worker to describe the backend."""
         found = probe(self._settings)
         if found.failure is not None and found.failure.get("type") == ProfileError.__name__:
             raise ProfileError(str(found.failure["message"]))
@@ -136,10 +136,10 @@ class _Conform:
         return found
 
     def plan(self, found: Probe) -> Plan:
-        """What is to be tried."""
+        """The checks of the run."""
         choice = self._choice
         if found.profile.entries:
-            # A profile may list any program of the level of stress, however few are tried this time.
+            # A profile may list any random program of the level `stress`, even if this run tries fewer.
             every = [replace(self._settings, stress=0), self._settings]
             names = {c.name: c for settings in every for c in load_checks(settings, list(LEVELS))}
             found.profile.verify_patterns(names.values())
@@ -150,7 +150,7 @@ class _Conform:
     # --- the run -------------------------------------------------------------------------------------
 
     def run(self) -> int:
-        """The exit status."""
+        """Execute the run, and return the exit status."""
         if self._before is not None and not self._request.resume:
             refuse_to_replace(self._folder, self._before)
         found = self.ask()
@@ -192,20 +192,20 @@ class _Conform:
         return status if finished else INTERRUPTED
 
     def _check_captures(self, found: Probe) -> None:
-        """Raises `PlanError` where launches cannot be recorded."""
+        """Raise `PlanError` if launches cannot be recorded."""
         if not self._settings.captures or found.failure is not None:
             return
         if self._settings.target:
-            raise PlanError("--capture-failures records launches, and with --compile-only there are none")
+            raise PlanError("--capture-failures records launches, but --compile-only launches nothing")
         if not found.description.get("kit_driver"):
             raise PlanError(
                 "--capture-failures records launches of drivers made with the kit "
-                "(triton_porting_kit.driver.adapter.TritonDriver), and the driver of backend "
-                f"{self._settings.backend}, {found.description.get('driver')}, is not"
+                "(triton_porting_kit.driver.adapter.TritonDriver); the driver of backend "
+                f"{self._settings.backend}, {found.description.get('driver')}, is not one of them"
             )
 
     def _measures(self, run: RunFolder) -> bool:
-        """Whether figures of performance are to be taken: once, with the level `kernels`, where all of it is tried."""
+        """Whether to measure performance: once, if the whole level `kernels` is tried."""
         choice = self._choice
         return (
             not run.has_figures
@@ -216,7 +216,7 @@ class _Conform:
         )
 
     def _kept(self, about: dict[str, Any]) -> set[str]:
-        """The checks that an earlier part of the run has done."""
+        """The names of the checks that an earlier part of the run has finished."""
         if self._before is None or not self._request.resume:
             return set()
         different = [key for key in SAME if self._before.get(key) != about.get(key)]
@@ -225,8 +225,8 @@ class _Conform:
                 f"{key} ({self._before.get(key)!r:.60}, now {about.get(key)!r:.60})" for key in different
             )
             raise RunFolderError(
-                f"the run in {self._folder} cannot be gone on with, for its report would be about two things: {shown}. "
-                "Start another with another --report"
+                f"the run in {self._folder} cannot be continued, because its parameters differ: {shown}. "
+                "Start a new run with another --report"
             )
         about["start"] = self._before["start"]
         about["incidents"] = self._before.get("incidents", [])
@@ -248,12 +248,12 @@ class _Conform:
                 highlight=False,
             )
 
-    # --- after ---------------------------------------------------------------------------------------
+    # --- conclusion ---------------------------------------------------------------------------------------
 
     def _conclude(self, complete: bool, told: bool) -> int:
-        """Write the report and say what came out; the exit status of a run that was not interrupted.
+        """Write the report, print a summary, and return the exit status of a run that was not interrupted.
 
-        `told`: why everything failed has been said.
+        `told`: whether the reason why everything failed was already printed.
         """
         records = list(records_in(self._folder).values())
         report = write_reports(self._folder, self._folder)
@@ -269,17 +269,17 @@ class _Conform:
         if count := happened[OUT_OF_TIME]:
             checks = "a check" if count == 1 else f"{count} checks"
             self._console.print(
-                f"{checks} took longer than the limit beside others, and not when run again alone: run.json says which",
+                f"{checks} exceeded the time limit next to others, but not when repeated alone: see run.json",
                 highlight=False,
             )
         if not complete:
-            self._console.print("the run is not complete; go on with it: add --resume", highlight=False)
+            self._console.print("the run is not complete; continue it with --resume", highlight=False)
         summary.show_place(self._console, self._folder)
         if report.bad or not complete or not records:
             return 1
         if self._request.strict and report.counts.get(Status.UNEXPECTED_PASS):
             return 1
-        # What was left out by --select or --shard is no failure.
+        # Checks that --select or --shard exclude are not failures.
         return int(report.whole and report.verdict not in GOOD)
 
     def _rerun(self) -> list[str]:
@@ -300,7 +300,7 @@ class _Conform:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Being told to end is like Ctrl-C: what is there is kept."""
+    """Treat SIGTERM like Ctrl-C, so that results are kept."""
 
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt

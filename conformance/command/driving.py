@@ -1,4 +1,4 @@
-"""Driving pytest: a run's checks in one process or several, each record handed on as it comes."""
+"""Runs checks with pytest in one or several processes, and passes on each record as it arrives."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PytestError(PortingKitError):
 
 
 class _Listener:
-    """A plugin of the process of pytest that others report to."""
+    """A plugin of the main pytest process, to which the others report."""
 
     def __init__(self, settings: Settings, listen: Callable[[Record], None]) -> None:
         self._settings, self._listen = settings, listen
@@ -51,7 +51,7 @@ class _Listener:
 def run_checks(settings: Settings, names: Sequence[str], jobs: int, listen: Callable[[Record], None]) -> bool:
     """Run the checks with these names. False if the run was interrupted. Raises `PytestError`.
 
-    `settings` has a scratch folder. `jobs`: processes, each with a worker.
+    `settings` must have a scratch folder. `jobs`: the number of processes, each with a worker.
     """
     folder = Path(settings.scratch)
     plan, ini = folder / "plan.json", folder / "pytest.ini"
@@ -75,7 +75,7 @@ def run_checks(settings: Settings, names: Sequence[str], jobs: int, listen: Call
 
 @contextmanager
 def _only_the_suite(folder: Path) -> Iterator[None]:
-    """Keep what is set up for the tests of the user's project away."""
+    """Disable the pytest plugins and options of the user's project."""
     wanted = {
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "PYTEST_ADDOPTS": "",
@@ -95,6 +95,6 @@ def _only_the_suite(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A private folder for all processes of a run, removed with its content."""
+    """A private temporary folder for all processes of a run."""
     with tempfile.TemporaryDirectory(prefix="tpk-conform-", ignore_cleanup_errors=True) as folder:
         yield Path(folder)

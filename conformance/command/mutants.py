@@ -19,7 +19,7 @@ _UNITS = {"s": 1.0, "m": 60.0}
 
 
 def parse_effort(items: Sequence[str]) -> Effort:
-    """``suite=120``, ``stress=10m``: seconds, or minutes with an m. Raises `PlanError`."""
+    """Parse efforts such as ``suite=120`` (seconds) or ``stress=10m`` (minutes). Raises `PlanError`."""
     found = Effort()
     names = [field.name for field in fields(Effort)]
     for item in items:
@@ -39,7 +39,7 @@ def parse_effort(items: Sequence[str]) -> Effort:
 
 
 def score_by_mutants(request: Request) -> int:
-    """Try the sample, write the report; 0 if it is complete and the suite catches what it should."""
+    """Try the sample and write the report. Returns 0 if it is complete and reaches the required scores."""
     console = Console(quiet=request.quiet)
 
     def show(line: str) -> None:
@@ -59,7 +59,7 @@ def score_by_mutants(request: Request) -> int:
     page = report.write(result, folder)
     for line in report.summary(result):
         show(line)
-    show(f"survivors with their changes: {page}")
+    show(f"surviving mutants with their changes: {page}")
     passed = result.complete and result.score.levels.value >= DEMANDED
     if order.effort.stress:
         passed = passed and result.score.with_stress.value >= DEMANDED_WITH_STRESS

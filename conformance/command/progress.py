@@ -1,4 +1,4 @@
-"""What is shown while a run goes on: failures, and a line with counts by status and the time that is left."""
+"""The progress display of a run: failures, and a line with counts by status and the remaining time."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ STYLES = {
     Status.WAIVED: "yellow",
 }
 _MESSAGE = 200
-"""Characters of a message that are shown as a check fails."""
+"""The number of characters of a failure's message that are shown."""
 _LINES_OUTSIDE = 20
-"""Where nobody watches a terminal, a line is printed after each so-many-eth part of the run."""
+"""The number of progress lines of a run without a terminal."""
 
 
 def plain(text: object) -> str:
-    """Text of a check, a device or a profile, which neither rich nor the terminal is to obey."""
+    """Escape text of a check, a device or a profile, so that neither rich nor the terminal interprets it."""
     return escape(shown(text))
 
 
 def counted(counts: Counter[Status], *, styled: bool = True) -> str:
-    """``12 pass, 1 fail``, with rich's markup."""
+    """Format counts as ``12 pass, 1 fail``, optionally with rich's markup."""
     parts = [
         f"[{STYLES[status]}]{counts[status]} {status}[/]" if styled else f"{counts[status]} {status}"
         for status in Status
@@ -57,9 +57,9 @@ def counted(counts: Counter[Status], *, styled: bool = True) -> str:
 
 
 class Watcher:
-    """Shows how far a run is, and what fails as it fails. A context manager.
+    """A context manager that shows the progress of a run, and failures as they occur.
 
-    `records`: the file that has the whole of every message.
+    `records`: the file with the full messages.
     """
 
     def __init__(self, console: Console, total: int, records: Path, *, quiet: bool) -> None:
@@ -91,7 +91,7 @@ class Watcher:
         self._progress.stop()
 
     def saw(self, record: Record) -> None:
-        """Count a check that is over."""
+        """Count a finished check."""
         self.counts[record.status] += 1
         done = self.counts.total()
         self._progress.update(self._task, advance=1, counts=counted(self.counts))
@@ -104,7 +104,7 @@ class Watcher:
             self._console.print(f"{done}/{self._total}: {counted(self.counts)}", highlight=False)
 
     def _tell(self, record: Record) -> None:
-        """A failure in two lines; the first time, also where all that is known of it lies."""
+        """Print a failure in two lines; after the first failure, also the path of the records."""
         line = shown(first_line(record), lines=False)
         message = line if len(line) <= _MESSAGE else f"{line[:_MESSAGE]} ..."
         text = Text.assemble(
@@ -114,6 +114,6 @@ class Watcher:
         )
         text.append(f"\n    {message}")
         if self._records is not None:
-            text.append(f"\n    whole messages, as they come: {self._records}")
+            text.append(f"\n    full messages: {self._records}")
             self._records = None
         self._progress.console.print(text, highlight=False, soft_wrap=True)

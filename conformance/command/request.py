@@ -1,4 +1,4 @@
-"""`Request`: the options of the command, also those of a run that is gone on with."""
+"""`Request`: the options of the command, including those of a resumed run."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ SAME = (
     "profile",
     "planned",
 )
-"""What has to be as it was for a run to go on: all its records are about one thing."""
+"""Metadata that must not change for a run to be resumed."""
 
 MISTAKES = (PlanError, ProfileError, RunFolderError, SelectionError, ShardError)
-"""Errors of whoever typed the command."""
+"""Errors in the options of the command."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """The options of the command; defaults where they were not given."""
+    """The options of the command."""
 
     backend: str = ""
     levels: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Request:
     target: str = ""
     """``BACKEND:ARCH:WARP`` to compile for; empty: kernels run."""
     arch: str = ""
-    """Instead of the target: an architecture, whose target the backend knows."""
+    """An architecture, used instead of `target`; the backend derives the target."""
     report: Path | None = None
     profile: str = ""
     resume: bool = False
@@ -59,17 +59,17 @@ class Request:
     stress: int = 0
     catalogue: str = CATALOGUE
     captures: str = ""
-    """The folder where launches of checks that fail are recorded; empty: they are not."""
+    """The folder in which launches of failed checks are recorded; empty: nothing is recorded."""
     mutants: int = 0
-    """Of the self-test: how many mutants are tried, instead of planted faults; 0: none."""
+    """The number of mutants that the self-test tries instead of planted faults; 0: planted faults."""
     minutes: float = 0.0
-    """After which no more mutant is begun; 0: never."""
+    """The number of minutes after which no mutant is started; 0: no limit."""
     effort: tuple[str, ...] = ()
-    """What is done for each mutant, as ``KEY=SECONDS``."""
+    """The effort for each mutant, as ``KEY=SECONDS``."""
 
 
 def check_backend(name: str) -> None:
-    """Raises `PlanError` unless a backend of this name is registered. Imports none."""
+    """Raise `PlanError` unless a backend with this name is registered. Does not import backends."""
     registered = sorted({entry.name for entry in importlib.metadata.entry_points(group="triton.backends")})
     if not name:
         raise PlanError(
@@ -83,9 +83,9 @@ def check_backend(name: str) -> None:
 
 
 def target_of(backend: str, arch: str) -> str:
-    """``BACKEND:ARCH:WARP`` of an architecture that a registered backend compiles for.
+    """The target ``BACKEND:ARCH:WARP`` for an architecture of a registered backend.
 
-    Raises `PlanError` where it compiles for no such architecture, or does not say for which it does.
+    Raises `PlanError` if the backend does not support the architecture, or does not report its architectures.
     """
     from triton.backends import backends
 
@@ -93,8 +93,8 @@ def target_of(backend: str, arch: str) -> str:
     name = getattr(compiler, "target_of", None)
     if name is None:
         raise PlanError(
-            f"backend {backend!r} does not say which architectures it compiles for (`target_of` of the kit's "
-            f"PipelineBackend does): name all of the target instead, as --target BACKEND:{arch}:WARP"
+            f"backend {backend!r} does not report which architectures it compiles for (`target_of` of the kit's "
+            f"PipelineBackend does): give the whole target instead, as --target BACKEND:{arch}:WARP"
         )
     try:
         target = name(arch)
@@ -104,7 +104,7 @@ def target_of(backend: str, arch: str) -> str:
 
 
 def check_tools(target: str) -> None:
-    """Raises `PlanError` for what is no target, and where what is compiled for it could not be judged here."""
+    """Raise `PlanError` for an invalid target, or if the tools to judge its binaries are not installed."""
     from triton_porting_kit.conformance.code_objects.architectures import find
     from triton_porting_kit.conformance.compile_only import TargetError, parse_target
     from triton_porting_kit.toolchain import amdgpu_disassembler
@@ -115,29 +115,29 @@ def check_tools(target: str) -> None:
         raise PlanError(str(error)) from error
     if judged and not amdgpu_disassembler.is_available():
         raise PlanError(
-            "code objects for AMD's GPUs are judged by their instructions, and there is no disassembler: install the "
-            "kit with its extra `amd`: pip install 'triton-porting-kit[amd]'"
+            "code objects for AMD's GPUs are judged by their instructions, but no disassembler is installed: install "
+            "the kit with its extra `amd`: pip install 'triton-porting-kit[amd]'"
         )
 
 
 def default_folder(request: Request) -> Path:
-    """Where a run leaves its files. One of a few checks does not replace the report of them all."""
+    """The default folder of a run. A run of selected checks does not replace the report of a full run."""
     folder = Path("conformance-report")
     return folder / "selected" if request.selections else folder
 
 
 def refuse_to_replace(folder: Path, before: Mapping[str, Any]) -> None:
-    """Raises `RunFolderError` where a folder holds a run that was not ended."""
+    """Raise `RunFolderError` if a folder holds an unfinished run."""
     done = len(records_in(folder))
     if not before.get("complete") and done:
         raise RunFolderError(
-            f"{folder} holds a run that was not ended ({done} of {len(before.get('planned', ()))} checks). Go on with "
-            "it: --resume; or name another folder: --report; or remove it"
+            f"{folder} holds an unfinished run ({done} of {len(before.get('planned', ()))} checks). Continue it "
+            "with --resume, name another folder with --report, or remove it"
         )
 
 
 def run_in(folder: Path) -> dict[str, Any] | None:
-    """The metadata of the run in a folder; None where there is none. Raises `RunFolderError` for what is none."""
+    """The metadata of the run in a folder; None if there is no run. Raises `RunFolderError` if they are invalid."""
     found = metadata_in(folder)
     if found is not None:
         try:
@@ -148,7 +148,7 @@ def run_in(folder: Path) -> dict[str, Any] | None:
 
 
 def resumed(request: Request, before: Mapping[str, Any]) -> Request:
-    """The request with what an earlier one had asked for. Raises `RunFolderError` where both do, differently."""
+    """Add the options of an earlier request. Raises `RunFolderError` if both give an option different values."""
     options = before["options"]
     choice = Choice.from_json(options)
     earlier = {
@@ -166,7 +166,7 @@ def resumed(request: Request, before: Mapping[str, Any]) -> Request:
         given = getattr(request, name)
         if given not in (defaults[name], value):
             raise RunFolderError(
-                f"the run that is to go on was started with {name} {value!r}, and is now given {given!r}; leave that "
-                "out, or start another run with another --report"
+                f"the run to resume was started with {name} {value!r}, but now has {given!r}; omit this option, "
+                "or start a new run with another --report"
             )
     return replace(request, **earlier)

@@ -1,4 +1,4 @@
-"""What is printed when a run is over: verdicts, failures in groups with the command that reruns one, the report."""
+"""The summary of a run: failures in groups with a command that repeats one, verdicts, and the report's path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WIDTH = 300
 
 
 def show_failures(console: Console, records: Iterable[Record], rerun: Sequence[str]) -> None:
-    """Checks that failed the same way are one group. `rerun`: the command that reruns a check, without its name."""
+    """Print failures, grouped by similarity. `rerun`: the command that repeats a check, without its name."""
     groups: defaultdict[tuple[Status, str, str], list[Record]] = defaultdict(list)
     for record in records:
         if record.status in BAD:
@@ -45,7 +45,7 @@ def show_failures(console: Console, records: Iterable[Record], rerun: Sequence[s
 
 
 def show_levels(console: Console, report: Report) -> None:
-    """What each level comes to, and the run."""
+    """Print the verdicts of the levels and of the run."""
     selected = bool(report.options.get("select"))
     table = Table("level", "verdict", "checks", "missing", box=None, pad_edge=False)
     for level in report.levels:
@@ -71,13 +71,13 @@ def _styled(verdict: Verdict) -> str:
 
 
 def show_place(console: Console, folder: Path) -> None:
-    """Where the report lies."""
+    """Print the path of the report."""
     html = folder / "report.html"
     console.print(f"report: {plain(html if html.is_file() else folder)}", highlight=False, soft_wrap=True)
 
 
 def _essence(message: str) -> str:
-    """A message without the numbers that differ from check to check."""
+    """The first line of a message with digits masked, to compare messages of different checks."""
     line = message.strip().splitlines()[0] if message.strip() else ""
     return "".join("#" if letter.isdigit() else letter for letter in line)[:80]
 

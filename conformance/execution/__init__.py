@@ -1,1 +1,1 @@
-"""Running checks in processes of their own: what crashes, hangs or loses its device costs one check."""
+"""Running checks in worker processes: a crash, a hang or a lost device affects only one check."""

@@ -1,4 +1,4 @@
-"""`Capturer`: runs checks that failed again, in a worker that records their launches."""
+"""`Capturer`: repeats failed checks in a worker that records their launches."""
 
 from __future__ import annotations
 
@@ -16,19 +16,22 @@ from triton_porting_kit.conformance.status import BAD, Evidence, Status, holds
 
 
 class Capturer:
-    """Runs a check again in a worker of its own, the only one that uses the device meanwhile."""
+    """Repeats a check in its own worker. No other worker may use the device meanwhile."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
     @staticmethod
     def wants(record: Record) -> bool:
-        """Whether the check is one to run again: it failed, and may have launched something."""
+        """Whether to repeat the check: it failed, and may have launched a kernel."""
         return record.status in BAD and record.status is not Status.HARNESS_ERROR and record.stage != IMPORTED
 
     def captured(self, check: Check, record: Record) -> Record:
-        """The record of a check that failed, whose evidence says where its launches are recorded, and how to replay
-        one: the one that did not end well, or else the last. Other workers have to be ended before."""
+        """Repeat a failed check, and add where its launches are recorded to the evidence of its record.
+
+        The evidence also names the command that replays the launch that failed, or else the last one. Other workers
+        must have ended.
+        """
         folder = Path(self._settings.captures) / check.name.replace("/", "--")
         with Supervisor(self._settings, recording=str(folder)) as supervisor:
             (again,) = supervisor.run([check])
@@ -36,11 +39,11 @@ class Capturer:
 
 
 def _found(folder: Path, again: Record) -> dict[str, object]:
-    """What was recorded in a folder."""
+    """Describe the launches recorded in a folder."""
     launches = sorted(path.parent for path in folder.glob("[0-9]*/manifest.json"))
     found: dict[str, object] = {}
     if again.status not in BAD:
-        found["when run again"] = f"{again.status}, so what is recorded is a launch that went well"
+        found["when run again"] = f"{again.status}, so the recorded launch succeeded"
     if not launches:
         return found | {"captured": "nothing: the check launched no kernel through Triton"}
     ended_badly = [launch for launch in launches if _state(launch) != "complete"]
@@ -58,6 +61,6 @@ def _state(launch: Path) -> str:
 
 
 def _with(evidence: list[Evidence], found: dict[str, object]) -> list[Evidence]:
-    """Evidence whose first item that does not hold says what was recorded; the last one if all hold."""
+    """Add `found` to the first item of evidence that does not hold, or to the last if all hold."""
     bad = [number for number, item in enumerate(evidence) if not holds(item)] or [len(evidence) - 1]
     return [{**item, **found} if number == bad[0] else item for number, item in enumerate(evidence)]

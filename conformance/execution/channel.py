@@ -1,4 +1,4 @@
-"""`Channel`: messages between a worker and its supervisor, as lines of JSON on a socket of their own."""
+"""`Channel`: messages between a worker and its supervisor, as lines of JSON on a dedicated socket."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Message = dict[str, Any]
 
 
 class ChannelClosed(Exception):
-    """The other end is gone."""
+    """The other end is closed."""
 
 
 class Channel:
-    """One end of a pair of sockets."""
+    """One end of a socket pair."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket, self._buffer = end, b""
@@ -24,7 +24,7 @@ class Channel:
         return self._socket.fileno()
 
     def send(self, message: Message) -> None:
-        """Raises `ChannelClosed`."""
+        """Send a message. Raises `ChannelClosed`."""
         try:
             self._socket.sendall(json.dumps(message).encode() + b"\n")
         except OSError as error:
@@ -37,7 +37,7 @@ class Channel:
         return message
 
     def poll(self) -> Message | None:
-        """The next message, or None if it has not come as a whole. Raises `ChannelClosed`."""
+        """The next message, or None if it has not arrived completely. Raises `ChannelClosed`."""
         while b"\n" not in self._buffer:
             try:
                 data = self._socket.recv(1 << 16, socket.MSG_DONTWAIT)

@@ -1,4 +1,4 @@
-"""What a run's report says beside its checks: the device, the driver, and the versions of everything."""
+"""The description of a run in its report: the device, the driver, and the versions of packages."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from triton_porting_kit.conformance.profile import Profile
 
 TOOLCHAIN = ("numba-cuda-mlir", "llvmlite", "numpy", "torch", "rocm-llvm-python")
-"""Packages whose releases bear on results, where they are installed."""
+"""Packages whose versions affect results, if they are installed."""
 
 _KIT_DRIVER = "triton_porting_kit.driver.adapter"
-"""The module of the class that drivers made with the kit derive from."""
+"""The module of the base class of drivers made with the kit."""
 
 
 def versions() -> dict[str, str]:
-    """Releases of the installed packages of `TOOLCHAIN`."""
+    """The versions of the installed packages of `TOOLCHAIN`."""
     found = {}
     for package in TOOLCHAIN:
         try:
@@ -28,7 +28,7 @@ def versions() -> dict[str, str]:
 
 
 def describe(session: Session, profile: Profile) -> dict[str, Any]:
-    """A session, in what JSON can hold."""
+    """Describe a session with JSON types."""
     import triton
     from triton.backends import backends
     from triton.runtime import driver

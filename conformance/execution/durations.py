@@ -1,4 +1,4 @@
-"""Measured durations, which shards are made from.
+"""Measured durations, from which shards are computed.
 
 ``python -m triton_porting_kit.conformance.execution.durations DIR...`` reads the records of runs and
 writes ``durations.json`` beside this file.
@@ -21,7 +21,7 @@ _SMALLEST = 0.01
 
 
 def measured(checks: Iterable[Check], records: Iterable[Record]) -> dict[str, float]:
-    """Seconds by unit of work, of those whose checks all have a record."""
+    """Seconds by unit of work, for units whose checks all have a record."""
     seconds = {record.name: record.seconds for record in records}
     found: defaultdict[str, float] = defaultdict(float)
     incomplete = set()
@@ -34,13 +34,13 @@ def measured(checks: Iterable[Check], records: Iterable[Record]) -> dict[str, fl
 
 
 def main(folders: Iterable[str]) -> None:
-    """Write the durations of the runs in some folders."""
+    """Write the durations measured by the runs in some folders."""
     from triton_porting_kit.conformance import catalogue
 
     records = [record for folder in folders for record in records_in(Path(folder)).values()]
     found = measured(catalogue.checks(), records)
     DURATIONS.write_text(json.dumps(found, indent=0) + "\n", encoding="utf-8")
-    print(f"{len(found)} durations, {sum(found.values()):.0f} seconds together")
+    print(f"{len(found)} durations, {sum(found.values()):.0f} seconds in total")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Importing Triton where a backend that is registered cannot be imported, which takes Triton with it."""
+"""Importing Triton even if a registered backend cannot be imported, which makes the import of Triton fail."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ IN_TREE = "TRITON_BACKENDS_IN_TREE"
 
 
 def import_triton() -> None:
-    """Import Triton into a process that supervises others, and runs no kernel itself.
+    """Import Triton in a process that supervises others and runs no kernel itself.
 
-    Where that fails because of a backend, Triton is imported with its own backends only: what is wrong with the judged
-    one is for a worker to find out.
+    Triton is imported with its in-tree backends only, because importing a broken backend would make the import fail.
+    Workers import the judged backend and report its errors.
     """
     if "triton" in sys.modules:
         return

@@ -1,4 +1,4 @@
-"""What a run sets out to do: the checks of its levels that apply, are selected, and fall to its shard."""
+"""The plan of a run: the checks of its levels that apply to the backend, are selected and belong to its shard."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triton_porting_kit.errors import PortingKitError
 
 
 class PlanError(PortingKitError):
-    """A run would have nothing to do, or is asked for what there is not."""
+    """A run would have no checks, or requests an unknown level."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Plan:
 
     checks: tuple[Check, ...]
     not_applicable: tuple[str, ...]
-    """Names of checks that mean nothing to this backend: those of the kit's own device, or of running kernels."""
+    """Names of checks that do not apply to this backend: those of the kit's device, or those that run kernels."""
 
 
 def load_checks(settings: Settings, levels: Sequence[str]) -> list[Check]:
@@ -41,9 +41,9 @@ def make_plan(
     shard: Shard | None = None,
     description: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """What a run sets out to do. Raises `PlanError`.
+    """Plan a run. Raises `PlanError`.
 
-    `levels`: all if empty. `description`: what a worker said about the session; without it, every check applies.
+    `levels`: all if empty. `description`: a worker's description of the session; without it, every check applies.
     """
     unknown = [level for level in levels if level not in LEVELS]
     if unknown:
@@ -60,23 +60,25 @@ def make_plan(
         )
     fitting = [check for check in chosen if applies(check, settings, description)]
     if not fitting:
-        raise PlanError(f"none of the {len(chosen)} selected checks applies to this backend, run like this")
+        raise PlanError(
+            f"none of the {len(chosen)} selected checks applies to this backend with these options"
+        )
     idle = tuple(check.name for check in chosen if not applies(check, settings, description))
     mine = share(fitting, shard) if shard else fitting
     if not mine:
-        raise PlanError(f"shard {shard} has no check: there are too few for so many shards")
+        raise PlanError(f"shard {shard} has no check: there are fewer checks than shards")
     return Plan(tuple(mine), idle)
 
 
 def applies(check: Check, settings: Settings, description: Mapping[str, Any] | None) -> bool:
-    """Whether a check means anything to the backend, run like this."""
+    """Whether a check applies to the backend with these settings."""
     if settings.target:
         return check.compiles and not check.kit_device
     return not check.kit_device or description is None or bool(description["kit_device"])
 
 
 def batches(checks: Sequence[Check]) -> list[list[Check]]:
-    """Checks that are handed to a worker at once: those of a batch that follow each other, others alone."""
+    """Group checks that are sent to a worker together: consecutive checks of a batch; each of the others alone."""
     found: list[list[Check]] = []
     for check in checks:
         if found and check.batch and check.batch == found[-1][-1].batch:

@@ -1,4 +1,4 @@
-"""`WorkerProcess`: a worker, what it prints, the stacks that it leaves, and its end with all its children."""
+"""`WorkerProcess`: a worker process, its output, its stack dumps, and its termination with all children."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ from triton_porting_kit.conformance.paths import without_roots
 from triton_porting_kit.conformance.stages import of_dump
 
 _TAIL = 2000
-"""Characters that are kept of a worker's output."""
+"""The number of characters of a worker's output that are kept."""
 _READS = 16
-"""Of a worker's output at a time: one that prints without end is watched all the same."""
+"""The maximum number of reads of a worker's output at a time, so that endless output does not block supervision."""
 _STACK_LINES = 30
 _CAPTURE_LIMIT = "256M"
-"""Of the recorded launches of each check."""
+"""The size limit of the recorded launches of each check."""
 _STACK_SECONDS = 1.0
-"""For a hanging worker to write its stacks."""
+"""The time for a hanging worker to write its stacks."""
 _END_SECONDS = 5.0
 _SLICE_SECONDS = 0.2
-"""After which a stopped run is noticed."""
+"""The interval at which the run is checked for a stop request."""
 
 
 class WorkerDied(Exception):
-    """The process is gone."""
+    """The process has ended."""
 
 
 class LimitExceeded(Exception):
-    """No message came in time."""
+    """No message arrived in time."""
 
 
 class WorkerProcess:
-    """A process group of its own, so that nothing of it is left behind."""
+    """A worker in its own process group, so that all its processes can be killed."""
 
     def __init__(self, settings: Settings, *, reset: bool, recording: str = "") -> None:
-        """Starts it. `reset`: it is to bring the device back to its first state. `recording`: the folder in which it
-        records launches."""
+        """Start the worker. `reset`: whether it resets the device first. `recording`: the folder in which it records
+        launches; empty: it does not."""
         self._settings, self._recording = settings, recording
         self.scratch = Path(tempfile.mkdtemp(prefix="tpk-conform-", dir=settings.scratch or None))
         self._stacks = self.scratch / "stacks"
@@ -74,8 +74,11 @@ class WorkerProcess:
         self.send({"settings": settings.to_json(), "reset": reset, "scratch": str(work)})
 
     def _environment(self) -> dict[str, str]:
-        """It has to see backends that are registered by entry points, as the judged one may be; and a kernel that
-        an earlier run compiled says nothing about the compiler of today."""
+        """The worker's environment variables.
+
+        The worker finds backends that are registered by entry points, as the judged one may be. Its compile cache is
+        new, because kernels from earlier runs do not test the current compiler.
+        """
         cache = Path(self._settings.scratch or self.scratch) / "cache"
         cache.mkdir(exist_ok=True, mode=0o700)
         environment = {
@@ -90,18 +93,18 @@ class WorkerProcess:
             environment.setdefault("TPK_CAPTURE_LIMIT", _CAPTURE_LIMIT)
         return environment
 
-    # --- talking -------------------------------------------------------------------------------------
+    # --- messages ------------------------------------------------------------------------------------
 
     def send(self, message: Message) -> None:
-        """One that has died does not take it, which is found out when it should answer."""
+        """Send a message. The death of a worker is detected by `receive`, not here."""
         self._drain()
         self._said = b""
         with contextlib.suppress(ChannelClosed):
             self._channel.send(message)
 
     def receive(self, seconds: float) -> Message:
-        """The next message. Raises `WorkerDied`, `LimitExceeded` after so many seconds, or `KeyboardInterrupt` when
-        the run is stopped."""
+        """The next message. Raises `WorkerDied`, `LimitExceeded` after `seconds`, or `KeyboardInterrupt` when the run
+        is stopped."""
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -122,15 +125,15 @@ class WorkerProcess:
                 return message
 
     def _drain(self) -> None:
-        """Take what it has printed, so that it never waits for a reader."""
+        """Read the worker's output, so that it never blocks on a full pipe."""
         with contextlib.suppress(OSError):
             for _ in range(_READS):
                 self._said = (self._said + os.read(self._output, 1 << 16))[-4 * _TAIL :]
 
-    # --- its end -------------------------------------------------------------------------------------
+    # --- termination -------------------------------------------------------------------------------------
 
     def stacks(self) -> str:
-        """Where a hanging worker is: it is asked for its stacks. Empty if it does not answer."""
+        """Ask a hanging worker for its stacks. Empty if it does not answer."""
         if self._process.poll() is None:
             os.kill(self._process.pid, signal.SIGUSR1)
             deadline = time.monotonic() + _STACK_SECONDS
@@ -143,7 +146,7 @@ class WorkerProcess:
         return self._stacks.read_text(errors="replace") if self._stacks.is_file() else ""
 
     def evidence(self, limit: float | None = None) -> dict[str, Any]:
-        """Why it is gone, or (given the `limit` in seconds that it exceeded) has to go. Ends it."""
+        """Kill the worker, and return the evidence of its death or, given a `limit` in seconds, of its timeout."""
         if limit is not None:
             stacks = self.stacks()
             found: dict[str, Any] = {"timeout": limit, "message": f"no result after {limit:g} s"}
@@ -165,7 +168,7 @@ class WorkerProcess:
         return found
 
     def _wait(self) -> int:
-        """The exit status of a process that has closed its channel; one that does not end is ended."""
+        """The exit status of a process that has closed its channel. Kills it if it does not end."""
         deadline = time.monotonic() + _END_SECONDS
         while self._process.poll() is None and time.monotonic() < deadline:
             self._drain()
@@ -175,7 +178,7 @@ class WorkerProcess:
         return self._process.wait()
 
     def kill(self) -> None:
-        """End it and its children, and take away its files. May be called again."""
+        """Kill the process and its children, and remove its files. May be called repeatedly."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -204,7 +207,7 @@ def _death(code: int, exits: Message) -> dict[str, Any]:
 
 
 def own_stack(stacks: str) -> str:
-    """Of the stacks of all threads that `faulthandler` writes, the one of the thread that runs checks."""
+    """Select the stack of the thread that runs checks from the dump of `faulthandler`."""
     parts = re.split(r"^(?=(?:Current thread|Thread) 0x)", stacks, flags=re.MULTILINE)
     running = [part for part in parts if "execution/worker.py" in part.replace("\\", "/")]
     dying = [part for part in parts if part.startswith("Current thread") and 'File "' in part]

@@ -1,4 +1,4 @@
-"""A run from its options: asking a worker what there is, planning, and the metadata of the report."""
+"""Preparing a run: probing the backend with a worker, and the metadata of the report."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from triton_porting_kit.conformance.status import Evidence
 
 @dataclass(frozen=True)
 class Choice:
-    """Which checks a run is to try."""
+    """The checks that a run tries."""
 
     levels: tuple[str, ...] = ()
-    """All, if empty."""
+    """The levels; all if empty."""
     selections: tuple[str, ...] = ()
     shard: Shard | None = None
 
@@ -50,17 +50,17 @@ class Choice:
 
 @dataclass(frozen=True)
 class Probe:
-    """What a worker said when it was started to ask it."""
+    """The result of starting a worker to describe the backend."""
 
     description: Mapping[str, Any] = field(default_factory=dict)
-    """Empty where none could be started."""
+    """The description of the session; empty if no worker could be started."""
     profile: Profile = field(default_factory=Profile)
     failure: Evidence | None = None
-    """Why none could be started."""
+    """Why no worker could be started, or None."""
 
 
 def probe(settings: Settings) -> Probe:
-    """Start a worker, ask it, and end it."""
+    """Start a worker, get the description of its session, and end it."""
     with Supervisor(settings) as supervisor:
         try:
             description = supervisor.start()
@@ -105,12 +105,12 @@ def metadata(settings: Settings, choice: Choice, found: Probe, plan: Plan) -> di
 
 
 def now() -> str:
-    """The time, as reports write it."""
+    """The current time in the format of reports."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def revision() -> tuple[str | None, bool | None]:
-    """The commit of the kit and whether files were changed since, where it runs from a checkout; else None."""
+    """The commit of the kit and whether tracked files were changed, if it runs from a checkout; else None."""
     folder = Path(__file__).resolve().parent
     commit = _git(folder, "rev-parse", "HEAD")
     tracked = _git(folder, "ls-files", "--error-unmatch", Path(__file__).name)

@@ -1,4 +1,4 @@
-"""`RunFolder`: what a run leaves on disk, as it goes: ``run.json`` and ``records.jsonl``."""
+"""`RunFolder`: the files that a run writes as it proceeds: ``run.json`` and ``records.jsonl``."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ PERFORMANCE = "performance.json"
 
 
 class RunFolderError(PortingKitError):
-    """A folder holds another run, or none that can be gone on with."""
+    """A folder holds another run, or one that cannot be continued."""
 
 
 class RunFolder:
-    """A run that goes on. Records are on disk when `append` returns."""
+    """The folder of a run in progress. A record is on disk when `append` returns."""
 
     def __init__(self, path: Path, metadata: Mapping[str, Any], *, keep: bool = False) -> None:
         """Write `metadata`. Records of an earlier run are removed, or kept."""
@@ -36,26 +36,26 @@ class RunFolder:
         cut_off = keep and self._folder.has(RECORDS) and not self._read(RECORDS).endswith(b"\n")
         self._file: IO[str] = self._folder.open(RECORDS, append=keep)
         if cut_off:
-            self._file.write("\n")  # what comes next has a line of its own
+            self._file.write("\n")  # the next record starts a new line
 
     def append(self, record: Record) -> None:
-        """Add what a check ended in."""
+        """Append the record of a check."""
         self._file.write(json.dumps(record.to_json()) + "\n")
         self._file.flush()
 
     def add_figures(self, figures: Mapping[str, Any]) -> None:
-        """Add the figures of performance."""
+        """Write the performance figures."""
         self._folder.write(PERFORMANCE, (json.dumps(figures) + "\n").encode())
 
     @property
     def has_figures(self) -> bool:
-        """Whether an earlier part of the run has taken them."""
+        """Whether an earlier part of the run has measured performance."""
         return self._folder.has(PERFORMANCE)
 
     def finish(self, end: str, incidents: Sequence[Mapping[str, Any]] = ()) -> bool:
-        """Close the run at the time `end`. Whether it is complete: every planned check has a record.
+        """Close the run at the time `end`. Returns whether it is complete: every planned check has a record.
 
-        `incidents`: what happened that is no check's result, such as the death of a worker that ran a whole batch.
+        `incidents`: events that are not results of checks, such as the death of a worker that ran a whole batch.
         """
         self._file.close()
         done = records_in(self.path)
@@ -70,12 +70,12 @@ class RunFolder:
         return self._folder.read(name, untrusted.REPORT)
 
     def _write(self) -> None:
-        """All or nothing: whoever reads the file meanwhile finds it whole."""
+        """Replace ``run.json`` atomically, so that concurrent readers find a complete file."""
         self._folder.write(RUN, (json.dumps(self.metadata, indent=1) + "\n").encode())
 
 
 def metadata_in(path: Path) -> dict[str, Any] | None:
-    """The metadata of the run in a folder; None where there is none. Raises `RunFolderError`."""
+    """The metadata of the run in a folder; None if there is no run. Raises `RunFolderError`."""
     content = _content(path, RUN)
     if content is None:
         return None
@@ -85,21 +85,21 @@ def metadata_in(path: Path) -> dict[str, Any] | None:
 
     found = untrusted.parse_json(content, path / RUN, error, finite=False)
     if not isinstance(found, dict):
-        raise error(f"{path / RUN} is not of a run")
+        raise error(f"{path / RUN} is not the metadata of a run")
     return found
 
 
 def records_in(path: Path) -> dict[str, Record]:
-    """The records in a folder by name, the last of each; lines that cannot be read are left out."""
+    """The last record of each check in a folder, by name. Unreadable lines are skipped."""
     return records_of(_content(path, RECORDS) or b"")[0]
 
 
 def records_of(
     content: bytes, validate: Callable[[Any], None] | None = None
 ) -> tuple[dict[str, Record], int]:
-    """The records in the lines of a file by name, the last of each; and how many lines could not be read.
+    """The last record of each check in the lines of a file, by name, and the number of unreadable lines.
 
-    `validate` raises `PortingKitError` for the data of a line that is no record.
+    `validate` raises `PortingKitError` if the data of a line is not a record.
     """
     records: dict[str, Record] = {}
     damaged = 0
@@ -109,7 +109,7 @@ def records_of(
             if validate is not None:
                 validate(data)
             record = Record.from_json(data)
-            record.to_json()  # computes all from the evidence
+            record.to_json()  # raises if status, stage or message cannot be computed from the evidence
             records[record.name] = record
         except (PortingKitError, ValueError, KeyError, TypeError, AttributeError):
             damaged += 1
@@ -124,5 +124,5 @@ def _content(path: Path, name: str) -> bytes | None:
 
 
 def is_final(record: Record) -> bool:
-    """Whether a run that goes on keeps a record: not where the suite failed, or no worker could be started."""
+    """Whether a resumed run keeps a record: not if the suite itself failed or no worker could be started."""
     return record.status is not Status.HARNESS_ERROR and record.stage != IMPORTED

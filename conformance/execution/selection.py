@@ -1,4 +1,4 @@
-"""`select`: choosing checks by expressions on their names."""
+"""`select`: selects checks by expressions on their names."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Predicate = Callable[[str], bool]
 
 
 class SelectionError(PortingKitError):
-    """An expression that chooses checks is not one."""
+    """A selection expression is malformed."""
 
 
 def select(checks: Iterable[Check], expressions: Sequence[str]) -> list[Check]:
-    """The checks that any of the expressions names, in their order. Raises `SelectionError`.
+    """The checks that match any of the expressions, in their order. Raises `SelectionError`.
 
-    An expression is made of words with ``and``, ``or``, ``not`` and parentheses. A word with ``*``, ``?`` or ``[`` is a
-    pattern for the whole name; one that is the name of a check means that check; any other one is looked for in the
-    names, whatever the case of letters.
+    An expression consists of words, ``and``, ``or``, ``not`` and parentheses. A word with ``*``, ``?`` or ``[`` is a
+    pattern for the whole name. A word that is the name of a check selects that check. Any other word selects the
+    checks whose names contain it, ignoring case.
     """
     all_checks = list(checks)
     names = frozenset(check.name for check in all_checks)
@@ -30,7 +30,7 @@ def select(checks: Iterable[Check], expressions: Sequence[str]) -> list[Check]:
 
 
 class _Parser:
-    """Recursive descent: ``or`` binds weakest, ``not`` strongest."""
+    """A recursive-descent parser: ``or`` binds weakest, ``not`` strongest."""
 
     def __init__(self, expression: str, names: frozenset[str]) -> None:
         self._expression, self._names = expression, names
@@ -39,7 +39,7 @@ class _Parser:
     def parse(self) -> Predicate:
         found = self._either()
         if self._tokens:
-            raise self._error(f"{self._tokens[0]!r} is one too many")
+            raise self._error(f"{self._tokens[0]!r} is unexpected")
         return found
 
     def _either(self) -> Predicate:
@@ -85,7 +85,7 @@ class _Parser:
 
     def _error(self, what: str) -> SelectionError:
         return SelectionError(
-            f"{self._expression!r} selects nothing that makes sense: {what}. Write words and patterns with and, or, "
+            f"{self._expression!r} is not a valid selection: {what}. Write words and patterns with and, or, "
             "not and parentheses, such as 'language/*/add-* and not fp64'"
         )
 

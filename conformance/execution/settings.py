@@ -1,4 +1,4 @@
-"""`Settings`: what a worker process has to know before it can run checks."""
+"""`Settings`: the configuration that a worker process needs to run checks."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ CATALOGUE = "triton_porting_kit.conformance.catalogue"
 
 @dataclass(frozen=True)
 class Settings:
-    """The same in every process of a run. `to_json` and `from_json` are inverse."""
+    """The configuration of all processes of a run. `to_json` and `from_json` are inverse."""
 
     backend: str
-    """Name of the backend's entry point."""
+    """The name of the backend's entry point."""
     profile: str = ""
-    """The vendor's ``conformance.toml``; empty: the one beside the backend's package, if there is one."""
+    """The path of the vendor's ``conformance.toml``; empty: the one of the backend's package, if it exists."""
     seed: int = 0
     target: str = ""
-    """``BACKEND:ARCH:WARP``: kernels are compiled for it and do not run. Empty: they run."""
+    """``BACKEND:ARCH:WARP``: kernels are compiled for this target and do not run. Empty: they run."""
     stress: int = 0
-    """Random programs of the level `stress`; 0: as many as it makes by itself."""
+    """The number of random programs of the level `stress`; 0: the default."""
     scratch: str = ""
-    """A folder for private files of all processes, and for the compile cache: a run starts with an empty one. Empty:
-    each worker has its own."""
+    """A folder for private files and the compile cache of all processes, empty when a run starts. Empty string: each
+    worker has its own."""
     catalogue: str = CATALOGUE
-    """The module whose `checks` gives the checks of some levels; tests of the suite have their own."""
+    """The module whose function `checks` returns the checks. Tests of the suite use another one."""
 
     captures: str = ""
-    """The folder for recorded launches of checks that fail, which are run again for that; empty: none are."""
+    """The folder for recorded launches of failed checks, which are repeated for this; empty: nothing is recorded."""
 
     @property
     def stopped(self) -> bool:
@@ -46,20 +46,20 @@ class Settings:
             (Path(self.scratch) / _STOP).touch()
 
     def note(self, incident: Mapping[str, Any]) -> None:
-        """Remember something that is no check's result, for the report of the run."""
+        """Record an event that is not the result of a check, for the report of the run."""
         if self.scratch:
             with (Path(self.scratch) / _INCIDENTS).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(incident) + "\n")
 
     def incidents(self) -> list[dict[str, Any]]:
-        """What was noted, in any process of the run."""
+        """The events that any process of the run has noted."""
         path = Path(self.scratch) / _INCIDENTS
         if not self.scratch or not path.is_file():
             return []
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
     def with_profile(self, path: str) -> Settings:
-        """The same with the profile that was found."""
+        """The settings with another profile."""
         return replace(self, profile=path)
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Shards: the parts of a run on several machines, of about the same length."""
+"""Shards: parts of a run for several machines, of about equal duration."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.errors import PortingKitError
 
 DURATIONS = Path(__file__).parent / "durations.json"
-"""Seconds by batch, or by name of a check that is in none, on the CPU reference; `durations.py` writes it."""
+"""Seconds by batch, or by name of checks outside of batches, on the CPU reference. Written by `durations.py`."""
 
 UNKNOWN_SECONDS = 0.5
-"""Of what was never measured."""
+"""The assumed duration of a unit that was never measured."""
 
 
 class ShardError(PortingKitError):
@@ -35,7 +35,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """``2/5``. Raises `ShardError`."""
+        """Parse a shard such as ``2/5``. Raises `ShardError`."""
         found = re.fullmatch(r"(\d+)/(\d+)", text)
         if not found or not 1 <= int(found[1]) <= int(found[2]):
             raise ShardError(f"shard {text!r} is not K/N with K from 1 to N, for example 2/5")
@@ -51,9 +51,9 @@ def _measured() -> dict[str, float]:
 
 
 def share(checks: Sequence[Check], shard: Shard, durations: Mapping[str, float] | None = None) -> list[Check]:
-    """The checks that fall to a shard, in their order: each check falls to exactly one.
+    """The checks of a shard, in their order. Each check belongs to exactly one shard.
 
-    Batches stay together. The longest is given first, each to the shard that has least so far.
+    Batches stay together. The longest units are assigned first, each to the shard with the smallest load.
     """
     seconds = _measured() if durations is None else durations
     units: dict[str, float] = {}
@@ -68,5 +68,5 @@ def share(checks: Sequence[Check], shard: Shard, durations: Mapping[str, float] 
 
 
 def unit_of(check: Check) -> str:
-    """What a check is measured and given with: its batch, or itself."""
+    """The unit that is measured and assigned as a whole: the batch of a check, or the check itself."""
     return check.batch or check.name

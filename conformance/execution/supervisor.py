@@ -1,4 +1,4 @@
-"""`Supervisor`: runs checks in a worker process, and survives whatever becomes of that."""
+"""`Supervisor`: runs checks in a worker process, and handles its crashes and hangs."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from triton_porting_kit.conformance.status import Evidence
 from triton_porting_kit.errors import PortingKitError
 
 START_SECONDS = 120.0
-"""For a worker to import everything and open the device."""
+"""Time limit for a worker to import everything and open the device."""
 COMPILING = 5.0
-"""Times the limit of a check where kernels are compiled only: limits are for compilers of a kernel or two, and code
-generators of GPUs take up to a minute for types that they emulate."""
+"""The factor for time limits if kernels are only compiled: code generators for GPUs take up to a minute for types
+that they emulate."""
 END_SECONDS = 60.0
-"""For a worker to look after the device when a check is over."""
+"""Time limit for a worker to check and reset the device after the last check."""
 _MEASURING = 5.0
-"""How often the time that measuring should take it may take."""
+"""The factor for the time limit of performance measurements."""
 ALONE = 2.0
-"""Times its limit a check may take that is run again alone: what else the machine does is unknown."""
+"""The factor for the time limit of a check that is repeated alone: the load of the machine is unknown."""
 CONFIRMED = 3
-"""Checks that took too long alone, too, after which a supervisor runs no more of them again: the backend hangs."""
+"""The number of checks that also time out alone, after which timeouts are not repeated: the backend hangs."""
 _PAUSES = (0.0, 1.0, 5.0)
-"""Seconds before each try to start a worker where one ran before."""
-LOST_WORKER = "a batch took its worker down"
-OUT_OF_TIME = "a check took longer than its limit, and not when it ran alone"
-"""What `Settings.note` takes."""
+"""Seconds to wait before each attempt to start a worker, if one ran before."""
+LOST_WORKER = "a batch crashed its worker"
+OUT_OF_TIME = "a check exceeded its time limit, but not when it ran alone"
+"""Incidents for `Settings.note`."""
 
 _NO_RECORD = {
     "kind": "harness",
@@ -48,7 +48,7 @@ _NO_RECORD = {
 
 
 class CannotStart(PortingKitError):
-    """No worker could be started. `evidence` says why."""
+    """No worker could be started. `evidence` holds the reason."""
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
@@ -56,21 +56,21 @@ class CannotStart(PortingKitError):
 
 
 class Supervisor:
-    """Owns one worker at a time. Use it as a context manager, so that none is left behind."""
+    """Owns one worker at a time. Use it as a context manager, which ends the worker."""
 
     def __init__(self, settings: Settings, *, recording: str = "") -> None:
         """`recording`: the folder in which workers record launches; empty: they do not."""
         self.settings = settings
         self._recording = recording
         self.description: Mapping[str, Any] = {}
-        """What the worker said about its session."""
+        """The worker's description of its session."""
         self.profile = Profile()
         self._worker: WorkerProcess | None = None
         self._turns = Turns(settings.scratch, self._look)
         self._confirmed = 0
         self._ran = False
         self._failure: Evidence | None = None
-        """Why no worker can be started any more."""
+        """Why no worker can be started, or None."""
 
     def __enter__(self) -> Self:
         return self
@@ -89,7 +89,7 @@ class Supervisor:
     # --- starting ------------------------------------------------------------------------------------
 
     def start(self) -> Mapping[str, Any]:
-        """Start a worker if there is none; what it says about its session. Raises `CannotStart`."""
+        """Start a worker if there is none, and return its description of the session. Raises `CannotStart`."""
         if self._failure is not None:
             raise CannotStart(self._failure)
         if self._worker is None:
@@ -103,7 +103,7 @@ class Supervisor:
         return self.description
 
     def _try_to_start(self) -> Evidence | None:
-        # What is to be recorded failed before, in another worker: who knows what that has left.
+        # A check to record has failed before in another worker, which may have left the device in a bad state.
         reset = self._ran or bool(self._recording)
         worker = WorkerProcess(self.settings, reset=reset, recording=self._recording)
         try:
@@ -129,7 +129,7 @@ class Supervisor:
     # --- running -------------------------------------------------------------------------------------
 
     def run(self, checks: Sequence[Check]) -> Iterator[Record]:
-        """The records of all the checks, as they end. Those of a batch that follow each other share a kernel."""
+        """Run checks and yield their records. Consecutive checks of a batch share a kernel."""
         for batch in batches(checks):
             yield from self._run_batch(batch)
 
@@ -166,14 +166,15 @@ class Supervisor:
                 if len(part) == 1 and part[0] in waiting:
                     yield self._record(part[0], _NO_RECORD, time.monotonic() - begin)
                     waiting = waiting[1:]
-            together = False  # what is left of a batch lost its worker to one of them: each is tried alone
+            together = False  # a check of the batch crashed the worker: try the rest one at a time
 
     def _run_part(
         self, part: Sequence[Check], turn: AbstractContextManager[None] | None = None, times: float = 1.0
     ) -> Iterator[Record]:
-        """The records that the worker sends. Raises `_Gone`; then it has been ended.
+        """Yield the records that the worker sends. Raises `_Gone` after the worker has ended.
 
-        `turn`: of `Turns`, beside others by default. `times`: the limits of the checks that they may take.
+        `turn`: a context of `Turns`; by default, other processes may run checks at the same time. `times`: a factor for
+        the time limits of the checks.
         """
         worker = self._worker
         assert worker is not None
@@ -198,13 +199,13 @@ class Supervisor:
                 limits.pop(record.name)
                 limit = max(limits.values(), default=END_SECONDS)
                 if not limits:
-                    stack.close()  # whoever takes the record may take nothing more for long
+                    stack.close()  # the consumer of the last record may not resume this generator for long
                 yield record
 
     def _again(self, check: Check, first: Evidence) -> Record:
-        """The record of a check that took too long: it is run once more, and nothing of the run beside it.
+        """Repeat a check that timed out, while no other check of the run is running, and return its record.
 
-        A verdict is about the backend, not about what else the machine had to do.
+        The verdict must depend on the backend, not on the load of the machine.
         """
         begin = time.monotonic()
         try:
@@ -237,12 +238,12 @@ class Supervisor:
         return self._record(check, evidence, time.monotonic() - begin)
 
     def _look(self) -> None:
-        """Called while it waits for other processes of the run."""
+        """Called while waiting for other processes of the run. Raises `KeyboardInterrupt` if the run is stopped."""
         if self.settings.stopped:
             raise KeyboardInterrupt
 
     def measure(self, seconds: float) -> dict[str, Any]:
-        """Figures of performance, taken in about so many seconds; or ``error``, what became of the worker instead."""
+        """Measure performance in about this many seconds. The result has only ``error`` if the worker failed."""
         try:
             self.start()
         except CannotStart as error:

@@ -1,4 +1,4 @@
-"""`Turns`: the processes of a run do their checks side by side, or one of them does one alone."""
+"""`Turns`: lets the processes of a run execute checks concurrently, or one of them execute a check alone."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ _POLL_SECONDS = 0.05
 
 
 class Turns:
-    """Two locked files in a folder that the processes share. The kernel drops the locks of a process that ends.
+    """A readers-writer lock from two locked files in a shared folder. The kernel releases the locks of ended processes.
 
-    Who wants to be alone holds the gate while others finish, so that new ones wait; else there would always be one.
+    A process that wants to run alone holds the gate while others finish, so that new ones wait. Without the gate, it
+    might wait forever.
     """
 
     def __init__(self, folder: str, look: Callable[[], None]) -> None:
-        """`folder`: empty where there are no other processes. `look` is called while waiting, and may raise."""
+        """`folder`: empty if there are no other processes. `look` is called while waiting, and may raise."""
         self._gate, self._room = (Path(folder) / name for name in ("gate", "room"))
         self._shared, self._look = bool(folder), look
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """Run something that others may run beside."""
+        """A context in which other processes may also run checks."""
         if not self._shared:
             yield
             return
@@ -38,7 +39,7 @@ class Turns:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Run something while nothing else of the run does."""
+        """A context in which no other process of the run executes checks."""
         if not self._shared:
             yield
             return

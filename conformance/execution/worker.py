@@ -1,12 +1,12 @@
 """The process that runs checks: ``python -m triton_porting_kit.conformance.execution.worker SOCKET STACKS``.
 
-`SOCKET` is the descriptor of its end of a `Channel`, `STACKS` a file for the stacks that `faulthandler` writes when it
-dies, and when it gets SIGUSR1. Standard output belongs to the backend: nothing is said on it.
+`SOCKET` is the descriptor of its end of a `Channel`. `STACKS` is a file for the stacks that `faulthandler` writes when
+the process dies or receives SIGUSR1. Standard output belongs to the backend; the worker does not use it.
 
-It is sent ``{"settings": …, "reset": bool, "scratch": folder}`` and answers ``{"ready": description}`` or
-``{"failed": evidence}``. Then, for each ``{"run": [names]}``, it sends ``{"record": …}`` as checks end, and at last
-``{"done": {"healthy": bool, "unfinished": [names]}}``: those that lost their device to another check of their batch.
-For ``{"measure": seconds}`` it sends ``{"measured": figures}``.
+It receives ``{"settings": …, "reset": bool, "scratch": folder}`` and answers ``{"ready": description}`` or
+``{"failed": evidence}``. Then, for each ``{"run": [names]}``, it sends ``{"record": …}`` for each check that ends, and
+finally ``{"done": {"healthy": bool, "unfinished": [names]}}``; unfinished checks lost their device to another check of
+their batch. It answers ``{"measure": seconds}`` with ``{"measured": figures}``.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ def main() -> None:
 
 
 def _end(code: int) -> None:
-    """Leave without the clean-up of a backend that may be broken."""
+    """Exit without the clean-up code of a backend that may be broken."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 
 
 def _die_with_the_parent() -> None:
-    """Where the supervisor is killed, nothing else would end a hanging check."""
+    """End with the supervisor. If it is killed, nothing else would end a hanging check."""
     parent = os.getppid()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -77,7 +77,7 @@ def _leave_stacks(file: IO[str]) -> None:
     faulthandler.enable(file, all_threads=True)
     faulthandler.register(signal.SIGUSR1, file, all_threads=True)
     if platform.libc_ver()[0] == "glibc":
-        # A library that calls exit() leaves a stack, too: the C library raises the signal before it is gone.
+        # Also dump the stacks if a library calls exit(): the C library raises the signal in an exit handler.
         libc = ctypes.CDLL(None)
         libc.__cxa_atexit(ctypes.cast(libc["raise"], ctypes.c_void_p), ctypes.c_void_p(signal.SIGUSR1), None)
 
@@ -148,7 +148,7 @@ class _Worker:
             if any(item["kind"] == "error" for item in record.evidence):
                 lost, healthy = self._tend(record)
                 if lost and len(checks) > 1:
-                    break  # the device was lost to the kernel of a batch: nothing is known about this check
+                    break  # the batch's kernel lost the device: the result of this check is unknown
             self._channel.send({"record": record.to_json()})
             finished.add(record.name)
             if not healthy:
@@ -170,7 +170,7 @@ class _Worker:
         return self._checks[name]
 
     def _tend(self, record: Record) -> tuple[bool, bool]:
-        """After an error: whether the device was lost, and whether it is well now."""
+        """After an error, reset the device if it was lost. Returns whether it was lost, and whether it works now."""
         lost = any(item.get("type") == "DeviceLost" for item in record.evidence) or not self._answers()
         if lost:
             try:
@@ -180,7 +180,7 @@ class _Worker:
         return lost, not lost or self._answers()
 
     def _answers(self) -> bool:
-        """Whether the device still takes bytes and gives them back, whatever they are."""
+        """Whether memory can still be allocated, written and read without an error; the contents are not compared."""
         import numpy as np
 
         memory = self._session.memory

@@ -1,1 +1,1 @@
-"""The suite tested itself: a backend with one planted fault at a time, and the checks that must notice."""
+"""The self-test of the suite: a backend with one planted fault at a time, and the checks that must catch it."""

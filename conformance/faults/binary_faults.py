@@ -1,4 +1,4 @@
-"""Faults of compiled binaries, which runs that only compile have to find in the code objects themselves."""
+"""Faults in compiled binaries, which compile-only runs must find in the code objects."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from triton_porting_kit.conformance.faults.fault import Apply, Table, rewrite
 
 TABLE = Table()
 
-# A fault is a line or a few.
+# One or a few lines per fault.
 # fmt: off
 
 ANY = "language/arithmetic/add-i32-tile_324"
 BF16, FP8 = "language/matrix-products/dot-bf16-16x32x128", "language/matrix-products/dot-fp8e4b8-16x32x128"
 _VGPRS, _KERNARG = 48, 8
-"""Offsets in a kernel descriptor: of the register that counts vector registers, and of the bytes of arguments."""
+"""Offsets in a kernel descriptor: of the word with the number of vector registers, and of the size of arguments."""
 
 
 def _binary(change: Any) -> Apply:
-    """Changes what the linker gives back; `change` is given it, and the metadata."""
+    """Change the linker's output. `change` receives the binary and the metadata."""
     return lambda seams: seams.binaries.append(change)
 
 
 def _text(pattern: str, with_: str, count: int = 0) -> Apply:
-    """Replaces what matches in the assembly, its metadata included."""
+    """Replace matches of a regular expression in the assembly, including its metadata."""
     return rewrite("amdgcn", lambda text: re.sub(pattern, with_, text, count=count))
 
 
 def _descriptor(offset: int, value: int) -> Any:
-    """Changes a word of the kernel descriptor, found by its symbol's contents: the only one in a section of 64 bytes."""
+    """Change a word of the kernel descriptor, which is located in the binary by its contents."""
     def change(binary: bytes, metadata: Any) -> bytes:
         from triton_porting_kit.binaries.code_object import read_code_object
         (kernel,) = read_code_object(binary).kernels.values()
@@ -64,16 +64,16 @@ _add("binary-empty", "the binary is empty", _binary(lambda binary, metadata: b""
 _add("binary-truncated", "the binary ends too early", _binary(lambda binary, metadata: binary[:len(binary) * 3 // 4]))
 _add("binary-other-machine", "the binary is for another machine", _binary(lambda binary, metadata: binary[:18] + b"\x3e\x00" + binary[20:]))
 _add("binary-other-architecture", "the binary is for another architecture", _binary(_retargeted))
-_add("binary-other-name", "the kernel has another name than the metadata say", _binary(_renamed))
-_add("binary-argument-size", "an argument is said to have 4 bytes, and is a pointer", _text(r"\.size: +8", ".size: 4", 1))
-_add("binary-argument-kind", "a pointer is said to be a value", _text(r"\.value_kind: +global_buffer", ".value_kind: by_value", 1))
-_add("binary-argument-place", "the second argument is said to lie elsewhere", _text(r"\.offset: +8\n", ".offset: 12\n", 1))
+_add("binary-other-name", "the kernel's name differs from the metadata", _binary(_renamed))
+_add("binary-argument-size", "the metadata give a pointer argument 4 bytes", _text(r"\.size: +8", ".size: 4", 1))
+_add("binary-argument-kind", "the metadata declare a pointer as a value", _text(r"\.value_kind: +global_buffer", ".value_kind: by_value", 1))
+_add("binary-argument-place", "the metadata give the second argument a wrong offset", _text(r"\.offset: +8\n", ".offset: 12\n", 1))
 _add("binary-argument-missing", "the metadata leave the first arguments out", _text(r"(\.args:\n)(?: {4}.*\n){3,}?(?= {6}- .*\n(?: {8}.*\n)+ {4}\.)", r"\1"))
 _add("binary-kernarg-bytes", "the descriptor has fewer bytes of arguments", _binary(_descriptor(_KERNARG, 8)))
 _add("binary-few-registers", "the descriptor allocates the least registers", _binary(_descriptor(_VGPRS, 0)))
 _add("binary-threads", "the metadata allow other work-groups than are launched", _text(r"\.max_flat_workgroup_size: +\d+", ".max_flat_workgroup_size: 64"))
-_add("binary-dynamic-lds", "the binary asks launches for less on-chip memory than Triton gives", _binary(_more_lds), BF16)
-_add("binary-unknown-instruction", "the code has what is no instruction", _text(r"\n\ts_endpgm", "\n\t.long 0xffffffff\n\ts_endpgm"))
+_add("binary-dynamic-lds", "the binary declares another size of dynamic on-chip memory than Triton's metadata", _binary(_more_lds), BF16)
+_add("binary-unknown-instruction", "the code contains an invalid instruction", _text(r"\n\ts_endpgm", "\n\t.long 0xffffffff\n\ts_endpgm"))
 _add("binary-no-end", "the code does not end", _text(r"\n\ts_endpgm", "\n\ts_nop 0"))
 _add("binary-no-matrix-instructions", "a product has no matrix instruction", _text(r"\n\tv_mfma_\w+ .*", "\n\ts_nop 0"), BF16, "kernels/matmul/bf16-128x128x128", "kernels/attention/bf16-2x64x64")
 _add("binary-bf16-as-fp16", "bf16 is multiplied by the instruction for fp16", _text(r"(v_mfma_f32_\d+x\d+x\d+)_bf16", r"\1_f16"), BF16)

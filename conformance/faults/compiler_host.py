@@ -1,4 +1,4 @@
-"""Faults of the compiler in what it tells Triton, and in what kernels do beside computing: programs, assertions."""
+"""Faults in the compiler's interface to Triton, and in program IDs, assertions and output of kernels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triton_porting_kit.conformance.faults.rewriting import attributes, each, wr
 
 TABLE = Table()
 
-# A fault is a line or a few.
+# One or a few lines per fault.
 # fmt: off
 
 
@@ -23,7 +23,7 @@ def _plant(name: str, sentence: str, apply: Apply, *caught_by: str, **fields: An
 
 
 def _last_stage(change: Callable[[Any, bytes, Any], bytes]) -> Apply:
-    """Changes the object: `change` is given the backend, the object, and the metadata, which it may change too."""
+    """Change the object. `change` receives the backend, the object and the metadata, which it may modify."""
 
     def pipeline(real: Any, self: Any, options: Any) -> Any:
         found = real(self, options)
@@ -50,13 +50,13 @@ def _stale(self: Any, binary: bytes, metadata: Any) -> bytes:
 
 
 ADD = "language/arithmetic/add-i32-*"
-_plant("kernel-name", "the metadata have another name than the kernel", _last_stage(_other_name), ADD)
+_plant("kernel-name", "the name in the metadata is not the kernel's", _last_stage(_other_name), ADD)
 _plant("object-cut", "the end of the object is missing", _last_stage(lambda self, binary, metadata: binary[: len(binary) // 2]), ADD)
 _plant("object-empty", "the object is empty", _last_stage(lambda self, binary, metadata: b""), ADD)
 _plant("stale-object", "a kernel's second variant gets the object of the first", _last_stage(_stale), "runtime/specialization/widths*", "registration/hashes/stale-source", "language/arithmetic/sub-i*-tile_17x4")
 
 _plant("assert-removed", "device_assert is left out", rewrite("structured", each(r"tpk\.assert", lambda operation: "")), "runtime/device/default-failure", "runtime/failures/assert-fails")
-_plant("assert-inverted", "device_assert fails where the condition holds", rewrite("structured", written(r"tpk\.assert", """
+_plant("assert-inverted", "device_assert fails if the condition holds", rewrite("structured", written(r"tpk\.assert", """
     %fault_t{n} = "arith.constant"() <{{value = false}}> : () -> i1
     "tpk.assert"(%fault_t{n}) {{message = ""}} : (i1) -> ()""")), "language/control-flow-and-functions/device_assert-i32-*")
 _plant("print-removed", "device_print is left out", rewrite("structured", each(r"tpk\.print", lambda operation: "")), "language/programs/print")
@@ -67,13 +67,13 @@ _plant("programs-more", "num_programs is one too many", rewrite("structured", wr
     %fault_p{n} = "tpk.num_programs"() {{axis = 0 : i32}} : () -> i32
     %fault_o{n} = "arith.constant"() <{{value = 1 : i32}}> : () -> i32
     {r} = "arith.addi"(%fault_p{n}, %fault_o{n}) : (i32, i32) -> i32""", where="axis = 0")), "language/control-flow-and-functions/program_id-*")
-_plant("last-of-chunk", "the last program of those that a thread runs is left out", rewrite("loops", lambda text: _one_program_less(text)), "language/atomics/atomic_add_contended-i32-programs", "runtime/grids/1000")
+_plant("last-of-chunk", "the last program that a thread runs is skipped", rewrite("loops", lambda text: _one_program_less(text)), "language/atomics/atomic_add_contended-i32-programs", "runtime/grids/1000")
 _plant("call-removed", "calls of functions that are not inlined are left out", rewrite("ttir", each(r"tt\.call", lambda operation: "", where=r"-> \(\)")), "language/programs/noinline-effects")
 
 
 
 def _any_option(real: Any, self: Any, options: Any) -> Any:
-    """Options that nobody knows are taken."""
+    """Accept unknown options."""
     found = real(self, options)
     for name, value in options.items():
         found.__dict__.setdefault(name, value)
@@ -81,13 +81,13 @@ def _any_option(real: Any, self: Any, options: Any) -> Any:
 
 
 def _lenient(real: Any, self: Any, options: Any) -> Any:
-    """Counts that make no sense are replaced."""
+    """Replace invalid counts."""
     warps = options.get("num_warps", 1)
     return real(self, {**options, "num_warps": warps if warps in (1, 2, 4, 8, 16, 32) else 4})
 
 
 def _remembered(real: Any, self: Any, options: Any) -> Any:
-    """What one launch asks for stays."""
+    """Keep the options of one launch for the next."""
     _REMEMBERED.update(options)
     return real(self, dict(_REMEMBERED))
 
@@ -106,21 +106,21 @@ def _forgetful(self: Any, binary: bytes, metadata: Any) -> bytes:
 
 
 def _host(name: str, sentence: str, apply: Apply, *caught_by: str) -> None:
-    """A fault in what the compiler tells Triton."""
+    """Add a fault in the compiler's interface to Triton."""
     _plant(name, sentence, apply, *(f"registration/{pattern}" for pattern in caught_by))
 
 
 _host("options-not-in-key", "the cache key does not have the options", method("options", hash=lambda real, self: "options"), "hashes/option-num_warps", "hashes/kernel-fusion")
 _host("target-not-in-key", "the cache key does not have the target", both(method("backend", hash=lambda real, self: "faulty"), method("options", hash=lambda real, self: str(self.num_warps))), "hashes/target")
-_host("key-of-process", "the cache key is another in every process", method("backend", hash=lambda real, self: f"{real(self)}-{os.getpid()}"), "hashes/backend-in-fresh-process", "hashes/fresh-process")
-_host("key-of-object", "the cache key is another for every compiler object", method("backend", hash=lambda real, self: f"{real(self)}-{id(self)}-{time.monotonic_ns()}"), "hashes/backend")
-_host("options-lost", "options that are given are ignored", method("backend", parse_options=lambda real, self, options: real(self, {})), "options/kept-num_warps-8", "options/kept-enable_fp_fusion-False")
-_host("options-any", "options that nobody knows are taken", method("backend", parse_options=_any_option), "options/arguments-ignored", "options/launch-unknown-refused")
-_host("options-lenient", "a num_warps that makes no sense is replaced", method("backend", parse_options=_lenient), "options/refused-num_warps-3", "options/launch-bad-refused")
+_host("key-of-process", "the cache key differs in every process", method("backend", hash=lambda real, self: f"{real(self)}-{os.getpid()}"), "hashes/backend-in-fresh-process", "hashes/fresh-process")
+_host("key-of-object", "the cache key differs for every compiler object", method("backend", hash=lambda real, self: f"{real(self)}-{id(self)}-{time.monotonic_ns()}"), "hashes/backend")
+_host("options-lost", "given options are ignored", method("backend", parse_options=lambda real, self, options: real(self, {})), "options/kept-num_warps-8", "options/kept-enable_fp_fusion-False")
+_host("options-any", "unknown options are accepted", method("backend", parse_options=_any_option), "options/arguments-ignored", "options/launch-unknown-refused")
+_host("options-lenient", "an invalid num_warps is replaced", method("backend", parse_options=_lenient), "options/refused-num_warps-3", "options/launch-bad-refused")
 _host("options-stay", "options of one launch become the defaults of the next", method("backend", parse_options=_remembered), "options/defaults-fresh")
-_host("stamped", "the binary is another each time that a kernel is compiled", _last_stage(_stamped), "stages/deterministic")
+_host("stamped", "compiling a kernel again gives a different binary", _last_stage(_stamped), "stages/deterministic")
 _host("metadata-options", "the metadata do not have the options that a kernel was compiled with", _last_stage(_forgetful), "stages/metadata-options")
-_host("all-targets", "the compiler takes the targets of all backends", method("backend", supports_target=lambda real, target: True), "coexistence/target-cuda", "coexistence/target-cpu")
+_host("all-targets", "the compiler accepts the targets of all backends", method("backend", supports_target=lambda real, target: True), "coexistence/target-cuda", "coexistence/target-cpu")
 
 
 def _exchanged_axes(text: str, operation: str, one: int, other: int) -> str:
@@ -136,7 +136,7 @@ def _exchanged_axes(text: str, operation: str, one: int, other: int) -> str:
 
 
 def _one_program_less(text: str) -> str:
-    """The loop over programs ends one before its end, unless it has only one."""
+    """Shorten the loop over programs by one iteration, unless it has only one."""
     match = re.search(r"^( *)(%\S+) = scf\.for (%\S+) = %begin to %end step (%\S+) iter_args", text, re.MULTILINE)
     if match is None:
         return text

@@ -1,4 +1,4 @@
-"""Faults of the compiler in what is read and written: masks, bounds, addresses, atomic operations, descriptors."""
+"""Compiler faults in memory accesses: masks, bounds, addresses, atomic operations, descriptors."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from triton_porting_kit.conformance.faults.rewriting import (
 
 TABLE = Table()
 
-# A fault is a line or a few.
+# One or a few lines per fault.
 # fmt: off
 
-# Groups of operands of the structured form's loads and stores, of its gathers and scatters, and of its atomics.
+# Operand groups of loads and stores, of gathers and scatters, and of atomics in the structured form.
 STRIDES, LO, HI, WRAP_START, WRAP_SIZE, MASK, LAST = range(2, 9)
 GATHER_MASK, GATHER_LAST = 2, 3
 ATOMIC_MASK = 3
@@ -34,27 +34,27 @@ MULTIPLE_OF_8 = """
 
 
 def _plant(name: str, sentence: str, change: Rewrite, *caught_by: str) -> None:
-    """A fault between the structured form and its lowering."""
+    """Add a fault between the structured form and its lowering."""
     TABLE.add("compiler", name, sentence, rewrite("structured", change), *map(in_language, caught_by))
 
 
 _plant("store-one-more", "a masked store writes one element too many", derived(STORE, HI, PLUS_ONE, index=0), "memory/store_below-i32-tile_17", "memory/store_below-i8-tile_17")
 _plant("store-one-less", "a masked store leaves the last element out", derived(STORE, HI, MINUS_ONE, index=0), "memory/store_below-i32-tile_64", "memory/load_store-fp32-tile_17")
 _plant("load-one-less", "a masked load leaves the last element out", derived(LOAD, HI, MINUS_ONE, index=0), "memory/load_store-i32-tile_17", "memory/load_store-fp16-tile_17x4")
-_plant("tail-dropped", "elements behind the last whole vector of 8 are not stored", derived(STORE, HI, MULTIPLE_OF_8, index=0), "memory/load_store-i32-tile_17", "arithmetic/add-fp32-tile_324", "kernels/vector-add/fp32-1023", "kernels/rms-norm/fp32-3x70")
+_plant("tail-dropped", "elements after the last full vector of 8 are not stored", derived(STORE, HI, MULTIPLE_OF_8, index=0), "memory/load_store-i32-tile_17", "arithmetic/add-fp32-tile_324", "kernels/vector-add/fp32-1023", "kernels/rms-norm/fp32-3x70")
 _plant("first-dropped", "a store with bounds begins with the second element", derived(STORE, LO, PLUS_ONE, index=0), "memory/load_store-i64-tile_17")
 _plant("store-mask-dropped", "a store's mask is ignored", dropped(STORE, MASK), "memory/store_every_third-i16-*", "memory/store_every_third-fp32-*")
 _plant("store-bounds-dropped", "a store ignores that its mask is a range", dropped(STORE, LO, HI), "memory/store_below-i32-tile_17", "memory/store_nothing-i32-*")
 _plant("load-mask-dropped", "a load's mask is ignored, and so is other", dropped(LOAD, MASK), "memory/load_other-i32-*", "memory/load_other_tile-fp32-*")
 _plant("other-zero", "other is taken for 0", dropped(LOAD, LAST), "memory/load_other-i16-*", "memory/load_other-fp32-*", "memory/load_other_tile-i64-*")
-_plant("other-garbage", "lanes that are masked off hold garbage instead of other",
+_plant("other-garbage", "masked-off lanes hold garbage instead of other",
     derived(LOAD, LAST, """
         %fault_c{n} = "arith.constant"() <{{value = -23131 : {T}}}> : () -> {T}
         {y} = "arith.addi"({x}, %fault_c{n}) : ({T}, {T}) -> {T}""", where=r", i32\) ->"), "memory/load_other-i32-*")
 _plant("scatter-mask-dropped", "a scatter's mask is ignored", dropped(r"tpk\.scatter", GATHER_MASK), "memory/scatter-i32-tile_17x4", "memory/scatter-fp32-tile_17x4")
-_plant("gather-reads-on", "lanes of a gather that are masked off read what lies at their addresses", dropped(r"tpk\.gather", GATHER_MASK, where=r"operandSegmentSizes = array<i32: 1, 1, 1"), "memory/masked_off-i32-tile_17")
+_plant("gather-reads-on", "masked-off lanes of a gather read from their addresses", dropped(r"tpk\.gather", GATHER_MASK, where=r"operandSegmentSizes = array<i32: 1, 1, 1"), "memory/masked_off-i32-tile_17")
 _plant("strides-swapped", "rows and columns are addressed with each other's stride", swapped(LOAD, 2, 3, where=r"tensor<8x32x"), "memory/load_transposed-i32-*", "memory/load_transposed-fp64-*")
-_plant("row-stride", "rows lie as far apart as a row is long, whatever their stride", derived(LOAD, STRIDES, '{y} = "arith.constant"() <{{value = 16 : i64}}> : () -> i64', index=0, where=r"tensor<8x32x"), "descriptors-and-block-pointers/descriptor_load-i32-inside")
+_plant("row-stride", "the row stride is taken to be the row length", derived(LOAD, STRIDES, '{y} = "arith.constant"() <{{value = 16 : i64}}> : () -> i64', index=0, where=r"tensor<8x32x"), "descriptors-and-block-pointers/descriptor_load-i32-inside")
 _plant("backwards-forwards", "negative strides are taken as positive", derived(LOAD, STRIDES, '{y} = "math.absi"({x}) : (i64) -> i64'), "memory/load_backwards-i16-*")
 _plant("wrap-late", "addresses that wrap around do so one element late", derived(LOAD, WRAP_SIZE, PLUS_ONE), "memory/load_wrapped-i32-*")
 _plant("wrap-start-lost", "addresses that wrap around begin at 0", derived(LOAD, WRAP_START, '{y} = "arith.constant"() <{{value = 0 : i64}}> : () -> i64'), "memory/load_wrapped-fp32-*")

@@ -1,4 +1,4 @@
-"""Faults of the compiler in whole tiles and in control flow: shapes, reductions, products, loops, programs."""
+"""Compiler faults in operations on tiles and in control flow: shapes, reductions, products, loops."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from triton_porting_kit.conformance.faults.rewriting import Operation, each, rep
 
 TABLE = Table()
 
-# A fault is a line or a few.
+# One or a few lines per fault.
 # fmt: off
 
 REDUCE = r'^( *)(%\S+) = "tpk\.reduce"\((%[\w#]+)\) \(\{((?:(?!"tpk\.reduce").)*?)\}\) \{axis = '
 
 
 def _with(operation: Operation, at: int, value: str) -> Operation:
-    """An operation with another operand."""
+    """Replace an operand of an operation."""
     operation.operands[at] = value
     return operation
 
@@ -30,7 +30,7 @@ def _multiline(pattern: str, new: str) -> Rewrite:
 
 
 def _last_left_out(match: re.Match[str]) -> str:
-    """The input of a reduction with a zero for its last element."""
+    """Set the last element of a reduction's input to zero."""
     indent, result, value, region, count, kind = match.groups()
     n, tensor = match.start(), f"tensor<{count}x{kind}>"
     lines = [

@@ -1,4 +1,4 @@
-"""Faults of the compiler in what elements become: arithmetic, comparison, conversion."""
+"""Compiler faults in operations on elements: arithmetic, comparison, conversion."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from triton_porting_kit.toolchain import compat
 
 TABLE = Table()
 
-# A fault is a line or a few.
+# One or a few lines per fault.
 # fmt: off
 
 
 def _plant(name: str, sentence: str, change: Rewrite, *caught_by: str) -> None:
-    """A fault between Triton's passes and the import of their result."""
+    """Add a fault between Triton's passes and the import of their result."""
     TABLE.add("compiler", name, sentence, rewrite("ttir", change), *map(in_language, caught_by))
 
 
@@ -30,7 +30,7 @@ def _apply(name: str, sentence: str, apply: Apply, *caught_by: str) -> None:
 
 
 def _product_and_sum(operation: Operation) -> str:
-    """The product is computed as float64, which is exact, so that nothing can fuse the two afterwards."""
+    """Compute the product in float64, which is exact, and round it, so that no later pass can fuse it with the sum."""
     kind, n = operation.result_type, operation.number
     wide = kind.replace("f32", "f64")
     x, y, z = operation.operands
@@ -79,7 +79,7 @@ _plant("fptoi-rounds", "floats become integers rounded to nearest, not towards z
     written(r"arith\.fptosi", """
         %fault_a{n} = "math.roundeven"({0}) : ({T0}) -> {T0}
         {r} = "arith.fptosi"(%fault_a{n}) : ({T0}) -> {T}"""), "conversions/to_i32-fp32-*", "conversions/to_i16-fp64-*")
-_plant("max-nan", "maximum and minimum propagate NaN though they should not",
+_plant("max-nan", "maximum and minimum propagate NaN although they should not",
     written(r"arith\.(maxnumf)", '{r} = "arith.maximumf"({0}, {1}) : ({T0}, {T1}) -> {T}'), "arithmetic/maximum-fp32-*")
 _plant("min-nan-lost", "minimum with propagate_nan drops NaN", renamed("arith.minimumf", "arith.minnumf"), "arithmetic/minimum_nan-fp32-*", "arithmetic/minimum_nan-fp16-*")
 _plant("max-unsigned", "maximum of signed integers compares as unsigned", renamed("arith.maxsi", "arith.maxui"), "arithmetic/maximum-i16-*")

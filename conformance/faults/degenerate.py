@@ -1,4 +1,4 @@
-"""Backends that can do nothing, and must not come out green in any level, whatever their profile says."""
+"""Backends that can do nothing. They must not pass in any level, whatever their profile declares."""
 
 from __future__ import annotations
 
@@ -58,21 +58,21 @@ PROFILES = {
     "everything is declared unsupported": '[[unsupported]]\npattern = "*"\nreason = "the chip cannot do it"\n',
     "everything is waived": '[[waivers]]\npattern = "*"\nreason = "agreed"\n',
 }
-"""What a degenerate backend may declare."""
+"""The profiles that degenerate backends are tried with."""
 
 _SAMPLE = 4
-"""Checks of a level beside the essential ones. One that fails is enough for a verdict, so that no more are needed."""
+"""The number of checks of a level in addition to the essential ones. One failure decides the verdict."""
 
 
 def sample(checks: Sequence[Check]) -> list[Check]:
-    """Some checks of a level: the essential ones, and others spread evenly."""
+    """Select checks of a level: the essential ones, and others evenly spread."""
     essential = [check for check in checks if check.name in ESSENTIAL]
     others = [check for check in checks if check not in essential]
     return [*essential, *others[:: max(len(others) // _SAMPLE, 1)][:_SAMPLE]]
 
 
 def write_profile(folder: Path, name: str) -> str:
-    """The path of one of `PROFILES`; empty for none."""
+    """Write one of `PROFILES` and return its path; empty for none."""
     if not PROFILES[name]:
         return ""
     path = folder / f"{list(PROFILES).index(name)}.toml"

@@ -1,4 +1,4 @@
-"""Faults of the driver: what the device's hooks do wrong."""
+"""Faults of the driver and of the device's hooks."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from triton_porting_kit.errors import DeviceError, InvalidPointer, OutOfMemory
 
 TABLE = Table()
 
-# A fault is a line or a few.
+# One or a few lines per fault.
 # fmt: off
 
 
 def _device(name: str, sentence: str, *caught_by: str, seconds: float = 60.0, **replacements: Any) -> None:
-    """A fault of hooks of the device; each replacement is given the real hook, the device, and its arguments."""
+    """Add a fault in hooks of the device. A replacement receives the real hook, the device and the arguments."""
     TABLE.add("driver", name, sentence, method("device", **replacements), *(f"runtime/{p}" for p in caught_by), seconds=seconds)
 
 
 def _state(device: Any) -> dict[Any, Any]:
-    """A fault's own memory, kept on the device."""
+    """The state of a fault, stored on the device."""
     found: dict[Any, Any] = device.__dict__.setdefault("_fault_state", {})
     return found
 
@@ -70,34 +70,34 @@ def _dtod_aligned(real: Any, self: Any, dst: int, src: int, size: int, stream: i
     real(self, dst, src - src % 4 if size else src, size, stream)
 
 
-_device("htod-short", "copies to the device leave out the bytes behind the last whole 8", "copies/htod-15-*", "copies/htod-4097-*", memcpy_htod=_htod_short)
-_device("dtoh-short", "copies to the host leave out the bytes behind the last whole 8", "copies/dtoh-15-*", "copies/dtoh-255-*", memcpy_dtoh=_dtoh_short)
+_device("htod-short", "copies to the device omit the bytes after the last multiple of 8", "copies/htod-15-*", "copies/htod-4097-*", memcpy_htod=_htod_short)
+_device("dtoh-short", "copies to the host omit the bytes after the last multiple of 8", "copies/dtoh-15-*", "copies/dtoh-255-*", memcpy_dtoh=_dtoh_short)
 _device("htod-over", "copies to the device write whole words, beyond the end", "copies/htod-1-*", "copies/htod-65-*", memcpy_htod=_htod_over)
 _device("dtoh-next", "copies of an odd size to the host begin one byte late", "copies/dtoh-7-*", memcpy_dtoh=_dtoh_next)
 _device("dtod-aligned", "copies on the device begin at a multiple of 4", "copies/dtod-64-at-1", "copies/dtod-4096-at-7", memcpy_dtod=_dtod_aligned)
-_device("dtod-turned", "copies on the device run from the target to the source", "copies/dtod-64-*", memcpy_dtod=lambda real, self, dst, src, size, stream=0: real(self, src, dst, size, stream))
+_device("dtod-turned", "copies on the device exchange source and target", "copies/dtod-64-*", memcpy_dtod=lambda real, self, dst, src, size, stream=0: real(self, src, dst, size, stream))
 _device("dtod-short", "copies on the device are a byte short", "copies/dtod-3-*", memcpy_dtod=lambda real, self, dst, src, size, stream=0: real(self, dst, src, max(size - 1, 0), stream))
 _device("copy-lost", "large copies to the device do nothing", "copies/htod-large", memcpy_htod=lambda real, self, dst, src, stream=0: real(self, dst, src, stream) if memoryview(src).nbytes <= 1 << 22 else None)
 _device("memset-value", "memset loses the highest bit of the value", "copies/memset-value-*", memset=lambda real, self, dst, value, size, stream=0: real(self, dst, value & 0x7F, size, stream))
-_device("memset-any-value", "memset takes a value that is no byte", "copies/memset-value-*-refused", memset=lambda real, self, dst, value, size, stream=0: real(self, dst, value & 0xFF, size, stream))
+_device("memset-any-value", "memset accepts a value that is not a byte", "copies/memset-value-*-refused", memset=lambda real, self, dst, value, size, stream=0: real(self, dst, value & 0xFF, size, stream))
 _device("memset-short", "memset leaves the last byte out", "copies/memset-7-*", memset=lambda real, self, dst, value, size, stream=0: real(self, dst, value, max(size - 1, 0), stream))
 
 
 def _swallowed(real: Any, self: Any, *args: Any, **keywords: Any) -> Any:
-    """Mistakes are not reported."""
+    """Swallow errors."""
     try:
         return real(self, *args, **keywords)
     except DeviceError:
         return None
 
 
-_device("copy-errors-swallowed", "copies to addresses that are not memory are not refused", "copies/htod-*-refused", "copies/dtod-*-refused", memcpy_htod=_swallowed, memcpy_dtod=_swallowed)
+_device("copy-errors-swallowed", "copies to invalid addresses are not refused", "copies/htod-*-refused", "copies/dtod-*-refused", memcpy_htod=_swallowed, memcpy_dtod=_swallowed)
 
 # --- memory ----------------------------------------------------------------------------------------------
 
 
 def _small_shared(real: Any, self: Any, size: int, alignment: int = 64) -> int:
-    """All small allocations are one."""
+    """Return the same address for all small allocations."""
     if not 0 < size <= 64:
         return int(real(self, size, alignment))
     shared = _state(self)
@@ -147,7 +147,7 @@ def _free_interior(real: Any, self: Any, addr: int) -> None:
 
 
 def _free_others(real: Any, self: Any, addr: int) -> None:
-    """What was allocated just before is overwritten."""
+    """Overwrite the most recent allocation."""
     real(self, addr)
     for neighbour in _state(self).get("live", [])[-1:]:
         if neighbour != addr:
@@ -167,13 +167,13 @@ _device("free-twice", "freeing an address twice is not refused", "memory/double-
 _device("free-interior", "freeing an address inside of an allocation frees it", "memory/free-interior-*", memfree=_free_interior)
 _device("free-spoils", "freeing writes to another allocation", "memory/free-keeps-others", memalloc=_noting, memfree=_free_others)
 _device("alignment-off", "memory is aligned to 8 bytes only", "memory/alignment-default", memalloc=_off_alignment, memfree=_free_moved)
-_device("alignment-ignored", "an alignment that is asked for is ignored", "memory/alignment-4096", memalloc=lambda real, self, size, alignment=64: _aligned_64(real, self, size, alignment), memfree=_free_moved)
-_device("alignment-any", "alignments that are no power of two are taken", "memory/alignment-3-refused", memalloc=lambda real, self, size, alignment=64: real(self, size, 64))
+_device("alignment-ignored", "a requested alignment is ignored", "memory/alignment-4096", memalloc=lambda real, self, size, alignment=64: _aligned_64(real, self, size, alignment), memfree=_free_moved)
+_device("alignment-any", "alignments that are not powers of two are accepted", "memory/alignment-3-refused", memalloc=lambda real, self, size, alignment=64: real(self, size, 64))
 _device("small-shared", "small allocations overlap", "memory/disjoint", "memory/independent", memalloc=_small_shared, memfree=_shared_free)
 _device("size-short", "allocations are a byte short", "memory/size-*", memalloc=lambda real, self, size, alignment=64: real(self, size - 1 if size > 0 else size, alignment))
 _device("size-32-bits", "sizes keep 32 bits", "memory/too-much-*", memalloc=lambda real, self, size, alignment=64: real(self, size & 0xFFFFFFFF if size > 0 else size, alignment))
-_device("no-out-of-memory", "where there is too little memory, a small block is given", "memory/too-much-*", "memory/exhaustion", memalloc=_no_limit)
-_device("exhaustion-stays", "after memory was exhausted, there is none any more", "memory/recovery", memalloc=_sticky)
+_device("no-out-of-memory", "if there is too little memory, a small block is returned", "memory/too-much-*", "memory/exhaustion", memalloc=_no_limit)
+_device("exhaustion-stays", "after memory was exhausted, all allocations fail", "memory/recovery", memalloc=_sticky)
 _device("zero-size-null", "an allocation of no bytes is NULL", "memory/zero-size", memalloc=lambda real, self, size, alignment=64: 0 if size == 0 else real(self, size, alignment), memfree=lambda real, self, addr: real(self, addr) if addr else None)
 _device("negative-size", "a negative size is taken for its absolute value", "memory/negative-size", memalloc=lambda real, self, size, alignment=64: real(self, abs(size), alignment))
 
@@ -222,8 +222,8 @@ def _record_once(real: Any, self: Any, event: int, stream: int = 0) -> None:
         real(self, event, stream)
 
 
-_device("copies-overtake", "copies on a stream do not wait for what is before them", "streams/kernel-then-copy", memcpy_dtoh=lambda real, self, dst, src, stream=0: real(self, dst, src, 0), memcpy_dtod=lambda real, self, dst, src, size, stream=0: real(self, dst, src, size, 0))
-_device("memset-overtakes", "a memset on a stream does not wait for what is before it", "streams/memset-after-kernel", memset=lambda real, self, dst, value, size, stream=0: real(self, dst, value, size, 0))
+_device("copies-overtake", "copies on a stream do not wait for earlier work", "streams/kernel-then-copy", memcpy_dtoh=lambda real, self, dst, src, stream=0: real(self, dst, src, 0), memcpy_dtod=lambda real, self, dst, src, size, stream=0: real(self, dst, src, size, 0))
+_device("memset-overtakes", "a memset on a stream does not wait for earlier work", "streams/memset-after-kernel", memset=lambda real, self, dst, value, size, stream=0: real(self, dst, value, size, 0))
 _device("launch-waits", "launches on created streams have ended when they return", "streams/asynchronous", launch=_launch_and_wait)
 _device("streams-in-turn", "a memset waits for all other streams", "streams/overlap", memset=_memset_in_turn)
 _device("launch-default-stream", "launches on created streams go to the default stream", "streams/asynchronous", launch=lambda real, self, function, grid, stream, args: real(self, function, grid, 0, args))
@@ -255,7 +255,7 @@ def _any_binary(real: Any, self: Any, binary: bytes, name: str) -> int:
 
 
 def _by_name(real: Any, self: Any, binary: bytes, name: str) -> int:
-    """A second binary with a kernel of the same name is taken for the first."""
+    """Return the first module for a second binary with a kernel of the same name."""
     modules = _state(self)
     if name not in modules:
         modules[name] = real(self, binary, name)
@@ -278,7 +278,7 @@ def _changing(real: Any, self: Any) -> Any:
 
 
 def _reset_keeps(real: Any, self: Any) -> None:
-    """Waits only."""
+    """Wait and count a generation, without freeing anything."""
     self._native.synchronize_all()
     self.generation += 1
 
@@ -290,19 +290,19 @@ def _reset_same_generation(real: Any, self: Any) -> None:
 
 
 _device("garbage-loads", "a binary that is garbage is accepted", "modules/text-refused", load_module=_any_binary)
-_device("modules-by-name", "a module is taken for an older one whose kernel has the same name", "modules/load-twice", "device/threads-modules", load_module=_by_name)
+_device("modules-by-name", "loading returns an older module whose kernel has the same name", "modules/load-twice", "device/threads-modules", load_module=_by_name)
 _device("any-function", "a kernel is found under any name", "modules/missing-function-refused", get_function=_any_function)
 _device("unload-keeps", "unloading does nothing", "modules/unload-then-launch-refused", "modules/unloaded-refused", unload_module=lambda real, self, module: None)
 _device("launch-errors-swallowed", "launches that are refused are not reported", "modules/unload-then-launch-refused", "streams/launch-on-destroyed-refused", launch=_swallowed)
-_device("memory-size", "the device's memory is said to be 0 bytes", "device/property-memory_bytes", properties=_properties(memory_bytes=0))
-_device("core-count", "the device is said to have -1 cores", "device/property-core_count", properties=_properties(core_count=-1))
+_device("memory-size", "the device reports 0 bytes of memory", "device/property-memory_bytes", properties=_properties(memory_bytes=0))
+_device("core-count", "the device reports -1 cores", "device/property-core_count", properties=_properties(core_count=-1))
 _device("nameless", "the device has no name", "device/property-name", properties=_properties(name=""))
 _device("properties-change", "the properties change from call to call", "device/properties-constant", properties=_changing)
 _device("reset-keeps", "a reset keeps memory and modules", "device/reset-memory", "device/reset-handles", reset=_reset_keeps)
-_device("reset-generation", "a reset does not say that memory is gone", "device/reset-generation", reset=_reset_same_generation)
+_device("reset-generation", "a reset does not change the generation", "device/reset-generation", reset=_reset_same_generation)
 
 
-# --- what Triton asks the driver -------------------------------------------------------------------------------
+# --- the driver's interface to Triton -------------------------------------------------------------------------------
 
 
 def _driver(name: str, sentence: str, owner: str, *caught_by: str, **replacements: Any) -> None:
@@ -314,10 +314,10 @@ def _other_target(real: Any, self: Any) -> Any:
     return type(target)(target.backend, f"{target.arch}-{time.monotonic_ns()}", target.warp_size)
 
 
-_driver("target-changes", "the target is another each time", "driver", "registration/discovery/target-stable", get_current_target=_other_target)
-_driver("always-active", "the driver is active whatever backend is chosen", "driver", "registration/coexistence/one-active", is_active=lambda real, cls: True)
+_driver("target-changes", "the target changes from call to call", "driver", "registration/discovery/target-stable", get_current_target=_other_target)
+_driver("always-active", "the driver is always active", "driver", "registration/coexistence/one-active", is_active=lambda real, cls: True)
 _driver("stream-forgotten", "the current stream is always the default one", "driver", "runtime/streams/asynchronous", "runtime/launches/stream", get_current_stream=lambda real, self, device=None: 0)
-_driver("properties-lost", "Triton gets no facts of the device", "utils", "runtime/device/properties-for-triton", "registration/discovery/shared-memory", get_device_properties=lambda real, self, device: {})
+_driver("properties-lost", "Triton receives no properties of the device", "utils", "runtime/device/properties-for-triton", "registration/discovery/shared-memory", get_device_properties=lambda real, self, device: {})
 _driver("loaded-by-name", "a kernel is loaded only once for each name", "utils", "registration/hashes/stale-source", "registration/hashes/again-constant", load_binary=lambda real, self, name, kernel, shared, device: _loaded(real, self, name, kernel, shared, device))
 _driver("threads-zero", "kernels may have no threads", "utils", "language/arithmetic/add-i32-tile_17x4", load_binary=lambda real, self, *args: (*real(self, *args)[:4], 0))
 

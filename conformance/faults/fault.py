@@ -1,7 +1,7 @@
-"""`Fault`: one thing that is wrong with the test backend, and the checks that must notice.
+"""`Fault`: one planted fault of the test backend, and the checks that must catch it.
 
-A fault changes the CPU reference at its seams: it rewrites what one stage of the compiler hands to the next, or
-takes the place of a method of the backend, its options, the launcher, the driver or the device.
+A fault changes the CPU reference at defined points: it rewrites the artefact that one compiler stage passes to the
+next, or replaces a method of the backend, its options, the launcher, the driver or the device.
 """
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ from typing import Any
 
 Rewrite = Callable[[str], str]
 Replacement = Callable[..., Any]
-"""Called with the method it replaces, the object and the arguments."""
+"""Called with the replaced method, the object and the arguments."""
 
 CLEAN = "none"
-"""Names the test backend without a fault."""
+"""The name of the test backend without a fault."""
 
 STAGES = ("ttir", "structured", "loops", "llir", "amdgcn")
-"""Whose artefacts can be rewritten; ``ttir`` in MLIR's generic form. The last is of the backend that only compiles."""
+"""The stages whose artefacts can be rewritten; ``ttir`` is in MLIR's generic form. The last belongs to the
+compile-only backend."""
 
 OWNERS = ("backend", "options", "launcher", "driver", "utils", "device")
-"""Whose methods can be replaced."""
+"""The objects whose methods can be replaced."""
 
 PARTS = ("compiler", "launcher", "driver", "process", "binary")
-"""What a fault can be in; ``process``: the worker process does not survive it; ``binary``: in what is compiled for a
-GPU that is not there."""
+"""The parts that can have a fault. ``process``: the fault kills or hangs the worker process. ``binary``: the fault is
+in a binary for a GPU, which is only compiled."""
 
 
 @dataclass
 class Seams:
-    """Where the test backend is changed."""
+    """The changes of the test backend."""
 
     rewrites: dict[str, list[Rewrite]] = field(default_factory=lambda: {stage: [] for stage in STAGES})
     methods: dict[str, dict[str, Replacement]] = field(
@@ -40,10 +41,10 @@ class Seams:
     )
 
     binaries: list[Callable[[bytes, Any], bytes]] = field(default_factory=list)
-    """Changes of the binary, given it and the metadata, of the backend that only compiles."""
+    """Functions that change the binary of the compile-only backend, given the binary and the metadata."""
 
     def patch(self, owner: str, cls: type) -> None:
-        """Replace the methods of a class that belongs to the test backend alone."""
+        """Replace methods of a class that only the test backend uses."""
         for name, replacement in self.methods[owner].items():
             plain = inspect.getattr_static(cls, name)
             if isinstance(plain, classmethod):
@@ -54,7 +55,7 @@ class Seams:
                 setattr(cls, name, _replaced(plain, replacement))
 
     def rewritten(self, stage: str, text: str) -> str:
-        """An artefact's text with the fault in it."""
+        """The text of an artefact with the fault."""
         for rewrite in self.rewrites[stage]:
             text = rewrite(text)
         return text
@@ -74,11 +75,11 @@ class Fault:
     """What the backend does wrong."""
     apply: Apply
     caught_by: tuple[str, ...]
-    """Patterns of names of checks. Of each pattern's checks one at least must fail."""
+    """Patterns of check names. At least one check of each pattern must fail."""
     compiles: bool = True
-    """Whether kernels compile: then a check that fails in the compiler has not caught the fault."""
+    """Whether kernels still compile. If so, a check that fails in the compiler has not caught the fault."""
     seconds: float = 60.0
-    """Time limit of a check while this fault is tried; short where the fault is to hang."""
+    """Time limit of a check with this fault; short for faults that hang."""
 
 
 class Table:
@@ -91,17 +92,17 @@ class Table:
         return iter(self._faults)
 
     def add(self, part: str, name: str, sentence: str, apply: Apply, *caught_by: str, **fields: Any) -> None:
-        """Add a fault; `fields`: others of `Fault`."""
+        """Add a fault. `fields`: further fields of `Fault`."""
         self._faults.append(Fault(name, part, sentence, apply, caught_by, **fields))
 
 
 def in_language(pattern: str) -> str:
-    """A pattern of the level `language` unless it names another."""
+    """Prefix a pattern with the level `language`, unless it names another level."""
     return pattern if pattern.startswith(("kernels/", "stress/", "runtime/")) else f"language/{pattern}"
 
 
 def rewrite(stage: str, *functions: Rewrite) -> Apply:
-    """Rewrites the artefact of a stage."""
+    """Rewrite the artefact of a stage."""
 
     def apply(seams: Seams) -> None:
         seams.rewrites[stage] += functions
@@ -110,7 +111,7 @@ def rewrite(stage: str, *functions: Rewrite) -> Apply:
 
 
 def method(owner: str, **replacements: Replacement) -> Apply:
-    """Replaces methods; each replacement is given the real one, the object, and the arguments."""
+    """Replace methods. A replacement receives the real method, the object and the arguments."""
 
     def apply(seams: Seams) -> None:
         seams.methods[owner].update(replacements)
@@ -119,7 +120,7 @@ def method(owner: str, **replacements: Replacement) -> Apply:
 
 
 def both(*changes: Apply) -> Apply:
-    """Several changes that make one fault."""
+    """Combine several changes into one fault."""
 
     def apply(seams: Seams) -> None:
         for change in changes:
@@ -129,7 +130,7 @@ def both(*changes: Apply) -> Apply:
 
 
 def nothing(seams: Seams) -> None:
-    """The clean backend."""
+    """Change nothing: the clean backend."""
 
 
 def _replaced(real: Callable[..., Any], replacement: Replacement) -> Callable[..., Any]:

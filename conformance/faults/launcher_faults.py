@@ -1,4 +1,4 @@
-"""Faults of the launcher: what becomes of a launch's arguments, its grid, its stream and its hooks."""
+"""Faults of the launcher in the arguments, the grid, the stream and the hooks of a launch."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from triton_porting_kit.errors import PortingKitError
 
 TABLE = Table()
 
-# A fault is a line or a few.
+# One or a few lines per fault.
 # fmt: off
 
 Change = Callable[[bytes], bytes]
-"""Of the bytes of one argument."""
+"""Changes the bytes of one argument."""
 
 
 def _apply(name: str, sentence: str, apply: Apply, *caught_by: str) -> None:
@@ -31,7 +31,7 @@ def _number(format_: str, change: Callable[[Any], Any]) -> Change:
 
 
 def _unaligned(real: Any, self: Any, block: bytes) -> bytes:
-    """Each argument right behind the one before."""
+    """Pack arguments without padding."""
     packed = b"".join(block[slot.offset : slot.offset + slot.size] for slot in self.layout.slots)
     return packed.ljust(len(block), b"\0")
 
@@ -44,7 +44,7 @@ def _last_lost(real: Any, self: Any, block: bytes) -> bytes:
 
 
 def _exchanged(wanted: Callable[[Any, Any], bool]) -> Any:
-    """The first two of one type that are `wanted` change places."""
+    """Exchange the first two arguments of the same type for which `wanted` holds."""
 
     def block(real: Any, self: Any, block: bytes) -> bytes:
         changed = bytearray(block)
@@ -60,7 +60,7 @@ def _exchanged(wanted: Callable[[Any, Any], bool]) -> Any:
 
 
 def _first_again(real: Any, self: Any, block: bytes) -> bytes:
-    """The arguments of a kernel's first launch, for ever."""
+    """Use the arguments of the kernel's first launch for all launches."""
     first: bytes = self.__dict__.setdefault("_fault_block", block)
     return first
 
@@ -73,7 +73,7 @@ def _launcher(name: str, sentence: str, *caught_by: str, **replacements: Any) ->
     _apply(name, sentence, method("launcher", **replacements), *(f"runtime/{p}" for p in caught_by))
 
 
-_launcher("unaligned", "arguments lie one behind the other, without alignment", "argument-counts/narrow-wide-8", "argument-counts/mixed-32", block=_unaligned)
+_launcher("unaligned", "arguments are packed without alignment", "argument-counts/narrow-wide-8", "argument-counts/mixed-32", block=_unaligned)
 _launcher("last-argument", "the last argument is 0", "argument-counts/mixed-16", "argument-counts/floats-5", block=_last_lost)
 _launcher("arguments-exchanged", "the first two integers of one type are exchanged", "argument-counts/mixed-64", block=_exchanged(lambda one, other: one.type.startswith("i")))
 _launcher("tuple-order", "the first two members of a tuple are exchanged", "structures/tuple-nested", block=_exchanged(lambda one, other: "[" in one.name and "[" in other.name and ".shape" not in one.name))
@@ -85,7 +85,7 @@ _launcher("block-cut", "arguments beyond 256 bytes are lost", "argument-counts/m
 
 
 def _values(name: str, sentence: str, types: tuple[str, ...], change: Change, *caught_by: str) -> None:
-    """A fault in how arguments of some types are stored."""
+    """Add a fault in how arguments of some types are stored."""
 
     def block(real: Any, self: Any, block: bytes) -> bytes:
         changed = bytearray(block)
@@ -99,7 +99,7 @@ def _values(name: str, sentence: str, types: tuple[str, ...], change: Change, *c
 
 
 def _half_as_float(stored: bytes) -> bytes:
-    """The lower half of the number as a float32."""
+    """The lower two bytes of the number as float32."""
     return np.frombuffer(stored, np.float16).astype(np.float32).tobytes()[:2]
 
 
@@ -107,7 +107,7 @@ _values("i8-unsigned", "8-bit integers lose their sign", ("i8",), lambda stored:
 _values("i16-narrow", "16-bit integers keep 8 bits", ("i16", "u16"), lambda stored: stored[:1] + b"\0", "arguments/i16", "arguments/u16")
 _values("i32-through-float", "32-bit integers are passed through float32", ("i32",), _number("<i", lambda x: min(int(np.float32(x)), 2**31 - 1)), "arguments/i32")
 _values("i64-narrow", "64-bit integers keep 32 bits", ("i64", "u64"), lambda stored: stored[:4] + bytes(4), "arguments/i64", "arguments/u64")
-_values("u64-signed", "64-bit unsigned integers stop at the largest signed one", ("u64",), _number("<Q", lambda x: min(x, 2**63 - 1)), "arguments/u64")
+_values("u64-signed", "64-bit unsigned integers saturate at the largest signed one", ("u64",), _number("<Q", lambda x: min(x, 2**63 - 1)), "arguments/u64")
 _values("bool-any", "booleans are always true", ("i1", "u1"), lambda stored: b"\1", "arguments/i1")
 _values("fp16-as-fp32", "float16 arguments are stored as float32", ("fp16",), _half_as_float, "arguments/fp16")
 _values("bf16-short", "bfloat16 arguments lose their last bit", ("bf16",), _number("<H", lambda x: x & 0xFFFE), "arguments/bf16")
@@ -119,7 +119,7 @@ _values("pointer-narrow", "pointers keep 32 bits", ("*",), _number("<Q", lambda 
 
 # --- the call ------------------------------------------------------------------------------------------------
 
-# Of a call's arguments: the grid, the stream, the launch's metadata, the hooks.
+# Positions of a call's arguments: the grid, the stream, the launch's metadata, the hooks.
 X, Y, Z, STREAM = 0, 1, 2, 3
 LAUNCH_METADATA, ENTER, EXIT, FIRST = 6, 7, 8, 9
 
@@ -130,7 +130,7 @@ def _swallowed(real: Any, self: Any, *call: Any, **hidden: Any) -> None:
 
 
 def _with(**changes: Callable[[Any], Any]) -> Any:
-    """Some of a call's arguments are changed; `changes` by the names above."""
+    """Change some arguments of a call. `changes`: functions by name of the argument."""
     places = {"enter": ENTER, "exit": EXIT, "metadata": LAUNCH_METADATA, "x": X}
 
     def launch(real: Any, self: Any, *call: Any, **hidden: Any) -> None:
@@ -171,8 +171,8 @@ _launcher("grid-zero", "a grid with a zero count runs", "grids/nothing-0", "grid
 _launcher("launched-twice", "each launch runs twice", "grids/tally-1000", __call__=_twice)
 _launcher("stream-ignored", "every launch goes to the default stream", "streams/asynchronous", stream=lambda real, self, stream: 0)
 _launcher("errors-swallowed", "launches that are refused are not reported", "refusals/compiled-fewer", "refusals/int8-above", __call__=_swallowed)
-_launcher("extra-ignored", "arguments too many are ignored", "refusals/compiled-more", __call__=_extra_ignored)
+_launcher("extra-ignored", "surplus arguments are ignored", "refusals/compiled-more", __call__=_extra_ignored)
 _launcher("hooks-lost", "launch hooks are not called", "hooks/enter-and-exit", __call__=_with(enter=lambda hook: None, exit=lambda hook: None))
 _launcher("exit-hook-lost", "the hook after a launch is not called", "hooks/enter-and-exit", __call__=_with(exit=lambda hook: None))
 _launcher("hooks-exchanged", "the hook after a launch is called before it", "hooks/enter-and-exit", __call__=_hooks_exchanged)
-_launcher("hook-metadata", "hooks get no facts of the launch", "hooks/launch-metadata", __call__=_with(metadata=lambda metadata: None))
+_launcher("hook-metadata", "hooks receive no metadata of the launch", "hooks/launch-metadata", __call__=_with(metadata=lambda metadata: None))

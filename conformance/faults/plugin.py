@@ -1,4 +1,4 @@
-"""Lets Triton find the test backends: a folder with the metadata of a distribution, on the path of worker processes."""
+"""Makes Triton find the test backends: a folder with distribution metadata on the path of worker processes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ NAME = "faulty"
 GPU_BACKEND = "triton_porting_kit.conformance.faults.gpu_backend"
 GPU_NAME = "faultygpu"
 GPU_TARGET = f"{GPU_NAME}:gfx942:64"
-"""What faults of binaries are compiled for."""
+"""The target for faults in binaries."""
 
 
 @contextmanager
 def installed() -> Iterator[Path]:
-    """A private folder, removed afterwards, in which the test backends are as if installed."""
+    """A temporary folder in which the test backends appear to be installed."""
     with tempfile.TemporaryDirectory(prefix="tpk-faults-") as folder:
         info = Path(folder) / "tpk_faulty_backend-0.dist-info"
         info.mkdir(mode=0o700)
@@ -30,6 +30,6 @@ def installed() -> Iterator[Path]:
 
 
 def environment(folder: Path, fault: str) -> dict[str, str]:
-    """What worker processes of one fault have in their environment beside ours."""
+    """The additional environment variables of worker processes for one fault."""
     path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH", ""))))
     return {"PYTHONPATH": path, "TPK_FAULT": fault}

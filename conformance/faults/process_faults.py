@@ -1,4 +1,4 @@
-"""Faults that the process does not survive, or does not come back from: the suite has to."""
+"""Faults that kill or hang the process, which the suite must survive."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from triton_porting_kit.conformance.faults.fault import Apply, Table, method, re
 
 TABLE = Table()
 
-# A fault is a line or a few.
+# One or a few lines per fault.
 # fmt: off
 
 SOME = ("language/arithmetic/add-i32-tile_324",)
 """Any check that launches a kernel."""
 HANGS = 10.0
-"""Seconds that a check has while a hang is tried."""
+"""Time limit of a check with a fault that hangs."""
 
 
 def _apply(name: str, sentence: str, apply: Apply, *caught_by: str, **fields: Any) -> None:
@@ -59,7 +59,7 @@ def _recursion(*_: Any, **__: Any) -> Any:
     sys.setrecursionlimit(1 << 30)
 
     def deeper(_: int) -> list[int]:
-        return sorted([0], key=deeper)  # through C, whose stack is what ends
+        return sorted([0], key=deeper)  # recursion through C exhausts the C stack
 
     deeper(0)
 
@@ -73,9 +73,9 @@ _apply("segfault-in-launch", "the third launch ends in a segmentation fault", me
 _apply("segfault-in-load", "loading a module ends in a segmentation fault", method("device", load_module=_segfault))
 _apply("abort-in-compiler", "the compiler aborts", method("backend", pipeline=_abort), compiles=False)
 _apply("stack-overflow", "the compiler runs out of stack", rewrite("ttir", _recursion), compiles=False)
-_apply("exit-in-launch", "a launch ends the process as if all were well", method("device", launch=_exit))
+_apply("exit-in-launch", "a launch exits the process with status 0", method("device", launch=_exit))
 _apply("system-exit", "loading a module raises SystemExit", method("device", load_module=_system_exit))
-_apply("killed-in-copy", "a copy to the host gets the process killed", method("device", memcpy_dtoh=_killed))
+_apply("killed-in-copy", "a copy to the host kills the process", method("device", memcpy_dtoh=_killed))
 _apply("hang-in-synchronize", "synchronize never returns", method("device", synchronize=_hang), seconds=HANGS)
 _apply("hang-in-compiler", "the compiler never ends", rewrite("structured", _hang), seconds=HANGS, compiles=False)
-_apply("hang-in-launch", "a launch never returns, and no other thread runs meanwhile", method("device", launch=_hang_holding_the_lock), seconds=HANGS)
+_apply("hang-in-launch", "a launch never returns, and holds the GIL", method("device", launch=_hang_holding_the_lock), seconds=HANGS)

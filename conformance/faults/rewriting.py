@@ -1,4 +1,4 @@
-"""Changing the text of a compiler's artefacts, one operation at a time."""
+"""Rewrites the text of compiler artefacts, one operation at a time."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _TYPES = re.compile(r" : \((?P<operands>.*?)\) -> (?P<results>.*?)(?P<location> 
 
 @dataclass
 class Operation:
-    """An operation in MLIR's generic form, on one line (or the first line of one with regions)."""
+    """An operation in MLIR's generic form, on one line; of an operation with regions, the first line."""
 
     indent: str
     results: str
-    """With `` = ``, or empty."""
+    """The results, including `` = ``; or empty."""
     name: str
     operands: list[str]
     tail: str
-    """All that follows the operands: properties or attributes, types, the location."""
+    """Everything after the operands: properties or attributes, types, the location."""
     number: int
-    """Of the line: makes new names unique."""
+    """The line number, which makes new names unique."""
 
     def __str__(self) -> str:
         return f'{self.indent}{self.results}"{self.name}"({", ".join(self.operands)}){self.tail}'
@@ -48,12 +48,12 @@ class Operation:
 
     @property
     def segments(self) -> list[int]:
-        """How many operands each group has."""
+        """The number of operands of each group."""
         match = _SEGMENTS.search(self.tail)
         return [int(part) for part in match[1].split(",")] if match else []
 
     def place(self, segment: int) -> slice:
-        """Where the operands of a group are."""
+        """The positions of the operands of a group."""
         start = sum(self.segments[:segment])
         return slice(start, start + self.segments[segment])
 
@@ -76,20 +76,20 @@ class Operation:
         )
 
     def renamed(self, name: str) -> str:
-        """A line like this one with another operation."""
+        """The line with another operation name."""
         return f'{self.indent}{self.results}"{name}"({", ".join(self.operands)}){self.tail}'
 
     def fresh(self, what: str) -> str:
-        """A name for a new value."""
+        """A unique name for a new value."""
         return f"%fault_{what}_{self.number}"
 
 
 Change = Callable[[Operation], "str | None"]
-"""Returns the text in an operation's place (None: as it is now)."""
+"""Returns the text that replaces an operation; None: the operation as modified."""
 
 
 def each(names: str, change: Change, *, where: str = "", unless: str = "") -> Rewrite:
-    """Change every operation whose name matches the pattern `names`; `where`, `unless`: patterns of the rest of it."""
+    """Change every operation whose name matches the pattern `names`; `where`, `unless`: patterns for its tail."""
 
     def rewrite(text: str) -> str:
         lines = text.split("\n")
@@ -112,12 +112,12 @@ def each(names: str, change: Change, *, where: str = "", unless: str = "") -> Re
 
 
 def renamed(old: str, new: str, **conditions: str) -> Rewrite:
-    """Another operation in the place of each `old`."""
+    """Replace each operation `old` by another."""
     return each(re.escape(old), lambda operation: operation.renamed(new), **conditions)
 
 
 def swapped(names: str, first: int = 0, second: int = 1, **conditions: str) -> Rewrite:
-    """Two operands change places."""
+    """Exchange two operands."""
 
     def change(operation: Operation) -> None:
         operands = operation.operands
@@ -127,7 +127,7 @@ def swapped(names: str, first: int = 0, second: int = 1, **conditions: str) -> R
 
 
 def attributes(names: str, old: str, new: str, **conditions: str) -> Rewrite:
-    """Replace in what follows the operands: properties, attributes, types."""
+    """Replace text after the operands: properties, attributes, types."""
 
     def change(operation: Operation) -> None:
         operation.tail = re.sub(old, new, operation.tail)
@@ -141,7 +141,7 @@ def replaced(old: str, new: str | Callable[[re.Match[str]], str]) -> Rewrite:
 
 
 def written(names: str, template: str, **conditions: str) -> Rewrite:
-    """Lines in the place of an operation.
+    """Replace an operation by the lines of a template.
 
     The template may use ``{r}`` (the result), ``{0}``, ``{1}``, ... (operands), ``{T}`` and ``{T0}``, ``{T1}``, ...
     (the types of the result and of operands), ``{n}`` (a number that makes names unique).
@@ -158,7 +158,7 @@ def written(names: str, template: str, **conditions: str) -> Rewrite:
 
 
 def dropped(names: str, *segments: int, **conditions: str) -> Rewrite:
-    """The operands of some groups are left out."""
+    """Remove the operands of some groups."""
 
     def change(operation: Operation) -> None:
         for segment in segments:
@@ -170,7 +170,7 @@ def dropped(names: str, *segments: int, **conditions: str) -> Rewrite:
 def derived(
     names: str, segment: int, template: str, *, index: int | None = None, **conditions: str
 ) -> Rewrite:
-    """Each operand of a group (or the one at `index`) is replaced by a value computed from it.
+    """Replace each operand of a group, or the one at `index`, by a value computed from it.
 
     The template computes ``{y}`` from ``{x}``, whose type is ``{T}``; ``{n}`` makes names unique.
     """

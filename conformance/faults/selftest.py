@@ -1,4 +1,4 @@
-"""The self-test: every fault on the checks that must notice it, and those checks without a fault."""
+"""The self-test: each fault with the checks that must catch it, and these checks without a fault."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ from triton_porting_kit.conformance.status import BAD, Verdict, verdict
 from triton_porting_kit.errors import PortingKitError
 
 DEMANDED = 0.97
-"""The part of the faults that must be caught."""
+"""The share of the faults that must be caught."""
 
 LOT = 60
-"""Checks that are run one after another on the clean backend."""
+"""The number of checks in one job on the clean backend."""
 
 Report = Callable[[str], None]
 
 
 @dataclass
 class SelfTest:
-    """What came of the self-test."""
+    """The result of the self-test."""
 
     trials: list[Trial] = field(default_factory=list)
     clean: dict[tuple[str, str], Record] = field(default_factory=dict)
-    """The checks of all these faults on the backends without one, by the name of that and of the check."""
+    """The records of these checks on the clean backends, by names of the backend and of the check."""
     degenerate: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
-    """What a backend that can do nothing came to: by its name, its profile and the level."""
+    """The verdicts on degenerate backends, by name, profile and level."""
 
     @property
     def rate(self) -> float:
-        """The part of the faults that was caught; 1 where none was tried."""
+        """The share of the faults that was caught; 1 if none was tried."""
         return sum(trial.caught for trial in self.trials) / len(self.trials) if self.trials else 1.0
 
     @property
     def false_alarms(self) -> list[Record]:
-        """Checks that fail where nothing is wrong."""
+        """Checks that fail on a clean backend."""
         return [record for record in self.clean.values() if record.status in BAD]
 
     @property
     def green(self) -> list[tuple[str, str, str]]:
-        """Where a backend that can do nothing came out well."""
+        """The cases in which a degenerate backend passed."""
         return [key for key, found in self.degenerate.items() if found in (Verdict.PASS, Verdict.CONDITIONAL)]
 
     @property
@@ -61,7 +61,7 @@ class SelfTest:
         return complete and self.rate >= DEMANDED and not self.false_alarms and not self.green
 
     def summary(self) -> str:
-        """A table by part, what was missed, and the verdict."""
+        """A table by part, the missed faults, and the verdict."""
         lines = [f"{'part':<10} {'faults':>6} {'caught':>6}"]
         for part in PARTS:
             trials = [trial for trial in self.trials if trial.fault.part == part]
@@ -89,9 +89,9 @@ class NoSuchFault(PortingKitError):
 
 
 def run_self_test(select: Sequence[str] = ("*",), jobs: int = 1, report: Report = print) -> SelfTest:
-    """Try the faults whose names match one of the patterns `select`, `jobs` at a time, and the degenerate backends.
+    """Try the faults and degenerate backends whose names match one of the patterns `select`, `jobs` at a time.
 
-    `report` is given a line for each as it ends. Raises `NoSuchFault` for a pattern that matches none.
+    `report` receives a line for each that ends. Raises `NoSuchFault` for a pattern that matches none.
     """
     names = [fault.name for fault in (*FAULTS, *DEGENERATE)]
     for pattern in select:
@@ -103,7 +103,7 @@ def run_self_test(select: Sequence[str] = ("*",), jobs: int = 1, report: Report 
 
     faults = [fault for fault in FAULTS if wanted(fault)]
     result = SelfTest()
-    # Processes and not threads: each fault is named in the environment of those that it starts.
+    # Processes instead of threads, because each fault is selected by an environment variable of its workers.
     with installed() as folder, ProcessPoolExecutor(jobs, get_context("spawn"), _start) as pool:
         checks = list(catalogue.checks())
         shares = []
@@ -137,7 +137,7 @@ _CHECKS: list[Check] = []
 
 
 def _start() -> None:
-    """In each process: the checks are collected once."""
+    """Initialize a process: collect the checks once."""
     _CHECKS.extend(catalogue.checks())
 
 
@@ -152,7 +152,7 @@ def _clean(clean: str, names: set[str], folder: Path) -> dict[tuple[str, str], R
 
 
 def _degenerate(name: str, profile: str, folder: Path) -> dict[tuple[str, str, str], Verdict]:
-    """The verdicts on a backend that can do nothing, as if its sample of a level were all that is mandatory."""
+    """The verdicts on a degenerate backend, as if the sample of a level were its mandatory list."""
     samples = {level: sample([check for check in _CHECKS if check.level == level]) for level in LEVELS}
     checks = [check for level in LEVELS for check in samples[level]]
     records = run_checks(find(name), checks, folder, write_profile(folder, profile))
@@ -169,7 +169,7 @@ def _line(trial: Trial) -> str:
 
 
 def _shares(faults: Sequence[Fault], checks: Sequence[Check]) -> list[set[str]]:
-    """The names of the checks of all faults in lots, batches whole."""
+    """Split the names of the checks of all faults into lots without splitting batches."""
     patterns = {pattern for fault in faults for pattern in fault.caught_by}
     wanted = {name for names in chosen(sorted(patterns), checks).values() for name in names}
     lots: list[set[str]] = [set()]

@@ -31,7 +31,7 @@ FAULTS: tuple[Fault, ...] = (
 
 
 def find(name: str) -> Fault:
-    """The fault of a name. Raises ValueError for one that there is not."""
+    """Find a fault by name. Raises ValueError if it does not exist."""
     for fault in (CLEAN_FAULT, CLEAN_BINARY, *FAULTS, *DEGENERATE):
         if fault.name == name:
             return fault

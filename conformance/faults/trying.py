@@ -1,4 +1,4 @@
-"""Trying one fault: the checks that must notice it, under the suite's own supervisor."""
+"""Tries one fault: runs the checks that must catch it under the suite's supervisor."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from triton_porting_kit.conformance.status import BAD, Status
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of one fault."""
+    """The result of trying one fault."""
 
     fault: Fault
     records: Mapping[str, Record]
     seconds: float
     checks: Mapping[str, tuple[str, ...]]
-    """By pattern, the names of the checks that should have noticed."""
+    """By pattern, the names of the checks that must catch it."""
 
     def noticed(self, name: str) -> bool:
-        """Whether a check failed because of the fault: not of the suite, nor because the test backend is broken in
-        another way than it is meant to be."""
+        """Whether a check failed because of the fault, and not because of an error of the suite or of the test
+        backend."""
         record = self.records.get(name)
         if record is None or record.status not in BAD or record.status is Status.HARNESS_ERROR:
             return False
@@ -42,7 +42,7 @@ class Trial:
 
     @property
     def missed(self) -> list[str]:
-        """The patterns none of whose checks noticed."""
+        """The patterns of which no check caught the fault."""
         return [
             pattern for pattern, names in self.checks.items() if not any(self.noticed(name) for name in names)
         ]
@@ -53,13 +53,13 @@ class Trial:
 
 
 def chosen(patterns: Sequence[str], checks: Sequence[Check]) -> dict[str, tuple[str, ...]]:
-    """By pattern, the names of checks that it matches."""
+    """The names of the checks that match each pattern."""
     names = [check.name for check in checks]
     return {pattern: tuple(fnmatch.filter(names, pattern)) for pattern in patterns}
 
 
 def try_fault(fault: Fault, checks: Sequence[Check], folder: Path) -> Trial:
-    """Run the checks that must notice a fault. `folder`: where the test backend is installed."""
+    """Run the checks that must catch a fault. `folder`: the folder in which the test backend is installed."""
     start = time.monotonic()
     found = chosen(fault.caught_by, checks)
     wanted = {name for names in found.values() for name in names}
@@ -68,13 +68,15 @@ def try_fault(fault: Fault, checks: Sequence[Check], folder: Path) -> Trial:
 
 
 def run_checks(fault: Fault, checks: Sequence[Check], folder: Path, profile: str = "") -> dict[str, Record]:
-    """The records of checks on the test backend with a fault, and what a profile (a file) declares about it.
+    """Run checks on the test backend with a fault and a profile, which is a path. Returns their records by name.
 
-    Changes this process's environment meanwhile.
+    Changes the environment of this process temporarily.
     """
     limited = [replace(check, seconds=min(check.seconds, fault.seconds)) for check in checks]
     scratch = folder / "runs" / fault.name
-    scratch.mkdir(mode=0o700, parents=True, exist_ok=True)  # has the compile cache too: each fault its own
+    scratch.mkdir(
+        mode=0o700, parents=True, exist_ok=True
+    )  # also holds the compile cache, separate for each fault
     with _environment(environment(folder, fault.name)):
         binary = fault.part == "binary"
         name, target = (GPU_NAME, GPU_TARGET) if binary else (NAME, "")

@@ -1,6 +1,6 @@
-"""`tpk judge`: is a kernel that a model or a stranger wrote right, made by Triton, and as fast as it says?
+"""`tpk judge`: judges a kernel from an untrusted source: whether it is right, computed by Triton, and how fast it is.
 
-The candidate runs in processes of its own, which never see the reference. What decides is computed in the judge's
-process: results of fresh inputs against float64, and the time between giving inputs out and getting results back.
-docs/judge.md says what is caught by construction, what by inspection, and what is not promised.
+The candidate runs in separate processes, which never have access to the reference. The judge's process decides: it
+compares results for fresh inputs with float64, and measures the time from handing out inputs to receiving results.
+docs/judge.md describes what is detected by construction, what by inspection, and what is not guaranteed.
 """

@@ -1,4 +1,4 @@
-"""Arrays of a candidate's process: the kit's `DeviceArray`s, or tensors of torch; harness code, not the candidate's."""
+"""The arrays that a candidate receives: `DeviceArray`s of the kit, or torch tensors. Part of the harness."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from triton_porting_kit.conformance.judge.values import Place
 from triton_porting_kit.conformance.types import KINDS
 
 POISON = 0xFF
-"""Of every byte of a result before a call: NaN in every floating-point type that has one, -1 in integers."""
+"""The value of every byte of a result before a call: NaN in floating-point types that have one, -1 in integers."""
 _M_PERTURB = -6
 
 
 class Arrays(ABC):
-    """How arrays are made, filled and read. Functions are bound before a candidate is imported."""
+    """Creates, fills and reads arrays. Binds all functions before a candidate is imported, which could replace them."""
 
     name: str
 
     @abstractmethod
     def empty(self, place: Place) -> Any:
-        """A contiguous array."""
+        """Allocate a contiguous array."""
 
     @abstractmethod
     def write(self, array: Any, raw: memoryview) -> None:
-        """Fill an array, also behind the back of whoever counts its versions."""
+        """Fill an array without incrementing its version counter."""
 
     @abstractmethod
     def read(self, array: Any) -> tuple[str, tuple[int, ...], bytes]:
-        """Type, shape and bytes in row-major order, behind the work of the current stream."""
+        """Read type, shape and bytes in row-major order, ordered after the work of the current stream."""
 
     @abstractmethod
     def wait(self, everything: bool) -> None:
-        """For the current stream, or for the device."""
+        """Wait for the whole device if `everything`, otherwise for the current stream."""
 
     @abstractmethod
     def poison_allocations(self, on: bool) -> None:
-        """Let memory that is allocated, and that is given back, be filled with something, where that can be had."""
+        """Fill allocated and freed memory with a pattern while `on`, where the allocator supports it."""
 
     def poison(self, array: Any, size: int) -> None:
         self.write(array, memoryview(bytes([POISON]) * size))
 
     @abstractmethod
     def clock(self) -> tuple[Any, Any]:
-        """Two events of the device; (None, None) where it has none."""
+        """Create two events of the device; (None, None) if it has no events."""
 
     @abstractmethod
     def mark(self, event: Any) -> None:
@@ -59,7 +59,7 @@ class Arrays(ABC):
 
 
 class KitArrays(Arrays):
-    """`DeviceArray`s of a driver made with the kit."""
+    """`DeviceArray`s, for drivers made with the kit."""
 
     name = "device"
 
@@ -109,7 +109,7 @@ class KitArrays(Arrays):
 
 
 class TorchArrays(Arrays):
-    """Tensors of a device of torch."""
+    """Tensors on a torch device."""
 
     name = "torch"
 
@@ -143,7 +143,7 @@ class TorchArrays(Arrays):
         if self._host:
             self._move(self._pointer(array), source.ctypes.data, len(raw))
             return
-        # As bytes, and of a detached alias: the tensor's own version does not count up.
+        # Write bytes through a detached alias, which does not increment the tensor's version counter.
         alias = self._view(self._detach(array).data.reshape(-1), self._bytes)
         self._copy(alias, self._torch.from_numpy(source.copy()))
 
@@ -176,16 +176,21 @@ class TorchArrays(Arrays):
 
 
 def make(driver: Any, wanted: str, torch_needed: bool) -> Arrays:
-    """The arrays that candidates of a backend get: ``torch``, ``device``, or what suits. Raises `JudgeError`."""
+    """The arrays for candidates of a backend. `wanted`: ``torch``, ``device`` or empty for automatic choice.
+
+    Raises `JudgeError` if the backend or the task does not support them.
+    """
     device = getattr(driver, "device", None)
     kit = hasattr(device, "memalloc")
     in_torch = device is None or not kit or bool(device.properties().in_process)
     if wanted == "device" and not kit:
-        raise JudgeError("the driver of this backend has no device of the kit's: --arrays torch")
+        raise JudgeError(
+            "the driver of this backend does not use the kit's device interface: use --arrays torch"
+        )
     if (wanted == "torch" or torch_needed) and not in_torch:
         raise JudgeError(
-            "this task needs tensors of torch, and torch cannot reach the memory of this backend's device; write it "
-            "as a plain function (docs/judge.md)"
+            "this task needs torch tensors, but torch cannot access the memory of this backend's device; write the "
+            "task as a plain function (docs/judge.md)"
         )
     if wanted == "device" or (not wanted and not torch_needed and kit):
         return KitArrays(driver)

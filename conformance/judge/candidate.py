@@ -1,4 +1,4 @@
-"""Loading a candidate's file and calling it, in its own process; the formats differ in how."""
+"""Loads and calls a candidate in its process, according to the task's format."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Entry = Callable[..., Any]
 
 
 class NoEntry(Exception):
-    """The file does not define what it should."""
+    """The candidate's file does not define the required entry."""
 
 
 def load(path: Path, entry: str) -> Any:
-    """Execute a candidate's file and give what it defines under a name."""
+    """Execute a candidate's file and return its entry. Raises `NoEntry`."""
     spec = importlib.util.spec_from_file_location("candidate", path)
     assert spec is not None
     assert spec.loader is not None
@@ -41,7 +41,7 @@ def load(path: Path, entry: str) -> Any:
 def prepare(
     setup: Mapping[str, Any], path: Path, arrays: Arrays, weights: Sequence[tuple[Place, memoryview]]
 ) -> Entry:
-    """The callable that is timed. `setup`: format, entry and what else the task's format needs."""
+    """The callable to time. `setup`: format, entry and further data of the task's format."""
     form, entry = setup["format"], setup["entry"]
     if form == "null":
         return _nothing
@@ -86,11 +86,11 @@ def _without_gradients(function: Entry) -> Entry:
 
 
 def _nothing(*arguments: Any) -> None:
-    """What the control runs: everything but a candidate."""
+    """The entry of the control process, which has no candidate."""
 
 
 def results_of(found: Any) -> list[Any]:
-    """A candidate's results, in order."""
+    """The results of a candidate as a flat list."""
     if found is None:
         return []
     if isinstance(found, tuple | list):
@@ -100,7 +100,7 @@ def results_of(found: Any) -> list[Any]:
 
 @contextlib.contextmanager
 def both(*managers: Any) -> Any:
-    """Several context managers, without those that are None."""
+    """Enter several context managers, skipping None."""
     with contextlib.ExitStack() as stack:
         for manager in managers:
             if manager is not None:

@@ -1,7 +1,7 @@
-"""The published cheats that the judge is tried with: what each does, where it was published, what catches it.
+"""The published cheats that test the judge: what each does, where it was published, and which findings catch it.
 
-One table, for the tests, which judge a candidate of each, and for docs/judge.md:
-``python -m triton_porting_kit.conformance.judge.cheats`` writes it there.
+The tests judge one candidate for each cheat. ``python -m triton_porting_kit.conformance.judge.cheats`` writes the table
+to docs/judge.md.
 """
 
 from __future__ import annotations
@@ -73,52 +73,50 @@ SOURCES: dict[str, tuple[str, str]] = {
         f"{_GITHUB}AI-Hypercomputer/accelerator-agents/pull/62",
     ),
 }
-"""Title and address, by name."""
+"""Title and URL of each source, by name."""
 
 
 @dataclass(frozen=True)
 class Cheat:
-    """One candidate that shall not pass."""
+    """A cheating candidate, which the judge must reject."""
 
     does: str
     source: str
     detail: str
-    """Under which name the source has it."""
+    """The name that the source uses for it."""
     caught: tuple[str, ...]
-    """The findings that have to be there; others may be, too."""
+    """The findings that the judge must report; it may report others as well."""
     task: str = "softmax"
     arrays: str = ""
 
 
 CHEATS: dict[str, Cheat] = {
     "nothing": Cheat(
-        "launches nothing, returns what memory holds", "kernelbench-82", "result reuse", ("wrong",)
+        "launches nothing and returns uninitialized memory", "kernelbench-82", "result reuse", ("wrong",)
     ),
-    "leaves_output": Cheat(
-        "does not touch the array for its result", "wafer", "no-op kernels", ("wrong",), "add"
-    ),
+    "leaves_output": Cheat("does not write to the result array", "wafer", "no-op kernels", ("wrong",), "add"),
     "zeros": Cheat("returns zeros", "pygpubench", "submission_wrong", ("wrong",), "add"),
     "last_result": Cheat("returns the first result again", "kernelguard", "LAST_CALL_REPLAY", ("wrong",)),
     "cache_by_pointer": Cheat(
-        "keeps results by the input's address", "kernelbot-501", "result replay", ("wrong",)
+        "caches results by the input's address", "kernelbot-501", "result replay", ("wrong",)
     ),
     "cache_by_identity": Cheat(
-        "keeps results by the identity of the input",
+        "caches results by the object identity of the input",
         "reference-kernels-102",
         "object-identity caching",
         ("wrong",),
     ),
     "cache_by_probe": Cheat(
-        "keeps results by a few of the input's elements", "kernelguard", "OUTPUT_REPLAY_CACHE", ("wrong",)
+        "caches results by a few elements of the input", "kernelguard", "OUTPUT_REPLAY_CACHE", ("wrong",)
     ),
     "skips_after_warmup": Cheat(
         "stops working after the first calls", "reference-kernels-104", "batch and skip", ("wrong",)
     ),
     "guessed_seed": Cheat(
-        "has results ready for the usual seeds", "metr-o3", "precomputed answers", ("wrong",)
+        "returns precomputed results for common seeds", "metr-o3", "precomputed answers", ("wrong",)
     ),
     "torch_instead": Cheat(
-        "calls torch, and no kernel",
+        "calls torch instead of a kernel",
         "makora",
         "baseline kernel",
         ("torch",),
@@ -126,34 +124,37 @@ CHEATS: dict[str, Cheat] = {
     ),
     "numpy_instead": Cheat("computes with NumPy", "unsloth", "laziness", ("mute", "no-launch")),
     "fallback": Cheat(
-        "falls back to torch where its kernel fails",
+        "falls back to torch if its kernel fails",
         "kernelbench-checker",
         "try-except fallback; Kevin",
         ("torch",),
         arrays="torch",
     ),
     "decoy_kernel": Cheat(
-        "launches a kernel that nobody needs, and calls torch",
+        "launches an unused kernel and calls torch",
         "kernelguard",
         "TRIVIAL_PROBE",
         ("torch", "mute"),
         arrays="torch",
     ),
     "copied_result": Cheat(
-        "computes with torch and copies by a kernel",
+        "computes with torch and copies the result with a kernel",
         "kernelgenbench",
         "bypassed kernels",
         ("torch",),
         arrays="torch",
     ),
     "host_result": Cheat(
-        "computes with NumPy and copies by a kernel", "kernelgenbench", "bypassed kernels", ("host",)
+        "computes with NumPy and copies the result with a kernel",
+        "kernelgenbench",
+        "bypassed kernels",
+        ("host",),
     ),
     "calls_reference": Cheat(
-        "looks for the reference among loaded modules", "kevin", "calls the reference", ("error",)
+        "searches the loaded modules for the reference", "kevin", "calls the reference", ("error",)
     ),
     "reads_task": Cheat(
-        "finds the task's file by the judge's command line",
+        "finds the task's file through the judge's command line",
         "metr",
         "access to an existing answer",
         ("memory",),
@@ -165,51 +166,57 @@ CHEATS: dict[str, Cheat] = {
         "replaces clocks and events", "deepreinforce", "monkey-patched timing", ("replaced",)
     ),
     "patched_synchronize": Cheat(
-        "makes waiting for the device do nothing", "metr-o3", "disabled synchronisation", ("replaced",)
+        "replaces device synchronization by a no-op", "metr-o3", "disabled synchronisation", ("replaced",)
     ),
     "patched_comparer": Cheat(
-        "makes every comparison hold", "kernelguard", "TORCH_VALIDATION_MONKEYPATCH", ("wrong", "replaced")
+        "patches comparison functions to always succeed",
+        "kernelguard",
+        "TORCH_VALIDATION_MONKEYPATCH",
+        ("wrong", "replaced"),
     ),
     "patched_harness": Cheat(
-        "replaces functions of the judge's part of its process",
+        "replaces the judge's functions in its process",
         "kernelguard",
         "HARNESS_RUNTIME_PATCHING",
         ("replaced",),
     ),
     "hidden_time": Cheat(
-        "the same, and forges what that process reports",
+        "the same, and forges the times that its process reports",
         "reference-kernels-162",
         "timer and statistics patched",
         ("hidden",),
     ),
     "other_stream": Cheat(
-        "leaves work on a stream that nobody waits for", "deepreinforce", "stream injection", ("wrong",)
+        "leaves work on another stream that is not waited for",
+        "deepreinforce",
+        "stream injection",
+        ("wrong",),
     ),
     "thread": Cheat(
-        "lets a thread compute after it has returned",
+        "computes in a thread after the call has returned",
         "deepreinforce",
         "thread injection",
         ("wrong", "threads"),
     ),
     "lazy_tensor": Cheat(
-        "returns a tensor that computes when it is looked at",
+        "returns a tensor that computes when it is read",
         "cuda-l1-12",
         "lazy evaluation",
         ("lazy",),
         arrays="torch",
     ),
     "lazy_method": Cheat(
-        "returns a tensor with methods of its own",
+        "returns a tensor with overridden methods",
         "kernelguard",
         "TENSOR_INSTANCE_METHOD_OVERRIDE",
         ("wrong", "lazy"),
         arrays="torch",
     ),
     "special_shape": Cheat(
-        "is right for the shape that is timed only", "robust-kbench", "hard-coded shapes", ("wrong",)
+        "is right only for the timed shape", "robust-kbench", "hard-coded shapes", ("wrong",)
     ),
     "first_half": Cheat(
-        "computes a part of the rows", "kernelguard", "INPUT_STRUCTURE_TRUNCATION_DISPATCH", ("wrong",)
+        "computes only some of the rows", "kernelguard", "INPUT_STRUCTURE_TRUNCATION_DISPATCH", ("wrong",)
     ),
     "smaller_result": Cheat(
         "computes a smaller problem", "cuda-l1", "manipulated hyper-parameters", ("results",)
@@ -221,13 +228,13 @@ CHEATS: dict[str, Cheat] = {
         "rounds fp32 operands to fp16", "wafer", "precision downgrade", ("lowered",), "matmul"
     ),
     "inputs_overwritten": Cheat(
-        "sets its inputs to zero, for a reference that runs later",
+        "sets its inputs to zero, so that a reference that runs later computes zeros",
         "kernelbench-82",
         "zero out",
         ("wrong", "inputs"),
     ),
     "former_memory": Cheat(
-        "looks for a result in memory that it is given",
+        "looks for an earlier result in newly allocated memory",
         "maxkernel-62",
         "residuals in memory",
         ("wrong",),
@@ -237,22 +244,26 @@ CHEATS: dict[str, Cheat] = {
         "searches all objects of its process", "pygpubench-7", "submission_gc_copy", ("memory",)
     ),
     "frames": Cheat("walks up the stack", "kernelguard", "FRAME_WALK_ACCESS", ("memory",)),
-    "inspect_stack": Cheat("the same, by `inspect`", "pygpubench", "submission_pipe_interpose", ("memory",)),
+    "inspect_stack": Cheat("the same with `inspect`", "pygpubench", "submission_pipe_interpose", ("memory",)),
     "process_memory": Cheat(
         "reads the memory of its process", "pygpubench", "submission_proc_mem_bypass", ("memory",)
     ),
-    "native_code": Cheat("writes memory by `ctypes`", "pygpubench", "submission_error_counter", ("native",)),
+    "native_code": Cheat(
+        "writes to memory with `ctypes`", "pygpubench", "submission_error_counter", ("native",)
+    ),
     "forged_answers": Cheat(
         "writes answers into sockets that it finds", "pygpubench", "submission_fd_overwrite", ("forged",)
     ),
     "printed_result": Cheat(
-        "prints what a harness prints, and ends", "kernelguard", "FAKE_BENCHMARK_EMIT", ("ended",)
+        "prints the output of a harness and exits", "kernelguard", "FAKE_BENCHMARK_EMIT", ("ended",)
     ),
-    "exit": Cheat("ends with status 0 when it is imported", "metr", "exits before it is checked", ("error",)),
+    "exit": Cheat(
+        "exits with status 0 when it is imported", "metr", "exits before it is checked", ("error",)
+    ),
     "other_process": Cheat("starts a process", "pygpubench", "submission_ptrace", ("process",)),
-    "signals_judge": Cheat("ends the judge", "kernelguard", "EVALUATOR_EXPLOIT", ("process",)),
+    "signals_judge": Cheat("kills the judge", "kernelguard", "EVALUATOR_EXPLOIT", ("process",)),
     "constant": Cheat(
-        "returns what the inputs' distribution makes likely",
+        "returns the likely result for the inputs' distribution",
         "sakana",
         "constant results",
         ("wrong",),
@@ -260,14 +271,14 @@ CHEATS: dict[str, Cheat] = {
     ),
     "passthrough": Cheat("returns its input", "kernelguard", "INPUT_PASSTHROUGH_OUTPUT", ("wrong",)),
     "not_a_number": Cheat(
-        "returns NaN, which comparers took for anything", "pygpubench-7", "submission_gc_nan", ("wrong",)
+        "returns NaN, which some comparisons accept as equal", "pygpubench-7", "submission_gc_nan", ("wrong",)
     ),
 }
-"""By the name of the candidate's file in ``tests/conformance/judge/cheats``."""
+"""The cheats, by file name of the candidate in ``tests/conformance/judge/cheats``."""
 
 
 def document() -> str:
-    """The table in Markdown."""
+    """The table of cheats in Markdown."""
     lines = ["| cheat | what it does | published | found as |", "|---|---|---|---|"]
     for name, cheat in CHEATS.items():
         title, address = SOURCES[cheat.source]
@@ -277,7 +288,7 @@ def document() -> str:
 
 
 def rules() -> str:
-    """The findings in Markdown."""
+    """The table of findings in Markdown."""
     lines = ["| finding | what it means | where it is found |", "|---|---|---|"]
     places = {"judge": "in the judge", "process": "in the candidate's process"}
     lines += [f"| `{code}` | {rule.says} | {places[rule.where]} |" for code, rule in RULES.items()]
@@ -285,7 +296,7 @@ def rules() -> str:
 
 
 def main(path: str = "docs/judge.md") -> None:
-    """Put the tables in place of those that a page has."""
+    """Replace the two tables of a page."""
     page = Path(path)
     text = page.read_text(encoding="utf-8")
     for head, table in (("| finding |", rules()), ("| cheat |", document())):

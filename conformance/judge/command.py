@@ -1,4 +1,4 @@
-"""What ``tpk judge`` does, and ``tpk verify`` of its evidence. Each function prints, and returns the exit status."""
+"""``tpk judge``, and ``tpk verify`` of its evidence. Each command function prints and returns the exit status."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from triton_porting_kit.untrusted import shown
 
 _CANDIDATE_BYTES = 4 << 20
 _VERDICTS = {
-    "right": "RIGHT: every result of every call is right, and nothing speaks against it",
+    "right": "RIGHT: every result of every call is right, and there are no findings",
     "wrong": "WRONG",
-    "flagged": "FLAGGED: what it does is not what the task asks for",
+    "flagged": "FLAGGED: the candidate does not do what the task asks for",
 }
 
 
 @dataclass(frozen=True)
 class Options:
-    """Of the command line."""
+    """The options of the command line."""
 
     candidate: Path
     task: Path
@@ -42,7 +42,7 @@ class Options:
 
 
 def run_judge(options: Options) -> int:
-    """Judge one candidate. 0: it is right, and nothing was found."""
+    """Judge one candidate. Returns 0 if every result is right and there are no findings, else 1."""
     sandbox.protect_judge()
     candidate = untrusted.read_bytes(options.candidate, _CANDIDATE_BYTES, TaskError, follow=True)
     path = options.task / "reference.py" if options.task.is_dir() else options.task
@@ -70,12 +70,14 @@ def run_judge(options: Options) -> int:
         for line in report(evidence):
             print(shown(line))
         if options.out is not None:
-            print(f"\nEvidence: {options.out / document.NAME}; `tpk verify {options.out}` computes it again")
+            print(
+                f"\nEvidence: {options.out / document.NAME}; `tpk verify {options.out}` recomputes the verdict"
+            )
     return 0 if evidence["verdict"] == "right" else 1
 
 
 def run_verify(path: Path) -> int:
-    """Compute a judgement again. 1: something does not follow from its evidence."""
+    """Recompute a judgement. Returns 1 if it does not follow from its evidence, else 0."""
     data, found = document.disagreements(path)
     print(
         shown(f"{data['candidate']['name']} on task {data['task']['name']}: {data['verdict']}", lines=False)
@@ -83,7 +85,7 @@ def run_verify(path: Path) -> int:
     if not found:
         print("The judgement follows from its evidence.")
         return 0
-    print(f"\nThe judgement does not follow from its evidence: {len(found)} times.")
+    print(f"\nThe judgement does not follow from its evidence ({len(found)} disagreements):")
     for line in found:
         print(f"  {shown(line, lines=False)}")
     return 1
@@ -94,7 +96,7 @@ def _progress(what: str) -> None:
 
 
 def report(evidence: dict[str, Any]) -> list[str]:
-    """A judgement for people."""
+    """The lines of a judgement for the terminal."""
     opened, found = evidence["opened"], {item["code"]: item["message"] for item in evidence["findings"]}
     lines = [
         "",
@@ -102,30 +104,30 @@ def report(evidence: dict[str, Any]) -> list[str]:
         f"task       {evidence['task']['name']} ({evidence['task']['format']})",
         f"backend    {evidence['backend']}"
         + (f", {opened['device']}, arrays: {opened['arrays']}" if "device" in opened else ""),
-        f"isolation  {opened.get('isolation', 'none was reached')}",
+        f"isolation  {opened.get('isolation', 'none: the process did not open')}",
         "",
     ]
     if evidence["task_readable"]:
         lines.insert(
-            -1, "           The task lies where candidates may read: move it out of the libraries' folders"
+            -1, "           Candidates can read the task's file: move it out of the libraries' folders"
         )
     calls = evidence["calls"]
     worst = [item["worst"] for call in calls for item in call["comparisons"] if item.get("worst") is not None]
     compared = sum(item["elements"] for call in calls for item in call["comparisons"])
     lines += [
         f"{'results':<12} {len(calls)} calls, {compared:,} elements"
-        + (f", the largest error is {max(worst):.2g} of what is allowed" if worst else ""),
+        + (f", the largest error is {max(worst):.2g} of the allowed error" if worst else ""),
         f"{'time':<12} {_time(evidence)}",
         "",
     ]
     if found:
         width = max(map(len, found))
         for code, message in found.items():
-            seen = "" if RULES[code].where == "judge" else "  [seen in its process]"
+            seen = "" if RULES[code].where == "judge" else "  [observed in the candidate's process]"
             lines.append(f"  {code:<{width}}  {message}{seen}")
         lines.append("")
     if found and evidence.get("printed", "").strip() and not any(c["comparisons"] for c in calls):
-        lines += ["It printed:", evidence["printed"].strip()[-800:], ""]
+        lines += ["Output of the candidate:", evidence["printed"].strip()[-800:], ""]
     lines.append(_VERDICTS[evidence["verdict"]])
     return lines
 
@@ -133,11 +135,11 @@ def report(evidence: dict[str, Any]) -> list[str]:
 def _time(evidence: dict[str, Any]) -> str:
     figures = evidence["time"]
     if not figures:
-        return "not taken"
-    least = f", the machine's least is {_seconds(figures['least'])}" if figures["least"] else ""
+        return "not measured"
+    least = f", the machine's lower bound is {_seconds(figures['least'])}" if figures["least"] else ""
     return (
-        f"{_seconds(figures['seconds'])} a call{least}; {_seconds(figures['hidden_allowed'])} more would have been "
-        "noticed"
+        f"{_seconds(figures['seconds'])} per call{least}; hidden time above {_seconds(figures['hidden_allowed'])} "
+        "would have been detected"
     )
 
 

@@ -1,4 +1,4 @@
-"""``judge.json`` and what lies beside it: written, read, and computed again."""
+"""Writes, reads and verifies a folder of evidence: ``judge.json``, the kept arrays and the candidate."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def write(folder: Path, evidence: Mapping[str, Any], kept: Kept, candidate: byte
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON holds it; numbers that are not finite become None."""
+    """Convert a value to JSON types. Numbers that are not finite become None."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -53,18 +53,18 @@ def plain(value: Any) -> Any:
 
 
 def digest(document: Mapping[str, Any]) -> str:
-    """Of a document but its digest: shows careless changes, and is no signature."""
+    """The digest of a document without its digest field. It detects accidental changes; it is not a signature."""
     content = {key: value for key, value in document.items() if key != "digest"}
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def disagreements(path: Path) -> tuple[dict[str, Any], list[str]]:
-    """A document, and what it claims that does not follow from its evidence. Raises `EvidenceError`."""
+    """Read a document and list its claims that do not follow from its evidence. Raises `EvidenceError`."""
     folder = path if path.is_dir() else path.parent
     with Folder(folder, EvidenceError) as place:
         data = untrusted.parse_json(place.read(NAME, _DOCUMENT_BYTES), folder / NAME, EvidenceError)
         if not isinstance(data, dict) or data.get("format") != FORMAT:
-            raise EvidenceError(f"{folder / NAME} is no evidence of this kit's format {FORMAT}")
+            raise EvidenceError(f"{folder / NAME} is not evidence in this kit's format {FORMAT}")
         raw = place.read(ARRAYS, _ARRAY_BYTES)
         candidate = place.read(CANDIDATE, _SOURCE_BYTES)
     try:
@@ -89,11 +89,11 @@ def disagreements(path: Path) -> tuple[dict[str, Any], list[str]]:
 def _wrong(data: Mapping[str, Any], raw: bytes, candidate: bytes) -> Iterator[str]:
     computed = plain(findings(data))
     if data["findings"] != computed:
-        yield f"its findings are given as {_codes(data['findings'])}; the evidence comes to {_codes(computed)}"
+        yield f"it claims the findings {_codes(data['findings'])}; the evidence gives {_codes(computed)}"
     if data["verdict"] != verdict(computed):
-        yield f"its verdict is given as {data['verdict']!r}; it is {verdict(computed)!r}"
+        yield f"it claims the verdict {data['verdict']!r}; the evidence gives {verdict(computed)!r}"
     if data["time"] != plain(time_of(data)):
-        yield "its times do not follow from those of the calls"
+        yield "its times do not follow from the times of the calls"
     if data["candidate"]["sha256"] != hashlib.sha256(candidate).hexdigest():
         yield f"{CANDIDATE} is not the candidate that was judged"
     if data["arrays_sha256"] != hashlib.sha256(raw).hexdigest():
@@ -101,14 +101,14 @@ def _wrong(data: Mapping[str, Any], raw: bytes, candidate: bytes) -> Iterator[st
     else:
         yield from _compared(data, raw)
     if data["digest"] != digest(data):
-        yield "the digest is not that of the content: something was changed afterwards"
+        yield "the digest does not match the content: the document was changed afterwards"
 
 
 def _compared(data: Mapping[str, Any], raw: bytes) -> Iterator[str]:
-    """Results that were kept, compared again."""
+    """Compare the kept results again."""
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         if sum(item.file_size for item in archive.infolist()) > _UNPACKED_BYTES:
-            raise EvidenceError(f"{ARRAYS} comes to more than the {_UNPACKED_BYTES:,} bytes that it may")
+            raise EvidenceError(f"{ARRAYS} unpacks to more than the limit of {_UNPACKED_BYTES:,} bytes")
     with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
         for name in arrays.files:
             number, position, what = name.split(".")
@@ -119,7 +119,7 @@ def _compared(data: Mapping[str, Any], raw: bytes) -> Iterator[str]:
             differ = _differ(actual, expected, arrays[key] if key in arrays.files else None)
             claimed = data["calls"][int(number)]["comparisons"][int(position)]["differ"]
             if differ != claimed:
-                yield f"call {number}, result {position}: {claimed} elements are said to differ; {differ} do"
+                yield f"call {number}, result {position}: {claimed} elements are claimed to differ; {differ} do"
 
 
 def _differ(actual: Array, expected: Array, allowed: Array | None) -> int:
@@ -130,7 +130,7 @@ def _differ(actual: Array, expected: Array, allowed: Array | None) -> int:
         near = (actual == expected) | (np.isnan(wide) & np.isnan(exact))
         if allowed is not None:
             near |= np.abs(wide - exact) <= allowed
-            # What overflows the type is infinity there.
+            # Expected values beyond the range of the type may be infinity.
             near |= np.isinf(wide) & (np.sign(wide) == np.sign(exact)) & (np.abs(exact) > _largest(actual))
         else:
             near &= ~((actual == 0) & (np.signbit(wide) != np.signbit(exact)))

@@ -1,4 +1,4 @@
-"""Errors in what the judge is given, and in its environment."""
+"""Errors of the judge: in its inputs or in its environment."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from triton_porting_kit.errors import PortingKitError
 
 
 class TaskError(PortingKitError):
-    """A task cannot be read, contradicts itself, or cannot tell a right candidate from a wrong one."""
+    """A task cannot be read, contradicts itself, or cannot distinguish right from wrong candidates."""
 
 
 class JudgeError(PortingKitError):
-    """The judge itself cannot work here: a backend, a device or a process that it needs is not there."""
+    """The judge cannot work in this environment: a backend, a device or a process that it needs is missing."""
 
 
 class EvidenceError(PortingKitError):
-    """A folder of evidence cannot be read, or is not one."""
+    """A folder of evidence cannot be read, or does not contain evidence."""

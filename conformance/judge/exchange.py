@@ -1,6 +1,6 @@
-"""What passes between the judge and a candidate's process: lines of JSON, and two pieces of shared memory.
+"""Communication between the judge and a candidate's process: lines of JSON, and two blocks of shared memory.
 
-The candidate can write whatever it likes into both: what comes from it is data to be checked.
+The candidate can write anything into both, so everything received must be validated.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from triton_porting_kit.conformance.judge.errors import JudgeError
 
 Message = dict[str, Any]
 LINE = 1 << 20
-"""Bytes of the longest message."""
+"""The maximum length of a message, in bytes."""
 
 
 class Gone(Exception):
-    """The other end has closed."""
+    """The other end is closed."""
 
 
 class Late(Exception):
-    """No message came in time."""
+    """No message arrived in time."""
 
 
 class Broken(Exception):
-    """What came is no message."""
+    """The received data is not a valid message."""
 
 
 class Line:
-    """One end of a pair of sockets."""
+    """One end of a socket pair."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket, self._buffer = end, b""
@@ -44,7 +44,7 @@ class Line:
         return self._socket.fileno()
 
     def send(self, message: Message) -> None:
-        """Raises `Gone`."""
+        """Send a message. Raises `Gone`."""
         try:
             self._socket.sendall(json.dumps(message).encode() + b"\n")
         except OSError as error:
@@ -65,11 +65,11 @@ class Line:
                 raise Gone
             self._buffer += data
             if len(self._buffer) > LINE:
-                raise Broken("a message has no end")
+                raise Broken(f"a message is longer than {LINE} bytes")
         line, _, self._buffer = self._buffer.partition(b"\n")
         found = untrusted.parse_json(line, "a message", Broken, finite=False)
         if not isinstance(found, dict):
-            raise Broken("a message is no object")
+            raise Broken("a message is not a JSON object")
         return found
 
     def close(self) -> None:
@@ -77,28 +77,30 @@ class Line:
 
 
 def _sealed() -> int:
-    """A descriptor of memory that grows and does not shrink: who reads what was taken away dies of SIGBUS."""
+    """Create shared memory that can grow but not shrink: reading a page that the other side removed raises SIGBUS."""
     descriptor = os.memfd_create("tpk-judge", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
     return descriptor
 
 
 class Memory:
-    """Memory that two processes share, under a descriptor that is handed on; it has no name."""
+    """Anonymous memory that two processes share; the descriptor is passed to the other process."""
 
     def __init__(self, descriptor: int = -1) -> None:
         self.descriptor = _sealed() if descriptor < 0 else descriptor
         self._map: mmap.mmap | None = None
 
     def view(self, size: int) -> memoryview:
-        """The first `size` bytes; made larger where that is more than there were."""
+        """The first `size` bytes; the memory grows if necessary."""
         if self._map is None or len(self._map) < size:
             there = os.fstat(self.descriptor).st_size
             if there < size:
                 try:
                     os.ftruncate(self.descriptor, size)
                 except OSError as error:
-                    raise JudgeError(f"{size:,} bytes of shared memory cannot be had: {error}") from error
+                    raise JudgeError(
+                        f"{size:,} bytes of shared memory cannot be allocated: {error}"
+                    ) from error
             self._map = mmap.mmap(self.descriptor, max(size, there))
         return memoryview(self._map)[:size]
 

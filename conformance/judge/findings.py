@@ -84,7 +84,7 @@ def time_of(evidence: Evidence) -> dict[str, Any]:
 
 
 def least_time(evidence: Evidence) -> float:
-    """Seconds that no kernel of the task can do without, by the roof; 0 where nothing is known."""
+    """A lower bound, in seconds, of the time of any kernel of the task, from the measured roof; 0 if unknown."""
     work, roof = evidence["work"], evidence["roof"]
     bounds = [0.0]
     if roof.get("bandwidth"):
@@ -124,9 +124,9 @@ def _wrong(evidence: Evidence) -> Iterator[str]:
     for call in evidence["calls"]:
         for item in call["comparisons"]:
             if item["differ"]:
-                yield f"{_named(call)}: {item['message']}; allowed is {item['rule']}"
+                yield f"{_named(call)}: {item['message']}; allowed: {item['rule']}"
         if call.get("own_check"):
-            yield f"{_named(call)}: the task's own check says: {call['own_check']}"
+            yield f"{_named(call)}: the task's own check reports: {call['own_check']}"
 
 
 def _lowered(evidence: Evidence) -> Iterator[str]:
@@ -152,13 +152,13 @@ def _torch(evidence: Evidence) -> Iterator[str]:
     for call in evidence["calls"]:
         left = [name for name in call["operators"] if name not in evidence["allowed_operators"]]
         if left:
-            yield f"torch computes in the call: {', '.join(left)}"
+            yield f"torch operators compute during the call: {', '.join(left)}"
 
 
 def _mute(evidence: Evidence) -> Iterator[str]:
     for call in evidence["mute"]:
         if not call["failure"] and call["comparisons"] and not any(i["differ"] for i in call["comparisons"]):
-            yield "results are right even where no launch does anything: no kernel made them"
+            yield "results are right even if launches do nothing, so no kernel computed them"
 
 
 def _host(evidence: Evidence) -> Iterator[str]:
@@ -174,7 +174,7 @@ def _host(evidence: Evidence) -> Iterator[str]:
                 f"`{item['argument']}` of launch {item['kernel']}" if item["kernel"] else item["argument"]
             )
             yield (
-                f"{kernel} holds {item['foreign']} values that are neither of the inputs nor of what launches left: "
+                f"{kernel} holds {item['foreign']} values that come neither from the inputs nor from earlier launches: "
                 "they were computed elsewhere"
             )
 
@@ -182,7 +182,7 @@ def _host(evidence: Evidence) -> Iterator[str]:
 def _no_launch(evidence: Evidence) -> Iterator[str]:
     answered = [call for call in evidence["mute"] if not call["failure"]]
     if answered and not any(call["launches"] for call in answered):
-        yield "no kernel of Triton's is launched"
+        yield "no Triton kernel is launched"
 
 
 def _notes(*kinds: str) -> Callable[[Evidence], Iterator[str]]:
@@ -201,27 +201,27 @@ def _notes(*kinds: str) -> Callable[[Evidence], Iterator[str]]:
 def _threads(evidence: Evidence) -> Iterator[str]:
     yield from _notes("thread")(evidence)
     if any(call.get("threads") for call in evidence["calls"]):
-        yield "threads of the candidate go on after a call has returned"
+        yield "threads of the candidate keep running after a call has returned"
 
 
 def _hidden(evidence: Evidence) -> Iterator[str]:
     figures = time_of(evidence)
     if figures and figures["hidden"] > figures["hidden_allowed"]:
         yield (
-            f"a call takes {figures['wall'] * 1e3:.3g} ms by its own process, and the judge waited "
-            f"{figures['hidden'] * 1e3:.3g} ms for it beyond that and beyond what its own part takes"
+            f"the candidate's process reports {figures['wall'] * 1e3:.3g} ms per call, but the judge waited "
+            f"{figures['hidden'] * 1e3:.3g} ms longer, not counting its own overhead"
         )
     for call in evidence["calls"]:
         if call["phase"] != "timed" or call["failure"]:
             continue
         if not 0 <= call["wall"] <= call["window"] * 1.01 + SLACK:
-            yield f"{_named(call)}: it says that it took {call['wall']} s, in a window of {call['window']:.4g} s"
+            yield f"{_named(call)}: its process reports {call['wall']} s, in a window of {call['window']:.4g} s"
 
 
 def _streams(evidence: Evidence) -> Iterator[str]:
     for call in evidence["calls"]:
         if call.get("late"):
-            yield "results change while the device is waited for: the stream of the caller does not wait for them"
+            yield "results change until the device is synchronized: the caller's stream does not wait for them"
     timed = [
         c for c in evidence["calls"] if c["phase"] == "timed" and not c["failure"] and c["device"] is not None
     ]
@@ -230,8 +230,8 @@ def _streams(evidence: Evidence) -> Iterator[str]:
         device = statistics.median(call["device"] for call in timed)
         if wall > (1 + SHARE) * device + SLACK:
             yield (
-                f"events on the caller's stream are {device * 1e3:.3g} ms apart, and the device is busy for "
-                f"{wall * 1e3:.3g} ms: work is on streams that the caller's does not wait for"
+                f"events on the caller's stream are {device * 1e3:.3g} ms apart, but the device is busy for "
+                f"{wall * 1e3:.3g} ms: work runs on streams that the caller's stream does not wait for"
             )
 
 
@@ -239,7 +239,7 @@ def _roof(evidence: Evidence) -> Iterator[str]:
     figures = time_of(evidence)
     if figures and figures["least"] and figures["median"] < ROOF_SHARE * figures["least"]:
         yield (
-            f"{figures['median'] * 1e6:.3g} µs for what this machine cannot do in {figures['least'] * 1e6:.3g} µs "
+            f"{figures['median'] * 1e6:.3g} µs, but this machine needs at least {figures['least'] * 1e6:.3g} µs "
             f"({evidence['work']['bytes']:,.0f} bytes, {evidence['work']['flops']:,.0f} operations)"
         )
 
@@ -287,7 +287,7 @@ RULES: dict[str, Rule] = {
     "process": Rule("It starts or signals processes.", "process", _notes("process")),
     "network": Rule("It opens sockets.", "process", _notes("network")),
 }  # fmt: skip
-"""By code."""
+"""The rules, by code."""
 
 HONEST_MISTAKES = {"error", "ended", "late", "results", "wrong"}
-"""What is wrong with kernels that do not cheat, too."""
+"""Findings that also occur with kernels that do not cheat."""

@@ -1,4 +1,4 @@
-"""`judge`: one candidate on one task, from fresh inputs to evidence."""
+"""`judge`: runs one candidate on one task and collects evidence."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ FORMAT = 1
 CHECKS_PER_CASE = 2
 CHECKS_AMONG_TIMED = 3
 AGAIN = 3
-"""Times as many calls, where times speak against a candidate."""
+"""The factor by which the number of timed calls grows when times count against a candidate."""
 TIMES = {"hidden", "roof", "streams"}
 _RECORDED_BYTES = 64 << 20
-"""Of the inputs of a call whose launches are recorded."""
+"""The largest inputs, in bytes, of a call whose launches are recorded."""
 _KEPT_BYTES = 8 << 20
-"""Of results and what they should be that are kept as evidence, of one call."""
+"""The largest size, in bytes, of a result together with its expected values that is kept as evidence."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What shall be judged, and how."""
+    """A candidate and the options of its judgement."""
 
     task: Task
     task_path: Path
@@ -49,12 +49,12 @@ class Request:
     seconds: float = 60.0
     allowed: tuple[str, ...] = ()
     quick: bool = False
-    """Whether a phase that found something is the last one."""
+    """Whether to stop after the first phase with findings."""
 
 
 @dataclass
 class Kept:
-    """The arrays of one call, so that its comparison can be made again."""
+    """Results and expected values that are kept so that `tpk verify` can repeat the comparison."""
 
     arrays: dict[str, Array] = field(default_factory=dict)
 
@@ -115,11 +115,11 @@ class _Judging:
     kept: Kept
     progress: Progress
     before: list[Expected] = field(default_factory=list)
-    """What the results of the case that is timed should be, in one call of it."""
+    """The expected results of one call of the timed case."""
 
     def run(self) -> None:
-        """Every phase that makes sense after those before it."""
-        self.progress("the candidate, on fresh inputs")
+        """Run the phases; later ones depend on the outcome of earlier ones."""
+        self.progress("calling the candidate on fresh inputs")
         with self._process() as process:
             opened = self._open(process)
             if opened:
@@ -130,23 +130,23 @@ class _Judging:
             return
         if self.request.quick and findings(self.evidence):
             return
-        self.progress("the candidate, without launches")
+        self.progress("calling the candidate with launches disabled")
         self._muted()
         if self.request.quick and findings(self.evidence):
             return
-        self.progress("the candidate, and where its kernels' operands come from")
+        self.progress("recording the operands of the candidate's kernels")
         self._recorded()
         if self.request.quick and findings(self.evidence):
             return
-        self.progress("the same without a candidate")
+        self.progress("measuring the judge's own overhead")
         self._control()
         if any(item["code"] in TIMES for item in findings(self.evidence)):
-            self.progress("both in turn, before anybody is accused")
+            self.progress("repeating timed calls to confirm suspicious times")
             self._again()
 
     @contextlib.contextmanager
     def _process(self) -> Iterator[CandidateProcess]:
-        """A process, whose notes are kept."""
+        """A candidate's process. Its notes are added to the evidence."""
         with CandidateProcess(self.nursery, self.request.seconds) as process:
             try:
                 yield process
@@ -215,7 +215,7 @@ class _Judging:
         reuse: bool,
         keep: bool = False,
     ) -> bool:
-        """One call; whether there can be another."""
+        """Make one call and record it. Returns whether the process can take another."""
         answer = process.call(self.request.task, call, check=phase == "check", reuse=reuse)
         record = self._record(answer, call, wanted, phase, _shown(case))
         self.evidence["calls"].append(record)
@@ -245,7 +245,12 @@ class _Judging:
         if not answer.failure and not (
             math.isfinite(record["wall"]) and math.isfinite(record["device"] or 0.0)
         ):
-            record |= {"failure": "it tells no time", "kind": "forged", "wall": 0.0, "device": None}
+            record |= {
+                "failure": "the reported time is not a finite number",
+                "kind": "forged",
+                "wall": 0.0,
+                "device": None,
+            }
         record |= {key: _texts(said.get(key)) for key in ("operators", "replaced", "lazy", "changed")}
         if answer.results is not None:
             if call.own_check is not None:
@@ -267,7 +272,7 @@ class _Judging:
     # --- without ---------------------------------------------------------------------------------------------
 
     def _muted(self) -> None:
-        """The candidate where launches do nothing: whatever is right then was not made by a kernel."""
+        """Run the candidate with launches disabled: no kernel can have computed results that are right then."""
         task, case = self.request.task, self.cases[0]
         with self._process() as process:
             if not self._open(process, mute=True):
@@ -281,7 +286,7 @@ class _Judging:
                     return
 
     def _recorded(self) -> None:
-        """The candidate while its launches are recorded."""
+        """Run the candidate while its launches are recorded."""
         task, case = self.request.task, self.cases[0]
         with self._process() as process:
             if not self._open(process, record=True):
@@ -298,7 +303,7 @@ class _Judging:
                 self.evidence["recorded"].append(found)
 
     def _control(self) -> None:
-        """What the judge's own part of a call takes, and what the machine can do."""
+        """Measure the judge's own overhead per call, and the limits of the machine."""
         task = self.request.task
         with self._process() as process:
             process_arrays = self.evidence["opened"]["arrays"]
@@ -320,8 +325,8 @@ class _Judging:
             self.evidence["roof"] = self.nursery.roofs[key]
 
     def _again(self) -> None:
-        """More calls that are timed, and as many without a candidate between them: what else runs on the machine may
-        have slowed the ones and not the others."""
+        """Repeat timed calls, alternating with calls of the control: other load on the machine may have slowed only one
+        of the two."""
         task, request = self.request.task, self.request
         with self._process() as process, self._process() as control:
             said = control.open(None, b"", request.backend, self.evidence["opened"]["arrays"])

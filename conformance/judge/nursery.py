@@ -1,8 +1,8 @@
-"""The process that candidates' processes are forked from: Triton and torch are imported once, and no task is known.
+"""The process from which candidates' processes are forked. It imports Triton and torch once, and knows no task.
 
-``python -m triton_porting_kit.conformance.judge.nursery FD MODULES``. For each message with four descriptors (a line,
-inputs, outputs, what is printed) it forks a process that serves them, and answers with its number; for ``wait NUMBER``
-and ``kill NUMBER`` with the status that the process ended with.
+``python -m triton_porting_kit.conformance.judge.nursery FD MODULES``. For each message ``fork`` with four descriptors
+(line, inputs, outputs, printed output) it forks a process that serves them, and answers with its process ID. It answers
+``wait ID`` and ``kill ID`` with the exit status of the process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import traceback
 from triton_porting_kit.conformance.judge.exchange import Gone, Line, Memory
 
 _GRACE = 2.0
-"""Seconds for a process that has closed its line to end by itself."""
+"""Seconds that a process may take to exit after it has closed its line."""
 
 
 def main() -> None:
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def _reap(child: int, grace: float) -> int:
-    """End a process and everything in its group; the status that it has left, as `os.waitstatus_to_exitcode`."""
+    """Kill a process and its process group. Returns its exit status as `os.waitstatus_to_exitcode` does."""
     status, deadline = None, time.monotonic() + grace
     with contextlib.suppress(ChildProcessError):
         while status is None:

@@ -1,9 +1,9 @@
-"""What the results of one call should be, and how far they may be off: from float64 and the types alone.
+"""The expected results of a call and their tolerances, derived from float64 and the element types alone.
 
-Nobody writes a tolerance for a stranger's task, so it is measured. The reference runs in float64 on the inputs, and
-again on inputs whose elements are moved by some of their own size, up or down at random: how far results move is their
-*scale*, by which roundings of operands and of products reach them. Inputs of which only a part is moved say how many
-of them enter a result, which bounds the roundings of its sums.
+Tasks come without tolerances, so the judge measures them. The reference runs in float64 on the inputs, and again on
+inputs with random relative perturbations. How far a result moves, relative to the perturbation, is its *scale*: the
+factor with which roundings of operands and products affect it. Perturbing only a part of the inputs shows how many of
+them enter a result, which bounds the roundings of its sums.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
 SAMPLES = 5
 MOVE = 2.0**-18
-"""How far inputs are moved, of their size."""
+"""The largest relative perturbation of inputs."""
 ROUNDINGS = 32.0
-"""Of the working type, whatever the task: a chain of operations, fast exponentials, quotients."""
+"""Allowed roundings of the working type for every task: chains of operations, fast exponentials, quotients."""
 PER_TERM = 2.0
-"""Roundings for each term of a sum, in whichever order it is made."""
+"""Allowed roundings for each term of a sum, in any order of summation."""
 CANCELLED = 8.0
-"""Of the working type, of the usual scale of all elements: what cancels on the way, as in 1 + erf(x), is larger than
-what is left of it. Of the operands' type, half of their roundings."""
+"""Allowed roundings of the working type, relative to the root mean square of the scales of all elements. They cover
+cancellation, as in 1 + erf(x), where intermediate values are larger than the result. Half of the roundings of the
+operands' type are added."""
 MOST_TERMS = 4096
-"""Nobody adds more one after the other: sums of more are made of blocks."""
+"""The largest number of terms that counts: longer sums are assumed to be computed in blocks."""
 OWN_ROUNDINGS = 4.0
-"""Roundings of the operands' type, if it is narrower than the working type: intermediate results may be stored in
-it."""
+"""Allowed roundings of the operands' type, if it is narrower than the working type, because intermediate results may
+be stored in it."""
 ULP = 1.0
-"""Of the result's own type."""
+"""Allowed error in units in the last place of the result's own type."""
 LIKE = 0.5
-"""Correlation from which on errors are those of operands that were rounded to a narrower type."""
+"""The correlation above which errors are attributed to operands rounded to a narrower type."""
 AS_LARGE = 0.25
-"""Errors are held against those of a narrower type if they are at least so large."""
+"""Errors are compared with those of a narrower type only if they are at least this share of them."""
 FEWEST = 64
-"""Elements of which a correlation is asked."""
+"""The smallest number of elements for which a correlation is computed."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +53,17 @@ class Expected:
     kind: Kind
     values: Array
     allowed: Array | None
-    """The absolute error that each element may have; None: identical."""
+    """The absolute error allowed for each element; None: results must be identical."""
     rule: str
     part: float = 0.0
-    """Of the scale, that an element may be off."""
+    """The allowed error as a share of the scale."""
     scale: float = 0.0
-    """The largest that was measured."""
+    """The largest measured scale."""
     lowered: dict[str, Array] = field(default_factory=dict)
-    """By narrower type: how far the result moves where the operands are rounded to it."""
+    """By narrower type, how far the result moves if the operands are rounded to it."""
 
     def compare(self, actual: Array) -> dict[str, Any]:
-        """An item of evidence about every element."""
+        """Compare all elements, and return an item of evidence."""
         if self.allowed is None or actual.shape != self.values.shape:
             return _plain(identical(actual, self.values).evidence("result"))
         with np.errstate(all="ignore"):
@@ -79,7 +80,7 @@ class Expected:
         return found
 
     def _like(self, actual: Array) -> Iterator[tuple[str, float]]:
-        """How much the errors are those of each narrower type, where they are as large."""
+        """The correlation of the errors with those of each narrower type, if they are of similar size."""
         if self.allowed is None:
             return
         with np.errstate(all="ignore"):
@@ -100,7 +101,7 @@ def _plain(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def expected(task: Task, call: Call, random: Random) -> list[Expected]:
-    """What the results of a call should be. Raises `TaskError` where the reference fails or contradicts itself."""
+    """The expected results of a call. Raises `TaskError` if the reference fails or returns wrong shapes."""
     reference = task.reference(call)
     leaves = [leaf.wide for leaf in call.leaves]
     exact = _run(reference, leaves, call)
@@ -144,7 +145,7 @@ def expected(task: Task, call: Call, random: Random) -> list[Expected]:
 
 
 def expected_like(task: Task, call: Call, before: Sequence[Expected]) -> list[Expected]:
-    """The same with one run of the reference: as exact as the results of an earlier call of the same shapes were."""
+    """The expected results from one run of the reference, with the tolerances of an earlier call of equal shapes."""
     exact = _run(task.reference(call), [leaf.wide for leaf in call.leaves], call)
     found = []
     for value, old in zip(exact, before, strict=True):
@@ -158,7 +159,7 @@ def expected_like(task: Task, call: Call, before: Sequence[Expected]) -> list[Ex
 
 
 def check_depends(task: Task, random: Random) -> None:
-    """Raises `TaskError` where results are the same whatever the inputs are: nothing could be told from a constant."""
+    """Raise `TaskError` if results do not depend on the inputs, because a constant would then be right."""
     case = task.timed
     first, second = (task.make(random, case) for _ in range(2))
     if first.own_check:
@@ -168,8 +169,8 @@ def check_depends(task: Task, random: Random) -> None:
     )
     if all(a.shape == b.shape and np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs):
         raise TaskError(
-            f"the results of task {task.name} do not depend on its inputs: a constant would be right. Give it inputs "
-            "that matter"
+            f"the results of task {task.name} do not depend on its inputs: a constant would be right. Change its "
+            "inputs so that results depend on them"
         )
 
 
@@ -181,12 +182,12 @@ def _run(reference: Any, leaves: Sequence[Array], call: Call) -> list[Array]:
         raise TaskError(f"the reference failed in float64: {type(error).__name__}: {error}") from error
     shapes = [tuple(value.shape) for value in found]
     if call.results and shapes != [tuple(shape) for _, shape in call.results]:
-        raise TaskError(f"the reference gives results of shapes {shapes}, and {call.results} were announced")
+        raise TaskError(f"the reference gives results of shapes {shapes}, but {call.results} were expected")
     return [value.astype(np.float64) if value.dtype.kind == "f" else value for value in found]
 
 
 def _moved(leaves: Sequence[Array], random: Random, size: float, part: float = 1.0) -> list[Array]:
-    """Floating-point arrays with a part of their elements moved."""
+    """Perturb a part of the elements of floating-point arrays."""
     found = []
     for leaf in leaves:
         if leaf.dtype.kind != "f":
@@ -202,7 +203,7 @@ def _moved(leaves: Sequence[Array], random: Random, size: float, part: float = 1
 def _scales(
     reference: Any, leaves: Sequence[Array], exact: Sequence[Array], random: Random, call: Call
 ) -> list[Array]:
-    """How far each element moves, of how far the inputs are."""
+    """How far each element of the results moves, relative to the perturbation of the inputs."""
     squares = [np.zeros(value.shape) for value in exact]
     for _ in range(SAMPLES):
         for total, value, moved in zip(
@@ -217,7 +218,7 @@ def _scales(
 def _terms(
     reference: Any, leaves: Sequence[Array], exact: Sequence[Array], random: Random, call: Call
 ) -> list[float]:
-    """About how many elements of the inputs enter an element of each result."""
+    """An estimate of the number of input elements that enter an element of each result."""
     found = [1.0] * len(exact)
     open_ = {number for number, value in enumerate(exact) if value.dtype.kind == "f" and value.size}
     part = 2.0 ** -np.ceil(np.log2(MOST_TERMS))
@@ -233,7 +234,7 @@ def _terms(
 
 
 def _narrowest(call: Call, precision: str) -> Kind:
-    """The floating-point type of the fewest bits among operands and results."""
+    """The least precise floating-point type among operands and results."""
     if precision:
         return KINDS[precision] if precision in KINDS else KINDS["fp16"]
     kinds = [leaf.kind for leaf in call.leaves] + [kind for kind, _ in call.results]
@@ -242,7 +243,7 @@ def _narrowest(call: Call, precision: str) -> Kind:
 
 
 def _narrower(call: Call, precision: str) -> Iterator[tuple[str, list[Array]]]:
-    """The inputs rounded to types that a cheat would compute with."""
+    """The inputs rounded to the narrower types in which a cheating candidate would compute."""
     narrow = _narrowest(call, precision)
     if narrow.precision <= 4:
         return

@@ -1,4 +1,4 @@
-"""`Nursery` and `CandidateProcess`: the judge's ends of the processes in which candidates run."""
+"""`Nursery` and `CandidateProcess`: the judge's side of the processes in which candidates run."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ _KEPT = (
     "TPK_DENORMALS",
     "OMP_NUM_THREADS",
 )
-"""Of the judge's environment: what candidates' processes get of it, and what names devices."""
+"""The variables of the judge's environment that candidates' processes inherit, besides those that select devices."""
 _KEPT_PREFIXES = ("CUDA_", "HIP_", "ROCR_", "VNPU_", "TRITON_PTXAS")
 
 
 class Nursery:
-    """A process that has imported Triton, and torch where it is wanted, and forks candidates' processes."""
+    """A process that has imported Triton and optionally torch, and forks candidates' processes."""
 
     def __init__(self, *, torch: bool = False) -> None:
-        """Raises `JudgeError`."""
+        """Start the process. Raises `JudgeError`."""
         self.torch = torch
         self.roofs: dict[tuple[object, ...], dict[str, float]] = {}
-        """What the machine can do, once it was measured."""
+        """The measured limits of the machine, see `roof`."""
         self._scratch = Path(tempfile.mkdtemp(prefix="tpk-judge-"))
         ours, theirs = socket.socketpair()
         environment = {k: v for k, v in os.environ.items() if k in _KEPT or k.startswith(_KEPT_PREFIXES)}
@@ -77,17 +77,17 @@ class Nursery:
         if not ready:
             self.close()
             raise JudgeError(
-                "the process that candidates are started from did not come up; `tpk doctor` says why"
+                "the process from which candidates are started did not start; `tpk doctor` reports why"
             )
 
     def fork(self, descriptors: Sequence[int]) -> int:
-        """A process that serves these; its number."""
+        """Fork a process that serves these descriptors, and return its process ID."""
         rights = array.array("i", descriptors)
         self._end.sendmsg([b"fork"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
         return self._number()
 
     def end(self, child: int, *, grace: bool) -> int:
-        """End a process of this one; its exit status, or the negative number of a signal."""
+        """End a forked process. Returns its exit status, or the negative number of a signal."""
         self._end.sendall(f"{'wait' if grace else 'kill'} {child}".encode())
         return self._number()
 
@@ -95,10 +95,10 @@ class Nursery:
         try:
             return int(self._end.recv(64).decode())
         except (OSError, ValueError) as error:
-            raise JudgeError(f"the process that candidates are started from is gone: {error}") from error
+            raise JudgeError(f"the process from which candidates are started has ended: {error}") from error
 
     def folder(self) -> Path:
-        """A folder for one candidate's process."""
+        """Create a folder for one candidate's process."""
         return Path(tempfile.mkdtemp(dir=self._scratch))
 
     def close(self) -> None:
@@ -121,25 +121,25 @@ class Nursery:
 
 @dataclass
 class Answer:
-    """What came back from one call."""
+    """The answer to one call."""
 
     results: list[Array] | None
-    """Values out of the shared memory; None where types or shapes are not those that were asked for."""
+    """The values in the shared memory; None if types or shapes are not the requested ones."""
     window: float
-    """Seconds, by the judge's clock: from giving the inputs out to having the results."""
+    """Seconds on the judge's clock, from writing the inputs to receiving the answer."""
     said: dict[str, Any] = field(default_factory=dict)
-    """What the candidate's process reported; only the types are checked."""
+    """What the candidate's process reported. Only its types are validated."""
     failure: str = ""
     """Why there are no results."""
     kind: str = ""
-    """What the failure counts as."""
+    """The kind of failure: a code of `findings.RULES`, or ``entry`` or ``candidate``."""
 
 
 class CandidateProcess:
     """One process in which a candidate is loaded and called."""
 
     def __init__(self, nursery: Nursery, seconds: float) -> None:
-        """`seconds`: the longest that a call may take."""
+        """`seconds`: the time limit of a call."""
         self._nursery, self._seconds = nursery, seconds
         ours, theirs = socket.socketpair()
         self._line, self._inputs, self._outputs = Line(ours), Memory(), Memory()
@@ -150,11 +150,11 @@ class CandidateProcess:
         )
         theirs.close()
         self.printed = ""
-        """The end of what it printed; known once it has ended."""
+        """The end of its output, set when it has ended."""
         self.notes: list[dict[str, str]] = []
         self._closed = False
 
-    # --- talking -------------------------------------------------------------------------------------
+    # --- messages -------------------------------------------------------------------------------------
 
     def open(
         self,
@@ -166,7 +166,7 @@ class CandidateProcess:
         mute: bool = False,
         record: bool = False,
     ) -> dict[str, Any]:
-        """Load the candidate; `task` None: nothing, as a control. Returns what ``opened`` or ``failed`` says."""
+        """Load the candidate. If `task` is None, load nothing (the control). Returns ``opened`` or ``failed``."""
         path = self.work / "candidate.py"
         path.write_bytes(candidate)
         leaves = list(task.setup_leaves) if task else []
@@ -189,11 +189,11 @@ class CandidateProcess:
         for key in ("opened", "failed"):
             if isinstance(found.get(key), dict):
                 return {key: {name: str(value) for name, value in found[key].items()}}
-        said = answer.failure or f"it answers {str(found)[:200]} where it should say that it is ready"
+        said = answer.failure or f"its first answer is not ``opened`` or ``failed``: {str(found)[:200]}"
         return {"failed": {"where": answer.kind or "forged", "message": said}}
 
     def call(self, task: Task | None, call: Call, *, check: bool, reuse: bool) -> Answer:
-        """One call with these inputs. `task` None: of a control, whose results are poison."""
+        """Make one call with these inputs. If `task` is None, this is a call of the control, which has no results."""
         results, size = places(call.results)
         self._outputs.view(size)[:] = b"\xff" * size
         given = call.leaves[: len(call.leaves) - call.weights]
@@ -223,11 +223,11 @@ class CandidateProcess:
         said = answer.said.get("called")
         if answer.failure or not isinstance(said, dict):
             answer.kind = answer.kind if answer.failure else "forged"
-            answer.failure = answer.failure or "what it answered is no answer to a call"
+            answer.failure = answer.failure or "its answer is not an answer to a call"
             return answer
         answer.said = said
         if said.get("number") != order["call"]["number"]:
-            answer.failure, answer.kind = "it answers another call than the one that was made", "forged"
+            answer.failure, answer.kind = "its answer belongs to another call", "forged"
             return answer
         if "error" in said:
             answer.failure, answer.kind = str(said["error"]), "error"
@@ -249,11 +249,11 @@ class CandidateProcess:
         return answer
 
     def measure(self, kind: str, flops: bool) -> dict[str, float]:
-        """What the machine can do; of a process without a candidate."""
+        """Measure the limits of the machine, in a process without a candidate. Raises `JudgeError`."""
         answer = self._ask({"measure": {"kind": kind, "flops": flops}}, _START_SECONDS)
         found = answer.said.get("measured")
         if not isinstance(found, dict):
-            raise JudgeError(f"what the machine can do cannot be measured: {answer.failure or answer.said}")
+            raise JudgeError(f"the limits of the machine cannot be measured: {answer.failure or answer.said}")
         return {str(name): seconds_of(value) for name, value in found.items()}
 
     def _put(self, leaves: Sequence[Leaf]) -> tuple[list[Any], int]:
@@ -281,7 +281,7 @@ class CandidateProcess:
             answer.kind, answer.failure = "late", f"no answer within {seconds:g} s"
         except Broken as error:
             self.close()
-            answer.kind, answer.failure = "forged", f"what it sends is not the protocol of the judge: {error}"
+            answer.kind, answer.failure = "forged", f"it violates the protocol: {error}"
         return answer
 
     def _note(self, note: Any) -> None:
@@ -298,7 +298,7 @@ class CandidateProcess:
         return f"its process ended by itself, with exit status {code}"
 
     def close(self, *, grace: bool = False) -> int:
-        """End it and what it started; its exit status."""
+        """End the process and its children. Returns its exit status."""
         if self._closed:
             return 0
         self._closed = True
@@ -320,5 +320,5 @@ class CandidateProcess:
 
 
 def seconds_of(value: Any) -> float:
-    """A time that a candidate's process told; NaN where it is none."""
+    """A time reported by a candidate's process; NaN if it is not a number."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan

@@ -1,10 +1,10 @@
-"""Where the operands of launches come from: from the inputs, from other launches, or from somewhere else?
+"""Determines whether the operands of launches come from the inputs, from other launches, or from elsewhere.
 
-A candidate may compute with NumPy and let a kernel copy what came out. So one process records its launches (as ``tpk
-capture`` does, for drivers made with the kit): what memory held before each of them, and after. Values that a launch
-reads have to be values of the inputs, of weights, of what earlier launches left, or few, as constants are; moved,
-converted and cut as the candidate likes. Those of the results, too. What is the same in two calls with different inputs
-is a table, and no result of anything.
+A candidate may compute with NumPy and copy the results with a kernel. Therefore one process records its launches, as
+``tpk capture`` does for drivers made with the kit, with the memory before and after each launch. Values that a launch
+reads, and values of results, must occur in the inputs, in weights or in the memory that earlier launches wrote; they
+may be moved, converted and sliced. A small number of other values is allowed, for constants. An array that is the same
+in two calls with different inputs is a table and does not count.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from triton_porting_kit.replay import Capture, launches_in, read
 
 FOLDER = "captures"
 FEW = 16
-"""Different values that may come from anywhere."""
+"""The number of distinct values of unknown origin that an array may have."""
 PART = 0.02
-"""Of the different values of an array, likewise."""
+"""The share of the distinct values of an array that may be of unknown origin."""
 
 
 class Known:
-    """Values that are accounted for, as float64."""
+    """The values of known origin, as float64."""
 
     def __init__(self, call: Call) -> None:
         self._parts = [np.unique(np.asarray(leaf.wide, np.float64)) for leaf in call.leaves]
@@ -39,7 +39,7 @@ class Known:
         self._parts.append(np.unique(np.asarray(values, np.float64)))
 
     def foreign(self, values: Array, kind: Kind) -> int:
-        """How many different values are in an array of `kind` that are not accounted for; 0 where these are few."""
+        """The number of distinct values of unknown origin in an array of `kind`; 0 if there are few."""
         found = np.unique(np.asarray(values, np.float64))
         found = found[~np.isnan(found)]
         if len(found) <= FEW:
@@ -52,10 +52,10 @@ class Known:
 
 
 def look(folder: Path, done: set[Path], call: Call, results: Sequence[Array] | None) -> dict[str, Any]:
-    """What one call did, by its recorded launches: those in `folder` that are not `done`.
+    """Analyse the recorded launches of one call: those in `folder` that are not in `done`.
 
-    ``launches``, and ``foreign``: arrays by kernel and argument, with what is not accounted for and a digest of what
-    they held. ``why_not`` where nothing can be said.
+    Returns ``launches``, their number; ``foreign``, the arrays with values of unknown origin, by kernel and argument,
+    with the number of these values and a digest of the array; and ``why_not``, if the recording cannot be read.
     """
     try:
         captures = [read(place) for place in launches_in(folder) if place not in done]
@@ -91,7 +91,7 @@ def _entry(kernel: str, name: str, count: int, values: Array) -> dict[str, Any]:
 
 
 def _arrays(capture: Capture) -> Iterator[tuple[str, Kind, Array, Array]]:
-    """The arrays of a launch: name, type, what they held before and after (the same object if nothing changed)."""
+    """The arrays of a launch: name, type, contents before and after (the same object if nothing changed)."""
     for slot in capture.manifest.slots:
         kind = KINDS.get(slot.type.lstrip("*").removeprefix("k")) if slot.is_pointer else None
         if kind is None or slot.buffer is None:

@@ -1,4 +1,4 @@
-"""What the machine can do, measured by kernels of the kit's in a process without a candidate."""
+"""The limits of the machine, measured with the kit's own kernels in a process without a candidate."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from triton_porting_kit.conformance.judge.arrays import Arrays
 from triton_porting_kit.conformance.judge.values import Place
 
 SIZES = (1 << 16, 1 << 20, 1 << 24)
-"""Elements of fp32: what caches hold is faster than memory, and a candidate may have it in caches, too."""
+"""Array sizes in fp32 elements. They include sizes that fit in caches, because a candidate's data may be cached."""
 RUNS = 100
 SECONDS = 0.2
-"""For each size: where others use the machine, one of many runs is not disturbed."""
+"""The time limit for each size. With many runs, some are likely to be free of interference by other programs."""
 EDGE = 512
-"""Of the matrices whose product is timed."""
+"""The number of rows and columns of the matrices whose product is timed."""
 TUNING = 3.0
-"""A tuned product may be so many times as fast as this one."""
+"""The assumed ratio between the speed of a tuned matrix product and this one."""
 
 
 @triton.jit
@@ -44,14 +44,14 @@ def _product_kernel(a_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 def measure(arrays: Arrays, kind: str, flops: bool, host: bool) -> dict[str, float]:
-    """Bytes in a second, and, with `flops`, operations in a second on operands of `kind`.
+    """Measure bytes per second and, with `flops`, operations per second on operands of `kind`.
 
-    `host`: the device is the CPU that runs this.
+    `host`: the device is the CPU that runs this process.
     """
     best = 0.0
     for size in SIZES:
         if best and 8 * size / best > SECONDS:
-            break  # a chip in software
+            break  # a simulated chip, which is slow
         x, out = (arrays.empty(Place("fp32", (size,), 0)) for _ in range(2))
         arrays.write(x, memoryview(bytes(4 * size)))
 
@@ -59,7 +59,7 @@ def measure(arrays: Arrays, kind: str, flops: bool, host: bool) -> dict[str, flo
             _copy_kernel[(triton.cdiv(size, 4096),)](x, out, size, BLOCK=4096)
 
         best = max(best, 8 * size / _fastest(copy, arrays))
-    if host:  # what else runs disturbs a thread less than all of them
+    if host:  # other programs disturb one thread less than all threads
         x, out = (np.ones(1 << 18, np.float32) for _ in range(2))
         best = max(best, 2 * x.nbytes / _fastest(lambda: np.copyto(out, x), arrays))
     found = {"bandwidth": best}

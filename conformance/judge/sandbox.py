@@ -1,7 +1,7 @@
-"""What a process may still do once a candidate runs in it, as far as Linux lets an ordinary user say so.
+"""The sandbox of a candidate's process, as far as Linux supports one without privileges.
 
-Landlock, where the kernel has it, leaves it files of Python, of libraries and of its own folder, and neither TCP nor
-signals to other processes nor their memory. Resource limits hold for every process.
+With Landlock, if the kernel has it, the process can access only Python's files, libraries and its own folder. It cannot
+use TCP, signal other processes or access their memory. Resource limits always apply.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ _SYSTEM = (
 )  # fmt: skip
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/shm", "/dev/dri", "/dev/kfd")
 FILE_BYTES = 4 << 30
-"""Of the largest file that a candidate may write."""
+"""The size of the largest file that a candidate may write, in bytes."""
 
 
 def landlock_version() -> int:
-    """0 where there is no Landlock."""
+    """The version of Landlock, or 0 if the kernel does not have it."""
     return max(_syscall(_CREATE, None, 0, 1), 0)
 
 
 def readable_folders() -> list[Path]:
-    """What Python and its libraries are in, the kit's own included."""
+    """The folders of Python and its libraries, including the kit's own."""
     found = {Path(place) for place in sysconfig.get_paths().values()}
     found |= {Path(place) for place in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
     found |= {Path(place) for place in sys.path if Path(place).name in ("site-packages", "dist-packages")}
-    for module in list(sys.modules.values()):  # backends may lie anywhere
+    for module in list(sys.modules.values()):  # backends may be installed anywhere
         places = vars(module).get("__path__") if hasattr(module, "__dict__") else None
         found |= {Path(place) for place in places if isinstance(place, str)} if places else set()
-    # A checkout that is installed to be edited holds more than libraries: only the packages in it.
+    # A checkout installed in editable mode contains more than libraries; allow only its packages.
     for place in [place for place in found if (place / "pyproject.toml").is_file()]:
         found.discard(place)
         found |= {package.parent for package in place.glob("*/__init__.py")}
@@ -56,13 +56,13 @@ def readable_folders() -> list[Path]:
 
 
 def protect_judge() -> None:
-    """Keep other processes of this user from this one's memory, where the kernel asks for that."""
+    """Prevent other processes of this user from accessing this process's memory, if the kernel supports it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def enter(work: Path) -> str:
-    """Restrict this process to reading libraries and writing `work`. Says what holds from now on."""
+    """Restrict this process to reading libraries and writing `work`. Returns a description of the restrictions."""
     libc = ctypes.CDLL(None)
     libc.prctl(_SET_PDEATHSIG, 9, 0, 0, 0)
     for limit, value in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, FILE_BYTES)):
@@ -89,14 +89,14 @@ def enter(work: Path) -> str:
 
 
 def can_read(path: Path, folders: Iterable[Path]) -> bool:
-    """Whether a candidate that is restricted could read a file."""
+    """Whether a sandboxed candidate could read a file."""
     resolved = path.resolve()
     places = [*folders, *(Path(place) for place in _SYSTEM)]
     return any(place == resolved or place in resolved.parents for place in places)
 
 
 def _everything(version: int) -> int:
-    """Every right over files that this release of Landlock knows."""
+    """All file access rights that this version of Landlock defines."""
     bits = 13 + (version >= 2) + (version >= 3) + (version >= 5)
     return int((1 << bits) - 1)
 

@@ -1,4 +1,4 @@
-"""`Task`: what a candidate has to compute, whatever format it was written in."""
+"""`Task`: what a candidate must compute, independent of the task's format."""
 
 from __future__ import annotations
 
@@ -13,60 +13,60 @@ from triton_porting_kit.conformance.types import Array, Kind
 
 Random = np.random.Generator
 Reference = Callable[[Sequence[Array]], Sequence[Array]]
-"""From the arrays (floating-point ones as float64) to the results; called in the judge's process only."""
+"""Maps arrays (floating-point ones as float64) to results. Called only in the judge's process."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a candidate: fresh arrays, and the tree of arguments that they go into."""
+    """One call of a candidate: fresh arrays, and the argument tree that contains them."""
 
     leaves: list[Leaf]
     arguments: Any
-    """The tree, as `values.flatten` makes it."""
+    """The argument tree, as returned by `values.flatten`."""
     results: list[tuple[Kind, tuple[int, ...]]]
     """Type and shape of each result."""
     weights: int = 0
-    """How many of the last arrays are weights, which the candidate had with its set-up."""
+    """The number of arrays at the end that are weights, which the candidate received at set-up."""
     outputs: tuple[int, ...] = ()
-    """Arrays among those given that are there for results: they may change."""
+    """Indices of the output arrays among the arguments, which the candidate may change."""
     own_check: Callable[[Sequence[Array]], str] | None = None
-    """The task's own comparison, where float64 cannot decide: given the results, what is wrong, or nothing."""
+    """The task's own comparison, if its reference does not compute in float64. Returns an error message or nothing."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a call cannot do without."""
+    """The minimum work of a call."""
 
     bytes: float | None = None
-    """That have to move; None: all arrays, once."""
+    """The bytes that must be transferred; None: the size of all arrays."""
     flops: float = 0.0
 
 
 @dataclass(frozen=True)
 class Task:
-    """A problem with its reference. Only the judge's process has one."""
+    """A problem with its reference. It exists only in the judge's process."""
 
     name: str
     format: str
     entry: str
-    """What the candidate's file defines."""
+    """The name that the candidate's file must define."""
     cases: Callable[[Random], Sequence[Mapping[str, Any]]]
-    """The parameters of each case; shapes that are drawn are others in each run."""
+    """Returns the parameters of each case. Random shapes differ from run to run."""
     timed: Mapping[str, Any]
-    """The parameters of the case that is timed."""
+    """The parameters of the timed case."""
     make: Callable[[Random, Mapping[str, Any]], Call]
     reference: Callable[[Call], Reference]
     given: bool = False
-    """Whether results are arrays that the candidate is given behind its inputs; else it returns them."""
+    """Whether the candidate receives result arrays after its inputs. Otherwise it returns its results."""
     writes: tuple[int, ...] = ()
-    """Arrays that the candidate may change, by position; what they hold then are results behind those returned."""
+    """Positions of arrays that the candidate may change. Their final contents are results, after the returned ones."""
     allowed: tuple[str, ...] = ()
-    """Operators of torch that may compute, as ``aten.sum``."""
+    """Torch operators that the candidate may use to compute, such as ``aten.sum``."""
     precision: str = ""
-    """The type to which operands of products may be rounded; empty: their own."""
+    """The type to which operands of products may be rounded; empty: their own type."""
     work: Callable[[Call], Work] = lambda call: Work()
     setup: Mapping[str, Any] = field(default_factory=dict)
-    """What the candidate's process gets besides its file: arguments of a constructor, sources of types."""
+    """Further data for the candidate's process: constructor arguments, sources of types."""
     setup_leaves: Sequence[Leaf] = ()
-    """Arrays of the set-up, such as weights."""
+    """The arrays of the set-up, such as weights."""
     needs_torch: bool = False

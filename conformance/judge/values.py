@@ -1,4 +1,4 @@
-"""`Leaf`: an array that goes to a candidate or comes back, and how trees of arguments travel between processes."""
+"""`Leaf`: an array that is sent to a candidate or received from it, and the serialization of argument trees."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from triton_porting_kit.conformance.types import KINDS, Array, Kind, from_bits, 
 
 ALIGNMENT = 64
 BY_DEVICE_NAME = {kind.device: kind for kind in KINDS.values()}
-"""Element types by the names that NumPy, torch and devices have for them."""
+"""Element types by the names that NumPy, torch and devices use."""
 _SCALARS = (bool, int, float, str, type(None))
 
 
 class Leaf(NamedTuple):
-    """Values of an element type, in its host type."""
+    """An array with an element type; values are in the host type."""
 
     values: Array
     kind: Kind
@@ -28,12 +28,12 @@ class Leaf(NamedTuple):
 
     @property
     def wide(self) -> Array:
-        """What an oracle computes with: floating-point values as float64."""
+        """The values for an oracle: floating-point values as float64."""
         return self.values.astype(np.float64) if self.kind.is_float else self.values
 
 
 class Place(NamedTuple):
-    """Where an array lies in shared memory."""
+    """The position of an array in shared memory."""
 
     kind: str
     shape: tuple[int, ...]
@@ -41,18 +41,18 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, item: Any) -> Place:
-        """What was sent as JSON."""
+        """Create a place from its JSON form."""
         kind, shape, offset = item
         return cls(kind, tuple(shape), offset)
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """The size in bytes."""
         return int(np.prod(self.shape, dtype=np.int64)) * KINDS[self.kind].storage.itemsize
 
 
 def kind_of(name: Any) -> Kind:
-    """An element type by Triton's, NumPy's or torch's name. Raises `TaskError`."""
+    """Find an element type by the name that Triton, NumPy or torch uses. Raises `TaskError`."""
     plain = str(name).rpartition(".")[2]
     found = KINDS.get(plain) or BY_DEVICE_NAME.get(plain)
     if found is None:
@@ -61,7 +61,7 @@ def kind_of(name: Any) -> Kind:
 
 
 def leaf(value: Any) -> Leaf | None:
-    """An array of NumPy's or torch's, or a pair of values and the name of a type; None for what is no array."""
+    """Convert a NumPy array or a torch tensor to a `Leaf`; None for anything else."""
     if isinstance(value, Leaf):
         return value
     if isinstance(value, np.ndarray):
@@ -74,25 +74,25 @@ def leaf(value: Any) -> Leaf | None:
 
 
 def rounded(values: Any, kind: str) -> Leaf:
-    """Values rounded to a type: how tasks make arrays of types that NumPy lacks."""
+    """Round values to a type. Tasks use this to create arrays of types that NumPy lacks."""
     own = kind_of(kind)
     array = np.asarray(values)
     return Leaf(from_float64(array, own) if own.is_float else array.astype(own.host), own)
 
 
 def content(item: Leaf) -> bytes:
-    """The bytes in memory, in row-major order."""
+    """The bytes of an array in row-major order."""
     return np.ascontiguousarray(to_bits(item.values, item.kind)).tobytes()
 
 
 def from_content(raw: bytes | memoryview, kind: Kind, shape: tuple[int, ...]) -> Array:
-    """The values that lie in memory. A bool whose byte is neither 0 nor 1 is true."""
+    """The values of an array from its bytes. A bool whose byte is not 0 is true."""
     bits = np.frombuffer(raw, kind.storage if kind.bits > 1 else np.uint8).reshape(shape)
     return np.array(from_bits(bits.astype(bool) if kind.bits == 1 else bits, kind))
 
 
 def places(shapes: list[tuple[Kind, tuple[int, ...]]]) -> tuple[list[Place], int]:
-    """Places one behind the other, and the bytes of all."""
+    """Assign consecutive places to arrays. Returns the places and the total number of bytes."""
     found, at = [], 0
     for kind, shape in shapes:
         place = Place(kind.name, tuple(int(s) for s in shape), at)
@@ -102,7 +102,7 @@ def places(shapes: list[tuple[Kind, tuple[int, ...]]]) -> tuple[list[Place], int
 
 
 def flatten(tree: Any, leaves: list[Leaf]) -> Any:
-    """A tree of arguments as JSON holds it; its arrays are appended to `leaves`. Raises `TaskError`."""
+    """Convert an argument tree to JSON types, and append its arrays to `leaves`. Raises `TaskError`."""
     if isinstance(tree, _SCALARS):
         return {"value": tree}
     if isinstance(tree, np.generic):
@@ -116,13 +116,13 @@ def flatten(tree: Any, leaves: list[Leaf]) -> Any:
     if isinstance(tree, dict) and all(isinstance(key, str) for key in tree):
         return {"dict": {key: flatten(item, leaves) for key, item in tree.items()}}
     raise TaskError(
-        f"an argument of type {type(tree).__qualname__} cannot be given to another process: arrays, numbers, texts, "
+        f"an argument of type {type(tree).__qualname__} cannot be passed to another process; arrays, numbers, strings, "
         "and tuples, lists and dictionaries of them can"
     )
 
 
 def unflatten(tree: Any, leaves: list[Any]) -> Any:
-    """The tree again, with other arrays."""
+    """Rebuild an argument tree with these arrays."""
     ((kind, item),) = tree.items()
     if kind == "value":
         return item

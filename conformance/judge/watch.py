@@ -1,5 +1,7 @@
-"""What is looked at inside a candidate's process. A candidate that is hostile enough can undo all of it: what is seen
-here counts against a candidate, and what is not seen counts for nothing.
+"""Inspection within a candidate's process.
+
+A sufficiently hostile candidate can disable all of it. Therefore observations count against a candidate, but a lack of
+observations proves nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 MOST_NOTES = 64
-"""Of a process: one that does the same a thousand times says nothing new."""
+"""The maximum number of notes of a process."""
 
 _EVENTS = {
     "gc": "memory",
@@ -36,19 +38,20 @@ _EVENTS = {
     "socket": "network",
     "_thread.start_new_thread": "thread",
 }
-"""What candidates have no use for, by event or group of events of Python's audit, and what it counts as."""
+"""Audit events of Python, or groups of them, that a candidate does not need, and the kinds of notes that they cause."""
 _DIRECT = ("sys._getframe", "gc")
-"""Events that the standard library raises for anybody: who calls it himself is meant, or by `inspect`."""
+"""Events that the standard library also raises for its own purposes. They count only if the candidate is the direct
+caller, or calls through `inspect`, `traceback` or `importlib`."""
 _TRUSTED = ("triton", "triton_porting_kit", "llvmlite", "numba_cuda_mlir", "mlir")
 _HARNESS = "triton_porting_kit.conformance.judge"
 _FORBIDDEN_PROC = ("mem", "fd", "environ", "task", "root", "cwd", "fdinfo", "map_files")
 
 
 class Watch:
-    """Notes what a candidate does besides computing, and refuses it."""
+    """Reports and refuses actions of a candidate other than computing."""
 
     def __init__(self, candidate: str, tell: Callable[[dict[str, Any]], None]) -> None:
-        """`candidate`: the path of its file. `tell` is told at once: notes that are kept could be taken away."""
+        """`candidate`: the path of its file. `tell` is called immediately: the candidate could delete stored notes."""
         self._candidate, self._tell = candidate, tell
         self._told: set[tuple[str, str]] = set()
         self._here = __file__
@@ -57,11 +60,11 @@ class Watch:
         self.armed = False
 
     def start(self) -> None:
-        """From now on. Python has no way to take an audit hook away."""
+        """Install the audit hook. Python cannot remove it."""
         sys.addaudithook(self._hook)
 
     def note(self, kind: str, what: str) -> None:
-        """Tell the judge, once."""
+        """Send a note to the judge, once."""
         if (kind, what) not in self._told and len(self._told) < MOST_NOTES:
             self._told.add((kind, what))
             self._tell({"note": {"kind": kind, "what": what[:200]}})
@@ -69,7 +72,7 @@ class Watch:
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
         if not self.armed or getattr(self._inside, "hook", False):
             return
-        self._inside.hook = True  # what is done here raises events, too
+        self._inside.hook = True  # this code raises audit events itself
         try:
             self._look(event, arguments)
         finally:
@@ -102,7 +105,7 @@ class Watch:
             self._refuse("harness", f"opens {os.path.basename(path)} of the judge")
 
     def _by_candidate(self, direct: bool) -> bool:
-        """Whether the candidate's code, and nobody whom it called for another purpose, is doing this."""
+        """Whether the candidate's code caused the event, and not a library that it called for another purpose."""
         frame = sys._getframe(2)
         while frame is not None and frame.f_code.co_filename == self._here:
             frame = frame.f_back  # type: ignore[assignment]
@@ -121,7 +124,7 @@ class Watch:
 
     def _refuse(self, kind: str, what: str) -> None:
         self.note(kind, what)
-        raise PermissionError(f"tpk judge: a candidate may not do this: {what}")
+        raise PermissionError(f"tpk judge: this is forbidden to candidates: {what}")
 
 
 def _shown(arguments: tuple[Any, ...]) -> str:
@@ -147,13 +150,13 @@ _CLASSES = (
 
 
 class Originals:
-    """Functions as they were before the candidate was imported."""
+    """The functions of the libraries and the judge as they were before the candidate was imported."""
 
     def __init__(self) -> None:
         self._found = dict(self._walk())
 
     def replaced(self) -> list[str]:
-        """Those that are others now."""
+        """The names of functions that have been replaced since."""
         now = dict(self._walk())
         found = ((name, value, now.get(name)) for name, value in self._found.items())
         return sorted(name for name, old, new in found if new is not old and not _by_torch(old, new))
@@ -183,7 +186,7 @@ class Originals:
 
 
 def _by_torch(old: Any, new: Any) -> bool:
-    """Whether it was torch's compiler that put a function around another, as it does when it is imported."""
+    """Whether torch's compiler wrapped a function, as it does when it is imported."""
     folder = os.path.dirname(getattr(sys.modules.get("torch"), "__file__", None) or "/nowhere/")
     while new is not old:
         code = getattr(new, "__code__", None)
@@ -211,11 +214,11 @@ _MOVING = frozenset({
     "unsafe_chunk", "tile", "numel", "storage_offset",
 })
 # fmt: on
-"""Operators that make, move, convert or look at tensors, and compute nothing."""
+"""Operators that create, move, convert or inspect tensors without computing."""
 
 
 def watch_operators(seen: set[str]) -> Any:
-    """A mode of torch that writes down the operators that compute."""
+    """A dispatch mode of torch that records the operators that compute."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Operators(TorchDispatchMode):
@@ -231,12 +234,12 @@ def watch_operators(seen: set[str]) -> Any:
 
 
 def other_threads() -> int:
-    """Threads that Python knows beside this one."""
+    """The number of Python threads other than this one."""
     return threading.active_count() - 1
 
 
 def is_plain_array(value: Any) -> bool:
-    """Whether a result is what it seems to be, and not of a class that computes when it is looked at."""
+    """Whether a result is a plain array, and not an object that may compute when it is read."""
     torch = sys.modules.get("torch")
     if torch is not None and builtins.type(value) in (torch.Tensor, torch.nn.Parameter):
         return "__dict__" not in dir(value) or not any(callable(item) for item in vars(value).values())
@@ -246,6 +249,6 @@ def is_plain_array(value: Any) -> bool:
 
 
 def bound(name: str) -> Any:
-    """A function as it is now, whatever a candidate puts in its place later."""
+    """Look up a function by its full name now, before a candidate can replace it."""
     module, _, attribute = name.rpartition(".")
     return getattr(importlib.import_module(module), attribute)

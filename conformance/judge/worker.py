@@ -1,8 +1,8 @@
-"""The process of a candidate: what the judge's side of it does, before, around and after each call.
+"""The harness in a candidate's process: loads the candidate, and makes, times and inspects its calls.
 
-It is sent ``{"open": …}`` and answers ``{"opened": …}``; then for each ``{"call": …}`` ``{"called": …}``. Results are
-in the shared memory, and right or wrong there: nothing that this process says about them is believed. What it says of
-time is held against the judge's own clock.
+It answers ``{"open": …}`` with ``{"opened": …}``, and each ``{"call": …}`` with ``{"called": …}``. Results are in
+shared memory. The judge trusts nothing that this process reports: it compares the results itself, and checks reported
+times against its own clock.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Worker:
         return {"opened": opened}
 
     def _prepare(self, order: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[Place, memoryview]]]:
-        """Everything before the candidate's code runs: what is true of the process, and the weights."""
+        """Prepare the process before the candidate's code runs. Returns its properties and the weights."""
         work = Path(order["work"])
         os.environ["TRITON_DEFAULT_BACKEND"] = order["backend"]
         os.environ["TRITON_CACHE_DIR"] = str(work / "cache")
@@ -107,7 +107,7 @@ class Worker:
         return {"isolation": isolation, "arrays": self._arrays.name, "device": _device(driver)}, content
 
     def _record(self, work: Path) -> None:
-        """Record the launches of this process, for where their operands come from."""
+        """Record the launches of this process, so that the origin of their operands can be determined."""
         from triton_porting_kit.conformance.judge.provenance import FOLDER
         from triton_porting_kit.replay.recording import start
 
@@ -124,7 +124,7 @@ class Worker:
         return active
 
     def _mute(self, source: Any, metadata: Any) -> Any:
-        """A launcher of which nothing is launched."""
+        """A launcher that counts launches and does nothing."""
 
         def launch(*arguments: Any, **hidden: Any) -> None:
             self._launches += 1
@@ -134,7 +134,7 @@ class Worker:
     # --- calling -------------------------------------------------------------------------------------
 
     def call(self, order: dict[str, Any]) -> dict[str, Any]:
-        """One call: inputs in, the candidate, results out."""
+        """Make one call: read the inputs, call the candidate, and store the results."""
         try:
             return {"called": {"number": order["number"], **self._call(order)}}
         except BaseException as error:
@@ -144,7 +144,7 @@ class Worker:
             return {"called": said | self._seen()}
 
     def measure(self, order: dict[str, Any]) -> dict[str, Any]:
-        """What the machine can do."""
+        """Measure the limits of the machine."""
         from triton_porting_kit.conformance.judge.roof import measure
 
         try:
@@ -201,7 +201,7 @@ class Worker:
         }
 
     def _array(self, number: int, place: Place, reuse: bool) -> Any:
-        """The same array as in the call before where that is wanted: who goes by its identity gets old results."""
+        """An array for a call. With `reuse`, that of the previous call, which exposes caching by identity."""
         key = (number, place.kind, place.shape)
         if not reuse or key not in self._kept:
             self._kept[key] = self._arrays.empty(place)
@@ -210,7 +210,7 @@ class Worker:
     def _store(
         self, shown: list[Any], results: list[Place], again: bool = False
     ) -> list[tuple[str, tuple[int, ...], int]]:
-        """Put results into the shared memory; their types, shapes and what their bytes come to."""
+        """Copy results to the shared memory. Returns their types, shapes and hashes."""
         said = []
         size = max((place.offset + place.size for place in results), default=0)
         target = self._outputs.view(size) if size else memoryview(b"")

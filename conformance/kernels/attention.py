@@ -1,4 +1,4 @@
-"""Flash attention: forward, and backward from the stored logarithms of the weights' sums."""
+"""Flash attention: forward, and backward from the stored logarithms of the sums of weights."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from triton_porting_kit.conformance.kernels.problem import (
 from triton_porting_kit.conformance.types import KINDS, Array
 
 ROWS = COLS = 32
-"""Queries and keys of a tile."""
+"""The number of queries and keys of a tile."""
 
 
 @triton.jit
 def scores(q, k, rows, cols, n_keys, scale, CAUSAL: tl.constexpr):
-    """Scaled products of queries and keys; minus infinity where a query does not see a key."""
+    """Scaled products of queries and keys; minus infinity where a key is masked."""
     s = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
     seen = cols[None, :] < n_keys
     if CAUSAL:
@@ -200,14 +200,14 @@ def _weights(q: Array, k: Array, causal: bool) -> tuple[Array, Array]:
 
 
 def _size_of_scores(q: Array, k: Array) -> float:
-    """The largest sum of magnitudes that a score is made of: its rounding errors multiply the weights."""
+    """The largest sum of magnitudes of a score's terms. Rounding errors of scores multiply the weights."""
     return float((np.abs(q) @ np.abs(k).swapaxes(1, 2)).max() * q.shape[2] ** -0.5)
 
 
 def _rounded(kind: str, weights: Array, values: Array) -> Array:
-    """What rounding each weight of a sum to the type of the operands may lose."""
+    """The error from rounding each weight of a sum to the type of the operands."""
     own = KINDS[kind]
-    per_term = 2.0**-own.precision + 2.0**own.lowest_exponent  # the last: what is too small for the type
+    per_term = 2.0**-own.precision + 2.0**own.lowest_exponent  # the last term: underflow
     lost = np.minimum(1.0, tolerances.lost(weights.shape[-1]) / weights.shape[-1])
     largest = 2.0**-own.precision * np.max(np.abs(weights), axis=-1, keepdims=True) * np.max(np.abs(values))
     return np.asarray(per_term * lost * (np.abs(weights) @ np.abs(values)) + largest * (own.bits < 32))
@@ -220,7 +220,7 @@ def _plus(found: Expected, more: Array) -> Expected:
 
 
 def forward_expected(kind: str, causal: bool, q: Array, k: Array, v: Array) -> tuple[Expected, Expected]:
-    """Output and logarithms."""
+    """The output and the logarithms."""
     p, lse = _weights(q, k, causal)
     size, terms = 1 + _size_of_scores(q, k), sum(q.shape[1:])
     out = expect("out", p @ v, kind, "attention", (p @ np.abs(v)) * size, terms)
@@ -230,7 +230,7 @@ def forward_expected(kind: str, causal: bool, q: Array, k: Array, v: Array) -> t
 
 
 def backward_expected(kind: str, causal: bool, *values: Array) -> tuple[Expected, ...]:
-    """dq, dk and dv, from the output and the logarithms that are given."""
+    """dq, dk and dv, from the given output and logarithms."""
     q, k, v, out, lse, dout = values
     (_, n, dim), factor = q.shape, q.shape[2] ** -0.5
     s = q @ k.swapaxes(1, 2) * factor

@@ -1,4 +1,4 @@
-"""Many products in one launch: a batch of one shape, groups of different shapes by their addresses, and split K."""
+"""Many products in one launch: a batch of equal shapes, groups of different shapes given by address, and split K."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def grouped_matmul_kernel(
     address_ptr, size_ptr, groups,
     ELEMENT: tl.constexpr, RESULT: tl.constexpr, TILE: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
-    """Products of several sizes: programs take tiles of all of them in turn.
+    """Products of several sizes: programs process the tiles of all products round-robin.
 
     A group is three addresses (a, b, c) in `address_ptr` and three sizes (M, N, K) in `size_ptr`; matrices are dense.
     """
@@ -99,7 +99,7 @@ def split_k_kernel(
     a_ptr, b_ptr, c_ptr, M, N, K,
     ACCUMULATOR: tl.constexpr, SPLIT: tl.constexpr, TILE: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
-    """The grid is (tiles down, tiles across, SPLIT): programs share a tile's K, and add what they have to it."""
+    """The grid is (tiles down, tiles across, SPLIT): programs share the K of a tile and add to it atomically."""
     rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
     cols = tl.program_id(1) * TILE + tl.arange(0, TILE)
     accumulator = tl.zeros((TILE, TILE), dtype=ACCUMULATOR)
@@ -177,7 +177,7 @@ def grouped_matmul(*matrices: Any, programs: int = 8) -> tuple[Any, ...]:
 
 
 def grouped(sizes: tuple[tuple[int, int, int], ...], kind: str, name: str, peer: bool = False) -> Problem:
-    """A group for each of (M, N, K)."""
+    """A group of products with the sizes (M, N, K)."""
 
     def expected(*values: Array) -> tuple[Expected, ...]:
         return tuple(product_of(a, b, kind) for a, b in zip(values[::2], values[1::2], strict=True))

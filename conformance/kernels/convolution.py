@@ -1,4 +1,4 @@
-"""Two-dimensional convolution as an implicit matrix product: the patches are gathered as they are needed."""
+"""Two-dimensional convolution as an implicit matrix product: patches are gathered on the fly."""
 
 from __future__ import annotations
 

@@ -68,12 +68,12 @@ def _addends(n: int, kind: str, random: Random) -> tuple[Operand, Operand]:
 
 def _sum(kind: str, x: Array, y: Array) -> Expected:
     if KINDS[kind].is_integer:
-        return exact("sum", x + y, kind)  # NumPy's wrap around, as Triton's do
+        return exact("sum", x + y, kind)  # sums wrap around in NumPy as in Triton
     return expect("sum", x + y, kind, "vector_add")
 
 
 def addition(n: int, kind: str) -> Problem:
-    """n elements and n elements."""
+    """Two vectors of n elements."""
     return Problem(
         f"{n}",
         kind,
@@ -122,7 +122,7 @@ def gelu(shape: tuple[int, ...], kind: str) -> Problem:
         return expect("out", exact_values, kind, "gelu", np.abs(residual) + np.abs(x))
 
     def peer(x: Array, residual: Array) -> Array:
-        # NumPy has no erf: the approximation by tanh that its users take.
+        # NumPy has no erf; this is the common approximation with tanh.
         return np.asarray(residual + 0.5 * x * (1 + np.tanh(0.7978846 * (x + 0.044715 * x * x * x))))
 
     return Problem(

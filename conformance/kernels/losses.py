@@ -111,7 +111,7 @@ for _kind in ("fp32", "bf16"):
 
 
 def boxes(random: Random, samples: int, count: int, kind: str) -> tuple[Operand, Operand, Operand]:
-    """Overlapping, disjoint, equal and empty boxes; those that do not count are NaN."""
+    """Overlapping, disjoint, equal and empty boxes; invalid ones are NaN."""
     corner = random.uniform(0, 400, (samples, count, 2))
     pred = np.concatenate([corner, corner + random.uniform(1, 200, corner.shape)], axis=2)
     target = pred + random.normal(0, 30, pred.shape)
@@ -124,13 +124,13 @@ def boxes(random: Random, samples: int, count: int, kind: str) -> tuple[Operand,
     pred[special == 2, 2:] = pred[special == 2, :2]
     valid = random.random((samples, count)) < 0.8
     if samples > 1:
-        valid[samples // 2] = False  # a sample without a box that counts
+        valid[samples // 2] = False  # a sample without valid boxes
     pred[~valid] = np.nan
     return operand(pred, kind), operand(target, kind), Operand(valid, KINDS["i1"])
 
 
 def _giou_by_numpy(pred: Array, target: Array, valid: Array) -> Array:
-    """In fp32: areas are too large for fp16."""
+    """The loss in fp32, because areas are too large for fp16."""
     return references.giou_loss(pred.astype(np.float32), target.astype(np.float32), valid)
 
 

@@ -1,4 +1,4 @@
-"""Matrix multiplication in tiles: every type, odd sizes, operands stored either way, several tilings, an epilogue."""
+"""Tiled matrix multiplication: all types, odd sizes, transposed operands, several tilings, an epilogue."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from triton_porting_kit.conformance.kernels.problem import (
 from triton_porting_kit.conformance.types import KINDS, Array
 
 RESULT = {"i8": "i32", "fp8e4nv": "fp32", "fp8e5": "fp32"}
-"""The type of the product, where it is not that of the operands."""
+"""The type of the product, if it is not that of the operands."""
 TILES = {"fp64": (32, 32, 16)}
-"""Rows, columns and depth of a tile, where they are not `DEFAULT_TILES`: what fits on every chip."""
+"""Rows, columns and depth of a tile for types that do not use `DEFAULT_TILES`, so that it fits on every chip."""
 DEFAULT_TILES = (64, 64, 32)
 
 
@@ -51,7 +51,7 @@ def matmul_kernel(
     BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
 ):
-    """One BLOCK_M by BLOCK_N tile of C per program; GROUP_M tiles down, then the next column."""
+    """One BLOCK_M by BLOCK_N tile of C per program; programs take GROUP_M tiles down, then the next column."""
     pid = tl.program_id(0)
     tiles_m = tl.cdiv(M, BLOCK_M)
     tiles_n = tl.cdiv(N, BLOCK_N)
@@ -83,18 +83,18 @@ def matmul_kernel(
 
 
 def accumulator_of(kind: str) -> Any:
-    """The type that products of `kind` are added in."""
+    """The accumulator type for operands of `kind`."""
     return {"i8": tl.int32, "fp64": tl.float64}.get(kind, tl.float32)
 
 
 def strides(array: Any, turned: bool) -> tuple[int, int]:
-    """Of a matrix that is stored as its transpose, where `turned`."""
+    """The shape in memory of a matrix, which is stored transposed if `turned`."""
     first, second = array.stride()
     return (second, first) if turned else (first, second)
 
 
 def sizes(a: Any, b: Any, layout: str = "nn") -> tuple[int, int, int]:
-    """M, N and K of a product whose operands are stored as they are (n) or as their transpose (t)."""
+    """M, N and K of a product whose operands are stored directly (n) or transposed (t)."""
     m, k = a.shape if layout[0] == "n" else reversed(a.shape)
     return m, (b.shape[1] if layout[1] == "n" else b.shape[0]), k
 
@@ -108,7 +108,7 @@ def matmul(
     leaky_relu: bool = False,
     precision: str = "ieee",
 ) -> Any:
-    """Launch a program for each tile of a @ b. `layout`: which operand is stored as its transpose (t)."""
+    """Launch a program for each tile of a @ b. `layout`: which operands are stored transposed (t)."""
     m, n, k = sizes(a, b, layout)
     kind = a.kind.name
     block_m, block_n, block_k = tiles or TILES.get(kind, DEFAULT_TILES)
@@ -125,7 +125,7 @@ def matmul(
 
 
 def matrix(random: Random, shape: tuple[int, ...], kind: str) -> Operand:
-    """Numbers of both signs; integers of the whole range."""
+    """Normally distributed numbers, or integers of the whole range."""
     own = KINDS[kind]
     if own.is_integer:
         return Operand(random.integers(own.lowest, own.highest, shape, own.host, endpoint=True), own)
@@ -208,7 +208,9 @@ for _kind in HALVES:
     FAMILY.add(problem(150, 140, 130, _kind, tiles=(128, 64, 64)))
 for _kind in ("fp32", *HALVES):
     FAMILY.add(problem(65, 96, 80, _kind, leaky_relu=True))
-    FAMILY.add(problem(512, 512, 512, _kind, peer=_kind != "fp16"))  # which NumPy multiplies one by one
+    FAMILY.add(
+        problem(512, 512, 512, _kind, peer=_kind != "fp16")
+    )  # NumPy's product of fp16 is a slow scalar loop
 for _kind in ("fp32", "bf16"):
     FAMILY.add(problem(1024, 1024, 1024, _kind, peer=True))
 FAMILY.add(problem(256, 256, 256, "fp64", peer=True))

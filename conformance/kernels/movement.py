@@ -44,7 +44,7 @@ def transpose_kernel(x_ptr, out_ptr, n_rows, n_cols, TILE: tl.constexpr):
 
 @triton.jit
 def embedding_kernel(table_ptr, index_ptr, out_ptr, n, dim, ROWS: tl.constexpr, DIM: tl.constexpr):
-    """Rows of a table by their numbers."""
+    """Gather rows of a table by index."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     dims = tl.arange(0, DIM)
     index = tl.load(index_ptr + rows, mask=rows < n, other=0)
@@ -55,7 +55,7 @@ def embedding_kernel(table_ptr, index_ptr, out_ptr, n, dim, ROWS: tl.constexpr, 
 
 @triton.jit
 def embedding_backward_kernel(dout_ptr, index_ptr, dtable_ptr, n, dim, ROWS: tl.constexpr, DIM: tl.constexpr):
-    """Gradients of rows, added to the table's where several have one number."""
+    """Scatter gradients of rows to the table; rows with the same index are added."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     dims = tl.arange(0, DIM)
     index = tl.load(index_ptr + rows, mask=rows < n, other=0)
@@ -98,7 +98,7 @@ TRANSPOSE.add(problem(1000, 1500, "fp32", peer=True))
 
 
 def embedding(table: Any, index: Any) -> Any:
-    """Launch over the rows that are wanted."""
+    """Launch over the requested rows."""
     n, dim = index.shape[0], table.shape[1]
     out = empty((n, dim), table)
     embedding_kernel[(triton.cdiv(n, 8),)](table, index, out, n, dim, ROWS=8, DIM=triton.next_power_of_2(dim))
@@ -126,7 +126,7 @@ def embedding_problem(vocabulary: int, n: int, dim: int, kind: str, peer: bool =
     )
 
 
-EMBEDDING = Family("embedding", "Rows of a table by their numbers", "exact")
+EMBEDDING = Family("embedding", "Rows of a table by index", "exact")
 
 
 def embedding_backward(dout: Any, index: Any, vocabulary: int) -> Any:
@@ -141,7 +141,7 @@ def embedding_backward(dout: Any, index: Any, vocabulary: int) -> Any:
 
 
 def embedding_backward_problem(vocabulary: int, n: int, dim: int, kind: str) -> Problem:
-    """n rows, several of which have one number."""
+    """n rows, several of which have the same index."""
 
     def add(dout: Array, index: Array) -> Array:
         total = np.zeros((vocabulary, dim), dout.dtype)

@@ -96,7 +96,7 @@ def _backward_operands(random: Random, rows: int, cols: int, kind: str) -> tuple
 
 
 def _gradients(dy: Array, x: Array, weight: Array, mean: Array, rstd: Array) -> tuple[Array, Array, Array]:
-    """dx, dweight and dbias from statistics that are given."""
+    """dx, dweight and dbias from the given statistics."""
     normalised = (x - mean[:, None]) * rstd[:, None]
     scaled = dy * weight
     along = (scaled * normalised).mean(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Kernels that stay: a fixed number of programs take tiles in turn; and kernels that choose their own configuration."""
+"""Persistent kernels, in which a fixed number of programs process all tiles, and autotuned kernels."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def persistent_matmul_kernel(
 
 
 def _clear(arguments: dict[str, Any]) -> None:
-    """Start each trial from 0, as the last launch does."""
+    """Reset the output before each trial of the autotuner."""
     arguments["out_ptr"].write(np.zeros(1, np.float32))
 
 
@@ -62,7 +62,7 @@ def _clear(arguments: dict[str, Any]) -> None:
 @triton.heuristics({"EVEN": lambda arguments: arguments["n"] % arguments["BLOCK"] == 0})
 @triton.jit
 def tuned_sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
-    """Each program adds the sum of its tile; where tiles fit, no mask."""
+    """Each program adds the sum of its tile atomically. If tiles divide the size, there is no mask."""
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     if EVEN:
         x = tl.load(x_ptr + offsets)
@@ -100,7 +100,7 @@ def problem(m: int, n: int, k: int, kind: str, peer: bool = False) -> Problem:
 
 
 PERSISTENT = Family(
-    "persistent-matmul", "A matrix product by programs that take tiles in turn", "matmul", ("feature:dot",)
+    "persistent-matmul", "A matrix product by persistent programs", "matmul", ("feature:dot",)
 )
 for _kind, _shape in product(("fp32", "fp16", "bf16", "i8"), ((1, 1, 1), (100, 70, 50), (97, 130, 64))):
     PERSISTENT.add(problem(*_shape, _kind))
@@ -112,7 +112,7 @@ for _kind in ("fp32", "bf16"):
 
 
 def tuned_matmul(m: int, n: int, k: int, kind: str, leaky_relu: bool = False, peer: bool = False) -> Problem:
-    """(m, k) times (k, n), in tiles that are chosen by trying them."""
+    """(m, k) times (k, n), with tiles chosen by the autotuner."""
 
     def expected(a: Any, b: Any) -> Any:
         found = product_of(a, b, kind)
@@ -142,7 +142,7 @@ for _kind in ("fp32", "bf16"):
 
 
 def tuned_sum(x: Any) -> Any:
-    """Launch as many programs as the chosen tile asks for."""
+    """Launch as many programs as the chosen tile requires."""
     out, n = empty((1,), x, "fp32"), math.prod(x.shape)
     tuned_sum_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, out, n)
     return out

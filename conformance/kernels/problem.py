@@ -1,4 +1,4 @@
-"""`Problem`: a kernel on one type and shape, with its operands and an oracle; and the check made of it."""
+"""`Problem`: a kernel on one type and shape, with operands and an oracle, and the check created from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Random = np.random.Generator
 
 
 class Operand(NamedTuple):
-    """Values of an element type, which has them all."""
+    """Values that are representable in an element type."""
 
     values: Array
     kind: Kind
@@ -27,17 +27,17 @@ class Operand(NamedTuple):
 
 @dataclass(frozen=True)
 class Expected:
-    """What one result should be: exact integers, or float64 with the absolute error that is allowed."""
+    """One expected result: exact integers, or float64 with the allowed absolute error."""
 
     what: str
     values: Array
     kind: Kind
     allowed: Array | None = None
-    """None: identical."""
+    """The allowed absolute error of each element; None: results must be identical."""
     rule: str = "identical"
 
     def compare(self, actual: Array) -> Comparison:
-        """Every element against what it should be. NaN equals NaN; what overflows the type is infinity."""
+        """Compare every element. NaN equals NaN; expected values beyond the range of the type may be infinity."""
         if self.allowed is None or actual.shape != self.values.shape:
             return identical(actual, self.values)
         wide = actual.astype(np.float64)
@@ -52,26 +52,26 @@ class Problem:
     """One kernel on one type and shape."""
 
     shape: str
-    """For its name: letters, digits and dashes."""
+    """The last part of the check's name: letters, digits and dashes."""
     kind: str
     operands: Callable[[Random], Iterable[Operand]]
     launch: Callable[..., Any]
-    """Called with the operands as arrays; launches, and returns the results: one array, or a tuple."""
+    """Called with the operands as arrays. Launches the kernel, and returns one array or a tuple of results."""
     expected: Callable[..., Any]
-    """Called with the operands' values (floating-point ones as float64); returns an `Expected`, or a tuple."""
+    """Called with the values of the operands (floating-point ones as float64). Returns an `Expected` or a tuple."""
     elements: int
-    """Of the kernel's largest tile."""
+    """The number of elements of the kernel's largest tile."""
     needs: tuple[str, ...] = ()
-    """Capabilities beside the type."""
+    """Required capabilities other than the type."""
     peer: Callable[..., Any] | None = None
-    """The same in NumPy, to be timed on the operands in their own types; problems of real size have one."""
+    """An equivalent NumPy function, timed on the operands in their own types. Problems of real size have one."""
     tolerance: str = ""
-    """The entry of the table of tolerances, where it is not the family's."""
+    """The entry of the table of tolerances, if it is not the family's."""
     writes: tuple[int, ...] = ()
-    """Operands that the kernel may change, by position."""
+    """Positions of the operands that the kernel may change."""
 
     def __call__(self, context: Context) -> None:
-        """The body of a check: run the kernel and compare."""
+        """The body of the check: run the kernel and compare its results."""
         operands = list(self.operands(context.random))
         arrays = [context.array(o.values, o.kind) for o in operands]
         results = as_tuple(self.launch(*arrays))
@@ -88,12 +88,12 @@ class Problem:
 
 @dataclass
 class Family:
-    """The problems of a module, and the checks that they make."""
+    """A group of problems, and the checks created from them."""
 
     group: str
     """The second part of the checks' names."""
     does: str
-    """What the kernel does, to begin a requirement with: ``Softmax of each row``."""
+    """What the kernel computes, as the start of a requirement: ``Softmax of each row``."""
     tolerance: str
     """The entry of the table of tolerances, whose reason is part of the requirement."""
     needs: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class Family:
         self.checks = Checks(f"kernels/{self.group}", compiles=True)
 
     def add(self, problem: Problem) -> None:
-        """Make a check of a problem."""
+        """Create a check from a problem."""
         entry = problem.tolerance or self.tolerance
         right = "exact" if entry == "exact" else "as in float64"
         self.checks.add(
@@ -125,12 +125,12 @@ def operand(values: Any, kind: str | Kind) -> Operand:
 def normal(
     random: Random, shape: tuple[int, ...], kind: str | Kind, scale: Any = 1.0, shift: Any = 0.0
 ) -> Operand:
-    """Normally distributed numbers of a floating-point type. `scale` and `shift`: for all, or for each."""
+    """Normally distributed numbers of a floating-point type. `scale` and `shift`: numbers, or one value per element."""
     return operand(random.standard_normal(shape) * scale + shift, kind)
 
 
 def wide(item: Operand) -> Array:
-    """The values that an oracle computes with."""
+    """The values for an oracle: floating-point ones as float64."""
     return item.values.astype(np.float64) if item.kind.is_float else item.values
 
 
@@ -142,22 +142,22 @@ def expect(
     scale: Array | float | None = None,
     terms: int = 1,
 ) -> Expected:
-    """float64 `values` as a result of `kind`, within an entry of the table of tolerances."""
+    """An expected result from float64 `values`, with the tolerance of an entry of the table."""
     own = KINDS[kind] if isinstance(kind, str) else kind
     entry = tolerances.TABLE[tolerance]
     return Expected(what, values, own, entry.allowed(values, own, scale, terms), entry.rule(own, terms))
 
 
 def exact(what: str, values: Array, kind: str | Kind) -> Expected:
-    """A result that is identical or wrong."""
+    """An expected result that must be identical."""
     return Expected(what, values, KINDS[kind] if isinstance(kind, str) else kind)
 
 
 def empty(shape: Sequence[int], like: Any, kind: str = "") -> Any:
-    """An array without content beside another, of its type or of `kind`."""
+    """Allocate an array in the same memory as another, of the same type or of `kind`."""
     return like.device.empty(KINDS[kind] if kind else like.kind, shape)
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """A value that may stand for a tuple of one."""
+    """Convert a single value to a tuple."""
     return value if isinstance(value, tuple) else (value,)

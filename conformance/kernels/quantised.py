@@ -25,7 +25,7 @@ from triton_porting_kit.conformance.types import KINDS, Array
 
 TILE, DEPTH = 32, 32
 GROUP = 32
-"""Weights that share a scale and a zero, along K."""
+"""The number of weights along K that share a scale and a zero point."""
 
 
 @triton.jit
@@ -156,7 +156,7 @@ def int4_matmul(a: Any, packed: Any, scale: Any, zero: Any) -> Any:
 
 
 def _weights(packed: Array, scale: Array, zero: Array) -> Array:
-    """The weights that a kernel multiplies by, before they are rounded to its type."""
+    """The dequantised weights, before they are rounded to the kernel's type."""
     nibbles = np.stack([packed & 15, packed >> 4], axis=1).reshape(-1, packed.shape[1]).astype(np.int64)
     spread = [np.repeat(part, GROUP, axis=0)[: len(nibbles)] for part in (scale, zero.astype(np.int64))]
     return np.asarray((nibbles - spread[1]) * spread[0])

@@ -24,7 +24,7 @@ from triton_porting_kit.conformance.types import Array
 
 @triton.jit
 def rotary_kernel(x_ptr, cos_ptr, sin_ptr, out_ptr, heads, half, HEADS: tl.constexpr, HALF: tl.constexpr):
-    """One position per program: the two halves of each head are turned by the position's angles."""
+    """One position per program: the two halves of each head are rotated by the position's angles."""
     position = tl.program_id(0)
     head = tl.arange(0, HEADS)
     dim = tl.arange(0, HALF)
@@ -58,7 +58,7 @@ def _rotary(x: Array, cos: Array, sin: Array) -> Array:
 
 
 def problem(positions: int, heads: int, dim: int, kind: str, peer: bool = False) -> Problem:
-    """Heads of an even number of dimensions."""
+    """Heads with an even number of dimensions."""
 
     def operands(random: Random) -> tuple[Operand, ...]:
         angles = np.outer(np.arange(positions), 10000.0 ** (-np.arange(dim // 2) / (dim // 2)))

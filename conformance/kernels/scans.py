@@ -25,7 +25,7 @@ from triton_porting_kit.conformance.types import KINDS, Array
 
 BLOCK = 512
 TOTALS = 2048
-"""Tiles that one program can add up."""
+"""The number of tiles whose totals one program can add up."""
 
 
 @triton.jit
@@ -40,7 +40,7 @@ def scan_tiles_kernel(x_ptr, out_ptr, total_ptr, n, BLOCK: tl.constexpr):
 
 @triton.jit
 def scan_totals_kernel(total_ptr, n, BLOCK: tl.constexpr):
-    """What is before each tile, in place."""
+    """Replace each tile's total by the sum of all tiles before it."""
     offsets = tl.arange(0, BLOCK)
     totals = tl.load(total_ptr + offsets, mask=offsets < n, other=0)
     tl.store(total_ptr + offsets, tl.cumsum(totals, axis=0) - totals, mask=offsets < n)
@@ -48,7 +48,7 @@ def scan_totals_kernel(total_ptr, n, BLOCK: tl.constexpr):
 
 @triton.jit
 def add_totals_kernel(out_ptr, total_ptr, n, BLOCK: tl.constexpr):
-    """Add to each tile what is before it."""
+    """Add the sum of all earlier tiles to each tile."""
     tile = tl.program_id(0)
     offsets = tile * BLOCK + tl.arange(0, BLOCK)
     out = tl.load(out_ptr + offsets, mask=offsets < n)
@@ -70,7 +70,7 @@ def sums_kernel(x_ptr, rows_ptr, cols_ptr, n_rows, n_cols, ROWS: tl.constexpr, C
 
 
 def prefix_sum(x: Any) -> Any:
-    """Three launches: tiles, their totals, and both together."""
+    """Three launches: scan the tiles, scan their totals, and add both."""
     n = math.prod(x.shape)
     tiles = triton.cdiv(n, BLOCK)
     if tiles > TOTALS:

@@ -1,4 +1,4 @@
-"""Softmax of rows: a row in one tile, a row in many (running maximum and sum), and rows shared by few programs."""
+"""Softmax of rows: one tile per row, many tiles per row (running maximum and sum), and persistent programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROGRAMS = 8
 
 @triton.jit
 def online_softmax_kernel(x_ptr, out_ptr, n_cols, BLOCK: tl.constexpr):
-    """One program per row, BLOCK columns at a time: once for maximum and sum, once more to write."""
+    """One program per row, BLOCK columns at a time: a first pass for maximum and sum, a second one to write."""
     row = tl.program_id(0)
     top = -float("inf")
     total = 0.0
@@ -47,7 +47,7 @@ def online_softmax_kernel(x_ptr, out_ptr, n_cols, BLOCK: tl.constexpr):
 
 @triton.jit
 def persistent_softmax_kernel(x_ptr, out_ptr, n_rows, n_cols, BLOCK: tl.constexpr):
-    """A fixed number of programs take rows in turn."""
+    """A fixed number of programs process all rows."""
     cols = tl.arange(0, BLOCK)
     inside = cols < n_cols
     for row in tl.range(tl.program_id(0), n_rows, tl.num_programs(0)):
@@ -88,7 +88,7 @@ def problem(
     tile: int = 0,
     shift: float = 0,
 ) -> Problem:
-    """Values spread so that some exponentials are tiny. `shift` moves all: exp of it alone would overflow."""
+    """Values spread so that some exponentials are tiny. `shift` is added to all; exp(shift) alone would overflow."""
 
     def operands(random: Random) -> tuple[Operand]:
         return (normal(random, (rows, cols), kind, 3.0, shift),)
@@ -106,7 +106,7 @@ def problem(
 
 FUSED = Family("softmax", "Softmax of each row, held in one tile,", "softmax")
 ONLINE = Family("online-softmax", "Softmax of each row, many tiles at a time,", "softmax")
-PERSISTENT = Family("persistent-softmax", "Softmax by programs that take rows in turn", "softmax")
+PERSISTENT = Family("persistent-softmax", "Softmax by persistent programs", "softmax")
 
 for _kind, (_rows, _cols) in product(("fp32", "fp16", "bf16"), ((1, 1), (7, 33), (64, 781))):
     FUSED.add(problem(_rows, _cols, _kind, softmax))

@@ -1,4 +1,4 @@
-"""Sorting of rows, the largest elements of each, where they are, and histograms."""
+"""Sorting of rows, the largest elements of each row and their positions, and histograms."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from triton_porting_kit.conformance.types import KINDS, Array
 
 @triton.jit
 def sort_kernel(x_ptr, out_ptr, n_cols, padding, BLOCK: tl.constexpr, DESCENDING: tl.constexpr):
-    """One row per program. `padding` is not before any element."""
+    """Sort one row per program. `padding` sorts after all elements."""
     row = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols, other=padding)
@@ -35,7 +35,7 @@ def sort_kernel(x_ptr, out_ptr, n_cols, padding, BLOCK: tl.constexpr, DESCENDING
 
 @triton.jit
 def top_k_kernel(x_ptr, out_ptr, where_ptr, n_cols, padding, K: tl.constexpr, BLOCK: tl.constexpr):
-    """The K largest of a row, the largest first, and where the largest is first."""
+    """The K largest elements of a row in descending order, and the first position of the largest."""
     row = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols, other=padding)
@@ -45,7 +45,7 @@ def top_k_kernel(x_ptr, out_ptr, where_ptr, n_cols, padding, K: tl.constexpr, BL
 
 @triton.jit
 def histogram_kernel(x_ptr, bins_ptr, n, BINS: tl.constexpr, BLOCK: tl.constexpr):
-    """Count each tile, and add the counts to those of all. What is outside of the bins does not count."""
+    """Count each tile, and add the counts to those of all. Values outside of the bins are not counted."""
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offsets, mask=offsets < n, other=-1)
     counts = tl.histogram(x, BINS, mask=(x >= 0) & (x < BINS))
@@ -53,7 +53,7 @@ def histogram_kernel(x_ptr, bins_ptr, n, BINS: tl.constexpr, BLOCK: tl.constexpr
 
 
 def _numbers(random: Random, shape: tuple[int, ...], kind: str) -> Operand:
-    """With many equal ones, infinities and both ends of integers."""
+    """Values with many duplicates, infinities and both ends of the range of integers."""
     own = KINDS[kind]
     if own.is_integer:
         values = random.integers(own.lowest, own.highest, shape, own.host, endpoint=True)
@@ -65,7 +65,7 @@ def _numbers(random: Random, shape: tuple[int, ...], kind: str) -> Operand:
 
 
 def _end(kind: str, highest: bool) -> Any:
-    """The last value of a type's order, either way."""
+    """The value that sorts last, in ascending or descending order."""
     own = KINDS[kind]
     if own.is_integer:
         return own.highest if highest else own.lowest
@@ -122,7 +122,7 @@ def top_k(x: Any, k: int) -> tuple[Any, Any]:
 
 
 def top_k_problem(rows: int, cols: int, k: int, kind: str, peer: bool = False) -> Problem:
-    """k, a power of two, of cols."""
+    """The largest k, a power of two, of cols elements."""
 
     def expected(x: Array) -> tuple[Expected, Expected]:
         return exact("largest", np.sort(x, axis=1)[:, ::-1][:, :k], kind), exact(
@@ -140,7 +140,7 @@ def top_k_problem(rows: int, cols: int, k: int, kind: str, peer: bool = False) -
     )
 
 
-TOP_K = Family("top-k", "The largest elements of each row, and where the largest is,", "exact")
+TOP_K = Family("top-k", "The largest elements of each row, and the position of the largest,", "exact")
 for _kind, (_rows, _cols, _k) in product(
     ("fp32", "fp16", "i32"), ((1, 8, 8), (3, 37, 4), (2, 256, 16), (4, 100, 2))
 ):
@@ -162,7 +162,7 @@ def histogram(x: Any, bins: int) -> Any:
 
 
 def histogram_problem(n: int, bins: int, peer: bool = False) -> Problem:
-    """n integers, some of them in no bin."""
+    """n integers, some of them outside of the bins."""
 
     def operands(random: Random) -> tuple[Operand]:
         return (Operand(random.integers(-3, bins + 3, n).astype(np.int32), KINDS["i32"]),)

@@ -1,4 +1,4 @@
-"""Triangular masks: parts of a matrix, a product with a triangular matrix, and a band."""
+"""Triangular masks: a triangle of a matrix, a product with a triangular matrix, and a band."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TILE = 32
 
 @triton.jit
 def triangle_kernel(x_ptr, out_ptr, n_rows, n_cols, diagonal, UPPER: tl.constexpr, TILE: tl.constexpr):
-    """A tile of x where it is on the kept side of a diagonal, 0 elsewhere: only what is kept is read."""
+    """Copy the elements on one side of a diagonal, and 0 elsewhere. Only copied elements are read."""
     rows = tl.program_id(0) * TILE + tl.arange(0, TILE)
     cols = tl.program_id(1) * TILE + tl.arange(0, TILE)
     if UPPER:
@@ -83,7 +83,7 @@ def triangle(x: Any, diagonal: int, upper: bool) -> Any:
 
 
 def _poisoned(random: Random, shape: tuple[int, int], kind: str, diagonal: int, upper: bool) -> Operand:
-    """A matrix with NaN where it is not to be read."""
+    """A matrix with NaN where the kernel must not read it."""
     found = matrix(random, shape, kind)
     if not found.kind.is_float:
         return found
@@ -92,7 +92,7 @@ def _poisoned(random: Random, shape: tuple[int, int], kind: str, diagonal: int, 
 
 
 def problem(rows: int, cols: int, kind: str, diagonal: int, upper: bool, peer: bool = False) -> Problem:
-    """Above, or below, a diagonal."""
+    """The part above or below a diagonal."""
     part = np.triu if upper else np.tril
     return Problem(
         f"{rows}x{cols}-{'upper' if upper else 'lower'}-{'minus' if diagonal < 0 else ''}{abs(diagonal)}",
@@ -160,7 +160,7 @@ def band_sums(x: Any, width: int) -> Any:
 
 
 def band_problem(n: int, width: int, kind: str) -> Problem:
-    """A square matrix, NaN outside of the band."""
+    """A square matrix with NaN outside of the band."""
     band = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) <= width
 
     def operands(random: Random) -> tuple[Operand]:

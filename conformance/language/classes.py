@@ -76,8 +76,8 @@ BY_CLASS = tuple(
     Shape(f"classes_axis{axis}", (_ROWS, _COLUMNS) if axis else (_COLUMNS, _ROWS), {"axis": axis})
     for axis in (0, 1)
 )
-"""Shapes for operations along an axis. In each line along the axis, all elements, or all but one, belong to one
-class."""
+"""Shapes for operations along an axis. Each line along the axis holds one class of values, one class with an exception
+at an end, or two alternating ones."""
 SCANNED_BY_CLASS = tuple(
     replace(shape, params={**shape.params, "reverse": not shape.params["axis"]}) for shape in BY_CLASS
 )

@@ -40,7 +40,7 @@ class Tolerance:
 EXACT = Tolerance(0, "exact, or rounded once")
 QUOTIENT = Tolerance(
     {"fp16": 2, "bf16": 2, "fp32": 2, **dict.fromkeys(INTEGER, 2.0)},
-    "only div_rn promises a correctly rounded quotient; in fp32 others may be what a full-range approximation gives",
+    "only div_rn guarantees a correctly rounded quotient; in fp32 others may use a full-range approximation",
 )
 
 

@@ -1,9 +1,9 @@
-"""The checks that a backend must pass, by level: lists that are checked in, so that one that goes away is seen.
+"""The checks that a backend must pass, by level. The lists are under version control, so removals are noticed.
 
-A list is a text file with one name a line. Names that differ in their last part only share a line:
-``language/arithmetic/add-i1-{scalar,tile_1}``. What follows a name limits it: ``[kit]`` to devices made with the kit,
-``[since 3.7]`` and ``[until 3.8]`` to releases of Triton; ``[compiles]`` says that it is mandatory where kernels are
-compiled only, too. ``python -m triton_porting_kit.conformance.mandatory`` writes the lists from the catalogue.
+A list is a text file with one name per line. Names that differ only in their last part share a line:
+``language/arithmetic/add-i1-{scalar,tile_1}``. Tags after a name limit it: ``[kit]`` to devices made with the kit,
+``[since 3.7]`` and ``[until 3.8]`` to releases of Triton. ``[compiles]`` means that the check is also mandatory in
+compile-only runs. ``python -m triton_porting_kit.conformance.mandatory`` writes the lists from the catalogue.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.errors import PortingKitError
 
 SUITE_VERSION = "1"
-"""Changes whenever a list does in a release of the kit: verdicts are compared only within one version."""
+"""The version of the lists, which changes when a release of the kit changes a list. Verdicts are comparable only within
+one version."""
 
 Release = tuple[int, int]
 
@@ -37,15 +38,15 @@ class Entry:
 
     name: str
     kit: bool = False
-    """Only of devices that are made with the kit."""
+    """Whether it is mandatory only for devices made with the kit."""
     compiles: bool = False
-    """Also where kernels are compiled only."""
+    """Whether it is also mandatory in compile-only runs."""
     since: Release = FIRST
     until: Release = LAST
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """What limits it, as lists write it."""
+        """The tags, as written in lists."""
         found = [name for name in ("kit", "compiles") if getattr(self, name)]
         found += [f"since {self.since[0]}.{self.since[1]}"] if self.since > FIRST else []
         found += [f"until {self.until[0]}.{self.until[1]}"] if self.until < LAST else []
@@ -63,7 +64,7 @@ class Entry:
 def names(level: str, release: Release, *, kit: bool = True, compile_only: bool = False) -> tuple[str, ...]:
     """The mandatory checks of a level for a release of Triton.
 
-    `kit`: memory is reached through the kit's `Device`. `compile_only`: nothing runs.
+    `kit`: memory is accessed through the kit's `Device`. `compile_only`: kernels do not run.
     """
     return tuple(e.name for e in entries(level) if e.applies(release, kit=kit, compile_only=compile_only))
 
@@ -75,14 +76,14 @@ def path_of(level: str) -> Path:
 
 @cache
 def digest() -> str:
-    """Of all lists: which they were, where a version has not been released yet."""
+    """A digest of all lists, which identifies them while a version is not released yet."""
     content = b"".join(path_of(level).read_bytes() for level in LEVELS if path_of(level).is_file())
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 @cache
 def entries(level: str) -> tuple[Entry, ...]:
-    """The whole list of a level; empty where there is none yet. Raises `MandatoryListError`."""
+    """The whole list of a level; empty if there is none yet. Raises `MandatoryListError`."""
     path = path_of(level)
     return tuple(parse(path.read_text(encoding="utf-8"))) if path.is_file() else ()
 
@@ -91,14 +92,14 @@ _LINE = re.compile(r"(?P<head>[\w./-]+?)(?:\{(?P<tails>[\w.,-]+)\})?(?P<tags>(?:
 
 
 def parse(text: str) -> Iterator[Entry]:
-    """The entries of a list."""
+    """Parse the entries of a list. Raises `MandatoryListError`."""
     for number, line in enumerate(text.splitlines(), 1):
         if not line or line.startswith("#"):
             continue
         match = _LINE.fullmatch(line)
         if match is None:
             raise MandatoryListError(
-                f"line {number} of a mandatory list is no name of a check: {line!r:.100}"
+                f"line {number} of a mandatory list is not the name of a check: {line!r:.100}"
             )
         tags = re.findall(r"\[([^\]]+)\]", match["tags"])
         for tail in (match["tails"] or "").split(","):

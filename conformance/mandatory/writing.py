@@ -1,4 +1,4 @@
-"""Writing the mandatory lists from the catalogue, for every release of Triton that the kit takes."""
+"""Writes the mandatory lists from the catalogue, for all supported releases of Triton."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from triton_porting_kit.conformance.mandatory import (
 from triton_porting_kit.toolchain import compat
 
 Row = tuple[str, bool, bool]
-"""A check's name, and whether it needs the kit's device, and whether it is worth compiling only."""
+"""A check's name, whether it needs the kit's device, and whether it applies to compile-only runs."""
 
 _LIST = """
 import json, sys
@@ -35,7 +35,7 @@ print(json.dumps([[c.name, c.kit_device, c.compiles] for c in catalogue.checks()
 
 
 def catalogue_of(release: Release) -> list[Row]:
-    """The catalogue as a release of Triton would have it, whichever is installed: found in a process of its own."""
+    """The catalogue for a release of Triton, independent of the installed one, computed in a new process."""
     done = subprocess.run(
         [sys.executable, "-c", _LIST.format(*release)], capture_output=True, text=True, check=False
     )
@@ -47,7 +47,7 @@ def catalogue_of(release: Release) -> list[Row]:
 
 
 def combine(catalogues: Mapping[Release, Sequence[Row]]) -> list[Entry]:
-    """One list of what each release has, in the order of the newest."""
+    """Combine the catalogues of all releases into one list, in the order of the newest."""
     releases = sorted(catalogues)
     order: list[str] = []
     for release in reversed(releases):
@@ -60,7 +60,7 @@ def combine(catalogues: Mapping[Release, Sequence[Row]]) -> list[Entry]:
 
 
 def _woven(order: list[str], more: Iterable[str]) -> list[str]:
-    """`order` with what only `more` has, each behind the one that it follows there."""
+    """Insert the names that only `more` has into `order`, each after its predecessor in `more`."""
     known = set(order)
     followers: dict[str, list[str]] = {}
     last = ""
@@ -77,7 +77,7 @@ def _entry(name: str, rows: Mapping[Release, Row], releases: Sequence[Release]) 
     first, last = having.index(True), len(having) - 1 - having[::-1].index(True)
     if not all(having[first : last + 1]) or len(set(rows.values())) > 1:
         raise MandatoryListError(
-            f"check {name} comes and goes, or changes its marks, between releases of Triton: rename one of them"
+            f"check {name} is missing in a release of Triton between others, or its tags differ: rename one of them"
         )
     _, kit, compiles = next(iter(rows.values()))
     since = releases[first] if first else FIRST
@@ -86,7 +86,7 @@ def _entry(name: str, rows: Mapping[Release, Row], releases: Sequence[Release]) 
 
 
 def document(level: str, entries: Iterable[Entry]) -> str:
-    """The text of a list."""
+    """The text of the list of a level."""
     lines = [
         f"# Mandatory checks of the level {level}, version {SUITE_VERSION} of the suite.",
         "# Written by `make docs` from the catalogue; the form is described in conformance/mandatory/__init__.py.",
@@ -103,7 +103,7 @@ def document(level: str, entries: Iterable[Entry]) -> str:
 
 
 def _head(name: str) -> str:
-    """What checks of the language have in common that share a line: the operation and the type."""
+    """The common prefix of checks that share a line: for checks of the language, up to the operation and the type."""
     match = re.fullmatch(r"(language/[\w.-]+/\w+-\w+-)[\w.-]+", name)
     return match[1] if match else name
 
@@ -117,7 +117,7 @@ def documents() -> dict[str, str]:
 
 
 def write(folder: Path | None = None) -> None:
-    """Write the lists, into `folder` or where they belong."""
+    """Write the lists to `folder`, or to their place in the package."""
     for level, text in documents().items():
         path = path_of(level)
         (folder / path.name if folder else path).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The baseline without mutants: which lines each unit runs, and how long it takes."""
+"""The baseline on the unmodified kit: which lines each unit executes, and how long it takes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triton_porting_kit.conformance.mutants.unit import Unit
 from triton_porting_kit.errors import PortingKitError
 
 LIMIT = 300.0
-"""The time limit in seconds of a unit while its lines are recorded."""
+"""Time limit, in seconds, of a unit while its lines are recorded."""
 _TRIES = 2
 _SAVE_SECONDS = 30.0
 
@@ -24,7 +24,7 @@ Report = Callable[[str], None]
 
 
 class SuiteFails(PortingKitError):
-    """Too many checks fail on the unchanged kit, so mutants cannot be judged."""
+    """Too many checks fail on the unmodified kit, so mutants cannot be judged."""
 
 
 def measure(
@@ -38,7 +38,7 @@ def measure(
     report: Report,
     end: float,
 ) -> bool:
-    """Add the units that `reach` does not have. `end`: when to begin no more; False if some are left.
+    """Measure the units that `reach` lacks. `end`: no unit starts after this time. Returns False if units are left.
 
     Raises `CoverageMissing`, `NurseryFailed` and `SuiteFails`.
     """
@@ -55,7 +55,7 @@ def measure(
                 for one in (server, plain):
                     found = one.failure or one.warm()
                     if found.caught:
-                        raise NurseryFailed(f"the kit cannot be opened as it is: {found.message}")
+                        raise NurseryFailed(f"the unmodified kit cannot be opened: {found.message}")
                 with state.lock:
                     reach.started.update(server.started)
                 for unit in share:
@@ -68,7 +68,9 @@ def measure(
     save()
     if len(reach.failed) > max(20, len(units) // 10):
         name, why = next(iter(reach.failed.items()))
-        raise SuiteFails(f"{len(reach.failed)} units of checks fail on the kit as it is, as {name}: {why}")
+        raise SuiteFails(
+            f"{len(reach.failed)} units of checks fail on the unmodified kit, for example {name}: {why}"
+        )
     return all(unit.name in reach for unit in units)
 
 
@@ -83,7 +85,7 @@ class _Progress:
         self._done += 1
         if time.monotonic() - self._saved > _SAVE_SECONDS:
             self._saved = time.monotonic()
-            self._report(f"lines of {self._done} of {self._count} units noted")
+            self._report(f"lines of {self._done} of {self._count} units recorded")
             self._save()
 
 
@@ -94,16 +96,18 @@ def _add(reach: Reach, unit: Unit, server: Server, plain: Server, state: _Progre
             reach.add(unit.name, found.seconds, found.lines)
             state.advance()
         return
-    for _ in range(_TRIES):  # noting lines takes time, which some checks measure
+    for _ in range(_TRIES):  # recording lines slows execution, which some checks measure
         again = plain.run(unit, LIMIT)
         if not again.caught:
             break
     with state.lock:
-        how = f"{again.kind}: {again.message}" if again.caught else f"while lines are noted: {found.message}"
+        how = (
+            f"{again.kind}: {again.message}" if again.caught else f"while lines are recorded: {found.message}"
+        )
         reach.failed[unit.name] = how
         state.advance()
 
 
 def threads_of(jobs: int) -> int:
-    """Threads that a kernel runs on where so many jobs share the machine: two at least, so that there are races."""
+    """The number of threads of a kernel when this many jobs share the machine: at least 2, so that races can occur."""
     return max(2, len(os.sched_getaffinity(0)) // jobs)

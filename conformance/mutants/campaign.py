@@ -1,4 +1,4 @@
-"""The whole run: the baseline, the sample, the verdicts, resumable at any mutant."""
+"""A complete run: the baseline, the sample and the verdicts. It can be resumed after any mutant."""
 
 from __future__ import annotations
 
@@ -41,32 +41,32 @@ class MutantsError(PortingKitError):
 
 @dataclass(frozen=True)
 class Order:
-    """What is asked for."""
+    """The parameters of a run."""
 
     count: int
     seed: int = 0
     jobs: int = 1
     folder: Path = Path("mutants-report")
     select: tuple[str, ...] = ("*",)
-    """Patterns of the paths of files, below the package."""
+    """Patterns of file paths, relative to the package."""
     minutes: float = 0.0
-    """The time after which nothing more is started; 0: no limit."""
+    """The number of minutes after which no mutant is started; 0: no limit."""
     effort: Effort = field(default_factory=Effort)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a run came to, or has come to so far."""
+    """The result of a run, possibly incomplete."""
 
     score: Score
     wanted: int
     passed_over: int
-    """Mutations of the sample that compile to the same code, or not at all: the next took their places."""
+    """Mutations of the sample that compile to the same code or not at all; later ones replaced them."""
     sites: int
-    """The number of possible mutations."""
+    """The number of mutations of all selected files."""
     about: dict[str, Any]
     complete: bool
-    """Whether nothing is left to be tried."""
+    """Whether no mutant is left to try."""
 
 
 def run(order: Order, report: Report = print) -> Result:
@@ -112,7 +112,7 @@ def run(order: Order, report: Report = print) -> Result:
             end=end,
         )
     for name, why in reach.failed.items():
-        report(f"left out, because it fails on the kit as it is: {name}: {why[:200]}")
+        report(f"left out, because it fails on the unmodified kit: {name}: {why[:200]}")
     if measured:
         known = {name: unit for name, unit in units.items() if name in reach.seconds}
         report(f"{order.count} mutants, {sample.standing()} of them tried before")
@@ -132,7 +132,7 @@ def run(order: Order, report: Report = print) -> Result:
 
 
 class Sample:
-    """Hands out mutations in the order of the sample until so many are mutants. Threads may share it."""
+    """Hands out mutations in the order of the sample until enough of them are valid mutants. Thread-safe."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class Sample:
         self._changed = threading.Condition()
 
     def next(self) -> Mutation | None:
-        """One that has no verdict yet; None when there are enough. Waits while it depends on others that are tried."""
+        """The next mutation without a verdict, or None if there are enough. Blocks while pending ones decide that."""
         with self._changed:
             while True:
                 if len(self._valid()) >= self._count:
@@ -176,7 +176,7 @@ class Sample:
                 self._changed.wait()
 
     def add(self, mutation: Mutation, verdict: Verdict | None) -> None:
-        """What came of one that was handed out; None: nothing, for the run ends."""
+        """Record the verdict of a mutation that was handed out; None if the run ended first."""
         with self._changed:
             self._pending -= 1
             if verdict is not None:
@@ -188,32 +188,32 @@ class Sample:
         return [verdict for verdict in found if verdict is not None and verdict.verdict != INVALID]
 
     def verdicts(self) -> list[Verdict]:
-        """Of the sample, in its order; of earlier runs, too, that may be tried with more effort yet."""
+        """The verdicts of the sample in order, including those of earlier runs that more effort may still change."""
         with self._changed:
             known = {**self._before, **self._found}.values()
         valid = [verdict for verdict in known if verdict.verdict != INVALID]
         return sorted(valid, key=lambda verdict: verdict.mutation.rank(self._seed))[: self._count]
 
     def standing(self) -> int:
-        """How many need not be tried any more, as far as is known."""
+        """The number of mutants known so far that need not be tried again."""
         with self._changed:
             return sum(verdict.verdict != INVALID for verdict in self._found.values())
 
     @property
     def complete(self) -> bool:
-        """Whether there are as many as were asked for, with all effort; or as many as there are."""
+        """Whether all requested mutants, or all that exist, were tried with full effort."""
         with self._changed:
             return self._exhausted or len(self._valid()) >= self._count
 
     @property
     def passed_over(self) -> int:
-        """Mutations that were handed out or looked at, and change nothing or do not compile."""
+        """The number of considered mutations that do not compile or compile to the same code."""
         taken = [self._found.get(mutation.name) for mutation in self._taken]
         return self._same + sum(v is not None and v.verdict == INVALID for v in taken)
 
 
 def _verdicts(bench: Bench, sample: Sample, jobs: int, end: float) -> Iterator[Verdict]:
-    """As they come."""
+    """Try mutants on all jobs, and yield each verdict when it is known."""
     found: queue.SimpleQueue[Verdict | None] = queue.SimpleQueue()
     stop = threading.Event()
 
@@ -243,7 +243,7 @@ def _verdicts(bench: Bench, sample: Sample, jobs: int, end: float) -> Iterator[V
                     yield verdict
         finally:
             stop.set()
-            bench.close()  # nothing is waited for after Ctrl-C
+            bench.close()  # after Ctrl-C, do not wait for pending units
     for worker in workers:
         worker.result()
 
@@ -261,7 +261,7 @@ def _line(verdict: Verdict, number: int, count: int) -> str:
 
 
 def _about(order: Order, state: str) -> dict[str, Any]:
-    """What the folder is about; written where there is nothing yet. Raises `MutantsError` where it is about another."""
+    """Write the description of the run to its folder. Raises `MutantsError` if the folder is of another run."""
     from triton_porting_kit.conformance.execution.run import revision
     from triton_porting_kit.conformance.mandatory import SUITE_VERSION
 
@@ -282,8 +282,8 @@ def _about(order: Order, state: str) -> dict[str, Any]:
         if different:
             told = ", ".join(f"{key} ({before.get(key)!r:.80}, now {about[key]!r:.80})" for key in different)
             raise MutantsError(
-                f"the run in {order.folder} cannot be gone on with, for its report would be about two things: {told}. "
-                "Start another with another --report"
+                f"the run in {order.folder} cannot be continued, because its parameters differ: {told}. "
+                "Start a new run with another --report"
             )
         about = {**before, "effort": about["effort"]}
     path.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
@@ -291,7 +291,7 @@ def _about(order: Order, state: str) -> dict[str, Any]:
 
 
 def verdicts_in(folder: Path) -> list[Verdict]:
-    """Those that a run has left. Raises `MutantsError`."""
+    """The verdicts stored in a run's folder. Raises `MutantsError`."""
     path = folder / VERDICTS
     if not path.is_file():
         return []
@@ -304,7 +304,7 @@ def verdicts_in(folder: Path) -> list[Verdict]:
             found.append(Verdict.from_json(json.loads(line)))
         except (ValueError, KeyError, TypeError) as error:
             if number == len(lines):
-                break  # cut short when the run was ended
+                break  # the last line is incomplete if the run was killed
             raise MutantsError(f"{path}, line {number}, is no verdict: {error}") from error
     return found
 

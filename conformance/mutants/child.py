@@ -1,4 +1,4 @@
-"""`in_child`: something that may crash, hang or eat memory, in a process that is forked off this one."""
+"""`in_child`: calls a function that may crash, hang or exhaust memory in a forked process."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ from triton_porting_kit.conformance.stages import of_dump
 
 _PR_SET_PDEATHSIG = 1
 _LOOK_SECONDS = 0.25
-"""How often the memory of a child is looked at."""
+"""Interval, in seconds, at which the memory of a child is checked."""
 
 
 def in_child(run: Callable[[], Outcome], seconds: float, memory: int) -> Outcome:
-    """What `run` finds in a process of its own, or what became of that. `memory`: bytes that it may have beside those
-    of this process.
+    """Call `run` in a forked process and return its outcome, or that of the process if it crashes, hangs or grows.
 
-    This process must have one thread.
+    `memory`: bytes that the child may use in addition to the size of this process. This process must have one thread.
     """
     start = time.monotonic()
     with tempfile.TemporaryFile() as said:
@@ -62,7 +61,7 @@ def in_child(run: Callable[[], Outcome], seconds: float, memory: int) -> Outcome
 
 
 def die_with(parent: int) -> None:
-    """End this process with the one that made it."""
+    """Make the kernel kill this process when its parent ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -90,7 +89,7 @@ def _send(pipe: int, data: bytes) -> None:
 
 
 def _answer(pipe: int, end: float, child: int, memory: int) -> tuple[bytes, str]:
-    """What comes out of a pipe until it is closed, or why it was not waited for."""
+    """Read a pipe until it is closed. Returns the data, and `TIMEOUT` or `MEMORY` if a limit is exceeded first."""
     found, most = b"", memory + _resident(os.getpid())
     while True:
         left = end - time.monotonic()
@@ -116,5 +115,5 @@ def _resident(process: int) -> int:
 
 
 def told(outcome: Any) -> str:
-    """An exception in a line."""
+    """Format an exception in one line."""
     return f"{type(outcome).__name__}: {outcome}"[:1000]

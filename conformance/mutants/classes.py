@@ -1,4 +1,4 @@
-"""What kind of fault a mutant is, by the file that it is in."""
+"""The class of fault of a mutant, derived from its file."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ CLASSES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("host", ("driver/*", "abi/include/*")),
 )  # fmt: skip
-"""In order: the first that has a pattern for the file. ``diagnosis`` is reports of faults; ``host`` is memory,
-streams and the driver's hooks."""
+"""Classes and the patterns of their files; the first class that matches a file applies. ``diagnosis`` is the reporting
+of faults; ``host`` is memory, streams and the driver's hooks."""
 
 
 def class_of(path: str) -> str:
-    """One of the names in `CLASSES`."""
+    """The class of a file: one of the names in `CLASSES`. Raises `KeyError` if no pattern matches."""
     for name, patterns in CLASSES:
         if any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns):
             return name

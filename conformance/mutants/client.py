@@ -1,4 +1,4 @@
-"""`Nursery` and `Server`: this end of the processes that mutants live in."""
+"""`Nursery` and `Server`: client side of the processes that run mutants."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from triton_porting_kit.conformance.mutants.unit import Unit
 from triton_porting_kit.errors import PortingKitError
 
 STARTING = 120.0
-"""Seconds that a nursery may take."""
+"""Time limit, in seconds, for a nursery to start."""
 OPENING = 60.0
-"""Seconds that a server may take to import the kit with a mutant in it."""
+"""Time limit, in seconds, for a server to import the mutated kit."""
 GRACE = 30.0
-"""Seconds that a server may take beside those of the unit."""
+"""Seconds that a server may take in addition to the time limit of the unit."""
 MEMORY = 6 << 30
-"""Bytes that a unit may take."""
+"""The number of bytes of memory that a unit may use."""
 
 
 class NurseryFailed(PortingKitError):
-    """The kit as it is cannot be imported or opened by the processes that mutants are made in."""
+    """The processes that run mutants cannot import or open the unmodified kit."""
 
 
 class Nursery:
-    """A process with everything loaded but a package. Use it as a context manager."""
+    """A process that has imported everything except one package, from which servers are forked. A context manager."""
 
     def __init__(self, package: str, threads: int = 2) -> None:
-        """`threads`: that a kernel runs on."""
+        """`threads`: the number of threads of a kernel."""
         self._lock = threading.Lock()
         ours, theirs = socket.socketpair()
         module = f"{__package__}.server"
@@ -67,7 +67,7 @@ class Nursery:
             self._errors.seek(0)
             text = self._errors.read().decode(errors="replace").strip()
             self.close()
-            raise NurseryFailed(f"mutants of {package} cannot be tried: {text[-800:] or 'nothing was said'}")
+            raise NurseryFailed(f"mutants of {package} cannot be tried: {text[-800:] or 'no message'}")
 
     def __enter__(self) -> Nursery:
         return self
@@ -78,7 +78,7 @@ class Nursery:
         self.close()
 
     def close(self) -> None:
-        """End it."""
+        """Kill the process."""
         self._end.close()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -86,12 +86,12 @@ class Nursery:
         self._errors.close()
 
     def fork(self, order: bytes, end: socket.socket) -> int:
-        """Make a server, with one end of its channel; its process. Any thread may call this."""
+        """Fork a server, pass it one end of its channel, and return its process ID. Thread-safe."""
         with self._lock:
             socket.send_fds(self._end, [order], [end.fileno()])
             answer = self._end.recv(4)
         if len(answer) != 4:
-            raise NurseryFailed("the process that mutants are made in has ended")
+            raise NurseryFailed("the nursery process has ended")
         return int.from_bytes(answer, "little")
 
 
@@ -104,8 +104,8 @@ class Server:
         replaced: Mapping[str, bytes | Path],
         trace: Mapping[str, str] | None = None,
     ) -> None:
-        """`replaced`: by name of a module, its source, or the file of an extension module. `trace`: by path of a file,
-        its name in the lines of outcomes; none: no lines are noted."""
+        """`replaced`: by module name, its source, or the file of an extension module. `trace`: by path of a file, its
+        name in the lines of outcomes; by default no lines are recorded."""
         self.scratch = Path(tempfile.mkdtemp(prefix="tpk-mutant-"))
         files = {}
         for number, (module, content) in enumerate(replaced.items()):
@@ -129,10 +129,10 @@ class Server:
             raise
         self._channel, self._ended = Channel(ours), False
         self.started: dict[str, list[int]] = {}
-        """The lines that ran at the start, by file."""
+        """The lines that ran while the kit was imported and opened, by file."""
         answer = self._receive(OPENING)
         self.failure: Outcome | None = None
-        """Why it could not be opened."""
+        """The outcome if the kit cannot be imported or opened, else None."""
         if isinstance(answer, Outcome):
             self.failure = answer
         elif "failed" in answer:
@@ -149,12 +149,12 @@ class Server:
         self.close()
 
     def close(self) -> None:
-        """End it, and take away its files."""
+        """Kill the process and remove its files."""
         self._end()
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def _end(self) -> None:
-        # Its number is its own for as long as this end of the channel has not been closed by it.
+        # The process ID stays valid until the process closes its end of the channel.
         if not self._ended:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process, signal.SIGKILL)
@@ -163,11 +163,11 @@ class Server:
 
     @property
     def alive(self) -> bool:
-        """Whether it still answers."""
+        """Whether the process still answers."""
         return not self._ended
 
     def warm(self) -> Outcome:
-        """Let it run some checks itself; what came of them."""
+        """Let the process run the checks of `server.WARM` itself, and return their outcome."""
         found = self._outcome(self._ask({"warm": True}, OPENING))
         for path, lines in found.lines.items():
             self.started[path] = sorted({*self.started.get(path, ()), *lines})
@@ -176,10 +176,10 @@ class Server:
     def run(
         self, unit: Unit, seconds: float, *, all_checks: bool = False, counts: Path | None = None
     ) -> Outcome:
-        """What becomes of a unit, in at most so many seconds.
+        """Run a unit with a time limit, and return its outcome.
 
-        `all_checks`: go on after the first that fails. `counts`: where extension modules that count their lines are to
-        add these.
+        `all_checks`: continue after the first failure. `counts`: the folder to which extension modules built with
+        coverage add their line counts.
         """
         order = {
             "run": unit.to_json(),

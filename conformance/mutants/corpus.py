@@ -1,7 +1,7 @@
-"""The differential corpus: random programs that are not of the suite, with NumPy as the oracle.
+"""The differential corpus: random programs outside of the suite, with NumPy as the oracle.
 
-Programs of a run with the seed S have the seeds from S · 1,000,000 on (`tpk fuzz --seed S`); the suite's own are of the
-seed 0.
+The programs of a run with seed S (`tpk fuzz --seed S`) have the seeds from S · 1,000,000 on. The suite's own programs
+are those of seed 0.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from triton_porting_kit.conformance.stress.checks import DEFAULT_COUNT
 from triton_porting_kit.conformance.stress.generator import ADDRESSES, STRIDE
 
 CORPUS_SEED = 7
-"""Of the programs that tell equivalent mutants from others."""
+"""The seed of the programs that distinguish equivalent mutants from others."""
 TRACED = 400
-"""Of the corpus, the first programs, whose lines are known."""
+"""The number of programs, at the start of the corpus, whose executed lines are recorded."""
 
 
 def corpus() -> Iterator[Unit]:
-    """Programs about operations and about addresses in turn, without end."""
+    """An endless sequence of programs, alternating between operations and addresses."""
     return (program(CORPUS_SEED * STRIDE + number // 2 + number % 2 * ADDRESSES) for number in count())
 
 
 def stress() -> Iterator[Unit]:
-    """What `tpk fuzz` goes on with where the mandatory levels end, without end."""
+    """An endless sequence of the programs with which `tpk fuzz` continues after those of the mandatory levels."""
     for number in count():
         if number // 2 + DEFAULT_COUNT < ADDRESSES and number % 2 == 0:
             yield program(DEFAULT_COUNT + number // 2)

@@ -1,7 +1,7 @@
-"""Where C++ sources can be changed, and how: found among the tokens, without a parser.
+"""The mutations of C++ sources, found in the token stream without a parser.
 
-It relies on the formatter, which leaves blanks around operators with two operands. What this takes for a change and is
-none does not compile, and is passed over; what compiles to the same code likewise.
+Binary operators are recognized by the blanks that clang-format puts around them. Mutations that do not compile, or
+compile to the same code, are skipped later.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NO_STATEMENT = frozenset(
     }
 )  # fmt: skip
 _MADE = frozenset({"throw", "static_assert"})
-"""What follows them, up to the end of the statement, is not changed: messages, and what is no code."""
+"""Statements that start with these words are not mutated: they are messages, or no run-time code."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class _Token:
 
 
 def cpp_mutations(path: str, source: bytes) -> list[Mutation]:
-    """All changes of a file; some of them do not compile."""
+    """All mutations of a file. Some of them do not compile."""
     return list(_Sites(path, source))
 
 
@@ -87,12 +87,12 @@ class _Sites:
             begin, end = self._tokens[number + 1].end, self._tokens[last].start
             inside = [t.text for t in self._tokens[number + 2 : last]]
             if "=" in inside or ";" in inside or self._text(last + 1) == ";":
-                return  # declares a name, or ends a loop of `do`
+                return  # a declaration in the condition, or the end of a `do` loop
             for value in ("true", "false") if token.text == "if" else ("false",):
                 yield self._mutation("condition", begin, end, value)
 
     def _stands_apart(self, token: _Token) -> bool:
-        """Whether there are blanks on both sides, which the formatter leaves of operators with two operands only."""
+        """Whether blanks surround an operator: clang-format puts them around binary operators only."""
         return (
             self._source[token.start - 1 : token.start].isspace()
             and self._source[token.end : token.end + 1].isspace()
@@ -102,7 +102,7 @@ class _Sites:
         return self._tokens[number].text if 0 <= number < len(self._tokens) else ""
 
     def _silent(self) -> set[int]:
-        """Tokens of what is no behaviour."""
+        """The tokens that are not mutated, see `_MADE`."""
         found: set[int] = set()
         for number, token in enumerate(self._tokens):
             if token.text in _MADE:
@@ -112,7 +112,7 @@ class _Sites:
         return found
 
     def _statements(self) -> Iterator[tuple[int, int]]:
-        """The first and last tokens of simple statements, and of declarations that look like them."""
+        """The first and last tokens of simple statements, and of declarations that look like statements."""
         first, depth = 0, 0
         for number, token in enumerate(self._tokens):
             if token.text in ("(", "["):
@@ -129,7 +129,7 @@ class _Sites:
                 first = number + 1
 
     def _heads(self, last: int) -> bool:
-        """Whether a parenthesis ends the head of `if`, `for`, `while` or `switch`."""
+        """Whether a closing parenthesis ends the head of `if`, `for`, `while` or `switch`."""
         depth = 0
         for number in range(last, -1, -1):
             depth += {")": 1, "(": -1}.get(self._text(number), 0)
@@ -152,7 +152,7 @@ class _Sites:
 
 
 def _tokens(source: bytes) -> Iterator[_Token]:
-    """Without comments, directives and texts. Places are in bytes."""
+    """The tokens of a source except comments, directives and literals of text, with byte offsets."""
     text = source.decode()
     at = bytes_at = 0
     for found in _TOKEN.finditer(text):

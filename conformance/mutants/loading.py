@@ -1,6 +1,6 @@
-"""Modules with a change in them, in processes that import the kit; no installed file is touched.
+"""Loads mutated modules in processes that import the kit, without changing installed files.
 
-Imports nothing of the kit: processes that checks start load this file by its path.
+This module must not import the kit: processes that checks start load it by path.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 VARIABLE = "TPK_MUTANT"
-"""Names a file that says, as JSON, which modules are loaded from which files; for processes that checks start."""
+"""The environment variable with the path of a JSON file that maps modules to files, for processes that checks start."""
 
-_CUSTOMIZE = """# Changed modules in a process that a check starts, then what else is to be run at its start.
+_CUSTOMIZE = """# Installs mutated modules in a process that a check starts, then runs the next `sitecustomize`, if any.
 import importlib.machinery, importlib.util, os, sys
 
 def _run(spec):
@@ -25,7 +25,7 @@ def _run(spec):
     spec.loader.exec_module(module)
     return module
 
-# By its path: importing the kit imports Triton, and that the modules that are to be changed.
+# Loaded by path: importing the kit imports Triton, and Triton imports the modules to replace.
 _run(importlib.util.spec_from_file_location("_tpk_loading", {loading!r})).install_from_environment()
 _here = os.path.dirname(os.path.abspath(__file__))
 _next = importlib.machinery.PathFinder.find_spec(
@@ -37,10 +37,10 @@ if _next is not None and _next.loader is not None:
 
 
 class MutantFinder(MetaPathFinder):
-    """Finds some modules where they are, with the content of other files."""
+    """Finds modules at their usual places, but loads them from other files."""
 
     def __init__(self, replaced: Mapping[str, Path]) -> None:
-        """`replaced`: by name of a module, a Python source or an extension module."""
+        """`replaced`: by module name, the path of a Python source or of an extension module."""
         self._replaced = replaced
 
     def find_spec(
@@ -63,7 +63,7 @@ class MutantFinder(MetaPathFinder):
 
 
 class _Changed(SourceFileLoader):
-    """Loads a module as if from its own file, which is what stack traces and `inspect` show."""
+    """Loads a module under the path of its original file, so that stack traces and `inspect` show that file."""
 
     def __init__(self, name: str, origin: str, file: Path) -> None:
         super().__init__(name, origin)
@@ -76,14 +76,14 @@ class _Changed(SourceFileLoader):
 
 
 def install(replaced: Mapping[str, Path]) -> None:
-    """Load these modules changed from now on in this process. Those that are loaded already stay as they are."""
+    """Replace these modules in later imports of this process. None of them may be loaded already."""
     loaded = [name for name in replaced if name in sys.modules]
     assert not loaded, f"{loaded} cannot be changed any more"
     sys.meta_path.insert(0, MutantFinder(replaced))
 
 
 def prepare(replaced: Mapping[str, Path], folder: Path) -> dict[str, str]:
-    """What processes have in their environment that are to load these modules changed. `folder`: a private one."""
+    """The environment variables that make a process load these modules replaced. `folder`: a private folder."""
     (folder / "sitecustomize.py").write_text(_CUSTOMIZE.format(loading=__file__))
     order = folder / "modules.json"
     order.write_text(json.dumps({name: str(path) for name, path in replaced.items()}))
@@ -92,7 +92,7 @@ def prepare(replaced: Mapping[str, Path], folder: Path) -> dict[str, str]:
 
 
 def install_from_environment() -> None:
-    """Do what `VARIABLE` says, if it says anything."""
+    """Install the replacements that `VARIABLE` names, if it is set."""
     order = os.environ.get(VARIABLE)
     if order:
         install({name: Path(path) for name, path in json.loads(Path(order).read_text()).items()})

@@ -13,27 +13,27 @@ PYTHON, CPP = "python", "c++"
 
 @dataclass(frozen=True)
 class Mutation:
-    """Replaces bytes of a file. `to_json` and `from_json` are inverse."""
+    """A replacement of a range of bytes in a file. `to_json` and `from_json` are inverse."""
 
     path: str
-    """Of the file, below the package ``triton_porting_kit``, as ``compiler/loops/tiles/access.py``."""
+    """The path of the file relative to the package, such as ``compiler/loops/tiles/access.py``."""
     language: str
     """`PYTHON` or `CPP`."""
     operator: str
     """The kind of change: ``comparison``, ``constant``, ``condition``, ..."""
     start: int
-    """Where the replaced bytes begin in the file."""
+    """The offset of the first replaced byte."""
     end: int
-    """Where they end."""
+    """The offset after the last replaced byte."""
     text: str
     """The replacement text."""
     line: int
     lines: tuple[int, int]
-    """The first and the last line of the statement, or of the head of the compound statement, that it is in: it is
-    reached when one of them runs."""
+    """The first and last line of the enclosing statement, or of the head of a compound statement. A unit reaches the
+    mutation if it executes one of these lines."""
     names: tuple[str, ...] = ()
-    """Of code that runs when the module is imported: names that it gives a value to, or functions whose defaults it
-    has. Who uses them is who may see the change."""
+    """For code that runs at import: the names that it assigns, or the functions whose defaults it defines. Lines that
+    use these names may observe the mutation."""
 
     @property
     def name(self) -> str:
@@ -41,17 +41,17 @@ class Mutation:
         return f"{self.path}:{self.line}:{self.operator}:{self.start}-{self.end}:{self.text}"
 
     def apply(self, source: bytes) -> bytes:
-        """The file with the change."""
+        """The contents of the file with the mutation applied."""
         return source[: self.start] + self.text.encode() + source[self.end :]
 
     def diff(self, source: bytes) -> str:
-        """What changes, in unified form without context beyond two lines."""
+        """A unified diff with two lines of context."""
         before = source.decode().splitlines(keepends=True)
         after = self.apply(source).decode().splitlines(keepends=True)
         return "".join(difflib.unified_diff(before, after, f"a/{self.path}", f"b/{self.path}", n=2))
 
     def rank(self, seed: int) -> str:
-        """Its place in the sample of a seed: a sample is the mutations of the smallest ranks."""
+        """The sort key for the sample of a seed: a sample consists of the mutations with the smallest ranks."""
         return hashlib.sha256(f"{seed}:{self.name}".encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Building the kit's extension modules with a change in them: all of it once, then what the change touches.
+"""Building the kit's extension modules with a mutation: a full build once, then only what the mutation affects.
 
-Everything lies in a private folder: the sources are copied from where the kit is installed.
+All files are in a private folder; the sources are copied from the installed kit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MODULES = {
     "_host": "triton_porting_kit.driver.host._host",
     "tpk_packed": "triton_porting_kit.launcher._packed",
 }
-"""The extension modules of the CPU backend, by their targets of CMake."""
+"""The extension modules of the CPU backend, by CMake target."""
 SECONDS = 600.0
 """Time limit of one compilation."""
 
@@ -42,35 +42,33 @@ set(abi_include ${CMAKE_CURRENT_SOURCE_DIR}/abi/include)
 add_subdirectory(driver)
 add_subdirectory(launcher)
 """
-_REMEDY = (
-    "install a C++ compiler and pip install 'triton-porting-kit[mutants]', or leave C++ out: --select '*.py'"
-)
+_REMEDY = "install a C++ compiler and pip install 'triton-porting-kit[mutants]', or skip C++: --select '*.py'"
 
 
 class BuildFailed(PortingKitError):
-    """The kit's own C++ sources cannot be built here as they are."""
+    """The unmodified C++ sources of the kit cannot be built on this machine."""
 
 
 class NoMutant(Exception):
-    """A change does not compile, or compiles to the same code."""
+    """A mutation does not compile, or compiles to the same code."""
 
 
 @dataclass(frozen=True)
 class _Object:
     module: str
-    """The target that it is linked into."""
+    """The target that the object is linked into."""
     path: str
-    """Below the build folder."""
+    """Relative to the build folder."""
     command: list[str]
     sources: frozenset[str]
-    """The files that it is made of, below the folder of sources."""
+    """The files that it is compiled from, relative to the source folder."""
 
 
 class NativeBuild:
-    """The sources and the modules as they are, and with one change. Threads may share it."""
+    """Builds the unmodified modules once, and modules with one mutation. Thread-safe."""
 
     def __init__(self, folder: Path, jobs: int = 1) -> None:
-        """`folder`: a private one. `jobs`: compilations at a time where everything is built."""
+        """`folder`: a private folder. `jobs`: the number of parallel compilations of the full build."""
         self._jobs = jobs
         self._sources, self._build = folder / "sources", folder / "build"
         self._lock = threading.Lock()
@@ -78,13 +76,13 @@ class NativeBuild:
         self._links: dict[str, list[str]] = {}
 
     def make(self, mutation: Mutation, content: bytes, folder: Path) -> dict[str, Path]:
-        """Build the modules that a changed file is part of in `folder`; by name of the module, its file.
+        """Build the modules that contain a mutated file in `folder`. Returns their files by module name.
 
-        Raises `NoMutant`, and `BuildFailed` where nothing can be built.
+        Raises `NoMutant`, or `BuildFailed` if even the unmodified sources cannot be built.
         """
         objects = [one for one in self._prepared() if mutation.path in one.sources]
         if not objects:
-            raise NoMutant("it is no part of a module")
+            raise NoMutant("the file is not part of a module")
         tree = folder / "sources"
         shutil.copytree(self._sources, tree)
         (tree / mutation.path).write_bytes(content)
@@ -135,16 +133,16 @@ class NativeBuild:
                 if "-c" in command:
                     path = command[command.index("-o") + 1]
                     found.append(_Object(target, path, command, made_of.get(path, frozenset())))
-        for target in MODULES:  # or else every change would seem not to compile
+        for target in MODULES:  # otherwise every mutation would seem not to compile
             with tempfile.TemporaryDirectory(prefix="tpk-native-") as folder:
                 try:
                     self._linked(target, {}, Path(folder))
                 except NoMutant as error:
-                    raise BuildFailed(f"the kit's C++ cannot be built as it is: {error}") from error
+                    raise BuildFailed(f"the kit's unmodified C++ cannot be built: {error}") from error
         return found
 
     def _made_of(self, said: str) -> dict[str, frozenset[str]]:
-        """By object, the files of the kit that it is made of, out of what ninja says about dependencies."""
+        """The files of the kit that each object is compiled from, parsed from the output of `ninja -t deps`."""
         found: dict[str, set[str]] = {}
         one = ""
         for line in said.splitlines():
@@ -156,9 +154,9 @@ class NativeBuild:
 
 
 def build_all(sources: Path, build: Path, jobs: int, flags: str = "", beside: str = "") -> None:
-    """Copy the C++ of the kit to a folder, and build its extension modules in another.
+    """Copy the C++ sources of the kit to a folder, and build its extension modules in another.
 
-    `flags`: of the compiler, besides; `beside`: C++ that is made part of each module. Raises `BuildFailed`.
+    `flags`: additional compiler flags. `beside`: C++ source added to each module. Raises `BuildFailed`.
     """
     cmake, ninja = (_tool(name) for name in ("cmake", "ninja"))
     pybind11 = run_tool([sys.executable, "-m", "pybind11", "--cmakedir"], Path.cwd())
@@ -186,7 +184,7 @@ def build_all(sources: Path, build: Path, jobs: int, flags: str = "", beside: st
         done = run_tool(command, Path.cwd(), 4 * SECONDS)
         if done.returncode:
             said = _first_error(done.stderr + done.stdout)
-            raise BuildFailed(f"the kit's C++ cannot be built as it is: {said}: {_REMEDY}")
+            raise BuildFailed(f"the kit's unmodified C++ cannot be built: {said}: {_REMEDY}")
 
 
 def _tool(name: str) -> str:
@@ -209,7 +207,7 @@ def run_tool(
 
 
 def _without_dependencies(command: Sequence[str]) -> list[str]:
-    """The same, without writing which files it reads."""
+    """The command without the options that write a dependency file."""
     found: list[str] = []
     words = iter(command)
     for word in words:
@@ -221,7 +219,7 @@ def _without_dependencies(command: Sequence[str]) -> list[str]:
 
 
 def _linking(words: Sequence[str]) -> list[str]:
-    """Of a command of the shell that ninja runs, the linker's: what comes behind it strips symbols, say."""
+    """The linker command within ninja's shell command; later commands, for example, strip symbols."""
     commands: list[list[str]] = [[]]
     for word in words:
         if word == "&&":
@@ -233,12 +231,12 @@ def _linking(words: Sequence[str]) -> list[str]:
 
 def _first_error(text: str) -> str:
     errors = [line for line in text.splitlines() if re.search(r"\berror\b", line, re.IGNORECASE)]
-    return (errors or text.strip().splitlines() or ["nothing was said"])[0][:300]
+    return (errors or text.strip().splitlines() or ["no message"])[0][:300]
 
 
 @dataclass
 class Built:
-    """A change that was built, in a folder that is removed afterwards. Use it as a context manager."""
+    """A mutation built in a temporary folder. Use it as a context manager, which removes the folder."""
 
     build: NativeBuild
     mutation: Mutation

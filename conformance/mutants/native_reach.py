@@ -1,4 +1,4 @@
-"""Which lines of C++ the checks of each group run, and the corpus: by a build that counts them (gcov)."""
+"""The lines of C++ that each group of checks and the corpus execute, measured with a gcov build."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from triton_porting_kit.conformance.mutants.reach import Reach
 from triton_porting_kit.conformance.mutants.unit import Unit
 
 DUMP = "tpk_write_counts"
-"""What each instrumented module has, to write what it counted."""
+"""The function of each instrumented module that writes its counts."""
 _BESIDE = f"""extern "C" void __gcov_dump(void);
 extern "C" __attribute__((visibility("default"))) void {DUMP}(void) {{ __gcov_dump(); }}
 """
@@ -40,7 +40,7 @@ def measure_native(
     report: Callable[[str], None],
     end: float,
 ) -> bool:
-    """Add the lines of C++ to `reach`, level by level. `end`: when to begin no more; False if some are left.
+    """Add the lines of C++ to `reach`, level by level. `end`: no unit starts after this time; then returns False.
 
     Raises `BuildFailed` and `NurseryFailed`.
     """
@@ -52,7 +52,7 @@ def measure_native(
         return True
     with tempfile.TemporaryDirectory(prefix="tpk-gcov-") as name:
         folder = Path(name)
-        report("building the C++ of the kit so that it counts its lines")
+        report("building the C++ of the kit with line coverage")
         build_all(folder / "sources", folder / "build", jobs, "-O0 --coverage", _BESIDE)
         modules = {
             module: next((folder / "build").rglob(f"{module.rpartition('.')[2]}*.so"))
@@ -60,7 +60,7 @@ def measure_native(
         }
         with Nursery("driver", threads) as nursery:
             for level, groups in levels.items():
-                report(f"noting which C++ {sum(map(len, groups.values()))} units of {level} run")
+                report(f"recording which C++ lines {sum(map(len, groups.values()))} units of {level} execute")
                 counts = folder / f"counts-{level}"
                 places = {group: counts / str(number) for number, group in enumerate(groups)}
                 orders = [(unit, places[group]) for group, members in groups.items() for unit in members]
@@ -86,7 +86,7 @@ def _run_all(
         with Server(nursery, modules) as server:
             found = server.failure or server.warm()
             if found.caught:
-                raise NurseryFailed(f"the kit cannot be opened while its lines are counted: {found.message}")
+                raise NurseryFailed(f"the kit built with line coverage cannot be opened: {found.message}")
             for unit, counts in share:
                 if time.monotonic() > end:
                     return False
@@ -98,19 +98,19 @@ def _run_all(
 
 
 def _lines(counts: Path, folder: Path) -> tuple[dict[str, set[int]], dict[str, set[int]]]:
-    """By file, the lines that ran, and those that there are."""
+    """By file, the lines that ran, and all lines with code."""
     ran: dict[str, set[int]] = {}
     there: dict[str, set[int]] = {}
     sources = str(folder / "sources") + os.sep
     data = sorted(counts.rglob("*.gcda"))
     for one in data:
-        # The folder's path stands before the whole path of the object.
+        # GCOV_PREFIX prepends the folder to the absolute path of the object.
         shutil.copy(Path(os.sep) / one.relative_to(counts).with_suffix(".gcno"), one.with_suffix(".gcno"))
     if not data:
         return ran, there
     done = run_tool(["gcov", "--json-format", "--stdout", *map(str, data)], counts)
     if done.returncode:
-        raise BuildFailed(f"gcov, which comes with GCC, cannot read what was counted: {done.stderr[:_TOLD]}")
+        raise BuildFailed(f"gcov, which comes with GCC, cannot read the counts: {done.stderr[:_TOLD]}")
     for text in done.stdout.splitlines():
         for file in json.loads(text)["files"]:
             if file["file"].startswith(sources):

@@ -1,4 +1,4 @@
-"""What is not mutated because it is no behaviour: stated as rules about the syntax tree, and applied to all sources."""
+"""Code that is not mutated because it has no observable behaviour: rules about the syntax tree, for all sources."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import ast
 from collections.abc import Mapping
 
 RULES = (
-    "docstrings and other texts (strings are not mutated at all: nearly all are names, whose change everything "
-    "notices, so that they would flatter the score)",
-    "what stands in an f-string",
-    "annotations of types, types joined by `|`, what is imported for type checkers only",
-    "what an exception is made with (that it is raised is behaviour), and `assert`, which Python can leave out",
+    "docstrings and other strings: nearly all strings are names, and every check would notice a changed name, which "
+    "would inflate the score",
+    "the contents of f-strings",
+    "type annotations, unions of types with `|`, imports for type checkers only",
+    "the arguments of a raised exception (that it is raised is behaviour), and `assert`, which Python can disable",
     "`__repr__` and `__str__`, and the values of `__all__`, `__slots__` and `__version__`",
     "calls of `logging` and `warnings`",
 )
@@ -24,7 +24,7 @@ _NAMES = frozenset({"__all__", "__slots__", "__version__"})
 
 
 def is_no_behaviour(node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> bool:
-    """Whether a node, or anything that it is in, is none by `RULES`."""
+    """Whether `RULES` exclude a node or any node that contains it."""
     child: ast.AST | None = None
     at: ast.AST | None = node
     while at is not None:
@@ -35,7 +35,7 @@ def is_no_behaviour(node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> bool:
 
 
 def _is_none(node: ast.AST, child: ast.AST | None) -> bool:
-    """Whether `node` is none, or its part `child` is."""
+    """Whether the rules exclude `node`, or its direct child `child`."""
     match node:
         case ast.JoinedStr() | ast.Assert() | ast.Global() | ast.Nonlocal():
             return True

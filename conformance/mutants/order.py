@@ -1,4 +1,4 @@
-"""In which order the units of the suite are tried on a mutant."""
+"""The order in which units of the suite are tried on a mutant."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from triton_porting_kit.conformance.mutants.unit import CHECKS, PROGRAM, Unit
 
 @dataclass(frozen=True)
 class Candidates:
-    """Names of units that may notice a mutant, the most likely first."""
+    """Names of units that may catch a mutant, the most likely first."""
 
     names: list[str]
     running: list[str]
-    """Those of them that are known to run it: its lines, or (where these run at the start only) a line that uses what
-    they give a value to."""
+    """Those known to execute the mutant's lines or, if these run at import only, a line that uses a name that they
+    define."""
 
 
 def candidates(
     mutation: Mutation, reach: Reach, uses: Mapping[str, Mapping[str, Sequence[int]]]
 ) -> Candidates:
-    """`uses`: by identifier and file, the lines that it stands in."""
+    """The units to try on a mutation. `uses`: the lines that contain an identifier, by identifier and file."""
     if mutation.language == CPP:
-        # Checks of the device first, which are short.
+        # Try the checks of the device first; they are short.
         groups = reach.groups_reaching(mutation)
         units = [unit for unit in reach.units if _unit(unit).group in groups]
         first = [unit for unit in units if unit.startswith("runtime/")]
@@ -52,10 +52,10 @@ def _unit(name: str) -> Unit:
 
 
 def in_turn(names: Sequence[str], reach: Reach, path: str = "") -> list[str]:
-    """In turn of two orders: one unit of each group (checks of one operation), the next of each, and so on; and the
-    same of units that run the same lines of a file. Within a round the cheapest are first.
+    """Alternate between two round-robin orders: over groups of units (such as the checks of one operation), and over
+    sets of units that execute the same lines of a file. Within a round the cheapest unit is first.
 
-    The first finds what is wrong with an operation, the second a rare path through the file.
+    The first order finds faults of an operation early, the second finds faults on rare paths through the file.
     """
     orders = [_rounds(names, reach, lambda name: _unit(name).group)]
     if path:
@@ -76,7 +76,7 @@ def _rounds(names: Sequence[str], reach: Reach, group_of: Callable[[str], str]) 
 
 
 def within(names: Sequence[str], reach: Reach, seconds: float) -> list[str]:
-    """The first of them that take so many seconds together on the kit as it is; all if 0."""
+    """The first units that together take this many seconds on the unmodified kit; all if 0."""
     if not seconds:
         return list(names)
     found, left = [], seconds

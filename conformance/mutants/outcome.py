@@ -1,4 +1,4 @@
-"""What came of a unit."""
+"""The outcome of a unit."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ PASS, FAIL, CRASH, TIMEOUT, MEMORY = "pass", "fail", "crash", "timeout", "memory
 
 @dataclass(frozen=True)
 class Outcome:
-    """`to_json` and `from_json` are inverse."""
+    """The outcome of one unit. `to_json` and `from_json` are inverse."""
 
     kind: str
-    """`PASS`; `FAIL`: a check says so; `CRASH`: the process died; `TIMEOUT`; `MEMORY`: it took too much."""
+    """`PASS`; `FAIL`: a check failed; `CRASH`: the process died; `TIMEOUT`; `MEMORY`: it used too much memory."""
     seconds: float = 0.0
     check: str = ""
     """The first check that failed, if one did."""
     stage: str = ""
     message: str = ""
     failed: tuple[str, ...] = ()
-    """All checks that failed, where all were run."""
+    """All checks that failed, if all were run."""
     code: str = ""
-    """Of a random program, a digest of what it was compiled to."""
+    """For a random program, a digest of its compiled code."""
     lines: Mapping[str, list[int]] = field(default_factory=dict)
-    """Where asked for: by file, the lines that ran."""
+    """The lines that ran, by file, if requested."""
 
     @property
     def caught(self) -> bool:

@@ -1,7 +1,7 @@
-"""Where Python sources can be changed, and how.
+"""The mutations of Python sources.
 
-Plain `ast` and not a library: cosmic-ray and mutmut come with a test runner, a database and a parser of their own, drop
-no statements, and write to the installed files.
+This uses `ast` instead of a library: cosmic-ray and mutmut come with their own test runner, database and parser, do not
+delete statements, and write to the installed files.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def python_mutations(path: str, source: bytes) -> list[Mutation]:
 
 
 def is_same_code(mutation: Mutation, source: bytes) -> bool:
-    """Whether a mutated file compiles to the code of the file itself: nobody can tell one from the other."""
+    """Whether a mutated file compiles to the same bytecode as the original, so that no check can distinguish them."""
     return _code(mutation.apply(source)) == _code(source)
 
 
@@ -123,8 +123,8 @@ class _Sites:
         return ("statement", *self._span(node), "pass")
 
     def _can_be_dropped(self, node: ast.Assign) -> bool:
-        """Whether something is left without an assignment, and not a name that nothing knows: of an attribute or an
-        element, or of a variable that has a value already."""
+        """Whether the code still has its names bound without an assignment: it assigns an attribute or an element, or a
+        variable that already has a value."""
         targets = [part for target in node.targets for part in ast.walk(target) if isinstance(part, ast.expr)]
         if any(isinstance(part, (ast.Attribute, ast.Subscript)) for part in targets):
             return True
@@ -146,7 +146,7 @@ class _Sites:
     def _between(
         self, operator: str, left: ast.expr, right: ast.expr, token: str, instead: str
     ) -> tuple[str, int, int, str]:
-        """The change of the operator that stands between two operands, where parentheses and comments may be too."""
+        """The mutation of an operator between two operands, skipping parentheses and comments."""
         begin, end = self._span(left)[1], self._start(right)
         gap = self._source[begin:end]
         plain = re.sub(rb"#[^\n]*", lambda found: b" " * len(found[0]), gap)
@@ -158,7 +158,7 @@ class _Sites:
 
     @cached_property
     def _offsets(self) -> list[int]:
-        """Where lines begin."""
+        """The byte offset of each line."""
         found, at = [0], 0
         for line in self._source.split(b"\n"):
             at += len(line) + 1
@@ -176,7 +176,7 @@ class _Sites:
         )
 
     def _function(self, node: ast.AST) -> ast.AST | None:
-        """The innermost function around a node that is evaluated in it: defaults and decorators are not."""
+        """The innermost function in whose body a node is evaluated: defaults and decorators are outside of it."""
         child, parent = node, self._parents.get(node)
         while parent is not None:
             if isinstance(parent, _FUNCTIONS):
@@ -208,7 +208,7 @@ class _Sites:
         return first, last
 
     def _given(self, node: ast.AST) -> set[str]:
-        """Names that code outside of functions gives a value to, or the functions whose defaults it has."""
+        """The names that module-level code assigns, or the functions whose defaults it defines."""
         found: set[str] = set()
         at: ast.AST | None = node
         while at is not None and not isinstance(at, ast.Module):
@@ -225,7 +225,7 @@ class _Sites:
 
 
 def _code(source: bytes) -> object:
-    """What a source compiles to, but for positions: equal for sources that mean the same to the compiler."""
+    """The bytecode of a source without positions, comparable with `==`."""
     return _plain(compile(source, "mutant", "exec", dont_inherit=True, optimize=0))
 
 

@@ -1,4 +1,4 @@
-"""Which lines of the mutated sources a unit runs."""
+"""The lines of the mutated sources that each unit executes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from triton_porting_kit.errors import PortingKitError
 
 
 class CoverageMissing(PortingKitError):
-    """The library that notes which lines run is not installed."""
+    """The library that records executed lines is not installed."""
 
     def __init__(self) -> None:
         super().__init__(
-            "mutants are tried on the checks that run their lines, and `coverage`, which notes these, is not "
+            "mutants are tried on the checks that run their lines; `coverage`, which records these lines, is not "
             "installed: pip install 'triton-porting-kit[mutants]'"
         )
 
 
 class ReachError(PortingKitError):
-    """What was noted of lines cannot be read."""
+    """The file of recorded lines cannot be read."""
 
 
 def check_coverage() -> None:
-    """Raises `CoverageMissing`."""
+    """Raise `CoverageMissing` if `coverage` is not installed."""
     try:
         import coverage  # noqa: F401
     except ImportError:
@@ -36,10 +36,10 @@ def check_coverage() -> None:
 
 
 class Tracer:
-    """Notes lines while it is entered, in all threads of this process."""
+    """A context manager that records executed lines in all threads of this process."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
-        """`files`: by path in the file system, the path below the package."""
+        """`files`: maps paths in the file system to paths relative to the package."""
         self._files = files
         self._coverage: Any = None
         self._found: dict[str, list[int]] = {}
@@ -66,28 +66,28 @@ class Tracer:
         }
 
     def lines(self) -> dict[str, list[int]]:
-        """By path below the package."""
+        """The executed lines, by path relative to the package."""
         return self._found
 
 
 class Reach:
-    """Who runs which lines. `save` and `load` are inverse."""
+    """Which units execute which lines. `save` and `load` are inverse."""
 
     def __init__(self) -> None:
         self._sets: list[frozenset[int]] = []
         self._numbers: dict[frozenset[int], int] = {}
         self._units: dict[str, dict[str, int]] = {}
-        """By name of a unit and file, the number of the set of lines."""
+        """By unit name and file, the index of the set of lines in `_sets`."""
         self.seconds: dict[str, float] = {}
-        """By name of a unit, what it takes."""
+        """The run time of each unit, by name."""
         self.started: dict[str, list[int]] = {}
-        """By file, what runs before any unit: importing, opening, warming."""
+        """By file, the lines that run before any unit: while the kit is imported, opened and warmed up."""
         self.native: dict[str, dict[str, int]] = {}
-        """Of C++: by group of units and file, the number of the set of lines."""
+        """For C++: by group of units and file, the index of the set of lines in `_sets`."""
         self.code: dict[str, list[int]] = {}
-        """Of C++: by file, the lines that have code."""
+        """For C++: by file, the lines that have code."""
         self.failed: dict[str, str] = {}
-        """Units that fail on the kit as it is, and how: they can tell nothing."""
+        """Units that fail on the unmodified kit, and how. They cannot judge mutants."""
 
     def __contains__(self, unit: str) -> bool:
         return unit in self._units or unit in self.failed
@@ -108,7 +108,7 @@ class Reach:
         return self._numbers[lines]
 
     def reaching(self, path: str, lines: Sequence[tuple[int, int]]) -> list[str]:
-        """The units that run one of these ranges of lines (both ends included) of a file."""
+        """The units that execute a line of a file in one of these ranges; both ends are included."""
         hit = {
             number
             for number, found in enumerate(self._sets)
@@ -117,22 +117,22 @@ class Reach:
         return [unit for unit, files in self._units.items() if files.get(path) in hit]
 
     def lines_set(self, unit: str, path: str) -> int:
-        """A number for the lines of a file that a unit runs: the same for the same lines."""
+        """An index that identifies the set of lines of a file that a unit executes; -1 if it executes none."""
         return self._units[unit].get(path, -1)
 
     def runs_at_start(self, mutation: Mutation) -> bool:
-        """Whether it is reached before any unit runs."""
+        """Whether its lines run before any unit."""
         first, last = mutation.lines
         return any(first <= line <= last for line in self.started.get(mutation.path, ()))
 
     def add_native(self, group: str, ran: Mapping[str, set[int]], there: Mapping[str, set[int]]) -> None:
-        """Of C++, what a group of units runs; `there`: all lines with code."""
+        """Add the lines of C++ that a group of units executes. `there`: all lines with code."""
         self.native[group] = {path: self._number(frozenset(lines)) for path, lines in ran.items() if lines}
         for path, lines in there.items():
             self.code[path] = sorted({*self.code.get(path, ()), *lines})
 
     def groups_reaching(self, mutation: Mutation) -> set[str]:
-        """Of C++: the groups that run its lines; all where its lines have no code of their own, as of constants."""
+        """For C++: the groups that execute its lines; all groups if its lines have no code, as constants do not."""
         first, last = mutation.lines
         if not any(first <= line <= last for line in self.code.get(mutation.path, ())):
             return set(self.native)
@@ -140,12 +140,12 @@ class Reach:
         return {group for group, files in self.native.items() if files.get(mutation.path) in hit}
 
     def native_lines(self, group: str, path: str) -> frozenset[int]:
-        """Of C++: the lines of a file that a group runs."""
+        """For C++: the lines of a file that a group executes."""
         number = self.native.get(group, {}).get(path)
         return frozenset() if number is None else self._sets[number]
 
     def lines_of(self, path: str) -> set[int]:
-        """Lines of a file that any unit runs."""
+        """The lines of a file that any unit executes."""
         found = set()
         for files in self._units.values():
             if path in files:
@@ -155,7 +155,7 @@ class Reach:
     # --- files ---------------------------------------------------------------------------------------
 
     def save(self, file: Path, about: str) -> None:
-        """`about`: what it is true of, a digest of sources."""
+        """Write a file. `about`: a digest of the sources that the lines belong to."""
         content = {
             "about": about,
             "started": self.started,
@@ -172,7 +172,7 @@ class Reach:
 
     @classmethod
     def load(cls, file: Path, about: str) -> Reach:
-        """Empty where there is no file, or one about other sources. Raises `ReachError`."""
+        """Read a file. Empty if it does not exist or belongs to other sources. Raises `ReachError`."""
         made = cls()
         if not file.is_file():
             return made
@@ -186,5 +186,7 @@ class Reach:
             made._numbers = {lines: number for number, lines in enumerate(made._sets)}
             made._units = content["units"]
         except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
-            raise ReachError(f"{file} cannot be read ({error}); remove it, and it is made again") from error
+            raise ReachError(
+                f"{file} cannot be read ({error}); remove it, and the next run creates it again"
+            ) from error
         return made

@@ -1,4 +1,4 @@
-"""What a run came to, as JSON and as a page for people."""
+"""The report of a run, as JSON and as a Markdown page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OFTEN = 20
 
 
 def write(result: Result, folder: Path) -> Path:
-    """Write both; the path of the page."""
+    """Write both files, and return the path of the page."""
     score = result.score
     (folder / JSON).write_text(
         json.dumps(
@@ -54,18 +54,18 @@ def write(result: Result, folder: Path) -> Path:
 
 
 def summary(result: Result) -> list[str]:
-    """A few lines."""
+    """The counts and scores, in a few lines."""
     score = result.score
     lines = [f"{name:<16} {score.counts[name]:>5}  {meaning}" for name, meaning in MEANING.items()]
     lines.append(f"score of the mandatory levels: {score.levels}")
     if result.about["effort"]["stress"]:
         lines.append(f"with stress: {score.with_stress}")
-    lines.append(f"of mutants that checks run: {score.reached}")
+    lines.append(f"score of mutants whose lines checks run: {score.reached}")
     lines.append(f"strict (unobserved ones count against the suite): {score.strict}")
     if not result.complete:
         lines.append(
-            f"not complete: {len(score.verdicts)} of {result.wanted} mutants are tried, perhaps not all with all "
-            "effort; the same command goes on"
+            f"not complete: {len(score.verdicts)} of {result.wanted} mutants were tried, perhaps not all with full "
+            "effort; repeat the command to continue"
         )
     return lines
 
@@ -76,12 +76,12 @@ def _page(result: Result) -> Iterator[str]:
     yield (
         f"{len(score.verdicts)} of the {result.sites} mutations of the sources ({result.about['sources']}), by seed "
         f"{result.about['seed']}. {result.passed_over} others compile to the same code as the original, or not at all, "
-        "and the next of the sample took their places.\n"
+        "and were replaced by the next of the sample.\n"
     )
     yield "\n".join(f"    {line}" for line in summary(result)) + "\n"
     for key in ("class", "tree", "language", "operator"):
         yield from _table(score, key)
-    yield "Not mutated, because it is no behaviour:\n"
+    yield "Not mutated, because it has no observable behaviour:\n"
     yield "\n".join(f"- {rule}" for rule in RULES) + "\n"
     for name in (
         verdict.MISSED,
@@ -96,7 +96,7 @@ def _page(result: Result) -> Iterator[str]:
             yield f"{MEANING[name][:1].upper()}{MEANING[name][1:]}.\n"
             for found in sorted(chosen, key=lambda found: (found.mutation.path, found.mutation.line)):
                 yield from _mutant(found)
-    yield "## Which checks catch\n"
+    yield "## Checks that catch mutants\n"
     first = alone(score.verdicts)
     yield f"{len(first)} checks were the first to catch a mutant. The most frequent:\n"
     yield from (f"- {count} {name}" for name, count in first.most_common(_OFTEN))
@@ -106,7 +106,7 @@ def _page(result: Result) -> Iterator[str]:
         if found.verdict == verdict.CAUGHT and not found.also and found.caught_by != "every check"
     )
     if result.about["effort"]["also"]:
-        yield f"\n{len(sole)} checks caught one that no other of those tried did."
+        yield f"\n{len(sole)} checks caught a mutant that no other tried check caught."
 
 
 def _table(score: Score, key: str) -> Iterator[str]:
@@ -121,15 +121,16 @@ def _table(score: Score, key: str) -> Iterator[str]:
 
 def _mutant(found: Verdict) -> Iterator[str]:
     mutation = found.mutation
-    facts = [f"{found.tried} of {found.reaching} units of checks that run it were tried"]
+    facts = [f"{found.tried} of {found.reaching} units that run its lines were tried"]
     if found.programs:
         facts.append(
-            f"{found.programs} programs, {found.running} known to run it, {found.other_code} compiled to other code"
+            f"{found.programs} programs, {found.running} known to run its lines, {found.other_code} compiled to "
+            "different code"
         )
     if found.caught_by:
         facts.append(f"{found.caught_by}: {found.how} {found.stage} {found.message[:120]}".strip())
     if found.flaky:
-        facts.append(f"failed once and not again: {', '.join(found.flaky)}")
+        facts.append(f"failed once and passed when repeated: {', '.join(found.flaky)}")
     kind = f"{mutation.operator}, {class_of(mutation.path)}"
     yield f"`{mutation.path}:{mutation.line}` {kind}. {'; '.join(facts)}.\n"
     yield "```diff"

@@ -1,4 +1,4 @@
-"""Running a unit in this process, on a session with a backend."""
+"""Runs a unit in this process, on the session of a backend."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _PROGRAMS = "stress/programs/"
 
 
 class Runner:
-    """Knows the checks of the suite by name; makes those of a level when one is asked for."""
+    """Finds the checks of the suite by name, and creates those of a level on first use."""
 
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
 
     def load(self, levels: Iterable[str] = tuple(LEVELS)) -> None:
-        """Make the checks of some levels, but for random programs, which are made one at a time."""
+        """Create the checks of some levels, except random programs, which are created one at a time."""
         for level in levels:
             if level != "stress":
                 for name in set(catalogue.MODULES[level]) - {"language.addresses"}:
@@ -53,7 +53,7 @@ class Runner:
         return self._checks[name]
 
     def run(self, unit: Unit, session: Session, *, all_checks: bool = False) -> Outcome:
-        """`all_checks`: go on after the first that fails."""
+        """Run a unit. `all_checks`: continue after the first failure."""
         if unit.kind == CHECKS:
             return self._run_checks(unit, session, all_checks)
         assert unit.kind == PROGRAM

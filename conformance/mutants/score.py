@@ -1,4 +1,4 @@
-"""The score of a sample, and how sure it is."""
+"""The score of a sample and its confidence interval."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from triton_porting_kit.conformance.mutants.classes import class_of
 from triton_porting_kit.conformance.mutants.verdict import AGAINST, CAUGHT, EXCLUDED, STRESSED, Verdict
 
 DEMANDED = 0.90
-"""Of the mutants, that the mandatory levels catch."""
+"""The required score of the mandatory levels."""
 DEMANDED_WITH_STRESS = 0.95
 _Z = 1.959963984540054
-"""Of a confidence of 95 %."""
+"""The quantile of the normal distribution for a confidence of 95 %."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class Proportion:
 
     @property
     def value(self) -> float:
-        """1 where there is none."""
+        """The proportion; 1 if `whole` is 0."""
         return self.part / self.whole if self.whole else 1.0
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the true one lies with a confidence of 95 %, by Wilson's score."""
+        """Wilson's score interval of the proportion with a confidence of 95 %."""
         if not self.whole:
             return 0.0, 1.0
         n, p = self.whole, self.value
@@ -51,7 +51,7 @@ class Proportion:
 
 @dataclass(frozen=True)
 class Score:
-    """Of some verdicts."""
+    """The scores of a set of verdicts."""
 
     verdicts: Sequence[Verdict]
 
@@ -62,31 +62,31 @@ class Score:
 
     @property
     def levels(self) -> Proportion:
-        """Caught by the mandatory levels, of those that are not equivalent or unobserved."""
+        """The share that the mandatory levels catch, of the mutants that are not equivalent or unobserved."""
         return Proportion(self.counts[CAUGHT], len(self.verdicts) - sum(self.counts[v] for v in EXCLUDED))
 
     @property
     def with_stress(self) -> Proportion:
-        """Likewise, by the levels or by stress."""
+        """The share that the levels or stress catch, of the same mutants."""
         return Proportion(self.counts[CAUGHT] + self.counts[STRESSED], self.levels.whole)
 
     @property
     def strict(self) -> Proportion:
-        """By the levels, where only those are left out that programs of the corpus ran."""
+        """The share that the levels catch, excluding only `EQUIVALENT`: unobserved mutants count as not caught."""
         return Proportion(self.counts[CAUGHT], len(self.verdicts) - self.counts[verdict.EQUIVALENT])
 
     @property
     def reached(self) -> Proportion:
-        """By the levels, of those whose lines checks run."""
+        """The share that the levels catch, of the mutants whose lines checks run."""
         return Proportion(self.counts[CAUGHT], self.levels.whole - self.counts[verdict.NOT_REACHED])
 
     @property
     def survivors(self) -> list[Verdict]:
-        """What counts against the suite, and what only stress catches."""
+        """The mutants that count against the suite, and those that only stress catches."""
         return [found for found in self.verdicts if found.verdict in (*AGAINST, STRESSED)]
 
     def by(self, key: str) -> dict[str, Score]:
-        """By ``class`` (see `classes`), ``operator``, ``language`` or ``tree`` (the top-level folder)."""
+        """Scores by ``class`` (see `classes`), ``operator``, ``language`` or ``tree`` (the top-level folder)."""
         found: dict[str, list[Verdict]] = {}
         for one in self.verdicts:
             path = one.mutation.path
@@ -98,5 +98,5 @@ class Score:
 
 
 def alone(verdicts: Iterable[Verdict]) -> Counter[str]:
-    """How many mutants each check was the first, or the only one of those tried, to catch: by name of the check."""
+    """The number of mutants that each check was the first to catch, by name of the check."""
     return Counter(found.caught_by for found in verdicts if found.verdict == CAUGHT)

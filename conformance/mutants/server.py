@@ -1,9 +1,9 @@
-"""The processes that mutants live in: ``python -m triton_porting_kit.conformance.mutants.server SOCKET PACKAGE``.
+"""The processes that run mutants: ``python -m triton_porting_kit.conformance.mutants.server SOCKET PACKAGE``.
 
-The first one, the nursery, imports whatever is not mutated: Triton, MLIR, LLVM, NumPy, and of the kit what does not
-import the package (``compiler``, ``driver``, ...) that its mutants are in. For each message it forks off a server. It
-is given the end of a channel; that imports the rest of the kit with the mutant in it, opens the backend, and forks off
-a process for each unit that it is asked to run.
+The first process, the nursery, imports everything that is not mutated: Triton, MLIR, LLVM, NumPy, and the parts of the
+kit that do not import the mutated package (``compiler``, ``driver``, ...). For each message it forks a server and
+passes it one end of a channel. The server imports the rest of the kit with the mutant, opens the backend, and forks a
+process for each unit that it is asked to run.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ FIRST = {
     "abi": (),
     EVERYTHING: (),
 }
-"""By the package that mutants are in: what is imported first, because it does not import that package."""
+"""By mutated package: the packages to import in the nursery, because they do not import the mutated one."""
 KNOWS_THE_SUITE = ("compiler", "backends")
-"""Packages that the suite does not import."""
+"""Packages that the suite does not import, so that the nursery can import the suite before them."""
 COUNTS = "GCOV_PREFIX"
-"""Names the folder that modules which count their lines write to, for them and for what a check starts."""
+"""The environment variable with the folder for line counts, also read by processes that a check starts."""
 WARM = ("language/arithmetic/add-fp32-tile_1x64", "runtime/copies/htod-65-at-7")
-"""Checks that a server runs itself, so that its children need not load what compiling takes."""
+"""Checks that a server runs itself, so that its children find the compiler's modules loaded."""
 
 
 def main(descriptor: int, package: str) -> None:
@@ -61,8 +61,8 @@ def main(descriptor: int, package: str) -> None:
     assert not there, f"{there} cannot be mutated any more"
     del os.environ[IN_TREE]
     gc.collect()
-    gc.freeze()  # so that children need not copy what the collector marks
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # servers that have ended leave nothing behind
+    gc.freeze()  # so that garbage collection in children does not copy shared pages
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that ended servers do not become zombies
     end = socket.socket(fileno=descriptor)
     end.sendall(b"R")
     while True:
@@ -126,7 +126,7 @@ class _Server:
                 self._channel.send(self._run(order))
 
     def _open(self) -> dict[str, list[int]]:
-        """Import the kit, open the backend; the lines that ran, where they are asked for."""
+        """Import the kit and open the backend. Returns the lines that ran, if requested."""
         from triton_porting_kit.conformance.mutants import loading
 
         scratch = Path(self._order["scratch"])
@@ -164,7 +164,7 @@ class _Server:
         return self._tracer.lines()
 
     def _warm(self) -> dict[str, Any]:
-        """Run some checks in this process, on one thread: what came of them, the first that fails or the last."""
+        """Run the checks of `WARM` in this process, on one thread. Returns the first failure, or the last outcome."""
         from dataclasses import replace
 
         from triton_porting_kit.conformance.mutants.outcome import PASS, Outcome
@@ -185,7 +185,7 @@ class _Server:
         return replace(found[0], lines=lines).to_json()
 
     def _write_counts(self) -> None:
-        """Of lines of extension modules that count them, which they do not do in a process that just ends."""
+        """Write the line counts of instrumented modules: `os._exit` would lose them."""
         if os.environ.get(COUNTS):
             for module in self._order["replaced"]:
                 ctypes.CDLL(sys.modules[module].__file__).tpk_write_counts()

@@ -1,4 +1,4 @@
-"""Which files are mutated: those that the CPU backend is made of, wherever the kit is installed."""
+"""The files that are mutated: the sources of the CPU backend, in the installed kit."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ OTHERS = (
     "launcher/python.py",
     "driver/hip", "driver/virtual",
 )  # fmt: skip
-"""Parts of these trees that are not of the CPU backend: emitters, launchers and devices of other backends, and what
-they are made with; what writes docs and interprets the structured form; and the table of types, which the suite has
-its own from."""
+"""Parts of these trees that do not belong to the CPU backend: emitters, launchers and devices of other backends and
+their tools; the documentation generator and the interpreter of the structured form; and the table of types, which the
+suite uses itself."""
 NATIVE = ("abi/include", "driver/host/native", "driver/native", "launcher/native")
 """Folders of C++ sources."""
 NOT_BUILT = ("launcher/native/launch_module.h",)
-"""C++ that is no part of the host device's two modules: it is built for kernels of other devices."""
+"""C++ that is not part of the host device's two modules: it is compiled for kernels of other devices."""
 
 
 _NO_CHECKS = ("mutants", "command", "report", "faults")
-"""Parts of the suite that say nothing about what a check does."""
+"""Parts of the suite that do not affect the behaviour of checks."""
 
 
 def is_chosen(path: str, trees: Sequence[str] = TREES) -> bool:
-    """Whether a file, by its path below the package, is mutated."""
+    """Whether a file is mutated, by its path relative to the package."""
     inside = any(path == tree or path.startswith(f"{tree}/") for tree in trees)
     return inside and not any(path == other or path.startswith(f"{other}/") for other in OTHERS)
 
 
 def folder_of(tree: str) -> Path:
-    """Where a tree is installed."""
+    """The folder in which a tree is installed."""
     found = importlib.import_module(f"{PACKAGE}.{tree.replace('/', '.')}").__file__
     assert found is not None
-    return Path(found).resolve().parent  # as coverage names files
+    return Path(found).resolve().parent  # `coverage` names files by resolved paths
 
 
 def files(languages: Iterable[str] = (PYTHON, CPP)) -> dict[str, Path]:
-    """All files that are mutated, by their paths below the package."""
+    """All files that are mutated, by path relative to the package."""
     found: dict[str, Path] = {}
     for tree in TREES:
         folder = folder_of(tree)
@@ -60,7 +60,7 @@ def files(languages: Iterable[str] = (PYTHON, CPP)) -> dict[str, Path]:
 
 
 def language_of(path: str) -> str:
-    """`PYTHON`, `CPP`, or nothing."""
+    """`PYTHON`, `CPP`, or the empty string."""
     if path.endswith(".py"):
         return PYTHON
     native = path.endswith((".cpp", ".h")) and path.startswith(tuple(f"{folder}/" for folder in NATIVE))
@@ -68,24 +68,24 @@ def language_of(path: str) -> str:
 
 
 def module_of(path: str) -> str:
-    """The name of the module of a Python file."""
+    """The module name of a Python file."""
     parts = path.removesuffix(".py").split("/")
     return ".".join([PACKAGE, *(parts[:-1] if parts[-1] == "__init__" else parts)])
 
 
 def mutations(contents: Mapping[str, bytes]) -> list[Mutation]:
-    """All mutations of some files, given by their paths below the package."""
+    """All mutations of some files, given by path relative to the package."""
     makers = {PYTHON: python_mutations, CPP: cpp_mutations}
     return [m for path, content in contents.items() for m in makers[language_of(path)](path, content)]
 
 
 def sample(all_mutations: Iterable[Mutation], seed: int) -> list[Mutation]:
-    """All of them in the order of the sample: the first N are the sample of N, so that more is the same and more."""
+    """All mutations in the order of the sample. The first N are the sample of size N: larger samples extend smaller."""
     return sorted(all_mutations, key=lambda mutation: mutation.rank(seed))
 
 
 def digest(contents: Mapping[str, bytes]) -> str:
-    """Of the state of the sources: a report is about one."""
+    """A digest of the sources; a report belongs to one state of them."""
     found = hashlib.sha256()
     for path in sorted(contents):
         found.update(f"{path}\0{len(contents[path])}\0".encode() + contents[path])
@@ -93,7 +93,7 @@ def digest(contents: Mapping[str, bytes]) -> str:
 
 
 def suite() -> dict[str, bytes]:
-    """The files that checks are made of, by path: what is known of their lines is about these."""
+    """The sources of the checks, by path: recorded lines are valid for this state of them."""
     folder = folder_of("conformance")
     parts = (path for path in folder.rglob("*.py") if path.relative_to(folder).parts[0] not in _NO_CHECKS)
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in parts}

@@ -1,4 +1,4 @@
-"""Trying one mutant: on the checks that run its lines, on stress, on the corpus."""
+"""Tries one mutant on the checks that run its lines, on stress and on the corpus."""
 
 from __future__ import annotations
 
@@ -26,49 +26,49 @@ from triton_porting_kit.conformance.mutants.unit import Unit
 from triton_porting_kit.conformance.mutants.verdict import Verdict
 
 SHORTEST, TIMES = 20.0, 10.0
-"""A unit hangs that takes longer than this many seconds, and this many times what it takes on the kit as it is."""
+"""The time limit of a unit: at least `SHORTEST` seconds, and `TIMES` its time on the unmodified kit."""
 PROGRAM_SECONDS = 20.0
-"""Time limit of a program."""
+"""Time limit of a random program."""
 
 
 class Stopped(Exception):
-    """The run ends: nothing is to be found out any more."""
+    """The run is ending, and no further unit can be run."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is done for one mutant, in seconds of what units take on the kit as it is."""
+    """The effort for one mutant, in seconds. Units count with their time on the unmodified kit."""
 
     suite: float = 120.0
-    """Of units of the suite; 0: all that may notice."""
+    """Seconds of units of the suite; 0: all that may catch it."""
     stress: float = 0.0
-    """Of `tpk fuzz`."""
+    """Seconds of `tpk fuzz`."""
     corpus: float = 60.0
-    """Of programs of the corpus."""
+    """Seconds of programs of the corpus."""
     also: float = 0.0
-    """Of units that are tried after one has noticed, to see who else does."""
+    """Seconds of units that are tried after the first catch, to find other checks that catch the mutant."""
 
 
 @dataclass
 class Bench:
-    """What all jobs share."""
+    """The state that all jobs share."""
 
     reach: Reach
     units: Mapping[str, Unit]
-    """Of the suite, by name."""
+    """The units of the suite, by name."""
     contents: Mapping[str, bytes]
-    """The mutated files, by path below the package."""
+    """The mutated files, by path relative to the package."""
     effort: Effort
     threads: int
     native: NativeBuild
     codes: dict[str, str] = field(default_factory=dict)
-    """What programs are compiled to by the kit as it is, as digests."""
+    """Digests of the code to which the unmodified kit compiles programs."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     _nurseries: dict[str, Nursery] = field(default_factory=dict)
     _closed: bool = False
 
     def nursery(self, package: str) -> Nursery:
-        """The process that servers for mutants of a package come from."""
+        """The process from which servers for mutants of a package are forked."""
         with self.lock:
             if self._closed:
                 raise Stopped
@@ -77,7 +77,7 @@ class Bench:
             return self._nurseries[package]
 
     def close(self) -> None:
-        """End all processes; whoever needs one from now on gets `Stopped`."""
+        """Kill all processes; later calls of `nursery` raise `Stopped`."""
         with self.lock:
             self._closed = True
             for nursery in self._nurseries.values():
@@ -86,7 +86,7 @@ class Bench:
 
     @cached_property
     def uses(self) -> Mapping[str, Mapping[str, Sequence[int]]]:
-        """By identifier and file, the lines that it stands in."""
+        """The lines that contain an identifier, by identifier and file."""
         found: dict[str, dict[str, list[int]]] = {}
         for path, content in self.contents.items():
             for number, line in enumerate(content.decode().splitlines(), 1):
@@ -96,7 +96,7 @@ class Bench:
 
     @cached_property
     def traced(self) -> dict[str, Unit]:
-        """The programs of the corpus whose lines are known."""
+        """The programs of the corpus whose lines are recorded."""
         programs = islice(corpus.corpus(), corpus.TRACED)
         return {unit.name: unit for unit in programs if unit.name in self.reach.seconds}
 
@@ -119,7 +119,7 @@ class Job:
 
     @property
     def clean(self) -> Server:
-        """The kit as it is, to see that what fails with a mutant passes without."""
+        """A server with the unmodified kit, to confirm that a unit that fails with a mutant passes without it."""
         if self._clean is not None and not self._clean.alive:
             self._clean.close()
             self._clean = None
@@ -129,7 +129,7 @@ class Job:
         return self._clean
 
     def try_mutant(self, mutation: Mutation) -> Verdict:
-        """What becomes of it."""
+        """Try a mutation, and return its verdict."""
         start = time.monotonic()
         source = self._bench.contents[mutation.path]
         changed = mutation.apply(source)
@@ -192,10 +192,10 @@ class _Trial:
     # --- its processes -------------------------------------------------------------------------------
 
     def _open(self) -> dict[str, Any]:
-        """Make a server; who noticed that this cannot be done, or not as it should be."""
+        """Start a server. If that fails, returns which check caught the mutant and how."""
         server = self._make()
         if failure := server.failure:
-            # Every check would: none can import the backend.
+            # Every check would fail: none can import the backend.
             return {
                 "caught_by": "every check",
                 "level": "registration",
@@ -222,7 +222,7 @@ class _Trial:
             server.warm()
         found = server.run(unit, seconds, all_checks=all_checks)
         if not server.alive:
-            self._bench.nursery(self._room)  # where the run ends, it has ended for no reason of its own
+            self._bench.nursery(self._room)  # raises `Stopped` if the server died because the run is ending
             self.close()
         return found
 
@@ -232,7 +232,7 @@ class _Trial:
         return max(SHORTEST, TIMES * self._bench.reach.seconds.get(unit.name, 0.0))
 
     def _notices(self, unit: Unit) -> Outcome | None:
-        """What fails because of the mutant: again, if it is tried again, and not without it."""
+        """Run a unit; its failure counts only if it is repeatable and does not occur on the unmodified kit."""
         limit = self._limit(unit)
         found = self._run(unit, limit)
         if not found.caught:
@@ -244,7 +244,7 @@ class _Trial:
         return None
 
     def _also(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Who else notices, of the next units."""
+        """The checks of the next units that also catch the mutant."""
         found: list[str] = []
         for name in within(list(names), self._bench.reach, self._bench.effort.also):
             unit = self._bench.units[name]
@@ -266,7 +266,7 @@ class _Trial:
     # --- random programs -----------------------------------------------------------------------------
 
     def _programs(self, units: Iterator[Unit], seconds: float) -> Outcome | None:
-        """What fails of programs that run for so many seconds."""
+        """Run programs for this many seconds, and return the first failure."""
         end = time.monotonic() + seconds
         for unit in units:
             if time.monotonic() > end:
@@ -287,7 +287,7 @@ class _Trial:
         return None
 
     def _compare(self, names: Sequence[str], reached: bool) -> dict[str, Any]:
-        """Whether the corpus tells it from the original."""
+        """Run the corpus, and return the verdict: whether a program distinguishes the mutant from the original."""
         bench, end = self._bench, time.monotonic() + self._bench.effort.corpus
         running = sorted((n for n in names if n in bench.traced), key=lambda n: (bench.reach.seconds[n], n))
         others = (unit for unit in corpus.corpus() if unit.name not in running)
@@ -305,7 +305,7 @@ class _Trial:
             if found := self._told_apart(unit):
                 return {"verdict": verdict.MISSED, **result(), **self._who(found)}
             counts["other_code"] += self._compiles_otherwise(unit)
-        # Where no program is known to run its lines there is little hope that others do.
+        # If no program is known to run its lines, others are unlikely to run them.
         end = min(end, time.monotonic() + self._bench.effort.corpus * (1.0 if running else 0.25))
         for unit in others:
             if time.monotonic() > end:
@@ -318,7 +318,7 @@ class _Trial:
         return {"verdict": verdict.EQUIVALENT if running else verdict.UNOBSERVED, **result()}
 
     def _compiles_otherwise(self, unit: Unit) -> bool:
-        """Whether a program that passed is compiled to other code than by the kit as it is."""
+        """Whether the mutant compiles a program that passed to other code than the unmodified kit does."""
         codes = self._bench.codes
         if unit.name not in codes:
             codes[unit.name] = self._job.clean.run(unit, PROGRAM_SECONDS).code

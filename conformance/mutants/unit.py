@@ -1,4 +1,4 @@
-"""`Unit`: what is run at a time in a process of its own: checks of the suite, or a random program."""
+"""`Unit`: what one process runs: checks of the suite, or a random program."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ CHECKS, PROGRAM = "checks", "program"
 
 @dataclass(frozen=True)
 class Unit:
-    """`to_json` and `from_json` are inverse."""
+    """Checks or a random program to run in one process. `to_json` and `from_json` are inverse."""
 
     kind: str
-    """`CHECKS`, or `PROGRAM` (of a seed)."""
+    """`CHECKS`, or `PROGRAM` (identified by its seed)."""
     name: str
     checks: tuple[str, ...] = ()
-    """Names of the checks, which share a kernel where there are several."""
+    """Names of the checks; several checks in a unit share a kernel."""
     seed: int = 0
 
     @property
     def group(self) -> str:
-        """What it has in common with units that are like it: of a check of the language the operation."""
+        """The group of similar units; for checks of the language, those of one operation."""
         if self.kind != CHECKS:
             return self.kind
         head, _, last = self.name.rpartition("/")
@@ -39,7 +39,7 @@ class Unit:
 
 
 def units_of(checks: Iterable[Check]) -> list[Unit]:
-    """Checks by what they share: those of a batch together, others alone."""
+    """Group checks into units: those of a batch together, each of the others alone."""
     found: dict[str, list[str]] = {}
     for check in checks:
         found.setdefault(check.batch or check.name, []).append(check.name)

@@ -1,4 +1,4 @@
-"""`Verdict`: the outcome of one mutant, as reports keep it."""
+"""`Verdict`: the outcome of one mutant, as stored in reports."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ NOT_REACHED = "not reached"
 EQUIVALENT = "equivalent"
 UNOBSERVED = "unobserved"
 INVALID = "invalid"
-"""Of C++ that does not compile, or compiles to the same code: no mutant."""
+"""A mutation of C++ that does not compile, or compiles to the same code. It does not count as a mutant."""
 
 MEANING = {
     CAUGHT: "a check of the mandatory levels fails because of it",
-    STRESSED: "no such check does, but a random program that `tpk fuzz` runs next",
-    MISSED: "nor that, but the corpus tells it from the original",
-    NOT_REACHED: "no check runs its lines, and the corpus does not tell it from the original",
-    EQUIVALENT: "checks and programs of the corpus run its lines, and none tells it from the original",
-    UNOBSERVED: "checks run its lines and do not fail, and no program of the corpus runs them",
+    STRESSED: "no check of the mandatory levels fails, but a further random program of `tpk fuzz` does",
+    MISSED: "no check and no program of `tpk fuzz` fails, but a program of the corpus does",
+    NOT_REACHED: "no check runs its lines, and no program of the corpus fails",
+    EQUIVALENT: "checks and programs of the corpus run its lines, and none fails",
+    UNOBSERVED: "checks run its lines and do not fail, and no program of the corpus is known to run them",
 }
-"""Of each verdict."""
+"""The meaning of each verdict."""
 
 AGAINST = (MISSED, NOT_REACHED)
 """Verdicts that count against the suite."""
 EXCLUDED = (EQUIVALENT, UNOBSERVED)
-"""What does not count; `UNOBSERVED` does in the strict score."""
+"""Verdicts that do not count. In the strict score, `UNOBSERVED` counts against the suite."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """`to_json` and `from_json` are inverse."""
+    """The outcome of one mutant. `to_json` and `from_json` are inverse."""
 
     mutation: Mutation
     verdict: str
     diff: str
     seconds: float
     caught_by: str = ""
-    """The check, or the program, that tells it from the original."""
+    """The check or the program that fails because of it."""
     level: str = ""
     stage: str = ""
-    """Where that failed, as reports of the suite name it."""
+    """The stage at which it failed, as in reports of the suite."""
     how: str = ""
     """``fail``, ``crash``, ``timeout``, ``memory``."""
     message: str = ""
@@ -58,16 +58,19 @@ class Verdict:
     programs: int = 0
     """The number of programs of the corpus that were tried."""
     running: int = 0
-    """Of these, programs that are known to run its lines."""
+    """The number of these programs that are known to run its lines."""
     other_code: int = 0
-    """Of these, programs that it is compiled to other code for."""
+    """The number of these programs for which the mutant generates different code."""
     flaky: tuple[str, ...] = ()
     """Units that failed once and passed when repeated."""
     effort: Mapping[str, float] = field(default_factory=dict)
-    """What was to be done for it, in seconds."""
+    """The effort limits that applied, in seconds."""
 
     def stands(self, effort: Mapping[str, float]) -> bool:
-        """Whether more effort would not change it, or this is no more than there was: 0 of the suite is all of it."""
+        """Whether the verdict stands: more effort cannot change it, or `effort` is not greater than the effort spent.
+
+        An effort of 0 for the suite means all units.
+        """
         if self.verdict in (CAUGHT, INVALID):
             return True
         mine = {key: self.effort.get(key, 0.0) for key in ("suite", "stress", "corpus")}

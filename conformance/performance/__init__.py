@@ -1,4 +1,4 @@
-"""Figures of performance, with no verdict: `measure` times launches, copies and the kernels of real size."""
+"""Performance figures, which do not affect verdicts: `measure` times launches, copies and kernels of real size."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from triton_porting_kit.conformance.performance.launches import launch_latency
 from triton_porting_kit.conformance.performance.problems import kernels
 
 SECONDS = 40.0
-"""Of timing; making operands, and kernels that are not compiled yet, come on top."""
+"""The default time for measurements, without creating operands and compiling kernels."""
 
 
 def measure(session: Session, seconds: float = SECONDS) -> dict[str, Any]:
-    """Times on the session's device, as JSON can hold them; in about `seconds`, or what a few calls of each take.
+    """Measure times on the session's device in about `seconds`, as JSON types. A few calls of each are always made.
 
-    ``launch``: `arguments`, `seconds` of a launch among many, its `spread`, `round_trip_seconds` of one that is waited
-    for. ``copies``: `direction` (htod, dtoh, dtod), `bytes`, `seconds`, `spread`, `bytes_per_second`. ``kernels``:
-    `kernel`, `shape`, `type`, `seconds`, `spread`, `numpy_seconds`, `torch_seconds` (None where there is no such
-    peer), and `error` where the kernel could not be timed. Times are medians; spreads are between quartiles.
+    ``launch``: `arguments`, `seconds` of a launch without waiting, its `spread`, `round_trip_seconds` of a launch with
+    synchronization. ``copies``: `direction` (htod, dtoh, dtod), `bytes`, `seconds`, `spread`, `bytes_per_second`.
+    ``kernels``: `kernel`, `shape`, `type`, `seconds`, `spread`, `numpy_seconds`, `torch_seconds` (None if there is no
+    such peer), and `error` if the kernel could not be timed. Times are medians; spreads are interquartile ranges.
     """
     if not session.memory.runs:
         return {"launch": None, "copies": [], "kernels": []}

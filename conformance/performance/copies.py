@@ -1,4 +1,4 @@
-"""How fast bytes are copied to the device, back, and within it."""
+"""Measures the speed of copies to the device, from it, and within it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from triton_porting_kit.conformance.memory import MemoryAccess
 from triton_porting_kit.conformance.performance.timing import time_of
 
 SIZES = (4 << 10, 1 << 20, 64 << 20)
-"""Bytes."""
+"""The sizes of copies in bytes."""
 
 
 def copies(memory: MemoryAccess) -> Iterator[dict[str, Any]]:
-    """Each direction and size."""
+    """Measure copies in each direction and of each size."""
     for size in SIZES:
         content = np.zeros(size, np.uint8)
         source, target = memory.allocate(size), memory.allocate(size)

@@ -1,4 +1,4 @@
-"""How long a launch takes that does nothing."""
+"""Measures the time of a launch of an empty kernel."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ ARGUMENTS = 4
 
 @triton.jit
 def empty_kernel(pointer, first, second, factor):
-    """Nothing."""
+    """Do nothing."""
 
 
 def launch_latency(memory: MemoryAccess) -> dict[str, Any]:
-    """Of a kernel with a pointer, two integers and a float."""
+    """Measure launches of a kernel with a pointer, two integers and a float."""
     array = GuardedArray(memory, KINDS["fp32"], (16,))
 
     def launch() -> None:

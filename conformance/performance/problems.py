@@ -1,4 +1,4 @@
-"""The kernels of real size, timed next to NumPy and torch on the same machine."""
+"""Times the kernels of real size, and NumPy and torch on the same machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from triton_porting_kit.conformance.types import Kind
 
 
 class Pool(Home):
-    """Makes each array once: launches that are repeated get the same ones again, in the same order."""
+    """Allocates each array once: repeated launches get the same arrays in the same order."""
 
     def __init__(self, memory: MemoryAccess) -> None:
         super().__init__(memory)
@@ -28,21 +28,21 @@ class Pool(Home):
         self._next = 0
 
     def rewind(self) -> None:
-        """Begin again with the first array."""
+        """Start again with the first array."""
         self._next = 0
 
     def empty(self, kind: Kind, shape: Sequence[int]) -> GuardedArray:
         if self._next == len(self._made):
             self._made.append(super().empty(kind, shape))
         found = self._made[self._next]
-        if (found.kind, found.shape) != (kind, tuple(shape)):  # a launch that is not like the one before it
+        if (found.kind, found.shape) != (kind, tuple(shape)):  # this launch differs from the one before
             found = self._made[self._next] = super().empty(kind, shape)
         self._next += 1
         return found
 
 
 def timed() -> list[tuple[Check, Problem]]:
-    """The checks whose kernels are timed: those that have a peer in NumPy."""
+    """The checks whose kernels are timed: those with a NumPy peer."""
     return [
         (check, check.body)
         for check in catalogue.checks(["kernels"])
@@ -51,7 +51,7 @@ def timed() -> list[tuple[Check, Problem]]:
 
 
 def kernels(session: Session, end: float) -> Iterator[dict[str, Any]]:
-    """A figure of each kernel; less time for each, the nearer `end` (of the monotonic clock)."""
+    """Measure each kernel. The remaining time until `end` (on the monotonic clock) is shared equally."""
     chosen = timed()
     for position, (check, problem) in enumerate(chosen):
         share = max(end - time.monotonic(), 0.0) / (len(chosen) - position)
@@ -90,7 +90,7 @@ def _figure(check: Check, problem: Problem, session: Session, budget: float) -> 
 
 
 def kernel_time(problem: Problem, operands: Sequence[Operand], memory: MemoryAccess, budget: float) -> Time:
-    """The time of the host function and all that it launches, without the making of arrays."""
+    """The time of the host function and its launches, without allocating arrays."""
     pool = Pool(memory)
     arrays = [GuardedArray.of(memory, o.kind, o.values, pool) for o in operands]
 
@@ -104,7 +104,7 @@ def kernel_time(problem: Problem, operands: Sequence[Operand], memory: MemoryAcc
 
 
 def _numpy_call(problem: Problem, operands: Sequence[Operand]) -> Callable[[], Any] | None:
-    """A call of the peer; None where NumPy lacks a type."""
+    """A call of the NumPy peer; None if NumPy lacks a type."""
     peer = problem.peer
     if peer is None or any(o.kind.storage != o.kind.host for o in operands):
         return None
@@ -115,7 +115,7 @@ def _numpy_call(problem: Problem, operands: Sequence[Operand]) -> Callable[[], A
 def _torch_call(
     kernel: str, operands: Sequence[Operand], memory: MemoryAccess
 ) -> tuple[Callable[[], Any], Callable[[], Any]] | None:
-    """A call of the peer and what waits for it; None without torch, or where it has no such peer."""
+    """A call of the torch peer and a function that waits for it; None without torch or without a peer."""
     if importlib.util.find_spec("torch") is None:
         return None
     from triton_porting_kit.conformance.performance import torch_peers

@@ -1,4 +1,4 @@
-"""Timing of one call: enough samples for a median, none of them too short for the clock."""
+"""Times a call with enough samples for a median, each long enough for the clock."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 SAMPLE_SECONDS = 1e-3
-"""A sample lasts at least this long: short calls are repeated within it."""
+"""The minimum duration of a sample; short calls are repeated."""
 FEWEST_SAMPLES, MOST_SAMPLES = 3, 15
 LONG = 0.1
-"""Seconds of a sample that is enough by itself."""
+"""The duration from which a single sample suffices."""
 
 
 class Time(NamedTuple):
-    """Of one call, in seconds."""
+    """The time of one call, in seconds."""
 
     seconds: float
     """The median of the samples."""
     spread: float
-    """Between the quartiles; 0 for a single sample."""
+    """The interquartile range; 0 for a single sample."""
 
 
 def time_of(call: Callable[[], Any], wait: Callable[[], Any] = lambda: None, budget: float = 0.5) -> Time:
-    """Time a call that has been made before. `wait` is called after each sample; what it waits for counts.
+    """Time a call that has been made before. `wait` is called after each sample and is included in its time.
 
-    Takes `budget` seconds, or `FEWEST_SAMPLES` if that is longer, or one sample that is `LONG`.
+    Takes samples for `budget` seconds, at least `FEWEST_SAMPLES`, or a single sample if it is longer than `LONG`.
     """
     end = time.perf_counter() + budget
     once = _sample(call, wait, 1)

@@ -1,6 +1,6 @@
-"""The kernels of real size as one writes them in torch. Importing this module imports torch.
+"""The kernels of real size written in torch. Importing this module imports torch.
 
-Each entry is given the operands as tensors and makes the call that is timed.
+Each entry receives the operands as tensors and returns the call to time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Call = Callable[[], Any]
 
 
 def call(kernel: str, operands: Sequence[Operand], device: str) -> Call | None:
-    """The call of a kernel's peer on operands; None where there is none."""
+    """The call of a kernel's peer on operands; None if there is no peer."""
     if kernel not in PEERS:
         return None
     tensors = [torch.tensor(o.values).to(getattr(torch, o.kind.device)).to(device) for o in operands]
@@ -129,4 +129,4 @@ PEERS: dict[str, Callable[..., Call]] = {
     "transpose": _simple(lambda x: x.T.contiguous()),
     "embedding": _simple(lambda table, index: table[index]),
 }
-"""By the group of checks."""
+"""The peers, by group of checks."""

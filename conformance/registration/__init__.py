@@ -1,1 +1,1 @@
-"""The level `registration`: how Triton finds a backend, what the backend promises it, and what the cache relies on."""
+"""The level `registration`: how Triton finds a backend, the backend's interface to Triton, and the cache."""

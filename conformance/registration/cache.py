@@ -1,4 +1,4 @@
-"""Triton's cache on disk: what was compiled once is found again, and gives the same results."""
+"""Triton's cache on disk: compiled kernels are found again, and give the same results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHECKS = Checks("registration/cache", elements=128)
 
 
 def _run(context: Context, **options: Any) -> tuple[Any, list[bool]]:
-    """Launch a kernel that is not in memory: what it was compiled to, and whether the cache had it."""
+    """Launch a kernel that is not in memory. Returns the compiled kernel, and whether the cache had it."""
     values = context.random.integers(-1000, 1000, 100).astype(np.int32)
     given, out = context.array(values, "i32"), context.empty((1,), "i32")
     with compat.watched_compilations() as seen:
@@ -46,7 +46,7 @@ def _found_again(context: Context) -> None:
         context.expect(first.hash == second.hash, "they have one hash", f"{first.hash}, {second.hash}")
 
 
-@CHECKS.check("same-artefacts", "What the cache gives back is what was compiled: artefacts and metadata.")
+@CHECKS.check("same-artefacts", "The cache returns the artefacts and metadata that were compiled.")
 def _same_artefacts(context: Context) -> None:
     with own_cache(context):
         first, _ = _run(context)
@@ -86,7 +86,7 @@ def _from_fresh_process(context: Context) -> None:
         )
 
 
-@CHECKS.check("options-apart", "Kernels with different options lie beside each other in the cache.")
+@CHECKS.check("options-apart", "The cache holds kernels with different options separately.")
 def _options_apart(context: Context) -> None:
     with own_cache(context):
         hits = [_run(context, num_warps=count)[1] for count in (1, 2, 1, 2)]
@@ -113,7 +113,7 @@ def _emptied(context: Context) -> None:
         context.expect(hits == [False], "it is compiled", str(hits))
 
 
-@CHECKS.check("always-compile", "Where Triton is set to always compile, the cache is not asked.")
+@CHECKS.check("always-compile", "If Triton is set to always compile, the cache is not used.")
 def _always(context: Context) -> None:
     with own_cache(context):
         _run(context)
@@ -122,7 +122,7 @@ def _always(context: Context) -> None:
         context.expect(hits == [False], "it is compiled", str(hits))
 
 
-@CHECKS.check("two-caches", "Two caches do not know of each other.")
+@CHECKS.check("two-caches", "Two caches are independent.")
 def _two_caches(context: Context) -> None:
     for _ in range(2):
         with own_cache(context):
@@ -132,7 +132,7 @@ def _two_caches(context: Context) -> None:
 
 @CHECKS.check(
     "store-binary-only",
-    "Where only binaries are stored, kernels are found again and give the right result.",
+    "If only binaries are stored, kernels are found again and give the right result.",
     kit_device=True,
 )
 def _binary_only(context: Context) -> None:

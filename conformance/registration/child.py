@@ -1,4 +1,4 @@
-"""What fresh processes do for checks: each function is called in one, and gives what JSON can hold."""
+"""Functions that checks call in fresh processes. Each returns JSON types."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _hashes(backend: str) -> dict[str, Any]:
 
 
 def launch(backend: str, memory: str, source: str, length: int) -> dict[str, Any]:
-    """Launch a kernel of the kind of `triton_porting_kit.conformance.registration.support.SUM`."""
+    """Launch a kernel with the parameters of `triton_porting_kit.conformance.registration.support.SUM`."""
     from triton_porting_kit.conformance.arrays import GuardedArray
     from triton_porting_kit.conformance.language.source import make_kernel
     from triton_porting_kit.conformance.profile import Profile

@@ -1,4 +1,4 @@
-"""Several backends in one environment: one is active, and none takes what is another's."""
+"""Several backends in one environment: one is active, and none claims another's target."""
 
 from __future__ import annotations
 
@@ -37,15 +37,13 @@ def _foreign(context: Context, name: str) -> None:
 for _name in _TARGETS:
     CHECKS.add(
         f"target-{_name}",
-        f"The backend takes a target of {_name} only if that is its own, and nobody else does then.",
+        f"The backend accepts the target `{_name}` only if it is its own, and then no other backend does.",
         partial(_foreign, name=_name),
         compiles=True,
     )
 
 
-@CHECKS.check(
-    "names", "The backend's name is that of no other, and its classes are nobody else's.", compiles=True
-)
+@CHECKS.check("names", "No other backend has this backend's name or classes.", compiles=True)
 def _names(context: Context) -> None:
     from triton.backends import backends
 
@@ -57,7 +55,7 @@ def _names(context: Context) -> None:
     context.expect(not shared, "no other name has its classes", str(shared))
 
 
-@CHECKS.check("chosen", "TRITON_DEFAULT_BACKEND picks the backend in a fresh process.")
+@CHECKS.check("chosen", "TRITON_DEFAULT_BACKEND selects the backend in a fresh process.")
 def _chosen(context: Context) -> None:
     found = facts_of_fresh_process(context.session.backend, True)
     own = registered(context).driver
@@ -66,13 +64,13 @@ def _chosen(context: Context) -> None:
         found["driver"] == wanted, f"the active driver is {wanted}", f"{found['driver']} {found['error']}"
     )
     context.expect(
-        context.session.backend in found["active"], "it says that it is active", str(found["active"])
+        context.session.backend in found["active"], "it reports that it is active", str(found["active"])
     )
 
 
 @CHECKS.check(
     "one-active",
-    "Where no backend is asked for, exactly one says that it is active, so that Triton can start.",
+    "If no backend is selected, exactly one reports that it is active, so that Triton can start.",
 )
 def _one_active(context: Context) -> None:
     found = facts_of_fresh_process(context.session.backend, False)
@@ -93,7 +91,7 @@ def _others_stay(context: Context) -> None:
 
 @CHECKS.check(
     "others-silent",
-    "Asking the other backends whether they are active raises nothing on account of this one.",
+    "Asking the other backends whether they are active raises no error because of this one.",
 )
 def _others_silent(context: Context) -> None:
     from triton.backends import backends
@@ -102,7 +100,7 @@ def _others_silent(context: Context) -> None:
     context.expect(bool(answers[context.session.backend]), "this one is active", str(answers))
 
 
-@CHECKS.check("put-back", "Another driver may be made active for a while, and this one again.")
+@CHECKS.check("put-back", "Another driver can be made active temporarily, and then this one again.")
 def _put_back(context: Context) -> None:
     from triton.runtime import driver
 

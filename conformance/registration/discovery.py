@@ -1,4 +1,4 @@
-"""Triton finds the backend: its entry point, its modules, one compiler, one driver, and what they have to have."""
+"""Triton finds the backend: its entry point, its modules, one compiler and one driver with the required interface."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _one_class(context: Context, name: str) -> None:
 for _name in ("compiler", "driver"):
     CHECKS.add(
         f"{_name}-module",
-        f"The package has a module {_name} with exactly one class for Triton to take.",
+        f"The package has a module {_name} with exactly one class that Triton can use.",
         partial(_one_class, name=_name),
         compiles=True,
     )
@@ -98,7 +98,7 @@ def _compiler_for_target(context: Context) -> None:
 
 @CHECKS.check(
     "one-compiler-for-target",
-    "No other registered backend takes the target, else Triton can choose none.",
+    "No other registered backend accepts the target; otherwise Triton cannot choose.",
     compiles=True,
 )
 def _one_compiler(context: Context) -> None:
@@ -112,7 +112,7 @@ def _one_compiler(context: Context) -> None:
 @CHECKS.check("binary-extension", "The compiler names the artefact that the driver loads.", compiles=True)
 def _binary_extension(context: Context) -> None:
     found = getattr(backend_of(context), "binary_ext", None)
-    context.expect(isinstance(found, str) and bool(found), "binary_ext is a text", repr(found))
+    context.expect(isinstance(found, str) and bool(found), "binary_ext is a string", repr(found))
 
 
 def _method(context: Context, name: str) -> None:
@@ -145,7 +145,7 @@ def _module_map(context: Context) -> None:
 
 
 @CHECKS.check(
-    "minimum-dot-shape", "The compiler says how small the operands of a product may be.", compiles=True
+    "minimum-dot-shape", "The compiler reports the minimum size of the operands of a product.", compiles=True
 )
 def _minimum_dot(context: Context) -> None:
     import triton.language as tl
@@ -161,7 +161,7 @@ def _minimum_dot(context: Context) -> None:
 # --- the driver ------------------------------------------------------------------------------------------
 
 
-@CHECKS.check("driver-active", "The driver says that it is active, and Triton has made it the active one.")
+@CHECKS.check("driver-active", "The driver reports that it is active, and Triton has made it the active one.")
 def _driver_active(context: Context) -> None:
     chosen = registered(context).driver
     context.expect(chosen.is_active() is True, "is_active() is True", repr(chosen.is_active()))
@@ -214,14 +214,14 @@ def _stream(context: Context) -> None:
     context.expect(isinstance(stream, int) and stream >= 0, "it is a handle", repr(stream))
 
 
-@CHECKS.check("loader", "The driver's loader has what Triton calls.")
+@CHECKS.check("loader", "The driver's loader has the functions that Triton calls.")
 def _loader(context: Context) -> None:
     names = ["load_binary", "get_device_properties", *(["unload_module"] if compat.unloads_modules() else [])]
     lacking = [name for name in names if not callable(getattr(context.driver.utils, name, None))]
     context.expect(not lacking, f"driver.utils has {', '.join(names)}", f"it lacks {', '.join(lacking)}")
 
 
-@CHECKS.check("shared-memory", "The driver says how much memory on chip a program may use.")
+@CHECKS.check("shared-memory", "The driver reports how much on-chip memory a program may use.")
 def _shared_memory(context: Context) -> None:
     found = context.driver.utils.get_device_properties(context.driver.get_current_device())
     value = found.get("max_shared_mem")
@@ -263,7 +263,7 @@ _TYPES = (
 
 def _cpp_type(context: Context, name: str) -> None:
     found = context.driver.map_python_to_cpp_type(name)
-    context.expect(isinstance(found, str) and bool(found), "it is a text", repr(found))
+    context.expect(isinstance(found, str) and bool(found), "it is a string", repr(found))
     if name.startswith("*"):
         return
     bits = int("".join(filter(str.isdigit, name)))
@@ -276,6 +276,6 @@ def _cpp_type(context: Context, name: str) -> None:
 for _name in _TYPES:
     CHECKS.add(
         f"cpp-type-{_name.replace('*', 'pointer-')}",
-        f"The driver has a type of C++ for parameters of {_name}.",
+        f"The driver has a C++ type for parameters of {_name}.",
         partial(_cpp_type, name=_name),
     )

@@ -1,4 +1,4 @@
-"""Hashes and cache keys: the same for the same, another for anything that changes what is compiled."""
+"""Hashes and cache keys: equal for equal inputs, different for anything that changes the compiled code."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ CHECKS = Checks("registration/hashes", compiles=True)
 # --- of the backend ----------------------------------------------------------------------------------------
 
 
-@CHECKS.check("backend", "The backend's hash is a text, and that of two objects is the same.")
+@CHECKS.check("backend", "The backend's hash is a string, and two instances have the same hash.")
 def _backend(context: Context) -> None:
     first, second = backend_of(context).hash(), backend_of(context).hash()
-    context.expect(isinstance(first, str) and bool(first), "it is a text", repr(first))
+    context.expect(isinstance(first, str) and bool(first), "it is a string", repr(first))
     context.expect(first == second, "two objects have one hash", f"{first!r} and {second!r}")
 
 
@@ -60,7 +60,7 @@ for _what, _words in {
 }.items():
     CHECKS.add(
         f"{_what}-in-fresh-process",
-        f"{_words} the same in a process of its own, or kernels would be compiled again in each.",
+        f"{_words} the same in another process; otherwise kernels would be compiled again in each.",
         partial(_in_other_process, what=_what),
         compiles=False,
     )
@@ -90,12 +90,12 @@ def _target(context: Context) -> None:
 # --- of options --------------------------------------------------------------------------------------------
 
 
-@CHECKS.check("options", "The hash of options is a text, and equal options have one hash.")
+@CHECKS.check("options", "The hash of options is a string, and equal options have one hash.")
 def _options(context: Context) -> None:
     given = {"num_warps": 2, "num_stages": 2, "debug": True}
     first = backend_of(context).parse_options(dict(given)).hash()
     second = backend_of(context).parse_options(dict(reversed(given.items()))).hash()
-    context.expect(isinstance(first, str) and bool(first), "it is a text", repr(first))
+    context.expect(isinstance(first, str) and bool(first), "it is a string", repr(first))
     context.expect(
         first == second, "the order in which they are given does not matter", f"{first!r} and {second!r}"
     )
@@ -118,7 +118,7 @@ def _option(context: Context, name: str) -> None:
 
 for _name in _CHANGES:
     CHECKS.add(
-        f"option-{_name}", f"Another {_name} gives options another hash.", partial(_option, name=_name)
+        f"option-{_name}", f"A different {_name} changes the hash of options.", partial(_option, name=_name)
     )
 
 
@@ -129,7 +129,7 @@ VECTOR = (
     "    i = tl.arange(0, BLOCK)\n    x = tl.load(X + i, mask=i < n)\n    tl.store(O + i, x + x, mask=i < n)\n"
 )
 Variant = Callable[[Context], Any]
-"""Gives a compiled kernel."""
+"""Returns a compiled kernel."""
 
 
 def _with(
@@ -145,14 +145,14 @@ def _with(
 _VARIANTS: dict[str, tuple[str, Variant]] = {
     "constant": ("another constant", _with(block=128)),
     "type": ("a pointer to another type", _with(kind="i32")),
-    "narrow-type": ("a pointer to a type of the same name but narrower", _with(kind="i16")),
-    "one": ("1 for a number", _with(n=1)),
-    "sixteen": ("a multiple of 16 for a number", _with(n=48)),
-    "width": ("a number of 64 bits", _with(n=1 << 40)),
-    "alignment": ("a pointer that is not aligned", _with(offset=1)),
+    "narrow-type": ("a pointer to a narrower type", _with(kind="i16")),
+    "one": ("the argument 1", _with(n=1)),
+    "sixteen": ("an argument that is a multiple of 16", _with(n=48)),
+    "width": ("a 64-bit argument", _with(n=1 << 40)),
+    "alignment": ("an unaligned pointer", _with(offset=1)),
     "num_warps": ("another num_warps", _with(num_warps=8)),
-    "debug": ("debug on", _with(debug=True)),
-    "fusion": ("no fused arithmetic", _with(enable_fp_fusion=False)),
+    "debug": ("debug enabled", _with(debug=True)),
+    "fusion": ("fused arithmetic disabled", _with(enable_fp_fusion=False)),
     "source": ("another source", _with(source=VECTOR.replace("x + x", "x * x"))),
     "name": ("another name", _with(source=VECTOR.replace("def vector", "def vector_two"))),
 }
@@ -167,7 +167,7 @@ def _differs(context: Context, name: str) -> None:
 for _name, (_what, _variant) in _VARIANTS.items():
     CHECKS.add(
         f"kernel-{_name}",
-        f"A kernel for {_what} has another hash: it is not taken from the cache.",
+        f"A kernel compiled with {_what} has another hash: it is not taken from the cache.",
         partial(_differs, name=_name),
         elements=128,
     )
@@ -194,7 +194,7 @@ def _environment(context: Context) -> None:
 
 
 def _launches(context: Context, calls: list[tuple[dict[str, Any], bool]]) -> None:
-    """Launch one kernel with changes to its arguments, and expect for each whether it is compiled."""
+    """Launch one kernel with changed arguments, and check for each launch whether the kernel is compiled."""
     with own_cache(context):
         kernel = triton.jit(make_kernel(VECTOR).fn)
         for changes, compiled in calls:
@@ -218,18 +218,18 @@ def _launches(context: Context, calls: list[tuple[dict[str, Any], bool]]) -> Non
 
 
 _AGAIN: dict[str, tuple[str, dict[str, Any]]] = {
-    "constant": ("A constant", {"BLOCK": 32}),
-    "type": ("The type of a pointer", {"kind": "i32"}),
-    "one": ("A number, to 1,", {"n": 1}),
-    "sixteen": ("A number, to a multiple of 16,", {"n": 16}),
-    "alignment": ("The alignment of a pointer", {"offset": 3}),
-    "option": ("An option", {"num_warps": 2}),
+    "constant": ("a constant", {"BLOCK": 32}),
+    "type": ("the type of a pointer", {"kind": "i32"}),
+    "one": ("a number to 1", {"n": 1}),
+    "sixteen": ("a number to a multiple of 16", {"n": 16}),
+    "alignment": ("the alignment of a pointer", {"offset": 3}),
+    "option": ("an option", {"num_warps": 2}),
 }
 
 for _name, (_what, _change) in _AGAIN.items():
     CHECKS.add(
         f"again-{_name}",
-        f"{_what} that changes lets a kernel be compiled again, once, and the first form is kept.",
+        f"Changing {_what} causes one more compilation, and the first compiled kernel is kept.",
         partial(_launches, calls=[({}, True), (_change, True), ({}, False), (_change, False)]),
         elements=64,
         compiles=False,
@@ -237,7 +237,7 @@ for _name, (_what, _change) in _AGAIN.items():
 
 CHECKS.add(
     "again-not",
-    "Values that change, but not in kind, let nothing be compiled again.",
+    "Values that change without changing the specialisation cause no compilation.",
     partial(
         _launches,
         calls=[({}, True), ({"n": 38}, False), ({"n": 39}, False), ({"offset": 4}, False), ({}, False)],
@@ -251,7 +251,7 @@ CHECKS.add(
 
 
 def _results(context: Context, kernels: list[Any]) -> list[int]:
-    """What kernels of one output store."""
+    """The values that kernels with one output store."""
     found = []
     with own_cache(context):
         for kernel in kernels:
@@ -262,7 +262,7 @@ def _results(context: Context, kernels: list[Any]) -> list[int]:
 
 
 @CHECKS.check(
-    "stale-source", "A kernel that has changed but kept its name does what it says now.", compiles=False
+    "stale-source", "A kernel that was changed under the same name runs its current source.", compiles=False
 )
 def _stale_source(context: Context) -> None:
     kernels = [make_kernel(f"def same_name(O):\n    tl.store(O, {value})\n") for value in (5, 6, 7)]
@@ -270,7 +270,7 @@ def _stale_source(context: Context) -> None:
     context.expect(found == [5, 6, 7], "three of one name store 5, 6 and 7", str(found))
 
 
-@CHECKS.check("stale-function", "A kernel does what the functions that it calls say now.", compiles=False)
+@CHECKS.check("stale-function", "A kernel calls the current versions of other functions.", compiles=False)
 def _stale_function(context: Context) -> None:
     helpers = [make_kernel(f"def helper(x):\n    return x + {value}\n") for value in (5, 6)]
     kernels = [
@@ -280,7 +280,7 @@ def _stale_function(context: Context) -> None:
     context.expect(found == [105, 106], "with two functions of one name it stores 105 and 106", str(found))
 
 
-@CHECKS.check("stale-global", "A kernel does what constants outside of it say now.", compiles=False)
+@CHECKS.check("stale-global", "A kernel uses the current values of global constants.", compiles=False)
 def _stale_global(context: Context) -> None:
     constants = [tl.constexpr(value) for value in (5, 6)]
     kernels = [

@@ -1,4 +1,4 @@
-"""Compile options: defaults for everything that Triton reads, and what is asked for is kept or refused."""
+"""Compile options: all that Triton reads have defaults, and given values are kept or refused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _READ: dict[str, tuple[type, ...]] = {
     "max_num_imprecise_acc_default": (int,),
     "backend_name": (str,),
 }
-"""What Triton's front end and its launch path read of options, and what it may be."""
+"""The options that Triton's front end and launch path read, and their allowed types."""
 
 
 def _default(context: Context, name: str) -> None:
@@ -45,12 +45,12 @@ def _default(context: Context, name: str) -> None:
 for _name in _READ:
     CHECKS.add(
         f"default-{_name}",
-        f"Options that are not given have a default: {_name}, which Triton reads.",
+        f"Options have a default for {_name}, which Triton reads.",
         partial(_default, name=_name),
     )
 
 
-@CHECKS.check("default-precision-allowed", "The default precision of products is one that is allowed.")
+@CHECKS.check("default-precision-allowed", "The default precision of products is one of the allowed ones.")
 def _precision(context: Context) -> None:
     options = backend_of(context).parse_options({})
     context.expect(
@@ -60,7 +60,7 @@ def _precision(context: Context) -> None:
     )
 
 
-@CHECKS.check("dictionary", "Options show all of themselves in `__dict__`, as Triton reads them there.")
+@CHECKS.check("dictionary", "All options are in `__dict__`, where Triton reads them.")
 def _dictionary(context: Context) -> None:
     options = backend_of(context).parse_options({})
     lacking = [name for name in _READ if name not in options.__dict__ and not hasattr(type(options), name)]
@@ -76,7 +76,7 @@ def _stored(context: Context) -> None:
 
 @CHECKS.check(
     "arguments-ignored",
-    "Keywords that are arguments of a kernel, which Triton hands over too, are no options.",
+    "Keywords that are arguments of a kernel, which Triton also passes, are not options.",
 )
 def _arguments_ignored(context: Context) -> None:
     backend = backend_of(context)
@@ -123,7 +123,7 @@ _NONSENSE: tuple[Any, ...] = (0, 3, -4, "four")
 for _bad in _NONSENSE:
     CHECKS.add(
         f"refused-num_warps-{_bad}",
-        f"num_warps={_bad!r}, which makes no sense, is refused.",
+        f"num_warps={_bad!r}, which is invalid, is refused.",
         partial(_nonsense, name="num_warps", value=_bad),
     )
 
@@ -163,7 +163,7 @@ for _options in _LAUNCHES:
 
 @CHECKS.check(
     "launch-unknown-refused",
-    "A keyword that is neither option nor argument is refused, by its name.",
+    "A keyword that is neither an option nor an argument is refused with an error that names it.",
     elements=128,
 )
 def _unknown(context: Context) -> None:
@@ -177,7 +177,7 @@ def _unknown(context: Context) -> None:
     context.expect("num_wraps" in str(error), "the message has the name", str(error))
 
 
-@CHECKS.check("launch-bad-refused", "A launch with an option that makes no sense is refused.", elements=128)
+@CHECKS.check("launch-bad-refused", "A launch with an invalid option is refused.", elements=128)
 def _bad_launch(context: Context) -> None:
     given, out = context.empty((100,), "i32"), context.empty((1,), "i32")
     kernel = anew(SUM)

@@ -1,4 +1,4 @@
-"""The stages of the compiler, the artefacts that they leave, and the metadata that Triton needs of a kernel."""
+"""The stages of the compiler, their artefacts, and the metadata of a kernel that Triton needs."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def _stages(context: Context) -> dict[str, Any]:
     return compat.backend_stages(backend, backend.parse_options({}))
 
 
-@CHECKS.check("first", "The first stage is `ttir`, which Triton's front end leads to.")
+@CHECKS.check("first", "The first stage is `ttir`, which follows Triton's front end.")
 def _first(context: Context) -> None:
     found = list(_stages(context))
     context.expect(bool(found) and found[0] == "ttir", "it is ttir", str(found))
 
 
-@CHECKS.check("last", "The last stage makes the binary that the compiler names.")
+@CHECKS.check("last", "The last stage produces the binary that the compiler names.")
 def _last(context: Context) -> None:
     found, binary = list(_stages(context)), backend_of(context).binary_ext
     context.expect(found[-1] == binary, f"it is {binary}", str(found))
@@ -79,7 +79,7 @@ def _repeatable(context: Context) -> None:
     context.expect(all(names == found[0] for names in found), "four lists are equal", str(found))
 
 
-@CHECKS.check("names", "The names of stages can be those of files.")
+@CHECKS.check("names", "The names of stages are valid in file names.")
 def _names(context: Context) -> None:
     wrong = [name for name in _stages(context) if not str(name).isidentifier()]
     context.expect(not wrong, "they are letters, digits and underscores", str(wrong))
@@ -110,7 +110,7 @@ def _artefacts(context: Context, kernel: str) -> None:
 for _kernel in KERNELS:
     CHECKS.add(
         f"artefacts-{_kernel}",
-        f"Every stage leaves an artefact of a kernel ({_kernel}) that is not empty: texts, and a binary at the end.",
+        f"Every stage produces a non-empty artefact of a kernel ({_kernel}): text, and a binary at the end.",
         partial(_artefacts, kernel=_kernel),
         elements=128,
     )
@@ -124,7 +124,7 @@ def _ttir(context: Context) -> None:
     context.expect("tt.func" in text and "total" in text, "it has a function of that name", text[:300])
 
 
-@CHECKS.check("unknown-artefact", "An artefact that no stage makes is not there.", elements=128)
+@CHECKS.check("unknown-artefact", "An unknown artefact raises KeyError.", elements=128)
 def _unknown_artefact(context: Context) -> None:
     compiled = _compiled(context)
     context.refuses("asm['no_such_stage']", lambda: compiled.asm["no_such_stage"], KeyError)
@@ -180,15 +180,13 @@ def _metadata(context: Context, name: str) -> None:
 for _name, (_what, _test) in _METADATA.items():
     CHECKS.add(
         f"metadata-{_name}",
-        f"A kernel's metadata have its {_name}: {_what}.",
+        f"A kernel's metadata contain `{_name}`: {_what}.",
         partial(_metadata, name=_name),
         elements=128,
     )
 
 
-@CHECKS.check(
-    "metadata-of-kernel", "A compiled kernel has its name and hash from its metadata.", elements=128
-)
+@CHECKS.check("metadata-of-kernel", "A compiled kernel has the name and hash of its metadata.", elements=128)
 def _of_kernel(context: Context) -> None:
     compiled = _compiled(context)
     context.expect(compiled.name == compiled.metadata.name, "the names are equal", compiled.name)
@@ -196,7 +194,7 @@ def _of_kernel(context: Context) -> None:
 
 
 @CHECKS.check(
-    "metadata-options", "A kernel's metadata have the options that it was compiled with.", elements=128
+    "metadata-options", "A kernel's metadata contain the options that it was compiled with.", elements=128
 )
 def _of_options(context: Context) -> None:
     metadata = _compiled(context, num_warps=2, debug=True).metadata
@@ -219,7 +217,7 @@ def _loaded(context: Context) -> None:
     context.expect(compiled.module is not None and compiled.function is not None, "both are there")
     context.expect(
         compiled.n_max_threads >= compiled.metadata.num_warps,
-        "so many threads fit",
+        "the maximum number of threads is at least num_warps",
         str(compiled.n_max_threads),
     )
 
@@ -244,9 +242,7 @@ def _from_ttir(context: Context) -> None:
     context.compare("the sum", identical(context.read(out), np.array([4950], np.int32)))
 
 
-@CHECKS.check(
-    "dump", "Where dumping is asked for, every stage's artefact is written to a file.", elements=128
-)
+@CHECKS.check("dump", "If dumping is enabled, every stage's artefact is written to a file.", elements=128)
 def _dump(context: Context) -> None:
     with tempfile.TemporaryDirectory(dir=context.session.scratch or None) as folder, own_cache(context):
         with environment(TRITON_KERNEL_DUMP="1", TRITON_DUMP_DIR=folder):

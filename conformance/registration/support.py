@@ -1,4 +1,4 @@
-"""What checks of registration share: the backend as Triton sees it, and compiled kernels."""
+"""Helpers for registration checks: the backend as Triton sees it, and compiled kernels."""
 
 from __future__ import annotations
 
@@ -31,38 +31,38 @@ def target_of(context: Context) -> Any:
 
 
 def backend_of(context: Context, target: Any = None) -> Any:
-    """A new object of the compiler that Triton chooses for a target, by default the current one."""
+    """A new instance of the compiler that Triton chooses for a target, by default the current one."""
     from triton.compiler.compiler import make_backend
 
     return make_backend(target or target_of(context))
 
 
 def registered(context: Context) -> Any:
-    """The compiler and driver classes under the backend's name."""
+    """The compiler and driver classes registered under the backend's name."""
     from triton.backends import backends
 
     return backends[context.session.backend]
 
 
 def entry_points(name: str) -> list[Any]:
-    """The entry points of Triton's group that have the backend's name."""
+    """The entry points with the backend's name in Triton's group."""
     found = importlib.metadata.entry_points(group="triton.backends")
     return [point for point in found if point.name == name]
 
 
 def anew(source: str) -> Any:
-    """A kernel of which this process has no compiled form in memory yet, though perhaps in a cache on disk."""
+    """A kernel that is not compiled in this process; the cache on disk may have it."""
     return triton.jit(make_kernel(source).fn)
 
 
 def warm(source: str, *args: Any, **options: Any) -> Any:
-    """The compiled kernel for some arguments, not launched; looked up on disk, not in memory."""
+    """Compile a kernel for some arguments without launching it. It may come from the cache on disk, not from memory."""
     return anew(source).warmup(*args, grid=(1,), **options)
 
 
 @contextmanager
 def environment(**variables: str | None) -> Iterator[None]:
-    """A context with other environment variables; None takes one away."""
+    """A context with changed environment variables; None removes one."""
     before = {name: os.environ.get(name) for name in variables}
     try:
         _set(variables)
@@ -81,7 +81,7 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 @contextmanager
 def own_cache(context: Context) -> Iterator[str]:
-    """A context in which Triton's cache is an empty folder of the check's own."""
+    """A context in which Triton's cache is a new, empty folder."""
     with tempfile.TemporaryDirectory(dir=context.session.scratch or None) as folder:
         with environment(TRITON_CACHE_DIR=folder, TRITON_ALWAYS_COMPILE=None):
             yield folder
@@ -97,10 +97,10 @@ print("\\n" + json.dumps(getattr(child, sys.argv[1])(*json.loads(sys.argv[2]))))
 
 
 def in_fresh_process(task: str, *arguments: Any, **variables: str | None) -> Any:
-    """What a function of `triton_porting_kit.conformance.registration.child` returns in a process of its own.
+    """Call a function of `triton_porting_kit.conformance.registration.child` in a new process.
 
-    `arguments`: what JSON can hold. `variables`: of the environment; None takes one away. Raises `RuntimeError` with
-    what the process wrote if it fails.
+    `arguments` are JSON types. `variables`: changed environment variables; None removes one. Raises `RuntimeError`
+    with the output of the process if it fails.
     """
     kept = {**os.environ, **variables}
     done = subprocess.run(
@@ -117,9 +117,10 @@ def in_fresh_process(task: str, *arguments: Any, **variables: str | None) -> Any
 
 @functools.cache
 def facts_of_fresh_process(backend: str, chosen: bool) -> Any:
-    """`triton_porting_kit.conformance.registration.child.facts`, with the backend asked for by name or not.
+    """Call `triton_porting_kit.conformance.registration.child.facts` in a new process; `chosen` selects the backend.
 
-    Python's own hashes have another seed there: what depends on those differs. One process serves several checks.
+    The process has another seed for Python's hashes, so values that depend on them differ. Results are cached, because
+    several checks use them.
     """
     return in_fresh_process(
         "facts", backend, TRITON_DEFAULT_BACKEND=backend if chosen else None, PYTHONHASHSEED="4711"
@@ -127,5 +128,5 @@ def facts_of_fresh_process(backend: str, chosen: bool) -> Any:
 
 
 def memory_of(session: Session) -> str:
-    """How the profile of a fresh process has to declare memory so that it is reached as it is here."""
+    """The value of `memory` in a profile with which a fresh process accesses memory as this one does."""
     return str(session.memory.describe()["memory"])

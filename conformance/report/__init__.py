@@ -1,4 +1,4 @@
-"""Reports: what a run left in its folder, as report.json, junit.xml and report.html, and what is done with them.
+"""Reports of runs: report.json, junit.xml and report.html, created from a run's folder.
 
-`build.write_reports` makes them. `verify`, `merge` and `diff` are behind `tpk verify` and `tpk report`.
+`build.write_reports` creates them. `verify`, `merge` and `diff` implement `tpk verify` and `tpk report`.
 """

@@ -1,4 +1,4 @@
-"""A badge of the level that a backend has reached: a picture of one line, made from a report that was verified."""
+"""A badge that shows the level that a backend has reached, created from a verified report."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _GREEN, _YELLOW, _RED, _GREY = "#2c7a3f", "#8a6d00", "#b3261e", "#5f6368"
 def run_badge(path: Path, out: Path) -> int:
     """Write the badge of a report to a file.
 
-    Raises `ReportError` where the report cannot be read, does not follow from its evidence, or the file cannot be
+    Raises `ReportError` if the report cannot be read or does not follow from its evidence, or if the file cannot be
     written.
     """
     data = document.read(path)
     if found := disagreements(data):
-        raise ReportError(f"{path} does not agree with its evidence, `tpk verify` says where: {found[0]}")
+        raise ReportError(f"{path} does not agree with its evidence, see `tpk verify`: {found[0]}")
     report = Report.from_json(data)
     text, colour = reached(report.levels, compile_only=report.compile_only)
     write_file(out, badge(text, colour).encode(), ReportError)
@@ -36,10 +36,10 @@ def run_badge(path: Path, out: Path) -> int:
 
 
 def reached(levels: Iterable[LevelResult], *, compile_only: bool = False) -> tuple[str, str]:
-    """What a badge says of the levels, in their order, and its colour.
+    """The text and the colour of a badge, from the levels in order.
 
-    The highest level that is passed with all below it, and the first that failed. A level that was not run, or not
-    whole, counts for nothing, nor does what is passed above it. `compile_only`: no kernel ran.
+    The text names the highest level that passed together with all levels below it, and the first level that failed. A
+    level that was not run completely does not count, nor do the levels above it. `compile_only`: no kernel ran.
     """
     results = list(levels)
     passed = list(itertools.takewhile(lambda result: result.verdict in GOOD, results))
@@ -54,7 +54,7 @@ def reached(levels: Iterable[LevelResult], *, compile_only: bool = False) -> tup
 
 
 def badge(text: str = NOT_JUDGED, colour: str = _GREY) -> str:
-    """The picture, as SVG that needs nothing but itself."""
+    """The badge as a self-contained SVG image."""
     left, right = _width(LABEL), _width(text)
     said = escape(f"{LABEL}: {text}", {'"': "&quot;"})
     return (
@@ -71,5 +71,5 @@ def badge(text: str = NOT_JUDGED, colour: str = _GREY) -> str:
 
 
 def _width(text: str) -> int:
-    """Pixels of a half of the badge; what is in it is stretched or squeezed to fit."""
+    """The width of one half of the badge in pixels; the text is scaled to fit."""
     return round(6.4 * len(text)) + 12

@@ -1,4 +1,4 @@
-"""`write_reports`: from a run's folder to its reports."""
+"""`write_reports`: creates the reports of a run from its folder."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from triton_porting_kit.untrusted import Folder
 
 
 def write_reports(run_dir: Path, out_dir: Path) -> Report:
-    """Read a run, ended or not, and write its reports. Raises `ReportError` where there is no run."""
+    """Read a run, finished or not, and write its reports. Raises `ReportError` if there is no run."""
     report = read_run(run_dir)
     write_all(report, out_dir)
     return report
 
 
 def write_all(report: Report, out_dir: Path) -> None:
-    """Write the reports of a run into a folder, and through no link in it. Raises `ReportError`."""
+    """Write the reports of a run to a folder without following links in it. Raises `ReportError`."""
     with Folder(out_dir, ReportError, make=True) as folder:
         for made in (document, junit, page):
             folder.write(made.NAME, made.text(report).encode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""What compiled binaries hold, in words and as a table: registers, on-chip memory, matrix instructions."""
+"""Statistics of compiled binaries as text and as a table: registers, on-chip memory, matrix instructions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _NUMBERS = {
     "instructions": "instructions",
 }
 _SHOWN = 4
-"""Matrix instructions that are named in a row of the table."""
+"""The number of matrix instructions that a row of the table names."""
 
 
 def facts(item: Evidence) -> tuple[tuple[str, str], ...]:
-    """What an item of evidence says of a code object: name and value."""
+    """The facts about a code object in an item of evidence, as names and values."""
     held: Mapping[str, Any] = item.get("code_object") or {}
     if not held:
         return ()
@@ -36,7 +36,7 @@ def facts(item: Evidence) -> tuple[tuple[str, str], ...]:
 
 
 def line(record: Record) -> str:
-    """The code objects of a check in a line; empty where there are none."""
+    """The code objects of a check in one line; empty if there are none."""
     parts = []
     for item in record.evidence:
         if held := item.get("code_object"):
@@ -48,16 +48,16 @@ def line(record: Record) -> str:
 
 @dataclass
 class Group:
-    """The code objects of checks whose names begin alike."""
+    """The code objects of a group of checks, whose names have the same prefix."""
 
     name: str
     count: int = 0
     most: dict[str, int] = field(default_factory=dict)
     """The largest number of each kind."""
     spilled: int = 0
-    """Code objects that keep registers in memory."""
+    """The number of code objects that spill registers."""
     matrix: Counter[str] = field(default_factory=Counter)
-    """Code objects in which each matrix instruction is."""
+    """The number of code objects that contain each matrix instruction."""
 
     def add(self, held: Mapping[str, Any]) -> None:
         """Count a code object."""
@@ -68,7 +68,7 @@ class Group:
         self.matrix.update(held.get("matrix", {}).keys())
 
     def row(self) -> list[str]:
-        """What the table shows."""
+        """The cells of the group's row in the table."""
         names = [f"{name} ({count})" for name, count in self.matrix.most_common(_SHOWN)]
         if (more := len(self.matrix) - _SHOWN) > 0:
             names.append(f"and {more} more")
@@ -86,11 +86,11 @@ COLUMNS = (
     "with spills",
     "matrix instructions",
 )
-"""Of the table; numbers are the largest of their group."""
+"""The columns of the table. Numbers are the maximum of a group."""
 
 
 def rows(records: Iterable[Record]) -> Iterator[list[str]]:
-    """The rows of the table, a group of checks each, in the order of the run."""
+    """The rows of the table, one for each group of checks, in the order of the run."""
     groups: dict[str, Group] = {}
     for record in records:
         for item in record.evidence:

@@ -1,4 +1,4 @@
-"""What ``tpk verify`` and ``tpk report`` do. Each function prints, and returns the exit status."""
+"""``tpk verify`` and ``tpk report``. Each command function prints and returns the exit status."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from triton_porting_kit.conformance.report.verify import disagreements
 from triton_porting_kit.untrusted import Folder, shown
 
 SHOWN = 50
-"""Of long lists, so many are printed."""
+"""The number of items of long lists that are printed."""
 
 
 def load(path: Path) -> Report:
-    """A report, a folder with one, or a run's folder that has none yet. Raises `ReportError`."""
+    """Load a report from a file, a folder with a report, or a run's folder without one. Raises `ReportError`."""
     if path.is_dir():
         with Folder(path, ReportError) as folder:
             run_only = folder.has(RUN) and not folder.has(document.NAME)
@@ -33,7 +33,7 @@ def load(path: Path) -> Report:
 
 
 def run_verify(path: Path) -> int:
-    """Compute everything again that a report claims. 1: something does not follow from its evidence."""
+    """Recompute all claims of a report. Returns 1 if one does not follow from its evidence, else 0."""
     data = document.read(path)
     found = disagreements(data)
     report = Report.from_json(data)
@@ -41,18 +41,18 @@ def run_verify(path: Path) -> int:
     if not found:
         print("The report agrees with its evidence and with the mandatory lists.")
         return 0
-    print(f"\nThe report does not agree with its evidence: {len(found)} times.")
+    print(f"\nThe report does not agree with its evidence ({len(found)} disagreements):")
     _print_some(found)
     return 1
 
 
 def run_merge(paths: Sequence[Path], out: Path) -> int:
-    """Join the reports of shards. 1: checks are missing."""
+    """Merge the reports of shards. Returns 1 if checks are missing, else 0."""
     merged = merge([load(path) for path in paths])
     write_all(merged.report, out)
     _print_verdicts(merged.report)
     if merged.duplicates:
-        print(f"\n{len(merged.duplicates)} checks are in several reports; of each the worst result is kept:")
+        print(f"\n{len(merged.duplicates)} checks are in several reports; the worst result of each is kept:")
         _print_some(merged.duplicates)
     if merged.shards:
         print(f"\nShards that are not among these reports: {', '.join(map(str, merged.shards))}")
@@ -64,7 +64,7 @@ def run_merge(paths: Sequence[Path], out: Path) -> int:
 
 
 def run_diff(old: Path, new: Path) -> int:
-    """What changed. 1: something got worse."""
+    """Print the differences between two runs. Returns 1 if something got worse, else 0."""
     found = diff(load(old), load(new))
     for key, before, after in found.facts:
         print(shown(f"{key}: {json.dumps(before):.200} -> {json.dumps(after):.200}"))
@@ -75,7 +75,7 @@ def run_diff(old: Path, new: Path) -> int:
             print(f"\n{title}: {len(changes)}")
             _print_some([str(change) for change in changes])
     if not any(found.groups.values()):
-        print("No check has another status.")
+        print("No check changed its status.")
         return 0
     worse = len(found.worse)
     print(f"\n{worse} got worse." if worse else "\nNothing got worse.")
@@ -83,7 +83,7 @@ def run_diff(old: Path, new: Path) -> int:
 
 
 def run_show(path: Path) -> int:
-    """A summary. 1: the run is no pass."""
+    """Print a summary. Returns 1 if the run did not pass, else 0."""
     report = load(path)
     _print_verdicts(report)
     for group in groups(report.records)[:SHOWN]:
@@ -102,7 +102,9 @@ def _print_verdicts(report: Report) -> None:
     print(shown(said, lines=False))
     for level in report.levels:
         counts = ", ".join(f"{count} {status}" for status, count in level.counts.items())
-        lost = f"; {len(level.missing)} mandatory ones have no result" if level.missing and level.run else ""
+        lost = (
+            f"; {len(level.missing)} mandatory checks have no result" if level.missing and level.run else ""
+        )
         print(f"  {level.level:<13} {level.verdict!s:<21} {counts}{lost}".rstrip())
 
 

@@ -1,4 +1,4 @@
-"""`diff`: what changed from a run to another."""
+"""`diff`: the differences between two runs."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _FACTS = (
 )
 _RANKS = {status: 5 if status in BAD else badness(status) for status in Status}
 _RANKS[Status.UNEXPECTED_PASS] = 0
-"""Statuses of one rank are neither better nor worse than each other."""
+"""The ranks of statuses. Those with the same rank are neither better nor worse than each other."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A check whose status is another."""
+    """A check whose status changed."""
 
     name: str
     old: Status | None
-    """None: there was no record of it."""
+    """The old status; None if the old run has no record of the check."""
     new: Status | None
     message: str = ""
-    """What is wrong now."""
+    """What is wrong in the new run."""
 
     @property
     def worse(self) -> bool:
-        """Whether the backend stands worse for it. A check that has gone is worse, whatever it was."""
+        """Whether the change makes the result worse. A missing check is always worse."""
         if self.new is None:
             return True
         if self.old is None:
@@ -56,23 +56,23 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
-    """What changed between two runs."""
+    """The differences between two runs."""
 
     groups: dict[str, list[Change]]
-    """``newly failing``, ``newly passing``, ``changed``, ``new`` and ``gone``; none is left out."""
+    """``newly failing``, ``newly passing``, ``changed``, ``new`` and ``gone``. All keys are present."""
     verdicts: list[tuple[str, str, str]]
-    """Level, old verdict and new one, where they are not the same."""
+    """Level, old verdict and new verdict, for levels whose verdict changed."""
     facts: list[tuple[str, Any, Any]]
-    """What else is not the same about the runs: versions, device, seed."""
+    """Other differences between the runs, such as versions, device and seed: key, old value, new value."""
 
     @property
     def worse(self) -> list[Change]:
-        """What got worse."""
+        """The changes that make the result worse."""
         return [change for changes in self.groups.values() for change in changes if change.worse]
 
 
 def diff(old: Report, new: Report) -> Difference:
-    """What changed from `old` to `new`. Checks of levels that `new` was not to try are not gone."""
+    """The differences from `old` to `new`. Checks of levels that `new` did not request do not count as gone."""
     groups: dict[str, list[Change]] = {
         key: [] for key in ("newly failing", "newly passing", "changed", "new", "gone")
     }

@@ -1,4 +1,4 @@
-"""``report.json``: written and read against its schema, with a digest of its content."""
+"""``report.json``: writing and reading, with validation against the schema and a digest of the content."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from triton_porting_kit.conformance.report.errors import ReportError
 from triton_porting_kit.conformance.report.model import Report
 
 FORMAT = 1
-"""Version of the schema."""
+"""The version of the schema."""
 NAME = "report.json"
 SCHEMA = Path(__file__).parent / "schema.json"
 
 
 def document_of(report: Report) -> dict[str, Any]:
-    """A report as JSON, with its digest. Raises `ReportError` where it does not keep to the schema."""
+    """A report as JSON, with its digest. Raises `ReportError` if it does not match the schema."""
     data = {"format": FORMAT, "mandatory_digest": mandatory.digest(), **report.to_json()}
     if not _is_json(data):
         data = _finite(data)
@@ -32,21 +32,21 @@ def document_of(report: Report) -> dict[str, Any]:
 
 
 def text(report: Report) -> str:
-    """The content of ``report.json``, a check a line."""
+    """The content of ``report.json``, with one check per line."""
     return dumps(document_of(report))
 
 
 def dumps(data: Mapping[str, Any]) -> str:
-    """The text of a document: a line for each check, so that texts can be compared line by line."""
+    """The text of a document, with one check per line, so that documents can be compared line by line."""
     head = {key: value for key, value in data.items() if key != "checks"}
     checks = ",\n".join(_dumps(check) for check in data["checks"])
     return f'{json.dumps(head, indent=1)[:-2]},\n "checks": [\n{checks}\n]\n}}\n'
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A document, or the one in a folder. Raises `ReportError` where it is none, or does not keep to the schema.
+    """Read a document from a file or a folder. Raises `ReportError` if it is not a document that matches the schema.
 
-    What it says is not believed yet: that is for `triton_porting_kit.conformance.report.verify`.
+    Its claims are not checked; `triton_porting_kit.conformance.report.verify` does that.
     """
     named = not path.is_dir()
     file = path if named else path / NAME
@@ -61,24 +61,24 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def load(path: Path) -> Report:
-    """The report in a file or folder, whose statuses and verdicts are computed from its evidence."""
+    """The report in a file or folder. Its statuses and verdicts are computed from the evidence."""
     return Report.from_json(read(path))
 
 
 def digest(data: Mapping[str, Any]) -> str:
-    """Of a document, but its digest. It shows accidents and careless changes; it is no signature."""
+    """The digest of a document without its digest field. It detects accidental changes; it is not a signature."""
     content = {key: value for key, value in data.items() if key != "digest"}
     return f"sha256:{hashlib.sha256(_dumps(content, sort_keys=True).encode()).hexdigest()}"
 
 
 def validate(data: Any, what: str, part: str = "") -> None:
-    """Raises `ReportError` with the first place that does not keep to the schema, or to its definition of a `part`."""
+    """Validate against the schema, or its definition of a `part`. Raises `ReportError` with the first mismatch."""
     import fastjsonschema
 
     try:
         _validator(part)(data)
     except fastjsonschema.JsonSchemaValueException as error:
-        raise ReportError(f"{what} does not keep to the schema: {error.message:.300}") from error
+        raise ReportError(f"{what} does not match the schema: {error.message:.300}") from error
 
 
 @cache
@@ -107,7 +107,7 @@ def _is_json(data: Any) -> bool:
 
 
 def _finite(value: Any) -> Any:
-    """Numbers that JSON has not, as text."""
+    """Convert numbers that JSON cannot represent to strings."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What can be wrong with a run folder or a report."""
+"""Errors in run folders and reports."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from triton_porting_kit.errors import PortingKitError
 
 
 class ReportError(PortingKitError):
-    """A run folder or a report cannot be read, or reports do not go together."""
+    """A run folder or a report cannot be read, or reports cannot be merged."""

@@ -1,4 +1,4 @@
-"""Evidence in words, and how to run a check again."""
+"""Formats evidence for readers, and the command that repeats a check."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from triton_porting_kit.conformance.status import Evidence, holds
 
 @dataclass(frozen=True)
 class Exhibit:
-    """An item of evidence, for people."""
+    """An item of evidence, formatted for readers."""
 
     holds: bool
     what: str
     facts: tuple[tuple[str, str], ...] = ()
-    """Name and value."""
+    """Names and values."""
     text: str = ""
-    """A message of its own, of several lines perhaps."""
+    """A message, possibly of several lines."""
     details: tuple[tuple[str, str], ...] = ()
-    """Title and text of what is long: a traceback, output."""
+    """Titles and long texts, such as a traceback or output."""
 
 
 def exhibit(item: Evidence) -> Exhibit:
-    """An item of evidence, for people. What it says besides what is known of its kind is shown, too."""
+    """Format an item of evidence. Unknown fields are shown as well."""
     make = {"comparison": _comparison, "expectation": _expectation, "compiled": _compiled}
     found = make.get(item["kind"], _mishap)(item)
     recorded = tuple((name, str(item[name])) for name in _RECORDED if name in item)
@@ -35,7 +35,7 @@ def exhibit(item: Evidence) -> Exhibit:
 
 
 _RECORDED = ("captured", "replay", "when run again")
-"""What ``--capture-failures`` adds to an item, of any kind."""
+"""Fields that ``--capture-failures`` adds to items of any kind."""
 
 
 def _comparison(item: Evidence) -> Exhibit:
@@ -49,7 +49,7 @@ def _comparison(item: Evidence) -> Exhibit:
             ("actual", str(item.get("actual", ""))),
             ("expected", str(item.get("expected", "")) or "not a single value"),
         ]
-    text = "" if elements else "nothing was compared, which proves nothing"
+    text = "" if elements else "nothing was compared, so nothing is shown"
     return Exhibit(holds(item), str(item["what"]), tuple(facts), text)
 
 
@@ -103,7 +103,7 @@ def in_text(record: Record) -> str:
 
 
 def rerun(run: Mapping[str, Any], name: str) -> str:
-    """The command that runs a check again as it was run."""
+    """The command that repeats a check with the same options."""
     words = ["tpk", "conform", "--backend", str(run["backend"])]
     options = run["options"]
     if source := run["profile"].get("source"):

@@ -1,4 +1,4 @@
-"""Failures, put together where they look alike: a chip that refuses everything has one reason, not 13,000."""
+"""Grouping of similar failures: a chip that rejects everything fails for one reason, not for 13,000."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from triton_porting_kit.conformance.status import BAD, Status
 
 @dataclass(frozen=True)
 class Group:
-    """Checks that ended alike: in the same status and stage, with messages that differ in numbers only."""
+    """Checks with the same status and stage, whose messages differ only in numbers and quoted strings."""
 
     status: Status
     stage: str
     message: str
-    """The first line of the first one's."""
+    """The first line of the first check's message."""
     records: tuple[Record, ...]
 
 
 def groups(records: Iterable[Record]) -> list[Group]:
-    """What failed in any way, in the order of its first check."""
+    """Group the failed checks, in the order of the first check of each group."""
     found: dict[tuple[Status, str, str], list[Record]] = {}
     for record in records:
         status = record.status
@@ -34,7 +34,7 @@ def groups(records: Iterable[Record]) -> list[Group]:
 
 
 def first_line(record: Record) -> str:
-    """What is wrong, in a line."""
+    """The failure in one line."""
     line = record.message.strip().partition("\n")[0].strip()
     if line:
         return line
@@ -42,7 +42,7 @@ def first_line(record: Record) -> str:
 
 
 def _pattern(record: Record) -> str:
-    """What messages of the same kind have in common. Values that differ from element to element say nothing."""
+    """The common part of messages of one kind, without values that vary from check to check."""
     for item in record.evidence:
         if item["kind"] == "comparison" and item["differ"]:
             return "some elements differ" if item["differ"] < item["elements"] else "all elements differ"

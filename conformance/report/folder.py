@@ -1,4 +1,4 @@
-"""Reading a run folder: ``run.json``, ``records.jsonl``, and ``performance.json`` where there is one."""
+"""Reads a run folder: ``run.json``, ``records.jsonl`` and optionally ``performance.json``."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _UNKNOWN: dict[str, Any] = {
     "profile": {"capabilities": {}, "unsupported": [], "expected_failures": [], "waivers": []},
     "options": {},
 }
-"""What is said of a run that found no backend to ask."""
+"""Defaults for a run that could not start a worker."""
 
 
 def read_run(folder: Path) -> Report:
-    """The report of a run, ended or not. Raises `ReportError`.
+    """The report of a run, finished or not. Raises `ReportError`.
 
-    ``records.jsonl`` is appended to while checks end, so a line may be cut off: what cannot be read is counted, and
-    its check has no record. Of several records of a check the last counts.
+    ``records.jsonl`` is appended to during a run, so its last line may be incomplete. Unreadable lines are counted, and
+    their checks have no record. If a check has several records, the last one counts.
     """
     with Folder(folder, ReportError) as held:
         content = held.read(RUN, untrusted.REPORT, _REMEDY)
@@ -33,7 +33,7 @@ def read_run(folder: Path) -> Report:
         figures = held.read(PERFORMANCE, untrusted.REPORT) if held.has(PERFORMANCE) else None
     run = untrusted.parse_json(content, folder / RUN, ReportError)
     if not isinstance(run, dict):
-        raise ReportError(f"{folder / RUN} is no JSON object")
+        raise ReportError(f"{folder / RUN} is not a JSON object")
     for key, default in _UNKNOWN.items():
         if run.get(key) is None:
             run[key] = default
@@ -56,7 +56,7 @@ _REMEDY = "a run folder is what `tpk conform --report DIR` leaves in DIR"
 
 
 def _figures(content: bytes, path: Path) -> dict[str, Any]:
-    """Figures of performance. That they cannot be read is no reason to have no report."""
+    """The performance figures. If they cannot be read, the report contains the error instead."""
     try:
         found = untrusted.parse_json(content, path, ReportError)
         document.validate(found, str(path), "performance")

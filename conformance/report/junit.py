@@ -1,4 +1,4 @@
-"""``junit.xml``: a report as continuous-integration systems read it."""
+"""``junit.xml``: a report for continuous-integration systems."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _SKIPPED = {
     Status.WAIVED: "waived",
 }
 _IN_FULL = 500
-"""Failures whose evidence is written; systems that read this file take only so much."""
+"""The number of failures whose evidence is written: CI systems limit the size of this file."""
 _LENGTH = 8000
-"""Characters of the evidence of one, at most."""
+"""The maximum number of characters of the evidence of a failure."""
 _SHOWN = 200
-"""Of the names of missing checks, so many are listed."""
+"""The number of missing checks that are listed by name."""
 
 
 def text(report: Report) -> str:
-    """A report: a suite for each level, with an error for what was not run."""
+    """The report with a test suite for each level, and an error for each check that was not run."""
     full = {id(record) for record in [r for r in report.records if r.status in BAD][:_IN_FULL]}
     xml = JUnitXml(f"conformance of {shown(str(report.run['backend']))}")
     for result in report.levels:
@@ -38,9 +38,7 @@ def text(report: Report) -> str:
             xml.add_testsuite(_suite(report, result, records, lost, full))
     if not report.records:
         suite = TestSuite("conformance")
-        suite.add_testcase(
-            _case("conformance/run", 0, Error("no check was run, which is no pass", "not run"))
-        )
+        suite.add_testcase(_case("conformance/run", 0, Error("no check was run", "not run")))
         xml.add_testsuite(suite)
     xml.update_statistics()
     return str(xml.tostring().decode())
@@ -55,7 +53,7 @@ def _suite(
     suite.add_property("verdict", str(result.verdict))
     suite.add_property("meaning", LEVELS[result.level].promise(compile_only=report.compile_only))
     cases = [_of_record(record, report, id(record) in full) for record in records]
-    cases += [_case(name, 0, Error("was to be run, and was not", "not run")) for name in lost]
+    cases += [_case(name, 0, Error("the check was planned but not run", "not run")) for name in lost]
     if gone := report.gone(result):
         failure = Failure(f"{len(gone)} mandatory checks are missing", "missing")
         failure.text = "\n".join(gone[:_SHOWN])

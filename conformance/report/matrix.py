@@ -1,4 +1,4 @@
-"""Operations by types: how each operation of the language does on each element type."""
+"""The results of each operation of the language on each element type, as a matrix."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from triton_porting_kit.conformance.types import KINDS
 
 
 class Mark(StrEnum):
-    """What the checks of a cell come to. Each has a symbol, for those who cannot tell colours apart."""
+    """The summary of a cell. Each mark also has a symbol, so that colours are not needed to distinguish them."""
 
     PASS = "pass"
     PARTIAL = "partial"
     """Some pass, some fail."""
     FAIL = "fail"
     DECLARED = "declared"
-    """None fails, and not all pass: expected failures, waivers, unsupported ones beside passes."""
+    """None fails, but not all pass: some are expected failures, waived or unsupported."""
     UNSUPPORTED = "unsupported"
     NOT_RUN = "not run"
 
 
 @dataclass
 class Cell:
-    """Checks of an operation on a type."""
+    """The checks of an operation on a type."""
 
     passed: int = 0
     failed: int = 0
@@ -50,7 +50,7 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """How many pass, of how many where that is not all."""
+        """The number of checks that pass, and the total if they differ."""
         return str(self.total) if self.passed == self.total else f"{self.passed}/{self.total}"
 
     def add(self, status: Status | None) -> None:
@@ -78,7 +78,7 @@ class Section:
 
     name: str
     rows: dict[str, dict[str, Cell]] = field(default_factory=dict)
-    """By operation, then type."""
+    """Cells by operation and type."""
 
     @property
     def columns(self) -> list[str]:
@@ -88,7 +88,7 @@ class Section:
 
     @property
     def total(self) -> dict[str, Cell]:
-        """All operations together, by type."""
+        """The sum of all operations, by type."""
         found: dict[str, Cell] = {}
         for cells in self.rows.values():
             for kind, cell in cells.items():
@@ -97,7 +97,7 @@ class Section:
 
     @property
     def cell(self) -> Cell:
-        """All of the section together."""
+        """The sum of the section."""
         whole = Cell()
         for cell in self.total.values():
             whole.merge(cell)

@@ -1,4 +1,4 @@
-"""`merge`: the reports of shards, or of levels, as one."""
+"""`merge`: merges the reports of shards or of levels."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ SAME = (
     "target",
     "seed",
 )
-"""Of a run, what has to be the same in all parts."""
+"""Metadata that must be equal in all parts."""
 SAME_DEVICE = ("memory", "name", "arch")
 SAME_OPTIONS = ("select", "compile_only", "target")
 
 
 @dataclass(frozen=True)
 class Merged:
-    """Reports as one, and what is to be said about that."""
+    """A merged report, with missing and duplicate checks."""
 
     report: Report
     missing: tuple[str, ...]
-    """Checks that are mandatory, or were set out to be run, and have no record in any part."""
+    """Mandatory or planned checks that have no record in any part."""
     duplicates: tuple[str, ...]
     """Checks with records in several parts, of which the worst is kept."""
     shards: tuple[int, ...]
-    """Shards that are not among the parts."""
+    """The numbers of the shards that are missing."""
 
 
 def merge(parts: Sequence[Report]) -> Merged:
-    """Join parts of a run. Raises `ReportError` where they are not parts of the same."""
+    """Merge parts of a run. Raises `ReportError` if they do not belong to the same run."""
     if not parts:
         raise ReportError("there is nothing to merge; name the reports of all shards")
     for number, part in enumerate(parts[1:], 2):
@@ -85,17 +85,17 @@ def _verify_same(first: Report, other: Report, number: int) -> None:
     for what, ours, theirs in pairs:
         if ours != theirs:
             raise ReportError(
-                f"report {number} is no part of the same run as report 1: {what} is {theirs!r:.200}, not {ours!r:.200}"
+                f"report {number} is not part of the same run as report 1: {what} is {theirs!r:.200}, not {ours!r:.200}"
             )
 
 
 def _claims(report: Report) -> dict[str, Any]:
-    """The profile, wherever its file was."""
+    """The profile without the path of its file."""
     return {key: value for key, value in report.run["profile"].items() if key != "source"}
 
 
 def _shards(report: Report) -> tuple[frozenset[int], int]:
-    """The shards that a report is of, and how many there are; it may have been merged itself."""
+    """The shards in a report, which may be merged itself, and the number of shards of the run."""
     if shard := report.options.get("shard"):
         return frozenset({shard[0]}), shard[1]
     found = [part["shard"] for part in report.run.get("merged_from", ()) if part.get("shard")]
@@ -131,7 +131,7 @@ def _joined_run(parts: Sequence[Report], *, complete: bool) -> dict[str, Any]:
 
 
 def _joined_figures(parts: Sequence[Report]) -> dict[str, Any] | None:
-    """Lists of figures one behind the other; of others the first."""
+    """Merge performance figures: concatenate lists, and keep the first of other values."""
     found: dict[str, Any] = {}
     for part in parts:
         for key, value in (part.performance or {}).items():

@@ -1,4 +1,4 @@
-"""`Report`: a run's records, and what they come to."""
+"""`Report`: the records of a run, and the verdicts computed from them."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from triton_porting_kit.conformance.report.errors import ReportError
 from triton_porting_kit.conformance.status import BAD, Status, Verdict, verdict
 
 LATEST: Release = (98, 0)
-"""Of a run that could not even find Triton: what the newest release has is mandatory."""
+"""The release assumed for a run that could not find Triton: all checks of the newest release are mandatory."""
 GOOD = frozenset({Verdict.PASS, Verdict.CONDITIONAL, Verdict.EXPECTED})
-"""Verdicts of a run in which nothing failed that was not declared."""
+"""Verdicts of a run without undeclared failures."""
 
 
 @dataclass(frozen=True)
 class LevelResult:
-    """What the checks of a level come to."""
+    """The result of a level."""
 
     level: str
     asked: bool
-    """Whether the run was to try this level."""
+    """Whether the run requested this level."""
     verdict: Verdict
     counts: dict[Status, int]
-    """By status; those that did not occur are left out."""
+    """The number of checks by status, without statuses that did not occur."""
     mandatory: int
-    """How many checks are mandatory."""
+    """The number of mandatory checks."""
     missing: tuple[str, ...]
     """Mandatory checks that have no record."""
 
@@ -42,7 +42,7 @@ class LevelResult:
         return sum(self.counts.values())
 
     def to_json(self) -> dict[str, Any]:
-        """The names of what is missing are left out where nothing was run: they are the whole list."""
+        """The result as JSON. If nothing was run, the missing names are omitted: they are the whole mandatory list."""
         return {
             "level": self.level,
             "asked": self.asked,
@@ -56,28 +56,28 @@ class LevelResult:
 
 @dataclass(frozen=True)
 class Report:
-    """A run: what is known about it, and about each check."""
+    """A run: its metadata, and the record of each check."""
 
     run: dict[str, Any]
     """The metadata of ``run.json``, without the names of checks."""
     records: tuple[Record, ...]
     not_run: tuple[str, ...] = ()
-    """Checks that the run set out to do, and has no record of."""
+    """Planned checks without a record."""
     not_applicable: tuple[str, ...] = ()
-    """Checks that make no sense on this backend."""
+    """Checks that do not apply to this backend."""
     damaged: int = 0
     """Lines of the run's records that could not be read."""
     performance: dict[str, Any] | None = None
-    """Figures, with no verdict."""
+    """Performance figures, which do not affect verdicts."""
 
     @cached_property
     def statuses(self) -> dict[str, Status]:
-        """By name of the check."""
+        """The status of each check, by name."""
         return {record.name: record.status for record in self.records}
 
     @cached_property
     def counts(self) -> dict[Status, int]:
-        """How many checks ended in each status."""
+        """The number of checks with each status."""
         return _counted(self.statuses.values())
 
     @property
@@ -87,17 +87,17 @@ class Report:
 
     @property
     def complete(self) -> bool:
-        """Whether the run came to its end."""
+        """Whether the run finished."""
         return bool(self.run["complete"]) and not self.not_run
 
     @property
     def whole(self) -> bool:
-        """Whether the run set out to try everything of its levels, and came to its end."""
+        """Whether the run finished and covered all checks of its levels, without selection or shards."""
         return self.complete and not self.options.get("select") and not self.options.get("shard")
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """The levels that the run was to try."""
+        """The levels that the run requested."""
         wanted = self.options.get("levels") or tuple(LEVELS)
         return tuple(level for level in LEVELS if level in wanted)
 
@@ -108,12 +108,12 @@ class Report:
 
     @cached_property
     def levels(self) -> tuple[LevelResult, ...]:
-        """What each level comes to."""
+        """The result of each level."""
         return tuple(self._level(level) for level in LEVELS)
 
     @cached_property
     def verdict(self) -> Verdict:
-        """What the levels that the run was to try come to: the worst of them. No checks are no pass."""
+        """The worst verdict of the requested levels. A run without checks does not pass."""
         found = [result.verdict for result in self.levels if result.asked or result.run]
         if not self.records or not found:
             return Verdict.NOT_RUN
@@ -126,18 +126,18 @@ class Report:
         )
 
     def gone(self, result: LevelResult) -> tuple[str, ...]:
-        """Mandatory checks that have no record though nothing was left out on purpose, nor interrupted."""
+        """Mandatory checks without a record, in a run that covered the whole level."""
         if result.level == "stress" and self.options.get("stress"):
-            return ()  # how many programs was chosen
+            return ()  # the number of programs was chosen by an option
         return result.missing if self.whole and result.asked else ()
 
     @property
     def bad(self) -> int:
-        """How many checks failed in any way."""
+        """The number of checks that failed in any way."""
         return sum(self.counts.get(status, 0) for status in BAD)
 
     def mandatory(self, level: str) -> tuple[str, ...]:
-        """The names that the level's verdict depends on. Raises `ReportError` for another version of the suite."""
+        """The names of the mandatory checks of a level. Raises `ReportError` for another version of the suite."""
         self.verify_version()
         return mandatory.names(
             level,
@@ -147,10 +147,10 @@ class Report:
         )
 
     def verify_version(self) -> None:
-        """Raises `ReportError` where this kit has not the lists of the report's version of the suite."""
+        """Raise `ReportError` if this kit lacks the mandatory lists of the report's version of the suite."""
         if self.run["suite_version"] != SUITE_VERSION:
             raise ReportError(
-                f"the report is of version {self.run['suite_version']} of the suite, and this kit has the mandatory "
+                f"the report is of version {self.run['suite_version']} of the suite, but this kit has the mandatory "
                 f"lists of version {SUITE_VERSION}; use a release of the kit with version {self.run['suite_version']}"
             )
 
@@ -167,7 +167,7 @@ class Report:
         return result
 
     def to_json(self) -> dict[str, Any]:
-        """The content of ``report.json``, but its digest."""
+        """The content of ``report.json`` without its digest."""
         return {
             "run": self.run,
             "verdict": str(self.verdict),
@@ -183,7 +183,7 @@ class Report:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Report:
-        """The report that `to_json` made. Statuses and verdicts are computed again, not read."""
+        """Create a report from the result of `to_json`. Statuses and verdicts are recomputed, not read."""
         return cls(
             run=dict(data["run"]),
             records=tuple(map(Record.from_json, data["checks"])),
@@ -195,12 +195,12 @@ class Report:
 
 
 def release_of(version: str) -> Release:
-    """Major and minor number of a release of Triton; of the newest, where none is known. Raises `ReportError`."""
+    """Major and minor version of Triton; `LATEST` if the version is unknown. Raises `ReportError`."""
     if not version:
         return LATEST
     match = re.match(r"(\d{1,4})\.(\d{1,4})(?!\d)", version)
     if match is None:
-        raise ReportError(f"{version!r:.80} is no version of Triton, such as 3.9.0")
+        raise ReportError(f"{version!r:.80} is not a version of Triton, such as 3.9.0")
     return int(match[1]), int(match[2])
 
 

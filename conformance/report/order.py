@@ -1,4 +1,4 @@
-"""Which status is worse."""
+"""The order of statuses by badness."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ _ORDER = (
 
 
 def badness(status: Status) -> int:
-    """0 for a pass; the more, the worse."""
+    """0 for a pass; larger numbers are worse."""
     return _ORDER.index(status)

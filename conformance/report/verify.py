@@ -1,4 +1,4 @@
-"""`verify`: everything that a report claims, computed again from its evidence and the mandatory lists."""
+"""`verify`: recomputes all claims of a report from its evidence and the mandatory lists."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from triton_porting_kit.conformance.report.errors import ReportError
 from triton_porting_kit.conformance.report.model import Report
 
 BY_CAPABILITIES = "capabilities"
-"""Stands for the pattern where a capability that is not claimed names a check."""
+"""The pattern of listings that come from a capability that the profile does not claim."""
 
 
 def disagreements(data: Mapping[str, Any]) -> list[str]:
-    """What a document that keeps to the schema claims, and does not follow from the rest of it; a sentence each.
+    """The claims of a document that do not follow from its evidence, as sentences. The document matches the schema.
 
-    Raises `ReportError` where this kit has not the mandatory lists that the report was judged by.
+    Raises `ReportError` if this kit does not have the mandatory lists that the report was judged by.
     """
     report = Report.from_json(data)
     report.verify_version()
@@ -38,14 +38,12 @@ def disagreements(data: Mapping[str, Any]) -> list[str]:
         )
     found = [*_checks(data["checks"], report), *_names(report), *_totals(data, report)]
     if data["digest"] != document.digest(data):
-        found.append(
-            "the digest is not that of the content: something was changed after the report was written"
-        )
+        found.append("the digest does not match the content: the report was changed after it was written")
     return found
 
 
 def seed_of(seed: int, name: str) -> int:
-    """A check's own seed, as `triton_porting_kit.conformance.context.Session.seed_of` derives it from the run's."""
+    """A check's seed, derived from the run's as in `triton_porting_kit.conformance.context.Session.seed_of`."""
     return zlib.crc32(f"{seed}:{name}".encode())
 
 
@@ -60,11 +58,11 @@ def _checks(claimed: Sequence[Mapping[str, Any]], report: Report) -> Iterator[st
             ("message", record.message),
         ):
             if claim[key] != value:
-                yield f"{name}: its {key} is given as {claim[key]!r:.200}; its evidence says {value!r:.200}"
+                yield f"{name}: it claims the {key} {claim[key]!r:.200}; its evidence gives {value!r:.200}"
         if record.level != name.partition("/")[0]:
-            yield f"{name}: it is counted to the level {record.level}"
+            yield f"{name}: it is counted under the level {record.level}"
         if record.seed != seed_of(report.run["seed"], name):
-            yield f"{name}: its seed {record.seed} does not come from the run's, {report.run['seed']}"
+            yield f"{name}: its seed {record.seed} is not derived from the run's, {report.run['seed']}"
         yield from (f"{name}: {what}" for what in _impossible(record))
         if what := _wrong_listing(record, profile, known.get(name)):
             yield f"{name}: {what}"
@@ -75,38 +73,38 @@ def _impossible(record: Record) -> Iterator[str]:
     for item in record.evidence:
         if item["kind"] == "comparison":
             if item["differ"] > item["elements"]:
-                yield f"{item['differ']} elements differ, of {item['elements']}"
+                yield f"{item['differ']} elements differ, but there are only {item['elements']}"
             if not item["differ"] and (item.get("message") or "actual" in item):
-                yield f"no element differs, yet one is shown: {item.get('message', '')}"
+                yield f"no element differs, but one is shown: {item.get('message', '')}"
         if item["kind"] == "expectation" and item["holds"] and item.get("message"):
-            yield f"it is said to hold that {item['what']}, yet what was found instead is shown: {item['message']}"
+            yield f"the expectation {item['what']!r} is marked as met, but has a message: {item['message']}"
 
 
 def _wrong_listing(record: Record, profile: Profile, check: Check | None) -> str:
-    """What is wrong about how a record says that the profile names its check; empty if nothing is.
+    """Compare a record's listing with the profile's. Returns the disagreement, or an empty string.
 
-    `check`: the check in this kit's catalogue; None where that is not known, as of another release of Triton.
+    `check`: the check in this kit's catalogue; None if it is unknown, for example with another release of Triton.
     """
     claimed = record.listing
     limits = profile.capabilities != Capabilities()
     if check is None and limits and claimed is not None and claimed.pattern == BY_CAPABILITIES:
-        return ""  # what it needs is not known here
+        return ""  # the capabilities that it needs are unknown
     expected = profile.listing(check or Check(record.name, record.requirement, _nothing))
     if claimed == expected:
         return ""
     if claimed is None:
         assert expected is not None
-        return f"the profile lists it under {expected.list}, and its record does not say so"
-    said = f"it is said to be listed under {claimed.list}, as {claimed.pattern!r}"
-    return f"{said}; the profile says {expected}" if expected else f"{said}; the profile has no such entry"
+        return f"the profile lists it under {expected.list}, but its record does not"
+    said = f"it claims to be listed under {claimed.list}, as {claimed.pattern!r}"
+    return f"{said}; the profile has {expected}" if expected else f"{said}; the profile has no such entry"
 
 
 def _nothing(context: Context) -> None:
-    """The body of a check that is not run."""
+    """The body of a placeholder check, which is never run."""
 
 
 def _profile(data: Mapping[str, Any]) -> Profile:
-    """The profile that `Profile.to_json` made."""
+    """Rebuild a profile from the result of `Profile.to_json`."""
     limits: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in data["capabilities"].items()
@@ -121,7 +119,7 @@ def _profile(data: Mapping[str, Any]) -> Profile:
 
 
 def _catalogue(report: Report) -> dict[str, Check]:
-    """The checks of this kit, for what they need of a chip; of random programs those that the report has."""
+    """The checks of this kit, with the capabilities that they need; of random programs, only those in the report."""
     from triton_porting_kit.conformance import catalogue
     from triton_porting_kit.conformance.stress.checks import DEFAULT_COUNT, program_of_run
 
@@ -143,23 +141,23 @@ def _names(report: Report) -> Iterator[str]:
             yield f"{name}: there are {count} records of it"
     for name in report.not_run:
         if name in report.statuses:
-            yield f"{name}: it is said not to have been run, and there is a record of it"
+            yield f"{name}: it is listed as not run, but there is a record of it"
 
 
 def _totals(data: Mapping[str, Any], report: Report) -> Iterator[str]:
     computed = report.to_json()
     for key in ("verdict", "complete", "counts"):
         if data[key] != computed[key]:
-            yield f"the {key} of the run is given as {_text(data[key])}; the checks come to {_text(computed[key])}"
+            yield f"the run claims {key} = {_text(data[key])}; its checks give {_text(computed[key])}"
     claimed = {level["level"]: level for level in data["levels"]}
     for level in computed["levels"]:
         name = level["level"]
         if name not in claimed:
-            yield f"level {name} is left out"
+            yield f"level {name} is missing"
             continue
         for key, value in level.items():
             if claimed[name][key] != value:
-                yield f"level {name}: {key} is given as {_text(claimed[name][key])}; it is {_text(value)}"
+                yield f"level {name} claims {key} = {_text(claimed[name][key])}; its checks give {_text(value)}"
 
 
 def _text(value: Any) -> str:

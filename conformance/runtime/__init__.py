@@ -1,1 +1,1 @@
-"""The level `runtime`: the hooks of the kit's `Device`, and what any backend does between a launch and its result."""
+"""The level `runtime`: the hooks of the kit's `Device`, and launches on any backend."""

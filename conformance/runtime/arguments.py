@@ -1,4 +1,4 @@
-"""Scalars and pointers on their way through the launcher: every type, bit by bit."""
+"""Scalars and pointers passed through the launcher: every type, compared bit by bit."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _passed(context: Context, kind: Kind, values: list[Any], expected: Array) ->
 
 
 def edges(kind: Kind) -> list[int]:
-    """Integers of a type at which something may go wrong."""
+    """Edge cases of an integer type."""
     half = 1 << (kind.bits - 1)
     found = [0, 1, 2, 15, 16, 17, 0x55, half - 1, half - 2, kind.highest, kind.highest - 1]
     if kind.is_signed:
@@ -91,7 +91,7 @@ def _booleans(context: Context) -> None:
 
 
 def exact_edges(kind: Kind) -> Array:
-    """Numbers that a floating-point type has, at which something may go wrong; float64."""
+    """Edge cases that a floating-point type can represent, as float64."""
     tiny = 2.0**kind.lowest_exponent
     step = 2.0 ** (1 - kind.precision)
     found = [0.0, -0.0, 1.0, -1.0, 1.5, -2.0, 16.0, 1 + step, 2 - step, 1 / 3, -np.pi, 100.0]
@@ -117,7 +117,7 @@ def _floats(context: Context, kind: Kind) -> None:
 for _kind in FLOATS:
     CHECKS.add(
         f"{_kind}",
-        f"Numbers that {_kind} has, zeros of both signs, subnormals, infinities and NaN among them, reach the kernel "
+        f"Values of {_kind}, including zeros of both signs, subnormals, infinities and NaN, reach the kernel "
         "unchanged.",
         partial(_floats, kind=_kind),
         needs=(f"type:{_kind}",),
@@ -137,14 +137,14 @@ def _rounded(context: Context, kind: Kind) -> None:
 for _name in ("fp16", "fp32"):
     CHECKS.add(
         f"{_name}-rounded",
-        f"Numbers that {_name} lacks reach the kernel rounded to the nearest that it has, ties to even, once.",
+        f"Numbers that {_name} cannot represent are rounded once, to the nearest value, ties to even.",
         partial(_rounded, kind=KINDS[_name]),
         needs=(f"type:{_name}",),
     )
 CHECKS.add(
     "bf16-rounded",
-    "Numbers that bf16 lacks reach the kernel rounded to the nearest that it has, ties to even: the kit's launchers "
-    "promise that, where Triton's own cut digits off.",
+    "Numbers that bf16 cannot represent are rounded to the nearest value, ties to even: the kit's launchers guarantee "
+    "this, while Triton's own truncate.",
     partial(_rounded, kind=KINDS["bf16"]),
     needs=("type:bf16",),
     kit_device=True,
@@ -275,7 +275,7 @@ def _interior(context: Context, element: int) -> None:
 for _element in (1, 3, 4, 16, 23):
     CHECKS.add(
         f"pointer-interior-{_element}",
-        f"A pointer to element {_element} of an array reaches the kernel as that, however it is aligned.",
+        f"A pointer to element {_element} of an array reaches the kernel unchanged, whatever its alignment.",
         partial(_interior, element=_element),
         elements=16,
     )

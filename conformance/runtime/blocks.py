@@ -14,7 +14,7 @@ from triton_porting_kit.conformance.memory import Bytes
 
 ALIGNMENT = 64
 
-_PERIOD = 65_537  # a prime: what is off by a power of two, or by whole pages, differs
+_PERIOD = 65_537  # a prime: data shifted by a power of two or by whole pages differs
 _BYTES: Bytes = (
     np.arange(1, _PERIOD + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(56)
 ).astype(np.uint8)
@@ -22,7 +22,7 @@ _BYTES: Bytes = (
 
 @contextmanager
 def allocated(device: Any, *sizes: int, alignment: int = ALIGNMENT) -> Iterator[list[int]]:
-    """Addresses of allocations of some sizes, freed afterwards."""
+    """Allocate blocks of these sizes, and free them afterwards."""
     addresses: list[int] = []
     try:
         for size in sizes:
@@ -34,14 +34,14 @@ def allocated(device: Any, *sizes: int, alignment: int = ALIGNMENT) -> Iterator[
 
 
 def pieces(device: Any, total: int) -> list[int]:
-    """Sizes that add up to `total`, each no more than one allocation can have."""
+    """Split `total` into sizes that do not exceed the largest allocation."""
     largest = device.properties().largest_allocation
     return [min(largest, total - start) for start in range(0, total, largest)]
 
 
 @contextmanager
 def stream_of(device: Any) -> Iterator[int]:
-    """A stream, destroyed afterwards."""
+    """Create a stream, and destroy it afterwards."""
     stream = device.create_stream()
     try:
         yield stream
@@ -51,7 +51,7 @@ def stream_of(device: Any) -> Iterator[int]:
 
 @contextmanager
 def events_of(device: Any, count: int) -> Iterator[list[int]]:
-    """Events, destroyed afterwards."""
+    """Create events, and destroy them afterwards."""
     events = [device.create_event() for _ in range(count)]
     try:
         yield events
@@ -61,13 +61,13 @@ def events_of(device: Any, count: int) -> Iterator[list[int]]:
 
 
 def upload(device: Any, address: int, content: Bytes) -> None:
-    """Copy to the device, and wait."""
+    """Copy to the device and wait."""
     device.memcpy_htod(address, np.ascontiguousarray(content))
     device.synchronize()
 
 
 def download(device: Any, address: int, size: int) -> Bytes:
-    """Copy from the device after all work in flight, and wait."""
+    """Copy from the device after all work in flight, and wait for the copy."""
     device.synchronize()
     content: Bytes = np.empty(size, np.uint8)
     device.memcpy_dtoh(content, address)
@@ -76,12 +76,12 @@ def download(device: Any, address: int, size: int) -> Bytes:
 
 
 def pattern(size: int, salt: int = 0) -> Bytes:
-    """Bytes of which neighbours differ, and which differ from the same place of other patterns."""
+    """Pseudo-random bytes; patterns with different `salt` differ at the same position."""
     return np.resize(np.roll(_BYTES, -7919 * salt), size)
 
 
 def same_bytes(context: Context, what: str, actual: Bytes, expected: Bytes) -> None:
-    """Compare bytes; no bytes at all are an expectation, as there is nothing to compare."""
+    """Compare bytes. If none are expected, record an expectation instead of a comparison."""
     if expected.size == 0:
         context.expect(actual.size == 0, f"{what}: no bytes", f"{actual.size} bytes")
     else:

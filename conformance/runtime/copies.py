@@ -1,4 +1,4 @@
-"""Copies in every direction, and memset: exactly the bytes that were asked for, wherever they lie."""
+"""Copies in every direction, and memset: exactly the requested bytes change, at any alignment."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ CHECKS = Checks("runtime/copies", kit_device=True)
 SIZES = (0, 1, 2, 3, 7, 15, 64, 65, 255, 4096, 4097, (1 << 20) + 3)
 OFFSETS = (0, 1, 7, 33)
 GUARD = 96
-"""Bytes in front of and behind the range that is copied, in which nothing may change."""
+"""The number of bytes before and after the copied range that must not change."""
 
 Copy = Callable[[Context, int, int, int], None]
-"""Checks one copy of a size at an offset, on a stream."""
+"""Checks one operation of a size at an offset, on a stream."""
 
 
 # --- the four operations ---------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def _on_stream(context: Context, operation: str) -> None:
 for _operation, (_verb, _body) in OPERATIONS.items():
     CHECKS.add(
         f"{_operation}-on-stream",
-        f"{_verb} 1 to 100,003 bytes on a created stream has happened once that stream is synchronised.",
+        f"{_verb} 1 to 100,003 bytes on a created stream is complete once that stream is synchronised.",
         partial(_on_stream, operation=_operation),
         needs=("feature:streams",),
     )
@@ -156,7 +156,7 @@ def _refused_fill(context: Context, value: int) -> None:
 for _value in (-1, 256):
     CHECKS.add(
         f"memset-value-{_value}-refused",
-        f"memset refuses {_value}, which is no byte, with InvalidArgument.",
+        f"memset refuses {_value}, which is not a byte, with InvalidArgument.",
         partial(_refused_fill, value=_value),
     )
 
@@ -209,14 +209,14 @@ def _from_buffer(context: Context, source: str) -> None:
 for _source in _SOURCES:
     CHECKS.add(
         f"htod-from-{_source}",
-        f"Every contiguous buffer of the host can be copied from: {_source}.",
+        f"Contiguous buffers of the host can be copied to the device: {_source}.",
         partial(_from_buffer, source=_source),
     )
 
 _BAD_BUFFERS: dict[str, tuple[str, Callable[[], Any]]] = {
     "bytes": ("cannot be written to", lambda: bytes(64)),
     "strided": ("is not contiguous", lambda: np.zeros(128, np.uint8)[::2]),
-    "number": ("is no buffer", lambda: 5),
+    "number": ("is not a buffer", lambda: 5),
 }
 
 
@@ -238,7 +238,7 @@ for _kind, (_why, _buffer) in _BAD_BUFFERS.items():
     )
 
 
-# --- ranges that are not there -----------------------------------------------------------------------
+# --- invalid ranges -----------------------------------------------------------------------
 
 _SIZE = 1000
 
@@ -262,7 +262,7 @@ _RAW: dict[str, Callable[[Any, int, int, int], None]] = {
 
 
 def _and_wait(device: Any, call: Callable[..., None], *args: Any) -> None:
-    """A refusal may come late, but by `synchronize` at the latest."""
+    """Make a call and synchronize: an error may be raised by `synchronize` at the latest."""
     call(*args)
     device.synchronize()
 

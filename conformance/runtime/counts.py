@@ -1,4 +1,4 @@
-"""Kernels of none to 256 arguments, in mixed types and orders: each has to be where the kernel looks for it."""
+"""Kernels with 0 to 256 arguments, in mixed types and orders: each must be at the position that the kernel expects."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ ORDERS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         ("type:fp16", "type:bf16", "type:fp64"),
     ),
 }
-"""By name: which arguments, for people; their types, in turns unless the order is random; what a chip needs."""
+"""By name: a description of the arguments; their types, cyclic unless the order is random; required capabilities."""
 
 _UP_TO = {"narrow-wide": 33, "growing": 33, "mixed": 256, "floats": 64}
 _LARGE = {"narrow-wide": (64,), "growing": (100,), "mixed": (), "floats": (128, 256)}
-"""What goes wrong with an order goes wrong early: of the counts above `_UP_TO`, these are tried."""
+"""The counts above `_UP_TO` that are tried: layout errors already occur with few arguments."""
 
 
 def _random_value(kind: Kind, random: np.random.Generator) -> tuple[Any, int]:
-    """A value of a type, as an argument, and its bits, extended to 64 as the kernel does."""
+    """A value of a type, as an argument, and its bits, extended to 64 bits as the kernel does."""
     if kind.bits == 1:
         value = bool(random.integers(0, 2))
         return value, int(value)
     if (
         kind.name == "i8"
-    ):  # of no sign: launchers of Triton's own refuse negative ones, and `arguments/i8` says so
+    ):  # not negative: Triton's own launchers refuse negative values, which `arguments/i8` checks
         number = int(random.integers(0, 128))
         return number, number
     if kind.is_integer:
@@ -62,7 +62,7 @@ def _random_value(kind: Kind, random: np.random.Generator) -> tuple[Any, int]:
 
 
 def _source(kinds: list[str]) -> str:
-    """A kernel that stores every argument behind the first as 64 bits."""
+    """The source of a kernel that stores every argument after the first as 64 bits."""
     lines, parameters = [], ["O"]
     for k, kind in enumerate(kinds):
         if kind == POINTER:
@@ -85,7 +85,7 @@ def _types(order: str, count: int, random: np.random.Generator) -> list[str]:
 
 
 def _count(context: Context, order: str, count: int) -> None:
-    """Launch a kernel of `count` arguments, the output the first."""
+    """Launch a kernel with `count` arguments, of which the first is the output."""
     kinds = _types(order, count - 1, context.random)
     targets = context.random.integers(-(1 << 62), 1 << 62, 300)
     pointed = context.array(targets, "i64")
@@ -115,7 +115,7 @@ for _order, (_words, _kinds, _needs) in ORDERS.items():
         if _number > 1 or _order == "mixed":
             CHECKS.add(
                 f"{_order}-{_number}",
-                f"A kernel of {_number} argument{'s' if _number > 1 else ''} {_words}, gets each of them, bit by bit.",
+                f"A kernel of {_number} argument{'s' if _number > 1 else ''} {_words}, receives all of them unchanged.",
                 partial(_count, order=_order, count=_number),
                 needs=_needs,
             )
@@ -130,7 +130,7 @@ def _no_arguments(context: Context) -> None:
     context.expect(True, "three launches ran")
 
 
-@CHECKS.check("constants-only", "A kernel of 40 constants and one argument gets that argument.")
+@CHECKS.check("constants-only", "A kernel with 40 constants and one argument receives that argument.")
 def _constants_only(context: Context) -> None:
     names = [f"C{k}: tl.constexpr" for k in range(40)]
     source = f"def constants({', '.join(names[:20])}, O, {', '.join(names[20:])}):\n    tl.store(O, C3 * 100 + C37)\n"

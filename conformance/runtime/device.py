@@ -1,4 +1,4 @@
-"""The device as a whole: its properties, failures that are reported, and threads."""
+"""The device as a whole: its properties, the reporting of failures, and threads."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _scratch(context: Context, name: str) -> None:
 for _name, _expected, _body in (
     ("memory_bytes", "have a positive memory_bytes, and no allocation may be larger", _memory),
     ("core_count", "have a positive core_count", _positive),
-    ("max_scratch_bytes", "say how much scratch a program may use, on chip or in memory", _scratch),
+    ("max_scratch_bytes", "state how much scratch a program may use, on chip or in memory", _scratch),
     ("max_threads_per_program", "have a positive max_threads_per_program", _positive),
     ("warp_size", "have a positive warp_size", _positive),
 ):
@@ -69,7 +69,7 @@ for _name, _expected, _body in (
 
 def _known(context: Context, name: str) -> None:
     value = getattr(context.device.properties(), name)
-    context.expect(isinstance(value, str) and bool(value.strip()), f"{name} is a text", repr(value))
+    context.expect(isinstance(value, str) and bool(value.strip()), f"{name} is a string", repr(value))
 
 
 for _name in ("name", "arch"):
@@ -83,9 +83,7 @@ def _constant(context: Context) -> None:
         context.expect(context.device.properties() == before, "they are the same with memory in use")
 
 
-@CHECKS.check(
-    "properties-for-triton", "Triton finds the properties that it looks for under its names for them."
-)
+@CHECKS.check("properties-for-triton", "The properties that Triton reads are available under its names.")
 def _for_triton(context: Context) -> None:
     found = context.driver.utils.get_device_properties(context.driver.get_current_device())
     for name in ("max_shared_mem", "multiprocessor_count", "warpSize"):
@@ -97,7 +95,7 @@ def _for_triton(context: Context) -> None:
 
 
 def fail(context: Context, out: Any, stream: int) -> None:
-    """Put a launch on a stream whose last program's assertion does not hold."""
+    """Launch a kernel on a stream; the assertion fails in its last program."""
     with context.driver.stream(stream):
         make_kernel(ASSERT)[(4,)](out, 3, debug=True)
 
@@ -200,13 +198,13 @@ def _default_failure(context: Context) -> None:
 
 CHECKS.add(
     "default-failure",
-    "What fails on the default stream is raised, once, with what the assertion says.",
+    "What fails on the default stream is raised once, with the text of the assertion.",
     _default_failure,
     needs=("feature:assert",),
 )
 
 
-@CHECKS.check("messages", "Errors say which call they are about, and the value that was wrong.")
+@CHECKS.check("messages", "Error messages name the call and the wrong value.")
 def _messages(context: Context) -> None:
     device = context.device
     for call, word in {

@@ -1,4 +1,4 @@
-"""Events of the kit's device: order between streams, and time."""
+"""Events of the kit's device: order between streams, and elapsed times."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from triton_porting_kit.errors import InvalidArgument
 CHECKS = Checks("runtime/events", kit_device=True, needs=("feature:streams", "feature:events"))
 
 
-@CHECKS.check("handles", "Events have handles of their own.")
+@CHECKS.check("handles", "Every event has a handle of its own.")
 def _handles(context: Context) -> None:
     with events_of(context.device, 50) as events:
         context.expect(len({*events}) == 50, "50 handles differ", str(events))
@@ -48,17 +48,17 @@ def _ordered(context: Context, pace: float, *, on_default: bool) -> None:
 
 CHECKS.add(
     "wait",
-    "A stream that waits for an event goes on after what the event stands for.",
+    "A stream that waits for an event continues after the work that the event recorded.",
     partial(_ordered, on_default=False),
 )
 CHECKS.add(
     "wait-default",
-    "The default stream, when it waits for an event, goes on after what the event stands for.",
+    "The default stream, when it waits for an event, continues after the work that the event recorded.",
     partial(_ordered, on_default=True),
 )
 
 
-@CHECKS.check("wait-chain", "Work that goes from stream to stream by events runs in order.")
+@CHECKS.check("wait-chain", "Work that is ordered across streams by events runs in order.")
 @at_two_paces
 def _chain(context: Context, pace: float) -> None:
     device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
@@ -103,7 +103,7 @@ def _fan_in(context: Context, pace: float) -> None:
             device.destroy_stream(stream)
 
 
-@CHECKS.check("synchronize", "After synchronize_event, what the event stands for has ended.")
+@CHECKS.check("synchronize", "After synchronize_event, the work recorded by the event has ended.")
 @at_two_paces
 def _synchronize(context: Context, pace: float) -> None:
     device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
@@ -118,7 +118,9 @@ def _synchronize(context: Context, pace: float) -> None:
         same_bytes(context, "what was copied", found, np.array([MARK], np.int64).view(np.uint8))
 
 
-@CHECKS.check("record-again", "An event that is recorded again stands for what is on its stream then.")
+@CHECKS.check(
+    "record-again", "An event that is recorded again refers to the work on its stream at that time."
+)
 @at_two_paces
 def _record_again(context: Context, pace: float) -> None:
     device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
@@ -137,7 +139,7 @@ def _record_again(context: Context, pace: float) -> None:
 
 @CHECKS.check(
     "wait-keeps-its-point",
-    "A stream waits for what an event stood for when it was told to, not for what came later.",
+    "A stream waits for the work that an event referred to when wait_event was called, not for later work.",
 )
 def _keeps_its_point(context: Context) -> None:
     device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
@@ -169,7 +171,10 @@ def _keeps_its_point(context: Context) -> None:
     context.expect(early, "the stream went on before what was recorded later", "it waited for that too")
 
 
-@CHECKS.check("destroyed-while-waited-for", "A stream goes on waiting for what a destroyed event stood for.")
+@CHECKS.check(
+    "destroyed-while-waited-for",
+    "A stream keeps waiting for the work of an event that is destroyed meanwhile.",
+)
 @at_two_paces
 def _destroyed_while_waited_for(context: Context, pace: float) -> None:
     device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
@@ -198,7 +203,9 @@ def _unrecorded_synchronize(context: Context) -> None:
         context.expect(True, "synchronize_event returned")
 
 
-@CHECKS.check("unrecorded-wait", "A stream that waits for an event that was never recorded goes on at once.")
+@CHECKS.check(
+    "unrecorded-wait", "A stream that waits for an event that was never recorded continues at once."
+)
 def _unrecorded_wait(context: Context) -> None:
     device = context.device
     with stream_of(device) as stream, events_of(device, 1) as (event,), allocated(device, 64) as (address,):
@@ -209,7 +216,7 @@ def _unrecorded_wait(context: Context) -> None:
 
 
 @CHECKS.check(
-    "unrecorded-elapsed-refused", "There is no time between events of which one was never recorded."
+    "unrecorded-elapsed-refused", "elapsed_time is refused if one of the events was never recorded."
 )
 def _unrecorded_elapsed(context: Context) -> None:
     device = context.device
@@ -231,7 +238,7 @@ def _unrecorded_elapsed(context: Context) -> None:
 
 @CHECKS.check(
     "elapsed-plausible",
-    "The time between events around a kernel is at most what the host sees, and not nothing.",
+    "The time between events around a kernel is above zero, and at most the time that the host measures.",
 )
 def _plausible(context: Context) -> None:
     device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
@@ -261,7 +268,7 @@ def _plausible(context: Context) -> None:
     )
 
 
-@CHECKS.check("elapsed-grows", "A kernel of sixteen times the work takes longer by its events.")
+@CHECKS.check("elapsed-grows", "Events measure a longer time for a kernel with sixteen times the work.")
 def _grows(context: Context) -> None:
     device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
     turns, times = turns_for(context, SLOW), (0.0, 0.0)
@@ -306,7 +313,7 @@ def _monotonic(context: Context) -> None:
         )
 
 
-@CHECKS.check("elapsed-early-refused", "There is no time to an event that is not reached yet.")
+@CHECKS.check("elapsed-early-refused", "elapsed_time to an event that is not reached yet is refused.")
 def _early(context: Context) -> None:
     device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
     milliseconds, refused = SLOW, False
@@ -329,7 +336,7 @@ def _early(context: Context) -> None:
     )
 
 
-@CHECKS.check("elapsed-across-streams", "There is a time between events of two streams.")
+@CHECKS.check("elapsed-across-streams", "The time between events of two streams can be measured.")
 def _across(context: Context) -> None:
     device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
     with (
@@ -350,7 +357,7 @@ def _across(context: Context) -> None:
         )
 
 
-# --- handles that are none ---------------------------------------------------------------------------------
+# --- invalid handles ---------------------------------------------------------------------------------
 
 
 def _refused(context: Context, kind: str) -> None:
@@ -381,7 +388,7 @@ for _kind in ("destroyed", "unknown"):
     )
 
 
-@CHECKS.check("churn", "10,000 events can be made, recorded and destroyed, one after another.")
+@CHECKS.check("churn", "10,000 events can be created, recorded and destroyed, one after another.")
 def _churn(context: Context) -> None:
     device = context.device
     with stream_of(device) as stream:

@@ -1,4 +1,4 @@
-"""What cannot work is reported where it happens, and spoils nothing else."""
+"""Errors are reported where they occur, and do not affect other launches."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ GOOD = "def good(O):\n    tl.store(O, 5)\n"
 
 _BROKEN: dict[str, tuple[str, str]] = {
     "undefined-name": ("uses a name that is not defined", "tl.store(O, not_defined_anywhere)"),
-    "static-assert": ("asserts what does not hold when it is compiled", "tl.static_assert(False, 'never')"),
+    "static-assert": ("has a static assertion that fails", "tl.static_assert(False, 'never')"),
     "odd-range": (
-        "makes a range of 3 elements, which is no power of two",
+        "makes a range of 3 elements, which is not a power of two,",
         "tl.store(O + tl.arange(0, 3), 1)",
     ),
     "shapes": (
-        "adds shapes that do not fit",
+        "adds incompatible shapes",
         "tl.store(O + tl.arange(0, 4), tl.arange(0, 4) + tl.arange(0, 8))",
     ),
     "types": ("multiplies two pointers", "tl.store(O, O * O)"),
-    "python": ("calls a function of Python's that is none of Triton's", "tl.store(O, open('x'))"),
+    "python": ("calls a Python function that Triton does not support", "tl.store(O, open('x'))"),
     "not-a-pointer": ("loads from a number", "tl.store(O, tl.load(tl.program_id(0)))"),
 }
 
@@ -47,13 +47,13 @@ def _not_compiled(context: Context, statement: str) -> None:
 for _name, (_what, _statement) in _BROKEN.items():
     CHECKS.add(
         f"compile-{_name}",
-        f"A kernel that {_what} raises at every launch; nothing runs, and other kernels do.",
+        f"A kernel that {_what} raises at every launch; nothing runs, and other kernels still work.",
         partial(_not_compiled, statement=_statement),
     )
 
 
 @CHECKS.check(
-    "compile-error-says-where", "The error of a kernel that does not compile shows the line that is at fault."
+    "compile-error-says-where", "The error of a kernel that does not compile shows the faulty line."
 )
 def _says_where(context: Context) -> None:
     out = context.array(np.zeros(1, np.int64), "i64")
@@ -72,7 +72,7 @@ ASSERTS = (
 
 @CHECKS.check(
     "assert-holds",
-    "Assertions that hold let a kernel run as if they were not there.",
+    "Assertions that hold do not affect a kernel.",
     needs=("feature:assert",),
 )
 def _assert_holds(context: Context) -> None:
@@ -83,7 +83,7 @@ def _assert_holds(context: Context) -> None:
 
 
 @CHECKS.check(
-    "assert-without-debug", "Assertions are not looked at where debug is off.", needs=("feature:assert",)
+    "assert-without-debug", "Assertions are not evaluated if debug is off.", needs=("feature:assert",)
 )
 def _assert_without_debug(context: Context) -> None:
     out = context.array(np.zeros(8, np.int64), "i64")
@@ -115,9 +115,7 @@ def _assert_fails(context: Context) -> None:
 # --- globals -------------------------------------------------------------------------------------------------
 
 
-@CHECKS.check(
-    "changed-global", "A constant outside of the kernel that has changed since it was compiled is noticed."
-)
+@CHECKS.check("changed-global", "A change of a global constant after the kernel was compiled is detected.")
 def _changed_global(context: Context) -> None:
     from triton.language import constexpr
 

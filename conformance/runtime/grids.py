@@ -1,4 +1,4 @@
-"""Grids of one to three dimensions: every program runs, once, and knows which it is."""
+"""Grids of one to three dimensions: every program runs once, with its own program ID."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TALLY = "def tally(C):\n    tl.atomic_add(C, 1)\n"
 
 
 def _programs(context: Context, given: Any, counts: tuple[int, ...]) -> None:
-    """Launch with a grid, and find each program of `counts` in memory."""
+    """Launch with a grid, and check in memory that each program of `counts` ran once."""
     x, y, z = (*counts, 1, 1)[:3]
     total = x * y * z
     identities, runs = context.empty((total,), "i64"), context.array(np.zeros(total, np.int32), "i32")
@@ -91,7 +91,7 @@ for _grid in (
 ):
     CHECKS.add(
         f"nothing-{'x'.join(map(str, _grid))}",
-        f"A grid of {' by '.join(map(str, _grid))} is no error and runs nothing.",
+        f"A grid of {' by '.join(map(str, _grid))} is not an error, and runs nothing.",
         partial(_nothing_runs, grid=_grid),
     )
 
@@ -110,7 +110,7 @@ for _name, (_what, _given, _counts) in _FORMS.items():
 
 
 @CHECKS.check(
-    "function-sees-arguments", "A function that gives the grid sees arguments and constants by name."
+    "function-sees-arguments", "A function that computes the grid receives arguments and constants by name."
 )
 def _sees_arguments(context: Context) -> None:
     seen: list[dict[str, Any]] = []
@@ -136,25 +136,25 @@ def _tally(context: Context, grid: tuple[int, ...]) -> None:
 for _grid in ((1,), (1000,), (1 << 20,), (33, 65_535), (77, 79, 83)):
     CHECKS.add(
         f"tally-{'x'.join(map(str, _grid))}",
-        f"As many programs as a grid of {' by '.join(map(str, _grid))} has count themselves with an atomic addition.",
+        f"All programs of a grid of {' by '.join(map(str, _grid))} count themselves with an atomic addition.",
         partial(_tally, grid=_grid),
         seconds=300 if math.prod(_grid) > 100_000 else 60,
         needs=("feature:atomics", "atomic:i64"),
     )
 
 
-# --- grids that are none ---------------------------------------------------------------------------------
+# --- invalid grids ---------------------------------------------------------------------------------
 
 _BAD: dict[str, tuple[str, Any, bool]] = {
     "empty": ("without counts", (), False),
     "none": ("with None", (None,), False),
     "float": ("with a fraction", (1.5,), False),
-    "string": ("with a text", ("3",), False),
+    "string": ("with a string", ("3",), False),
     "negative": ("with a negative count", (-1,), True),
     "negative-y": ("with a negative second count", (2, -3), True),
     "2-to-31": ("with a count of 2**31", (1 << 31,), True),
-    "2-to-32": ("with a count of 2**32, which cut to 32 bits is nothing", (1 << 32,), True),
-    "2-to-32-and-1": ("with a count of 2**32 + 1, which cut to 32 bits is 1", (1, (1 << 32) + 1), True),
+    "2-to-32": ("with a count of 2**32, which is 0 in 32 bits,", (1 << 32,), True),
+    "2-to-32-and-1": ("with a count of 2**32 + 1, which is 1 in 32 bits,", (1, (1 << 32) + 1), True),
 }
 
 

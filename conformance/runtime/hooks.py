@@ -1,4 +1,4 @@
-"""Hooks that Triton's users set, and the driver and the launcher have to call."""
+"""Hooks that users of Triton set, and that the driver and the launcher must call."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ KERNEL = "def hooked(X, by):\n    tl.store(X, tl.load(X) + by)\n"
 
 
 class Refusal(Exception):
-    """Raised by hooks that let a launch fail."""
+    """Raised by hooks that make a launch fail."""
 
 
 @CHECKS.check(
-    "enter-and-exit", "The hooks of launches are called once for each, the first before it, the second after."
+    "enter-and-exit", "The launch hooks are called once for each launch, one before it and one after."
 )
 def _enter_and_exit(context: Context) -> None:
     word = context.array(np.zeros(1, np.int64), "i64")
@@ -46,7 +46,7 @@ def _enter_and_exit(context: Context) -> None:
 
 
 @CHECKS.check(
-    "before-and-after", "The first hook is called before the kernel runs, the second after the launch."
+    "before-and-after", "The enter hook is called before the kernel runs, the exit hook after the launch."
 )
 def _before_and_after(context: Context) -> None:
     word = context.array(np.zeros(1, np.int64), "i64")
@@ -75,7 +75,7 @@ def _metadata(context: Context) -> None:
         context.expect(found[0].get(name) == value, f"{name} is {value!r}", repr(found[0].get(name)))
 
 
-@CHECKS.check("launch-metadata", "What a kernel's own function says of a launch reaches the hooks.")
+@CHECKS.check("launch-metadata", "What a kernel's own launch_metadata function returns reaches the hooks.")
 def _launch_metadata(context: Context) -> None:
     asked: list[tuple[Any, ...]] = []
 
@@ -117,17 +117,17 @@ def _raising(context: Context, hook: str, ran: int) -> None:
     context.compare("a launch afterwards", identical(context.read(word), np.array([6 + 3 * ran], np.int64)))
 
 
-@CHECKS.check("enter-raises", "What the first hook raises is raised by the launch, which then does not run.")
+@CHECKS.check("enter-raises", "If the enter hook raises, the launch raises the same error and does not run.")
 def _enter_raises(context: Context) -> None:
     _raising(context, "launch_enter_hook", 0)
 
 
-@CHECKS.check("exit-raises", "What the second hook raises is raised by the launch, which has run then.")
+@CHECKS.check("exit-raises", "If the exit hook raises, the launch has run and raises the same error.")
 def _exit_raises(context: Context) -> None:
     _raising(context, "launch_exit_hook", 1)
 
 
-@CHECKS.check("pre-run", "A kernel's own hooks before a run are called with its arguments.")
+@CHECKS.check("pre-run", "A kernel's own pre-run hooks are called with its arguments.")
 def _pre_run(context: Context) -> None:
     word = context.array(np.zeros(1, np.int64), "i64")
     kernel = triton.jit(make_kernel(KERNEL).fn)
@@ -140,7 +140,8 @@ def _pre_run(context: Context) -> None:
 
 
 @CHECKS.check(
-    "loading", "The hooks of loading are called around it, once for a kernel, with its name and its hash."
+    "loading",
+    "The load hooks are called before and after loading, once for a kernel, with its name and its hash.",
 )
 def _loading(context: Context) -> None:
     word = context.array(np.zeros(1, np.int64), "i64")
@@ -162,7 +163,7 @@ def _loading(context: Context) -> None:
 
 
 @CHECKS.check(
-    "compiling", "The hooks of compilation are called before and after it, once for each kind of arguments."
+    "compiling", "The compilation hooks are called before and after compilation, once for each signature."
 )
 def _compiling(context: Context) -> None:
     word, wide = context.array(np.zeros(1, np.int64), "i64"), context.array(np.zeros(1, np.int32), "i32")
@@ -180,7 +181,7 @@ def _compiling(context: Context) -> None:
     )
 
 
-@CHECKS.check("skip-compiling", "A hook before compilation may forbid it; nothing runs then.")
+@CHECKS.check("skip-compiling", "A hook before compilation may prevent it; then nothing runs.")
 def _skip(context: Context) -> None:
     word = context.array(np.zeros(1, np.int64), "i64")
     kernel = triton.jit(make_kernel(KERNEL).fn)

@@ -31,9 +31,9 @@ ADD = (
 BLOCK = 64
 LAUNCHES = 10_000
 ALLOWANCE = 1 << 20
+"""The number of bytes by which the process may grow in `LAUNCHES` launches: about 100 per launch."""
 _BLOCK_BYTES = 48
-"""Of Python's allocator; smaller blocks are rare."""
-"""Bytes by which the process may grow in `LAUNCHES` launches: a hundred for each, less than any object is."""
+"""The assumed size of a block of Python's allocator; smaller blocks are rare."""
 
 
 def _add(array: GuardedArray, by: int) -> None:
@@ -45,7 +45,9 @@ def _add(array: GuardedArray, by: int) -> None:
 
 
 @CHECKS.check(
-    "in-order", "500 launches on one array happen in order, each on what the one before left.", elements=BLOCK
+    "in-order",
+    "500 launches on one array run in order, each on the result of the previous one.",
+    elements=BLOCK,
 )
 def _in_order(context: Context) -> None:
     source = "def step(X, k):\n    tl.store(X, tl.load(X) * 3 + k)\n"
@@ -59,7 +61,7 @@ def _in_order(context: Context) -> None:
 
 @CHECKS.check(
     "seen-by-copies",
-    "What a launch wrote is what a copy to the host behind it sees, every time.",
+    "A copy to the host after a launch always sees what the launch wrote.",
     elements=BLOCK,
 )
 def _seen(context: Context) -> None:
@@ -72,7 +74,7 @@ def _seen(context: Context) -> None:
 
 
 @CHECKS.check(
-    "interleaved", "Launches of different kernels in turns keep their arguments apart.", elements=BLOCK
+    "interleaved", "Alternating launches of different kernels do not mix up their arguments.", elements=BLOCK
 )
 def _interleaved(context: Context) -> None:
     sources = [f"def own{k}(X, a, b):\n    tl.store(X + {k}, a * {k + 1} + b)\n" for k in range(6)]
@@ -86,7 +88,7 @@ def _interleaved(context: Context) -> None:
 
 @CHECKS.check(
     "unaligned-lengths",
-    "One kernel runs on arrays of 100 lengths and touches none of what is around them.",
+    "One kernel runs on arrays of 100 lengths and writes nothing outside of them.",
     elements=BLOCK,
 )
 def _lengths(context: Context) -> None:
@@ -196,7 +198,7 @@ def _stream(context: Context) -> None:
 
 @CHECKS.check(
     "stream-of-thread",
-    "A stream that is current in one thread is not so in another.",
+    "A stream that is current in one thread is not current in another.",
     needs=("feature:streams",),
 )
 def _stream_of_thread(context: Context) -> None:
@@ -210,7 +212,7 @@ def _stream_of_thread(context: Context) -> None:
 
 @CHECKS.check(
     "events",
-    "Events that the driver offers tell how long launches took.",
+    "Events of the driver measure how long launches take.",
     needs=("feature:streams", "feature:events"),
 )
 def _events(context: Context) -> None:
@@ -218,7 +220,7 @@ def _events(context: Context) -> None:
     out = context.array(np.zeros(2, np.int64), "i64")
     milliseconds, found, host = 15.0, 0.0, 0.0
     start, end = interface.Event(enable_timing=True), interface.Event(enable_timing=True)
-    for _ in range(4):  # a machine that does other things too may be late
+    for _ in range(4):  # a busy machine may be late
         turns = turns_for(context, milliseconds)
         begin = time.perf_counter()
         start.record()
@@ -241,7 +243,7 @@ def _events(context: Context) -> None:
 
 
 def resident_bytes() -> int:
-    """Memory of this process; where the system does not tell, the most that it has had."""
+    """The resident memory of this process, or its maximum if the system does not report the current value."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except (OSError, ValueError, IndexError):
@@ -250,12 +252,12 @@ def resident_bytes() -> int:
 
 
 def _sizes() -> tuple[int, int]:
-    """Bytes that the process has, and those of Python's objects at the least: a leak may fit into what was freed."""
+    """Resident bytes, and a lower bound of the bytes of Python objects: a leak may fit into freed memory."""
     return resident_bytes(), sys.getallocatedblocks() * _BLOCK_BYTES
 
 
 def _growth(context: Context, launch: Any) -> int:
-    """Bytes by which the process grows in `LAUNCHES` launches: the least of three times, for others allocate too."""
+    """Bytes by which the process grows in `LAUNCHES` launches: the minimum of three runs, as other threads allocate."""
     least = 1 << 62
     for _ in range(3):
         for _ in range(LAUNCHES // 5):
@@ -275,7 +277,7 @@ def _growth(context: Context, launch: Any) -> int:
 
 @CHECKS.check(
     "leak-host",
-    "10,000 launches leave the host's memory as it was, but for 1 MiB.",
+    "10,000 launches do not increase the host's memory by more than 1 MiB.",
     seconds=300,
     elements=BLOCK,
 )
@@ -316,7 +318,9 @@ def _leak_references(context: Context) -> None:
     context.expect(max(grown) <= 1, "200 launches leave none behind", f"references more: {grown}")
 
 
-@CHECKS.check("leak-refused", "Launches that are refused keep no memory either.", seconds=300, elements=BLOCK)
+@CHECKS.check(
+    "leak-refused", "Launches that are refused do not leak memory either.", seconds=300, elements=BLOCK
+)
 def _leak_refused(context: Context) -> None:
     array = context.array(np.zeros(8, np.int32), "i32")
     source = "def refuses(X, by: tl.int32):\n    tl.store(X, by)\n"
@@ -339,7 +343,7 @@ def _leak_refused(context: Context) -> None:
 
 @CHECKS.check(
     "leak-device",
-    "10,000 launches leave the device's memory as it was.",
+    "10,000 launches do not increase the device's memory in use.",
     seconds=300,
     kit_device=True,
     elements=BLOCK,
@@ -367,7 +371,9 @@ def _leak_device(context: Context) -> None:
         context.expect(True, "half of the device's memory can still be allocated at once")
 
 
-@CHECKS.check("leak-arrays", "1,000 arrays made and dropped give their memory back.", kit_device=True)
+@CHECKS.check(
+    "leak-arrays", "1,000 arrays that are created and dropped return their memory.", kit_device=True
+)
 def _leak_arrays(context: Context) -> None:
     sizes = pieces(context.device, context.device.properties().memory_bytes // 100)
     for _ in range(1000):

@@ -47,7 +47,7 @@ for _size in SIZES:
 
 
 def _aligned(context: Context, alignment: int) -> None:
-    # So many that those of an allocator which aligns less are not all multiples by chance.
+    # Enough allocations that an allocator with a weaker alignment is unlikely to pass by chance.
     with allocated(
         context.device, 1, 3, 17, 100, 4097, *range(64, 1088, 64), alignment=alignment
     ) as addresses:
@@ -64,7 +64,7 @@ for _alignment in ALIGNMENTS:
     )
 
 
-@CHECKS.check("alignment-default", "Memory for which no alignment is asked is aligned to 64 bytes.")
+@CHECKS.check("alignment-default", "Memory allocated without an alignment is aligned to 64 bytes.")
 def _default_alignment(context: Context) -> None:
     device = context.device
     addresses = [device.memalloc(size) for size in (1, 5, 333)]
@@ -84,12 +84,12 @@ def _bad_alignment(context: Context, alignment: int) -> None:
 for _alignment in (0, 3, 48, -64):
     CHECKS.add(
         f"alignment-{_alignment}-refused",
-        f"An alignment of {_alignment}, which is no power of two, is refused with InvalidArgument.",
+        f"An alignment of {_alignment}, which is not a power of two, is refused with InvalidArgument.",
         partial(_bad_alignment, alignment=_alignment),
     )
 
 
-@CHECKS.check("zero-size", "Allocations of no bytes have addresses of their own, and are freed like others.")
+@CHECKS.check("zero-size", "Allocations of 0 bytes have distinct addresses, and are freed like others.")
 def _zero_size(context: Context) -> None:
     with allocated(context.device, 0, 0, 1, 0, 64) as addresses:
         context.expect(len({*addresses}) == 5, "five live addresses differ", str(addresses))
@@ -105,7 +105,7 @@ def _negative(context: Context) -> None:
 
 
 def _many(context: Context) -> list[tuple[int, int]]:
-    """Allocations of random sizes: (address, size)."""
+    """Make 200 allocations of random sizes, and return their addresses and sizes."""
     sizes = [int(size) for size in context.random.integers(0, 5000, 200)]
     return [(context.device.memalloc(size), size) for size in sizes]
 
@@ -126,7 +126,7 @@ def _disjoint(context: Context) -> None:
         _free_all(context, blocks)
 
 
-@CHECKS.check("independent", "What is written to one allocation does not show in another.")
+@CHECKS.check("independent", "Writing to one allocation does not change another.")
 def _independent(context: Context) -> None:
     blocks, device = _many(context), context.device
     try:
@@ -177,7 +177,7 @@ def _free_in_order(context: Context, order: str) -> None:
 for _order in _ORDERS:
     CHECKS.add(
         f"free-{_order}",
-        f"Allocations may be freed {_order.replace('-', ' ')}.",
+        f"Allocations may be freed in {_order.replace('-', ' ')} order.",
         partial(_free_in_order, order=_order),
     )
 
@@ -217,7 +217,7 @@ for _offset in (1, 8, 64, 4095, 4096):
     )
 
 
-@CHECKS.check("free-host-address", "Freeing an address of the host's is refused with InvalidPointer.")
+@CHECKS.check("free-host-address", "Freeing a host address is refused with InvalidPointer.")
 def _free_host_address(context: Context) -> None:
     host = np.zeros(64, np.uint8)
     context.refuses("memfree", lambda: context.device.memfree(host.ctypes.data), InvalidPointer)
@@ -246,9 +246,7 @@ for _name, _wanted in {
     )
 
 
-@CHECKS.check(
-    "2-to-64-bytes", "A size that does not fit 64 bits is refused, and not cut down to one that does."
-)
+@CHECKS.check("2-to-64-bytes", "A size that does not fit into 64 bits is refused, and not truncated.")
 def _beyond_64_bits(context: Context) -> None:
     for size in (1 << 64, (1 << 64) + 16):
         context.refuses(
@@ -259,9 +257,9 @@ def _beyond_64_bits(context: Context) -> None:
 
 
 def _exhaust(device: Any) -> tuple[list[int], int]:
-    """Allocate sixteenths of the memory till there is no more; the addresses, and the size of each.
+    """Allocate sixteenths of the memory until it is exhausted. Returns the addresses and the size of each block.
 
-    Blocks are smaller where no allocation can have a sixteenth.
+    Blocks are smaller if the largest allocation is less than a sixteenth.
     """
     properties = device.properties()
     size = min(properties.memory_bytes // 16, properties.largest_allocation)
@@ -274,7 +272,7 @@ def _exhaust(device: Any) -> tuple[list[int], int]:
     return blocks, size
 
 
-@CHECKS.check("exhaustion", "Once all memory is allocated, asking for more is refused with OutOfMemory.")
+@CHECKS.check("exhaustion", "Once all memory is allocated, further allocations are refused with OutOfMemory.")
 def _exhaustion(context: Context) -> None:
     device = context.device
     blocks, size = _exhaust(device)
@@ -291,7 +289,7 @@ def _exhaustion(context: Context) -> None:
             device.memfree(block)
 
 
-@CHECKS.check("recovery", "After memory was exhausted, what is freed can be allocated again and works.")
+@CHECKS.check("recovery", "After memory was exhausted, freed memory can be allocated again and works.")
 def _recovery(context: Context) -> None:
     device = context.device
     blocks, size = _exhaust(device)
@@ -313,7 +311,7 @@ def _recovery(context: Context) -> None:
 
 
 @CHECKS.check(
-    "free-returns-memory", "Freed memory is there again: it can be allocated without end, in turns."
+    "free-returns-memory", "Freed memory is available again: it can be allocated and freed repeatedly."
 )
 def _free_returns_memory(context: Context) -> None:
     device = context.device

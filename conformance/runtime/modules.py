@@ -1,4 +1,4 @@
-"""Loading what the compiler made, and launching it through the device's own hooks."""
+"""Loading compiled binaries, and launching them through the device's hooks."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ EMPTY = "def does_nothing():\n    pass\n"
 COUNT = "def counts(O):\n    p = tl.program_id(0)\n    tl.store(O + p, tl.load(O + p) + p.to(tl.int64) + 1)\n"
 UNKNOWN = (1 << 40) + 7
 NO_ARGUMENTS = bytes(64)
-"""The block of a kernel without parameters: what a backend's compiler appends to it, such as pointers to scratch
-memory that the kernel does not use, is zero."""
+"""The argument block of a kernel without parameters. Fields that a backend's compiler appends, such as pointers to
+scratch memory that the kernel does not use, are zero."""
 
 
 def compiled(context: Context, source: str, *args: Any) -> tuple[bytes, str]:
-    """What the compiler makes of a kernel, and the kernel's name in it."""
+    """The binary of a kernel, and the kernel's name in it."""
     kernel = make_kernel(source).warmup(*args, grid=(1,))
     return bytes(kernel.kernel), str(kernel.metadata.name)
 
@@ -33,7 +33,9 @@ def _empty(context: Context) -> tuple[bytes, str]:
     return compiled(context, EMPTY)
 
 
-@CHECKS.check("load", "What the compiler made can be loaded, its kernel found, launched and unloaded.")
+@CHECKS.check(
+    "load", "A compiled binary can be loaded, its kernel found and launched, and the module unloaded."
+)
 def _load(context: Context) -> None:
     device = context.device
     binary, name = _empty(context)
@@ -48,7 +50,7 @@ def _load(context: Context) -> None:
 
 @CHECKS.check(
     "load-twice",
-    "One binary can be loaded more than once; the modules are each other's equals, not the same.",
+    "One binary can be loaded more than once; the modules are independent.",
 )
 def _load_twice(context: Context) -> None:
     device = context.device
@@ -67,7 +69,7 @@ _BROKEN: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "one-byte": ("is one byte", lambda binary: b"\x7f"),
     "zeros": ("is all zeros", lambda binary: bytes(len(binary))),
     "ones": ("is all ones", lambda binary: b"\xff" * len(binary)),
-    "text": ("is a text", lambda binary: b"this is no binary of any device\n" * 40),
+    "text": ("is text", lambda binary: b"this is no binary of any device\n" * 40),
     "head": ("ends after its first 16 bytes", lambda binary: binary[:16]),
     "half": ("ends in the middle", lambda binary: binary[: len(binary) // 2]),
     "no-head": ("lacks its first 64 bytes", lambda binary: binary[64:]),
@@ -81,14 +83,14 @@ def _refused(context: Context, kind: str) -> None:
     what, load = "load_module", partial(device.load_module, broken, name)
     if device.properties().modules_are_source:
         what, load = "load_module or get_function", partial(_build, device, broken, name)
-        if kind == "no-head":  # which may be a comment that nothing needs
+        if kind == "no-head":  # the missing head may be a comment
             load = partial(_build, device, b")}" + binary, name)
     context.refuses(what, load, InvalidModule)
     _load(context)
 
 
 def _build(device: Any, source: bytes, name: str) -> None:
-    """Half a program can be a program, or none at all: one that has no such kernel."""
+    """Load a module and get its kernel. Half a source may still be valid, but it lacks the kernel."""
     module = device.load_module(source, name)
     try:
         device.get_function(module, name)
@@ -110,7 +112,7 @@ def _missing_function(context: Context) -> None:
     device = context.device
     binary, name = _empty(context)
 
-    def load_and_get() -> None:  # which of the two looks is the device's choice
+    def load_and_get() -> None:  # the device may raise in either of the two calls
         device.get_function(device.load_module(binary, "no_such_kernel"), "no_such_kernel")
 
     context.refuses("a name that no kernel has", load_and_get, InvalidModule)
@@ -144,7 +146,7 @@ def _unloaded(context: Context) -> None:
     context.refuses("get_function", lambda: device.get_function(module, name), InvalidModule)
 
 
-@CHECKS.check("unknown-refused", "Handles of modules and functions that never were are refused.")
+@CHECKS.check("unknown-refused", "Handles of modules and functions that never existed are refused.")
 def _unknown(context: Context) -> None:
     device = context.device
     for handle in (0, UNKNOWN):
@@ -186,7 +188,7 @@ def _bad_grid(context: Context, grid: tuple[int, ...]) -> None:
 for _kind, _grid in _GRIDS.items():
     CHECKS.add(
         f"grid-{_kind}-refused",
-        f"The hook `launch` refuses the grid {_grid}, which has not one to three counts of programs.",
+        f"The hook `launch` refuses the grid {_grid}, which does not have one to three valid counts of programs.",
         partial(_bad_grid, grid=_grid),
     )
 
@@ -212,7 +214,8 @@ def _unload_waits(context: Context) -> None:
 
 
 @CHECKS.check(
-    "many", "200 modules, or 20 that the runtime compiles, can be loaded at a time, and all of them work."
+    "many",
+    "200 modules, or 20 if the runtime compiles them, can be loaded at the same time, and all of them work.",
 )
 def _many(context: Context) -> None:
     device = context.device
@@ -228,7 +231,7 @@ def _many(context: Context) -> None:
     context.expect(len({*functions}) == count, f"{count} handles of functions differ", f"{len({*functions})}")
 
 
-@CHECKS.check("through-triton", "A kernel that Triton loads is found by the driver's own loader, and runs.")
+@CHECKS.check("through-triton", "The driver's own loader, which Triton calls, loads a kernel.")
 def _through_triton(context: Context) -> None:
     out = context.array(np.zeros(5, np.int64), "i64")
     kernel = make_kernel(COUNT).warmup(out, grid=(1,))

@@ -1,4 +1,4 @@
-"""Arguments that do not fit a kernel are refused before anything runs."""
+"""Launches with wrong arguments are refused before anything runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KERNEL = (
     "    tl.store(O, a)\n    tl.store(O + 1, b)\n    tl.store(O + 2, (c * 2).to(tl.int64))\n    tl.store(O + 3, C)\n"
 )
 Launch = Callable[[Any, GuardedArray], Any]
-"""Launches a kernel in a way that is wrong, given an output."""
+"""Launches a kernel with wrong arguments, given an output."""
 
 ANY = (TypeError, ValueError, KeyError, OverflowError, RuntimeError)
 
@@ -44,10 +44,10 @@ def _refused(context: Context, launch: Launch, source: str = KERNEL) -> None:
 
 
 _WRONG: dict[str, tuple[str, Launch]] = {
-    "missing": ("an argument fewer", lambda kernel, out: kernel[(1,)](out, 3, 4, C=9)),
+    "missing": ("one argument too few", lambda kernel, out: kernel[(1,)](out, 3, 4, C=9)),
     "missing-constexpr": ("no value for a constant", lambda kernel, out: kernel[(1,)](out, 3, 4, 2.5)),
     "nothing": ("no arguments at all", lambda kernel, out: kernel[(1,)]()),
-    "too-many": ("an argument more", lambda kernel, out: kernel[(1,)](out, 3, 4, 2.5, 9, 10)),
+    "too-many": ("one argument too many", lambda kernel, out: kernel[(1,)](out, 3, 4, 2.5, 9, 10)),
     "twice": ("one argument twice", lambda kernel, out: kernel[(1,)](out, 3, 4, 2.5, C=9, a=3)),
     "unknown-name": (
         "a name that it does not have",
@@ -65,7 +65,7 @@ _WRONG: dict[str, tuple[str, Launch]] = {
         lambda kernel, out: kernel[(1,)](out, 1 << 64, 4, 2.5, C=9),
     ),
     "below-64-bits": (
-        "an int below those of 64 bits",
+        "an int below the range of 64 bits",
         lambda kernel, out: kernel[(1,)](out, -(1 << 63) - 1, 4, 2.5, C=9),
     ),
     "string-for-float": ("a string for a float", lambda kernel, out: kernel[(1,)](out, 3, 4, "2.5", C=9)),
@@ -78,7 +78,7 @@ _WRONG: dict[str, tuple[str, Launch]] = {
 for _name, (_what, _launch) in _WRONG.items():
     CHECKS.add(
         f"{_name}",
-        f"A launch that gives a kernel {_what} raises, runs nothing, and spoils no later launch.",
+        f"A launch that gives a kernel {_what} raises, runs nothing, and does not affect later launches.",
         partial(_refused, launch=_launch),
     )
 
@@ -90,7 +90,8 @@ def _narrow(kernel: Any, out: GuardedArray, value: int) -> None:
 for _name, _value in {"above": 128, "below": -129, "far-above": 1 << 20, "far-below": -(1 << 40)}.items():
     CHECKS.add(
         f"int8-{_name}",
-        f"{_value}, which does not fit a parameter of 8 bits, is refused and not cut: the kit's launchers promise it.",
+        f"{_value}, which does not fit a parameter of 8 bits, is refused and not truncated: the kit's launchers "
+        "guarantee it.",
         partial(
             _refused,
             launch=partial(_narrow, value=_value),
@@ -107,7 +108,7 @@ _FOUR_COUNTS: dict[str, Any] = {"tuple": (1, 1, 1, 1), "call": lambda _: (1, 1, 
 for _name, _grid in _FOUR_COUNTS.items():
     CHECKS.add(
         f"four-counts-{_name}",
-        "A grid of four counts is refused, and the fourth not ignored: the kit's drivers promise it.",
+        "A grid of four counts is refused, and the fourth is not ignored: the kit's drivers guarantee it.",
         partial(_refused, launch=partial(_launch_on, grid=_grid)),
         kit_device=True,
     )
@@ -134,8 +135,8 @@ def _direct(context: Context, arguments: Callable[[GuardedArray], tuple[Any, ...
 
 
 for _name, (_what, _arguments) in {
-    "fewer": ("an argument fewer", lambda out: (out, 3)),
-    "more": ("an argument more", lambda out: (out, 3, 5, 7)),
+    "fewer": ("one argument too few", lambda out: (out, 3)),
+    "more": ("one argument too many", lambda out: (out, 3, 5, 7)),
     "none": ("no arguments", lambda out: ()),
     "string": ("a string for an int", lambda out: (out, "3", 5)),
     "float": ("a float for an int", lambda out: (out, 3.5, 5)),

@@ -1,4 +1,4 @@
-"""Reset of the device: what is gone afterwards, and what works again."""
+"""Reset of the device: old handles and memory are invalid afterwards, and the device works again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHECKS = Checks("runtime/device", kit_device=True)
 
 
 def _reset(context: Context) -> None:
-    """Reset, and let Triton load its kernels again when they are next launched."""
+    """Reset the device, and make Triton load its kernels again at the next launch."""
     context.device.reset()
     compat.forget_loaded_kernels()
 
@@ -42,7 +42,7 @@ def _generation(context: Context) -> None:
     )
 
 
-@CHECKS.check("reset-memory", "After a reset, memory from before is gone, and refused where it is used.")
+@CHECKS.check("reset-memory", "After a reset, memory from before is refused wherever it is used.")
 def _reset_memory(context: Context) -> None:
     device = context.device
     address = device.memalloc(1000)
@@ -103,7 +103,7 @@ def _reset_usable(context: Context) -> None:
 
 
 class _Words:
-    """Four 64-bit integers that the check does not look at afterwards, as a reset takes them away."""
+    """Four 64-bit integers that the check does not read afterwards, because a reset frees them."""
 
     dtype = "int64"
 
@@ -116,7 +116,7 @@ class _Words:
 
 @CHECKS.check(
     "reset-ends-work",
-    "A reset ends work in flight, and forgets what failed.",
+    "A reset ends work in flight, and discards earlier failures.",
     needs=("feature:streams", "feature:assert"),
 )
 def _reset_ends_work(context: Context) -> None:

@@ -1,4 +1,4 @@
-"""What Triton specialises kernels for - ones, multiples of 16, aligned pointers - changes no value."""
+"""Triton's specialisations of kernels, for ones, multiples of 16 and aligned pointers, do not change results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHIFT = (
 
 
 def _numbers(context: Context, values: list[tuple[int, int, int]], **options: object) -> None:
-    """Launch one kernel with one triple after another."""
+    """Launch one kernel with several triples in succession."""
     kernel = make_kernel(NUMBERS)
     if options:
         kernel = triton.jit(kernel.fn, **options)
@@ -46,9 +46,9 @@ _TRIPLES = {
 }
 
 for _name, _what in {
-    "ones": "Ones, twos and noughts in turns",
-    "sixteens": "Multiples of 16 and other numbers in turns",
-    "widths": "Numbers of 32 and of 64 bits in turns",
+    "ones": "Alternating ones, twos and zeros",
+    "sixteens": "Alternating multiples of 16 and other numbers",
+    "widths": "Alternating numbers of 32 and of 64 bits",
 }.items():
     CHECKS.add(
         f"{_name}",
@@ -57,13 +57,14 @@ for _name, _what in {
     )
     CHECKS.add(
         f"{_name}-not-specialized",
-        f"{_what} reach one kernel unchanged where it may not be specialised for them.",
+        f"{_what} reach one kernel unchanged if specialisation for them is disabled.",
         partial(_numbers, values=_TRIPLES[_name], do_not_specialize=["a", "b", "c"]),
     )
 
 
 @CHECKS.check(
-    "sixteens-not-aligned", "Multiples of 16 reach a kernel unchanged that may not be specialised for them."
+    "sixteens-not-aligned",
+    "Multiples of 16 reach a kernel unchanged if specialisation for alignment is disabled.",
 )
 def _not_aligned(context: Context) -> None:
     _numbers(context, _TRIPLES["sixteens"], do_not_specialize_on_alignment=["a", "b", "c"])
@@ -83,7 +84,7 @@ def _shift(context: Context, count: int, source: int, target: int) -> None:
 for _count in (1, 2, 15, 16, 17, 31, 32, 33, 64, 150):
     CHECKS.add(
         f"length-{_count}",
-        f"A kernel over {_count} elements does what it does over any other number, and touches no more.",
+        f"A kernel over {_count} elements computes the same as over any other number, and writes nothing else.",
         partial(_shift, count=_count, source=0, target=0),
         elements=32,
     )
@@ -92,7 +93,7 @@ for _source, _target in ((0, 1), (1, 0), (1, 1), (4, 4), (3, 4), (2, 16), (5, 9)
         CHECKS.add(
             f"offset-{_source}-{_target}-length-{_count}",
             f"A kernel from element {_source} to element {_target} of arrays, over {_count} elements, assumes no "
-            "alignment that pointers lack.",
+            "alignment that the pointers do not have.",
             partial(_shift, count=_count, source=_source, target=_target),
             elements=32,
         )
@@ -100,7 +101,7 @@ for _source, _target in ((0, 1), (1, 0), (1, 1), (4, 4), (3, 4), (2, 16), (5, 9)
 
 @CHECKS.check(
     "alignment-in-turns",
-    "Aligned and unaligned pointers in turns reach one kernel unchanged, however it was specialised before.",
+    "Alternating aligned and unaligned pointers reach one kernel unchanged, however it was specialised before.",
     elements=32,
 )
 def _alignment_in_turns(context: Context) -> None:

@@ -1,4 +1,4 @@
-"""A kernel that keeps the device busy for as long as a check likes, and then says so in memory."""
+"""A kernel that keeps the device busy for a given time, and then stores a mark in memory."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from triton_porting_kit.conformance.context import Context
 from triton_porting_kit.conformance.language.source import make_kernel
 from triton_porting_kit.conformance.memory import Block, MemoryAccess
 
-# A linear congruential generator: each turn needs the one before, and no compiler knows a shorter way. The loop's
-# bounds are 64-bit arguments whose count is not known to the compiler.
+# A linear congruential generator: each iteration depends on the one before, and no compiler can shorten it. The number
+# of iterations is a 64-bit argument that the compiler does not know.
 SPIN = """
 def spin(O, turns, mark):
     x = turns.to(tl.int64)
@@ -25,19 +25,19 @@ def spin(O, turns, mark):
 """
 
 SLOW = 15.0
-"""Milliseconds that a kernel takes where others have to wait for it."""
+"""The run time, in milliseconds, of a kernel that other work has to wait for."""
 
 P = ParamSpec("P")
 
 _PATIENCE = 10.0
-"""Seconds that a kernel may take to show that it has run."""
+"""The number of seconds to wait for a kernel's mark."""
 
 ODD = 3
-"""Added to counts so that none is a multiple of 16, for which kernels are specialised."""
+"""Added to counts so that none is a multiple of 16, for which Triton specialises kernels."""
 
 
 def spin(out: Any, turns: int, mark: int) -> None:
-    """Launch, on the current stream, a program that takes `turns` turns and then stores `mark` in ``out[0]``.
+    """Launch, on the current stream, a program that runs `turns` iterations and then stores `mark` in ``out[0]``.
 
     `out`: two 64-bit integers. `mark`: odd, not 1.
     """
@@ -47,8 +47,10 @@ def spin(out: Any, turns: int, mark: int) -> None:
 def at_two_paces(
     body: Callable[Concatenate[Context, float, P], None],
 ) -> Callable[Concatenate[Context, P], None]:
-    """A check that needs a kernel slow enough for others to have to wait: it is made twice, the second time with eight
-    times of the milliseconds that its body is given, should the machine be too busy to notice the first."""
+    """Run a check that needs a slow kernel twice, with `SLOW` and with eight times as many milliseconds.
+
+    On a busy machine, the first run may be too short to reveal missing synchronization.
+    """
 
     @functools.wraps(body)
     def twice(context: Context, /, *args: P.args, **named: P.kwargs) -> None:
@@ -59,7 +61,7 @@ def at_two_paces(
 
 
 def turns_for(context: Context, milliseconds: float) -> int:
-    """How many turns take at least that long on this device."""
+    """The number of iterations that take at least this long on this device."""
     return int(max(1.0, milliseconds / _milliseconds_per_turn(context.memory))) + 1
 
 
@@ -72,12 +74,12 @@ def _milliseconds_per_turn(memory: MemoryAccess) -> float:
         turns *= 4
         least = min(
             _milliseconds(memory, block, turns) for _ in range(3)
-        )  # what else the machine does takes time too
+        )  # the minimum, because other load adds time
     return max(least, 1e-3) / turns
 
 
 def _milliseconds(memory: MemoryAccess, block: Block, turns: int) -> float:
-    """Till the mark is there: `synchronize` is what checks test with this, so it is not relied upon."""
+    """The time until the mark is in memory. It does not rely on `synchronize`, which checks test with this kernel."""
     block.write(np.zeros(64, np.uint8))
     memory.synchronize()
     start = time.perf_counter()

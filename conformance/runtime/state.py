@@ -1,7 +1,7 @@
-"""Launches whose result must not depend on what was before, beside or around them: each problem, in each circumstance.
+"""Launches whose result must not depend on earlier, concurrent or surrounding work: each problem in each circumstance.
 
-Whatever a backend keeps between launches, or between programs of one (packed operands, constants, scratch memory,
-addresses), some circumstance here makes it stale.
+A backend may keep state between launches or between programs of a launch: packed operands, constants, scratch memory,
+addresses. Each kind of such state becomes stale in some circumstance here.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from triton_porting_kit.conformance.types import KINDS, Array
 CHECKS = Checks("runtime/state")
 
 _COUNT = 96
-"""Rows of the square arrays of all problems: not a multiple of every tile."""
+"""The number of rows and columns of the arrays of all problems. It is not a multiple of every tile size."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A kernel of two inputs and an output, all square; and what it computes, which is exact."""
+    """A kernel with two inputs and an output, all square, and its oracle. Results are exact."""
 
     name: str
     kind: str
     source: str
-    """Its parameters: X, Y, O, n, AXIS (of the grid) and what `tiles` names."""
+    """A kernel with the parameters X, Y, O, n, AXIS (of the grid) and those in `tiles`."""
     oracle: Callable[[Array, Array], Array]
-    """Of integers."""
+    """Computes the expected output from integer inputs."""
     programs: int
     tiles: dict[str, int] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     updates: bool = False
-    """Whether it reads the output, which begins as X."""
+    """Whether the kernel reads the output, which then initially holds X."""
 
 
 _PRODUCT = """
@@ -123,7 +123,7 @@ PROBLEMS = (
 
 
 class Trial:
-    """A problem with operands of its own."""
+    """A problem with its own operands."""
 
     def __init__(self, context: Context, problem: Problem, number: int = 0) -> None:
         self.context, self.problem = context, problem
@@ -141,13 +141,13 @@ class Trial:
         return self._random.integers(-4, 5, (_COUNT, _COUNT))
 
     def change(self) -> None:
-        """Give the inputs other content, at the addresses that they have."""
+        """Change the contents of the inputs in place."""
         self.x, self.y = self._operand(), self._operand()
         for array, values in zip(self.inputs, (self.x, self.y), strict=True):
             array.write(values.astype(self._host))
 
     def refresh(self) -> None:
-        """Put into the output what is there before a launch."""
+        """Reset the output to its contents before a launch."""
         begin = self.x if self.problem.updates else np.full((_COUNT, _COUNT), 99)
         self.out.write(begin.astype(self.out.kind.host))
 
@@ -160,13 +160,13 @@ class Trial:
         return make_kernel(self.problem.source.replace("_{k}", f"_{number}"))
 
     def compare(self, what: str, x: Array | None = None, y: Array | None = None) -> None:
-        """The output with what is expected of the inputs, or of others."""
+        """Compare the output with the oracle's, for the trial's inputs or for given ones."""
         exact = self.problem.oracle(self.x if x is None else x, self.y if y is None else y)
         found = self.context.read(self.out)
         self.context.compare(what, identical(found, exact.astype(found.dtype)))
 
     def run(self, what: str, **how: Any) -> None:
-        """Launch on a fresh output, and compare."""
+        """Reset the output, launch, and compare."""
         self.refresh()
         self.launch(**how)
         self.compare(what)
@@ -260,7 +260,7 @@ def _other_axes(context: Context, problem: Problem) -> None:
 
 
 def _poisoned(context: Context, problem: Problem) -> None:
-    """Whatever memory a launch works in held infinities and numbers near the end of the range before."""
+    """Launches reuse memory that previously held infinities and values at the ends of the range."""
     trial, poison = Trial(context, problem), Trial(context, problem, 5)
     host, kind = trial._host, KINDS[problem.kind]
     trial.run("before")
@@ -273,7 +273,7 @@ def _poisoned(context: Context, problem: Problem) -> None:
 
 
 def _copies(context: Context, problem: Problem) -> None:
-    """The same source as several kernels, which are compiled and kept apart."""
+    """Several kernels with the same source, which are compiled and cached separately."""
     trial = Trial(context, problem)
     kernels = [trial.kernel(number) for number in range(3)]
     for kernel in (*kernels, *reversed(kernels)):
@@ -326,7 +326,11 @@ CIRCUMSTANCES: dict[str, tuple[Callable[[Context, Problem], None], str, tuple[st
     ),
     "beside-others": (_beside_others, "is the same in whatever order launches on other arrays are made", ()),
     "after-other-kernels": (_after_other_kernels, "is the same after other kernels", ()),
-    "other-addresses": (_other_addresses, "is the same when the arrays lie elsewhere, or change places", ()),
+    "other-addresses": (
+        _other_addresses,
+        "is the same when the arrays have other addresses or are exchanged",
+        (),
+    ),
     "one-array-twice": (_one_array_twice, "is right when both inputs are one array", ()),
     "other-axes": (_other_axes, "is the same along each axis of the grid", ()),
     "poisoned": (
@@ -338,7 +342,7 @@ CIRCUMSTANCES: dict[str, tuple[Callable[[Context, Problem], None], str, tuple[st
     "threads": (_threads, "is right in each of several threads that launch at the same time", ()),
     "busy-stream": (_busy, "is right on one stream while another is busy", ("feature:streams", "type:i64")),
 }
-"""What is around a launch, the rest of the requirement, and what it takes."""
+"""The body of each circumstance, the end of its requirement, and the capabilities that it needs."""
 
 
 def _body(circumstance: Callable[[Context, Problem], None], problem: Problem) -> Body:

@@ -1,4 +1,4 @@
-"""Streams of the kit's device: what is on one runs in order, and what is on another does not wait for it."""
+"""Streams of the kit's device: work on one stream runs in order, and does not wait for work on another."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from triton_porting_kit.errors import DeviceError, InvalidArgument, LaunchError
 CHECKS = Checks("runtime/streams", kit_device=True, needs=("feature:streams",))
 
 ATTEMPTS = 4
-"""A machine that does other things too may be late: what is about time is tried again, with four times of it."""
+"""How often a check of timing is tried, each time with four times the duration, because a busy machine may be late."""
 
 MARK = 77
 
@@ -33,7 +33,7 @@ def _word(value: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     return np.array([value], np.int64).view(np.uint8)
 
 
-@CHECKS.check("handles", "Streams have handles of their own, none of which is that of the default stream.")
+@CHECKS.check("handles", "Streams have distinct handles, different from that of the default stream.")
 def _handles(context: Context) -> None:
     device = context.device
     streams = [device.create_stream() for _ in range(20)]
@@ -42,7 +42,7 @@ def _handles(context: Context) -> None:
     context.expect(len({*streams}) == 20 and 0 not in streams, "20 handles differ, none is 0", str(streams))
 
 
-@CHECKS.check("kernel-then-copy", "A copy starts after the kernel that is before it on its stream.")
+@CHECKS.check("kernel-then-copy", "A copy starts after the preceding kernel on its stream.")
 @at_two_paces
 def _kernel_then_copy(context: Context, pace: float) -> None:
     device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
@@ -55,7 +55,7 @@ def _kernel_then_copy(context: Context, pace: float) -> None:
         same_bytes(context, "what was copied", found, _word(MARK))
 
 
-@CHECKS.check("copy-then-kernel", "A kernel starts after the copies that are before it on its stream.")
+@CHECKS.check("copy-then-kernel", "A kernel starts after the preceding copies on its stream.")
 def _copy_then_kernel(context: Context) -> None:
     device, size = context.device, 4 << 20
     out = context.array(np.zeros(2, np.int64), "i64")
@@ -69,7 +69,7 @@ def _copy_then_kernel(context: Context) -> None:
         same_bytes(context, "what the kernel wrote", download(device, out.data_ptr(), 8), _word(MARK))
 
 
-@CHECKS.check("memset-after-kernel", "A memset starts after the kernel that is before it on its stream.")
+@CHECKS.check("memset-after-kernel", "A memset starts after the preceding kernel on its stream.")
 @at_two_paces
 def _memset_after_kernel(context: Context, pace: float) -> None:
     device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
@@ -88,7 +88,9 @@ def _kernels_in_order(context: Context, pace: float) -> None:
     turns = turns_for(context, pace)
     with stream_of(device) as stream:
         with context.driver.stream(stream):
-            for k in range(8):  # ever shorter: were they not in order, the first would be the last to write
+            for k in range(
+                8
+            ):  # each is shorter than the one before: out of order, the first would write last
                 spin(out, turns >> k, 2 * k + 3)
         device.synchronize(stream)
         same_bytes(context, "memory", download(device, out.data_ptr(), 8), _word(17))
@@ -106,7 +108,7 @@ def _long_queue(context: Context) -> None:
         same_bytes(context, "memory", download(device, address, 1001), expected.astype(np.uint8))
 
 
-@CHECKS.check("many", "64 streams at a time each do their own work.")
+@CHECKS.check("many", "64 streams work independently at the same time.")
 def _many(context: Context) -> None:
     device, size = context.device, 5003
     streams = [device.create_stream() for _ in range(64)]
@@ -127,7 +129,7 @@ def _many(context: Context) -> None:
 
 
 def _not_reached(context: Context, start: int, end: int) -> bool:
-    """Whether an event is not reached yet: there is no time between it and another then."""
+    """Whether an event is not reached yet, so that `elapsed_time` to it is refused."""
     try:
         context.device.elapsed_time(start, end)
     except InvalidArgument:
@@ -136,7 +138,7 @@ def _not_reached(context: Context, start: int, end: int) -> bool:
 
 
 def _independent(context: Context, other: bool) -> None:
-    """`other`: the short work is on another created stream, else on the default one."""
+    """Check that short work overlaps a long kernel. `other`: the work is on a created stream, not the default one."""
     device, busy = context.device, context.array(np.zeros(2, np.int64), "i64")
     milliseconds = SLOW
     with stream_of(device) as slow, stream_of(device) as created, events_of(device, 3) as (start, done, end):
@@ -153,7 +155,7 @@ def _independent(context: Context, other: bool) -> None:
                 device.synchronize(quick)
                 overlapped = _not_reached(context, start, end)
                 device.synchronize(slow)
-                # Of a kernel that ran before, only the event after it may be late, on a busy machine.
+                # If the kernel ran first, its end event can only be slightly late, on a busy machine.
                 overlapped &= device.elapsed_time(done, end) > device.elapsed_time(start, end) / 4
                 if overlapped:
                     break
@@ -212,7 +214,7 @@ def _synchronised(context: Context, pace: float, whole: bool) -> None:
             spin(out, turns_for(context, pace), MARK)
         device.memcpy_dtod(address, out.data_ptr(), 8, stream)
         device.synchronize(None if whole else stream)
-        # On a stream of its own: nothing but the synchronisation orders it behind the kernel.
+        # This copy is on another stream: only the synchronisation orders it after the kernel.
         found = np.zeros(8, np.uint8)
         device.memcpy_dtoh(found, address, second)
         device.synchronize(second)
@@ -231,7 +233,7 @@ CHECKS.add(
 )
 
 
-@CHECKS.check("synchronize-idle", "Waiting for a stream with nothing on it, and twice for one, returns.")
+@CHECKS.check("synchronize-idle", "Waiting for an idle stream, and waiting twice for a stream, returns.")
 def _idle(context: Context) -> None:
     device = context.device
     with stream_of(device) as stream:
@@ -242,7 +244,7 @@ def _idle(context: Context) -> None:
         context.expect(True, "all of them returned")
 
 
-@CHECKS.check("destroy-finishes", "Destroying a stream lets the work on it end.")
+@CHECKS.check("destroy-finishes", "Destroying a stream lets its work finish first.")
 @at_two_paces
 def _destroy_finishes(context: Context, pace: float) -> None:
     device, out = context.device, context.array(np.zeros(2, np.int64), "i64")
@@ -255,7 +257,7 @@ def _destroy_finishes(context: Context, pace: float) -> None:
 
 @CHECKS.check(
     "free-waits",
-    "Freeing memory lets work in flight that uses it end first.",
+    "Freeing memory lets work in flight that uses it finish first.",
     needs=("feature:streams", "feature:events"),
 )
 @at_two_paces
@@ -276,7 +278,7 @@ def _free_waits(context: Context, pace: float) -> None:
             same_bytes(context, "memory allocated afterwards", download(device, fresh, size), pattern(size))
 
 
-# --- handles that are none -------------------------------------------------------------------------------
+# --- invalid handles -------------------------------------------------------------------------------
 
 _UNKNOWN = (1 << 40) + 7
 
@@ -332,7 +334,7 @@ def _destroy_default(context: Context) -> None:
     context.device.synchronize(0)
 
 
-@CHECKS.check("churn", "5,000 streams can be made and destroyed, one after another.")
+@CHECKS.check("churn", "5,000 streams can be created and destroyed, one after another.")
 def _churn(context: Context) -> None:
     device = context.device
     with allocated(device, 8) as (address,):

@@ -1,4 +1,4 @@
-"""What is not one value: nothing, constants, tuples, named tuples, tensor descriptors, defaults and keywords."""
+"""Arguments other than scalars: None, constants, tuples, named tuples, tensor descriptors, defaults and keywords."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Config = namedtuple("Config", ["scale", "pointer", "shape"])
 def stores(
     context: Context, source: str, arguments: Callable[[GuardedArray], Any], expected: list[int]
 ) -> None:
-    """Launch a kernel whose first parameter is an output of 64-bit integers, and compare what it has stored there.
+    """Launch a kernel whose first parameter is an output of 64-bit integers, and compare the output.
 
-    `arguments`: gives positional arguments, or a dictionary, from an array of 10, 11, 12, … of 64-bit integers.
+    `arguments` returns positional arguments, or a dictionary, given an array of the 64-bit integers 10, 11, 12, …
     """
     out = context.empty((len(expected),), "i64")
     given = context.array(np.arange(10, 26, dtype=np.int64), "i64")
@@ -42,7 +42,7 @@ def stores(
 def add(
     name: str, requirement: str, body: str, arguments: Callable[[GuardedArray], Any], expected: list[int]
 ) -> None:
-    """Add a check from the parameters and statements of a kernel, split by newline and semicolons."""
+    """Add a check. `body`: the kernel's parameters in the first line, then its statements."""
     parameters, _, statements = body.partition("\n")
     lines = "".join(f"    {line}\n" for line in statements.split("\n"))
     source = f"def structure(O, {parameters}):\n{lines}"
@@ -53,7 +53,7 @@ def add(
     )
 
 
-# --- nothing and constants ---------------------------------------------------------------------------------
+# --- None and constants ---------------------------------------------------------------------------------
 
 _NONE = (
     "x, p, y\ntl.store(O, x)\ntl.store(O + 1, y)\n"
@@ -62,15 +62,21 @@ _NONE = (
 
 add(
     "none",
-    "None reaches the kernel as None, and arguments behind it are in their places.",
+    "None reaches the kernel as None, and arguments after it are at their positions.",
     _NONE,
     lambda a: (5, None, 7),
     [5, 7, 1],
 )
-add("not-none", "Where None may be passed, a pointer can be too.", _NONE, lambda a: (5, a, 7), [5, 7, 10])
+add(
+    "not-none",
+    "A parameter that accepts None also accepts a pointer.",
+    _NONE,
+    lambda a: (5, a, 7),
+    [5, 7, 10],
+)
 add(
     "all-none",
-    "A kernel may get None only, beside its output.",
+    "All arguments except the output may be None.",
     "a, b, c\ntl.store(O, (a is None) + 2 * (b is None) + 4 * (c is None))",
     lambda a: (None, None, None),
     [7],
@@ -97,7 +103,7 @@ for _name, _value, _expression, _expected in (
 ):
     add(
         f"constexpr-{_name}",
-        f"The constant {_value!r} reaches the kernel as a constant, and arguments behind it are in their places.",
+        f"The constant {_value!r} reaches the kernel as a constant, and arguments after it are at their positions.",
         f"x, C: tl.constexpr, y\ntl.store(O, x)\ntl.store(O + 1, {_expression})\ntl.store(O + 2, y)",
         partial(_with_constant, _value),
         [5, _expected, 7],
@@ -105,7 +111,7 @@ for _name, _value, _expression, _expected in (
 
 add(
     "constexprs-between",
-    "Constants between, before and behind arguments move none of them.",
+    "Constants before, between and after arguments do not shift them.",
     "A: tl.constexpr, x, B: tl.constexpr, y, C: tl.constexpr, z, D: tl.constexpr\n"
     "tl.store(O, x * A)\ntl.store(O + 1, y * B)\ntl.store(O + 2, z * C)\ntl.store(O + 3, D)",
     lambda a: (2, 3, 4, 5, 6, 7, 8),
@@ -116,8 +122,10 @@ add(
 
 _FOUR = "a, b, c=30, D: tl.constexpr = 40\ntl.store(O, a)\ntl.store(O + 1, b)\ntl.store(O + 2, c)\ntl.store(O + 3, D)"
 
-add("defaults", "Parameters that are not given have their defaults.", _FOUR, lambda a: (1, 2), [1, 2, 30, 40])
-add("defaults-given", "Defaults give way to what is given.", _FOUR, lambda a: (3, 4, 5, 6), [3, 4, 5, 6])
+add(
+    "defaults", "Parameters without an argument have their defaults.", _FOUR, lambda a: (1, 2), [1, 2, 30, 40]
+)
+add("defaults-given", "Arguments replace defaults.", _FOUR, lambda a: (3, 4, 5, 6), [3, 4, 5, 6])
 add(
     "keywords",
     "Arguments may be given by name, in any order.",
@@ -145,7 +153,7 @@ add(
 )
 add(
     "tuple-nested",
-    "Tuples may lie in tuples.",
+    "Tuples may be nested.",
     "t, y\ntl.store(O, t[0])\ntl.store(O + 1, t[1][0])\ntl.store(O + 2, t[1][1][0])\n"
     "tl.store(O + 3, tl.load(t[1][1][1]))\n"
     "tl.store(O + 4, t[2])\ntl.store(O + 5, y)",
@@ -154,7 +162,7 @@ add(
 )
 add(
     "tuple-with-none",
-    "None in a tuple is None, and takes no place among the arguments.",
+    "None in a tuple is None, and occupies no argument position.",
     "t, y\ntl.store(O, t[0])\ntl.store(O + 1, 1 if t[1] is None else 0)\ntl.store(O + 2, t[2])\ntl.store(O + 3, y)",
     lambda a: ((3, None, 5), 7),
     [3, 1, 5, 7],
@@ -169,7 +177,7 @@ add(
 )
 add(
     "tuple-with-one",
-    "The value 1 in a tuple is 1, whether Triton makes it a constant or not.",
+    "The value 1 in a tuple is 1, whether or not Triton makes it a constant.",
     "t, y\ntl.store(O, t[0])\ntl.store(O + 1, t[1])\ntl.store(O + 2, t[2])\ntl.store(O + 3, y)",
     lambda a: ((1, 16, 3), 1),
     [1, 16, 3, 1],
@@ -190,7 +198,7 @@ add(
 )
 add(
     "named-tuple-nested",
-    "Named tuples may lie in tuples, and tuples in named tuples.",
+    "Named tuples may be members of tuples, and tuples of named tuples.",
     "t, y\ntl.store(O, t[0])\ntl.store(O + 1, (t[1].scale * 8).to(tl.int64))\n"
     "tl.store(O + 2, tl.load(t[1].pointer + 3))\n"
     "tl.store(O + 3, t[1].shape[1])\ntl.store(O + 4, t[1].shape.left)\ntl.store(O + 5, y)",
@@ -202,7 +210,7 @@ add(
 
 
 class _DType(str):
-    """An element type's name that knows what descriptors ask of it."""
+    """The name of an element type, with the attributes that descriptors read."""
 
     itemsize: int
     is_floating_point: bool
@@ -231,7 +239,7 @@ class _Base:
 
 
 def _descriptor_source(block: tuple[int, ...]) -> str:
-    """A kernel that copies the block at a place given by scalars, between two other arguments."""
+    """The source of a kernel that copies the block at given indices; two other arguments surround the descriptor."""
     rank = len(block)
     places = ", ".join(f"i{axis}" for axis in range(rank))
     indices = " + ".join(
@@ -278,8 +286,8 @@ for _kind, _shape, _block, _start in (
 ):
     CHECKS.add(
         f"descriptor-{_kind}-{'x'.join(map(str, _shape))}-at-{'-'.join(map(str, _start))}",
-        f"A descriptor of {_kind} with shape {_shape}, made on the host, reaches the kernel with its shape and "
-        "strides, and arguments around it are in their places.",
+        f"A descriptor of {_kind} with shape {_shape}, created on the host, reaches the kernel with its shape and "
+        "strides, and arguments around it are at their positions.",
         partial(_descriptor, kind=_kind, shape=_shape, block=_block, start=_start),
         needs=("feature:descriptors", f"type:{_kind}"),
         elements=int(np.prod(_block)),
@@ -288,7 +296,7 @@ for _kind, _shape, _block, _start in (
 
 @CHECKS.check(
     "descriptors-in-tuple",
-    "Descriptors may lie in tuples, beside other members.",
+    "Descriptors may be members of tuples.",
     needs=("feature:descriptors", "type:fp32"),
     elements=64,
 )

@@ -1,4 +1,4 @@
-"""Doing the same from several threads at the same time."""
+"""Calls a function from several threads at the same time."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ THREADS = 6
 
 
 def parsed_beside_others(launch: Callable[[], Any]) -> None:
-    """Launch a kernel that is not compiled yet, while other threads do.
+    """Launch a kernel that is not compiled yet while other threads do the same.
 
-    CPython 3.11 keeps one count of the depth of ``ast.parse`` for all threads, and rarely takes another thread's for a
-    mistake. That is no backend's failing: it is tried again.
+    CPython 3.11 has a single recursion counter of ``ast.parse`` for all threads, and occasionally raises a false
+    `SystemError`. This is not a failure of the backend, so the launch is repeated.
     """
     while True:
         try:
@@ -28,7 +28,7 @@ def parsed_beside_others(launch: Callable[[], Any]) -> None:
 
 
 def in_threads(context: Context, what: str, work: Callable[[int], Any], count: int = THREADS) -> list[Any]:
-    """Call `work` with 0, 1, … in that many threads that start together; what it returned. What it raises fails."""
+    """Call `work` with 0, 1, … in `count` threads that start together, and return the results."""
     results: list[Any] = [None] * count
     errors: list[str] = []
     barrier = threading.Barrier(count)

@@ -34,7 +34,8 @@ ACCESSES = (Addresses.load, Addresses.roles, Addresses.chain, Addresses.walking)
 OFTEN = 0.55
 """The share of programs that belong to the family."""
 SALT = 19731
-"""With which the programs that docs/conformance-stress.md names for older faults stay as they were, but one."""
+"""The number that seeds the draws of the family. With it, all but one of the programs that docs/conformance-stress.md
+names for older faults are the same as before the family was added."""
 
 
 def family(seed: int) -> Draws | None:
@@ -62,7 +63,7 @@ def addressing(draws: Draws, seed: int, vocabulary: tuple[str, ...]) -> Program:
     builder.shapes, builder.vocabulary, builder.kinds = (tile,), vocabulary, vocabulary[1:]
     builder.beginning()
     builder.family = FAMILY if of_family is not None else ()
-    if besides is products:  # and nothing else: with many stores compilers lose count of what is written
+    if besides is products:  # alone: with many stores, compilers no longer track which memory is written
         builder.draws = own_draws
         products(builder)
     else:

@@ -148,8 +148,7 @@ def unsigned(builder: Addresses) -> None:
 
 @move
 def high(builder: Addresses) -> None:
-    """Offsets of 2^31 and more, of each type; for signed 32-bit types, offsets whose size in bytes needs more than 32
-    bits."""
+    """Large offsets: 2^31 elements and more in u32 and i64; in i32, fewer elements, of often more than 2^31 bytes."""
     draws, index = builder.draws, side(builder) if builder.draws.chance(0.5) else whole(builder)
     kind = draws.choose([k for k in ("u32", "u32", "i64", "i32") if k in builder.vocabulary])
     value = cast(builder, index, kind)
@@ -169,7 +168,7 @@ def high(builder: Addresses) -> None:
 
 @move
 def cancelled(builder: Addresses) -> None:
-    """Rows whose distance is the difference of two large strides; or a single row, if rows are far apart."""
+    """A row stride that is the difference of two large numbers; or a large row stride with a single active row."""
     draws = builder.draws
     rows, columns = (cast(builder, v, "i64") for v in (sides(builder)[0], sides(builder)[-1]))
     large, apart = (
@@ -258,7 +257,7 @@ def terms(builder: Addresses) -> None:
 
 @move
 def chosen(builder: Addresses) -> None:
-    """``tl.where`` of two offsets, and single bits of an offset."""
+    """An offset that ``tl.where`` selects from two, or one changed by arithmetic or bitwise operations."""
     draws, index = builder.draws, side(builder) if builder.draws.chance(0.5) else whole(builder)
     if draws.chance(0.4):
         other = literal(builder, index, draws.choose("&&|^"), draws.choose((1, 3, 6, 7, 12, -2)))

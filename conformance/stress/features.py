@@ -241,7 +241,7 @@ class _Features:
         return own
 
     def _wrapping(self, let: Let, symbol: str) -> set[str]:
-        """How many terms of a sum wrap around."""
+        """The number of terms of a sum that wrap around."""
         terms = [v in self.wrapped for v in let.args]
         if symbol in ("+", "-") and len(terms) == 2 and all(self.types[v].shape for v in let.args):
             return {_BOTH_TERMS} if all(terms) else {_ONE_TERM} if any(terms) else set()
@@ -273,7 +273,7 @@ class _Features:
         name = "a while" if loop.style in ("while", "halving") else "a for"
         self.found.add(name)
         self.found |= {*self._counting(loop)} if loop.style == BETWEEN else set()
-        self.found |= {"a loop without turns"} if loop.iterations == 0 else set()
+        self.found |= {"a loop without iterations"} if loop.iterations == 0 else set()
         self.found |= {"a loop that is unrolled often"} if loop.iterations >= UNROLLED else set()
         self.marks[loop.index] = frozenset({"a counter"})
         for c in loop.carried:

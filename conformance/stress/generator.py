@@ -16,7 +16,7 @@ VOCABULARIES = (
     (("i1", "i8", "i16", "i32", "i64", "fp16", "bf16", "fp32"), 1.0),
     (EVERY, 6.0),
 )
-"""Types that programs use. Some sets are small, so that chips that lack types have programs too."""
+"""Sets of types that programs use, with weights. Small sets give programs to chips that lack types."""
 MOST_STORES = 6
 
 

@@ -38,7 +38,7 @@ _WIDE = ("i32", "u32", "i64")
 
 @dataclass
 class Happenings:
-    """The events by value, when it was computed, and those of the whole program."""
+    """The events of a program: by the value whose computation caused them, and of the whole program."""
 
     marks: dict[int, set[str]] = field(default_factory=dict)
     wrapped: set[int] = field(default_factory=set)
@@ -150,7 +150,7 @@ def _divided(let: Let, values: Environment) -> Iterator[str]:
         return
     kind, value = values[let.args[0]].kind, values[let.args[0]].value
     if kind.name in ("u32", "u64") and (value > kind.highest // 2).any():
-        yield f"a {'remainder' if symbol == '%' else 'quotient'} without signs beyond them"
+        yield f"an unsigned {'remainder' if symbol == '%' else 'quotient'} above the signed range"
 
 
 def _begins_again(let: Let, values: Environment) -> bool:
@@ -174,9 +174,9 @@ def _compared(let: Let, values: Environment) -> Iterator[str]:
         return
     if ((given[0] < given[1]) != (flipped[0] < flipped[1])).any():
         yield (
-            "a comparison of what is below zero"
+            "a comparison of negative numbers"
             if kind.is_signed
-            else "a comparison without signs beyond them"
+            else "an unsigned comparison above the signed range"
         )
 
 
@@ -201,11 +201,11 @@ def _counted(loop: Loop, values: Environment) -> Iterator[str]:
     assert loop.bound is not None
     counters = counts(loop, values)
     if not counters:
-        yield "a loop without turns"
+        yield "a loop without iterations"
     if min(counters, default=0) < 0:
         yield "a counter below zero"
     if abs(int(values[loop.bound].value) - int(values[loop.start].value)) >= _HALF:
-        yield "a for between numbers that lie 2**31 apart"
+        yield "a for loop over a distance of 2**31"
 
 
 def _rest(rest: Array, loaded: Array) -> str:

@@ -81,7 +81,7 @@ class Indices(Builder):
     # --- numbers -------------------------------------------------------------------------------------
 
     def beginning(self) -> None:
-        """Indices along the dimensions of the tile, of the whole tile, and of the whole grid's tiles."""
+        """Create the first indices: along each dimension, linear in the tile, and, in larger grids, across tiles."""
         draws, shape = self.draws, self.tile
         along = []
         for axis, size in enumerate(shape):

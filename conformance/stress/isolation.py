@@ -22,11 +22,11 @@ from triton_porting_kit.conformance.stress.outcome import Outcome
 from triton_porting_kit.errors import PortingKitError
 
 RUNS_OF_A_PROCESS = 500
-"""A worker that runs programs itself is replaced after so many: every kernel stays loaded in it."""
+"""Number of programs after which a worker that does not fork is replaced: every kernel stays loaded in it."""
 STARTING = 300.0
-"""Seconds that a worker may take to open the backend."""
+"""Time limit for a worker to open the backend, in seconds."""
 GRACE = 60.0
-"""Seconds that a worker may take beside those of the process that it forks."""
+"""Seconds that a worker may take in addition to the time limit of the process that it forks."""
 
 
 class WorkerFailed(PortingKitError):
@@ -45,9 +45,9 @@ class Isolated:
         self._errors: Any = None
         self._runs = 0
         self.memory = ""
-        """How the backend's memory is reached: ``kit`` or ``torch:DEVICE``; known after `start`."""
+        """How the backend's memory is accessed: ``kit`` or ``torch:DEVICE``. Set by `start`."""
         self.forks = False
-        """Whether each program has a process of its own; known after `start`."""
+        """Whether each program runs in a process of its own. Set by `start`."""
 
     def __enter__(self) -> Isolated:
         self.start()
@@ -59,7 +59,7 @@ class Isolated:
         self.stop()
 
     def start(self) -> None:
-        """Start the process, and wait until it has the backend. Raises `WorkerFailed`."""
+        """Start the process and wait until it has opened the backend. Raises `WorkerFailed`."""
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `stop`
         self._cache = tempfile.TemporaryDirectory(prefix="tpk-fuzz-")  # removed by `stop`
         module = "triton_porting_kit.conformance.stress.worker"
@@ -71,7 +71,7 @@ class Isolated:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             start_new_session=True,
-            env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # a process that forks has one thread
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # a process that forks must have a single thread
         )
         self._answers, self._runs = queue.SimpleQueue(), 0
         threading.Thread(target=_forward, args=(self._process.stdout, self._answers), daemon=True).start()
@@ -79,17 +79,17 @@ class Isolated:
         if not line:
             text = self._said()
             self.stop()
-            last = text.strip().splitlines()[-1:] or ["it said nothing"]
+            last = text.strip().splitlines()[-1:] or ["it printed nothing to standard error"]
             raise WorkerFailed(f"programs cannot be run: {last[0]}")
         hello = json.loads(line)
         self.memory, self.forks = hello["memory"], hello["forks"]
 
     def stop(self) -> None:
-        """End the process."""
+        """Kill the process."""
         process, self._process = self._process, None
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # and what it has forked
+                os.killpg(process.pid, signal.SIGKILL)  # also kills the processes that it forked
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
@@ -100,7 +100,7 @@ class Isolated:
     def run(
         self, work: int | Launch, seconds: float | None = None, configuration: Configuration = DEFAULT
     ) -> Outcome:
-        """What becomes of a program, or of the program of a seed. `seconds`: another time limit."""
+        """Run a program, or the program generated from a seed. `seconds` overrides the time limit."""
         limit = self.seconds if seconds is None else seconds
         if self._process is None or (self._runs >= RUNS_OF_A_PROCESS and not self.forks):
             self.stop()
@@ -120,7 +120,7 @@ class Isolated:
         return Outcome(**json.loads(line)) if line else self._died()
 
     def _answer(self, seconds: float) -> bytes | None:
-        """A line; empty: the process died; None: it takes too long."""
+        """Return one line from the worker: empty if the process died, None if the time limit is exceeded."""
         try:
             return self._answers.get(timeout=seconds)
         except queue.Empty:
@@ -138,15 +138,15 @@ class Isolated:
 
 
 def _forward(pipe: Any, answers: queue.SimpleQueue[bytes]) -> None:
-    """Lines of a pipe, and an empty one when it ends."""
+    """Copy the lines of a pipe to a queue, followed by an empty line when the pipe ends."""
     try:
         for line in pipe:
             answers.put(line)
     except ValueError:
-        pass  # closed under our hands
+        pass  # `stop` closed the pipe during the read
     answers.put(b"")
 
 
 def _close(pipe: Any) -> None:
-    with contextlib.suppress(BrokenPipeError):  # what was on its way is lost with the process
+    with contextlib.suppress(BrokenPipeError):  # the process is gone, so buffered data cannot be delivered
         pipe.close()

@@ -1,4 +1,4 @@
-"""Running a program on a device, and judging what it left in memory."""
+"""Launching a program on a device and checking the memory afterwards."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel, what it is given, and what must be in memory afterwards: plain data that travels between processes."""
+    """A kernel, its arguments and the expected outputs, as plain data that can be sent between processes."""
 
     source: str
     grid: tuple[int, ...]
     warps: int
     parameters: tuple[Parameter, ...]
     names: tuple[str, ...]
-    """Of the outputs."""
+    """The names of the outputs."""
     outputs: tuple[Output, ...]
     seed: int = 0
     again: tuple[int, ...] = ()
-    """Which outputs the kernel is given once more, behind all of them."""
+    """Indices of the outputs that are passed a second time, after all the others."""
     place: str = "zones"
-    """Where the arrays lie: one of `program.PLACES`."""
+    """Where the arrays are allocated: one of `program.PLACES`."""
 
     @classmethod
     def of(cls, program: Program, write: Callable[[Program], str] = source_of) -> Launch:
-        """`write` makes the kernel's text. Raises `Malformed` or `IllConditioned`."""
+        """Create the launch of a program; `write` generates the source. Raises `Malformed` or `IllConditioned`."""
         outputs, names = expected(program), tuple(output_names(program))
         return cls(
             write(program), program.grid, program.warps, tuple(parameters(program)), names,
@@ -48,12 +48,12 @@ class Launch:
 
 
 def values_of(parameter: Parameter) -> Array:
-    """The content of an array that is a parameter."""
+    """The initial contents of an array parameter."""
     return content(KINDS[parameter.kind], parameter.size, parameter.flavour, parameter.seed)
 
 
 def result_of(output: Output) -> Result:
-    """What an output is compared with."""
+    """The expected result of an output."""
     inexact = bool(output.errors.any())
     if inexact:
         return Result(output.kind, output.values, initial=output.initial, allowed=output.errors)
@@ -64,7 +64,7 @@ def result_of(output: Output) -> Result:
 def arguments(
     launch: Launch, array: Callable[[Array, Kind], GuardedArray]
 ) -> tuple[list[Any], list[GuardedArray]]:
-    """The arguments of the kernel, and those of them that are outputs. `array` makes one with a content."""
+    """The arguments of the kernel, and the outputs among them. `array` creates an array with given contents."""
     given: list[Any] = []
     for parameter in launch.parameters:
         if parameter.value is not None:
@@ -76,7 +76,7 @@ def arguments(
 
 
 def start(launch: Launch, array: Callable[[Array, Kind], GuardedArray], **options: Any) -> list[GuardedArray]:
-    """Compile and launch; the outputs."""
+    """Compile and launch the kernel, and return the output arrays."""
     from triton_porting_kit.conformance.language.source import make_kernel
 
     given, outputs = arguments(launch, array)
@@ -85,7 +85,7 @@ def start(launch: Launch, array: Callable[[Array, Kind], GuardedArray], **option
 
 
 def judge(launch: Launch, outputs: list[GuardedArray]) -> list[tuple[str, Comparison]]:
-    """How every output compares. Raises `OutOfBounds`."""
+    """Compare every output with its expected result. Raises `OutOfBounds`."""
     return [
         (f"{name} ({output.kind})", result_of(output).compare(array.read()))
         for name, output, array in zip(launch.names, launch.outputs, outputs, strict=True)
@@ -93,9 +93,9 @@ def judge(launch: Launch, outputs: list[GuardedArray]) -> list[tuple[str, Compar
 
 
 def mistake(launch: Launch, memory: MemoryAccess, **options: Any) -> str:
-    """Run; what is wrong about the first output that is wrong, or nothing. Raises what the backend does.
+    """Run a program and describe the first wrong output; empty if all are right.
 
-    `options`: of the compiler.
+    `options` are passed to the compiler. Exceptions of the backend propagate.
     """
     arrays: list[GuardedArray] = []
 

@@ -1,4 +1,4 @@
-"""Moves that load and store: through indices, masks and pointers that the program has, or makes for it."""
+"""Moves that load and store, with indices, masks and pointers that exist in the program or are created for it."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ ON_DATA = tuple(
 
 @dataclass
 class MemoryMoves(Indices):
-    """A body that grows by accesses of memory."""
+    """A body that grows by memory accesses."""
 
     weights = ON_DATA
 
     def region(self, kind: str, uses: Sequence[str]) -> Region:
-        """Often a new one."""
+        """A new region, or an existing one with the same element type and one of the given uses."""
         draws = self.draws
         fitting = [r for r in self.shared.regions.values() if r.kind == kind and r.use in uses]
         if fitting and draws.chance(0.35):
@@ -59,13 +59,13 @@ class MemoryMoves(Indices):
         return self.let("address", index, region=region.number, kind=region.kind, second=second)
 
     def pointer(self, fits: Callable[[Type, Region], bool]) -> int | None:
-        """Pointers that there are."""
+        """An existing pointer value for which `fits` holds with every region that it points into."""
         return self.recent([
             v for v, t in self.types.items() if t.is_pointer and all(fits(t, r) for r in self.regions_of(v))
         ])  # fmt: skip
 
     def regions_of(self, pointers: int) -> list[Region]:
-        """Those that some pointers point into, by number."""
+        """The regions that a value's pointers point into, sorted by number."""
         found: set[int] = set()
         for environment in self.environments:
             datum = environment[pointers]
@@ -74,13 +74,13 @@ class MemoryMoves(Indices):
         return [self.shared.regions[number] for number in sorted(found)]
 
     def kind(self) -> str:
-        """Of what is loaded."""
+        """Draw an element type for a load."""
         draws = self.draws
         common = [k for k in ("i32", "i32", "i32", "i64", "fp32", "fp32") if k in self.vocabulary]
         return draws.choose(common) if draws.chance(0.6) else draws.choose(self.vocabulary)
 
     def load(self) -> None:
-        """From an address that there is, or that an integer is made into."""
+        """Add a load from an existing pointer, or from an address computed from an integer."""
         draws = self.draws
         index, pointer = None, None
         if draws.chance(0.3):
@@ -97,7 +97,7 @@ class MemoryMoves(Indices):
             self.fetch(pointer, index)
 
     def narrow(self) -> None:
-        """An index by arithmetic of few bits without signs."""
+        """Add a load whose index is computed with 8-bit or 16-bit unsigned arithmetic."""
         draws = self.draws
         kinds = [kind for kind in NARROW if kind in self.vocabulary]
         index = self.number() if kinds else None
@@ -116,7 +116,7 @@ class MemoryMoves(Indices):
             self.fetch(pointer, value)
 
     def walking(self) -> None:
-        """A loop that moves pointers or indices, and gathers what is there."""
+        """Add a loop that advances pointers or indices and accumulates the elements that it loads."""
         draws, index = self.draws, self.position()
         if index is None or self.types[index].kind_name not in INDICES:
             return
@@ -159,7 +159,7 @@ class MemoryMoves(Indices):
         self.add(Loop(counter, style, draws.between(1, 5), None, carry, tuple(inner.body)))
 
     def block(self) -> None:
-        """A part of a matrix, often of elements of 64 bits: so many rows, and so many of its columns."""
+        """Add a load of a block of a matrix, masked by row and by column; the elements often have 64 bits."""
         draws = self.draws
         kinds = [k for k in ("i64", "fp64", "u64", "fp32") if k in self.vocabulary]
         if len(self.tile) != 2 or not kinds or len({self.types[v].kind_name for v in self.sides}) > 1:
@@ -178,7 +178,7 @@ class MemoryMoves(Indices):
             self.add(Fetch(self.shared.value(), pointer, mask, draws.choose((0, 1, 3))))
 
     def roles(self) -> None:
-        """One integer in a mask, in the address that the mask is for, and stored."""
+        """Use one integer three times: in a mask, in the address of the load with that mask, and as a stored value."""
         draws = self.draws
         index = self.position() if draws.chance(0.5) else self.number()
         if index is None or self.types[index].kind_name not in INDICES:
@@ -196,7 +196,10 @@ class MemoryMoves(Indices):
             self.kept = (*self.kept, index)
 
     def chain(self) -> None:
-        """What is loaded under a mask says what is loaded next, and perhaps where to, and where that is stored."""
+        """Add a chain of accesses: a masked load gives the mask of the next load, and often also indices.
+
+        The loaded value may be the index of the second load and the index of a final store or atomic operation.
+        """
         draws = self.draws
         index = self.position() if draws.chance(0.7) else self.number(("i32",))
         if index is None or self.types[index].kind_name not in INDICES:
@@ -230,7 +233,7 @@ class MemoryMoves(Indices):
                 self.attempt_put(Put(target, value, inside, region.use))
 
     def other_of(self, pointer: int) -> int | None:
-        """What a load may give where its mask does not hold."""
+        """Draw the value that a load gives to inactive lanes; None: the load has no `other`."""
         draws, name = self.draws, self.types[pointer].pointee
         if draws.chance(0.2):
             return None
@@ -251,13 +254,13 @@ class MemoryMoves(Indices):
             self.add(Fetch(self.shared.value(), pointer, both, other))
 
     def guard(self, index: int) -> int | None:
-        """Whether an integer is an index of some array."""
+        """A boolean: whether an integer is at least 0 and below a small bound. None if it cannot be computed."""
         low = self.let("limit", index, symbol=">=", literal=0)
         high = self.let("limit", index, symbol="<", literal=self.draws.choose((1, 7, 16, 40, 100)))
         return None if low is None or high is None else self.let("&", low, high)
 
     def put(self) -> None:
-        """A store or an atomic operation where programs may have loaded, and perhaps load again."""
+        """Add a store or an atomic operation to a region that may be loaded from before and after it."""
         draws = self.draws
         value = self.any(lambda t: self.fits(t) and t.count <= 256)
         if value is None:
@@ -287,14 +290,14 @@ class MemoryMoves(Indices):
                 return
 
     def attempt_put(self, put: Put) -> bool:
-        """Whether a store may be: where several lanes would store into one element, a mask may help."""
+        """Add a store and return whether it is valid. A mask may help where several lanes store to one element."""
         if self.add(put):
             return True
         mask = self.mask_of(self.types[put.pointer].shape)
         return mask is not None and self.add(replace(put, mask=mask))
 
     def step(self) -> None:
-        """Pointers that lead elsewhere."""
+        """Advance an existing pointer."""
         pointer = self.pointer(lambda t, region: True)
         if pointer is not None:
             self.moved(pointer)
@@ -310,7 +313,7 @@ class MemoryMoves(Indices):
         return self.let("step", pointer, step=step if draws.chance(0.5) else -step)
 
     def combined(self, value: int) -> None:
-        """What a tile comes to along an axis, and the tile with that."""
+        """Reduce a tile along an axis, and combine the tile with the result."""
         draws = self.draws
         if not self.types[value].rank or self.types[value].kind_name in ("i1", "u8", "u16"):
             return

@@ -1,4 +1,4 @@
-"""What the moves of the family of address expressions are made with: statements that are there, or end the move."""
+"""Helpers for the moves of the address family: each adds a statement or raises, which ends the move."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Move = Callable[["Addresses"], None]
 
 
 class Undone(Exception):
-    """A statement of a move would not be defined, or needs a type that the program has not."""
+    """A statement of a move would be undefined, or needs a type that the program does not have."""
 
 
 def move(function: Move) -> Move:
-    """A move that ends where one of its statements cannot be; what it has made by then stays."""
+    """Decorate a move: it ends at the first statement that cannot be added; earlier statements stay."""
 
     @functools.wraps(function)
     def attempt(builder: Addresses) -> None:
@@ -34,19 +34,19 @@ def move(function: Move) -> Move:
 
 
 def sure(value: int | None) -> int:
-    """A value that is there. Raises `Undone`."""
+    """Return the value if it exists. Raises `Undone` if it is None."""
     if value is None:
         raise Undone
     return value
 
 
 def let(builder: Addresses, name: str, *args: int, **attrs: object) -> int:
-    """A statement of an operation. Raises `Undone` or `Malformed`."""
+    """Add an operation and return its result. Raises `Undone` or `Malformed`."""
     return sure(builder.let(name, *args, **attrs))
 
 
 def argument(builder: Addresses, value: int, kind: str = "i32") -> int:
-    """A number of run time, or the nearest to it that the type has."""
+    """Add a scalar argument with this value, clamped to the range of the type."""
     own = KINDS[kind]
     return let(builder, "argument", kind=kind, value=min(max(value, own.lowest), own.highest))
 
@@ -56,7 +56,7 @@ def literal(builder: Addresses, value: int, symbol: str, number: int) -> int:
 
 
 def by(builder: Addresses, value: int, symbol: str, number: int) -> int:
-    """With a literal, or with a number of run time."""
+    """Apply a binary operation to a value and a number, which is a literal or a scalar argument."""
     if builder.draws.chance(0.4):
         return literal(builder, value, symbol, number)
     other = argument(builder, number, builder.types[value].kind_name)
@@ -68,18 +68,18 @@ def cast(builder: Addresses, value: int, kind: str) -> int:
 
 
 def sides(builder: Addresses) -> tuple[int, ...]:
-    """The indices along the dimensions of the tile, of one type."""
+    """The indices along each dimension of the tile, cast to i64 where their types differ."""
     kinds = {builder.types[v].kind_name for v in builder.sides}
     return tuple(cast(builder, v, "i64") if len(kinds) > 1 else v for v in builder.sides)
 
 
 def side(builder: Addresses) -> int:
-    """The indices along a dimension."""
+    """The indices along a random dimension of the tile."""
     return builder.draws.choose(sides(builder))
 
 
 def whole(builder: Addresses, width: int = 0) -> int:
-    """The index of each element of a matrix of so wide rows, or else as wide as the tile; of each of a line."""
+    """The linear index of each element of the tile. `width` is the row length; by default that of the tile."""
     along = sides(builder)
     if len(along) == 1:
         return along[0]
@@ -88,14 +88,14 @@ def whole(builder: Addresses, width: int = 0) -> int:
 
 
 def near(builder: Addresses, value: int) -> int:
-    """One of the numbers that an integer is, or one beside it."""
+    """A value that an integer takes in some lane and program of the grid, or that value plus or minus 1."""
     draws = builder.draws
     values = draws.choose(builder.environments)[value].value.ravel()
     return int(values[draws.below(values.size)].item()) + draws.between(-1, 1)
 
 
 def compared(builder: Addresses, value: int, symbol: str, number: int) -> int:
-    """A comparison with a literal, or with a number of run time on either side."""
+    """Compare a value with a number: a literal, or a scalar argument on either side."""
     draws, kind = builder.draws, builder.types[value].kind
     number = min(max(number, kind.lowest), kind.highest)
     if draws.chance(0.3):
@@ -111,7 +111,7 @@ def compared(builder: Addresses, value: int, symbol: str, number: int) -> int:
 
 
 def fetch(builder: Addresses, pointer: int, mask: int | None = None) -> int:
-    """A load: what is loaded. Raises `Undone`."""
+    """Add a load and return its result. Raises `Undone`."""
     loaded = builder.shared.value()
     if not builder.add(Fetch(loaded, pointer, mask, builder.other_of(pointer))):
         raise Undone
@@ -119,7 +119,7 @@ def fetch(builder: Addresses, pointer: int, mask: int | None = None) -> int:
 
 
 def address(builder: Addresses, index: int, region: Region) -> int:
-    """Pointers. Raises `Undone`."""
+    """Compute the addresses of elements of a region. Raises `Undone`."""
     if builder.types[index].kind_name not in INDICES:
         raise Undone
     return sure(builder.address(index, region))

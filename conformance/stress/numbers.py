@@ -1,8 +1,8 @@
-"""Values of the oracle: integers exactly, floating-point numbers with a bound of how far off a device may be.
+"""Values of the oracle: exact integers, and floating-point numbers with an error bound.
 
-A floating-point value is a float64 that its type has, and an absolute error; no error means that every device gets
-exactly this number, in whatever order and with whatever fusion it computes. So it is where every intermediate result
-is a number of the type. Else half a unit in the last place is added for each rounding, and errors are propagated.
+A floating-point value is a float64 that its type can represent, and an absolute error. An error of zero means that
+every device computes exactly this number, in any order and with any fusion of operations. This holds if the type can
+represent every intermediate result. Otherwise each rounding adds half a unit in the last place, and errors propagate.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Datum:
 
     kind: Kind
     value: Array
-    """Of floating-point types float64, else of the host type."""
+    """float64 for floating-point types, otherwise the host type."""
     error: Array | None = None
-    """Of floating-point types: how far off a device may be; None: not at all."""
+    """For floating-point types, the largest absolute error that a device may have; None: the value is exact."""
 
     @property
     def type(self) -> Type:
@@ -36,42 +36,42 @@ class Datum:
         return np.zeros(self.value.shape) if self.error is None else self.error
 
     def exact(self) -> Array:
-        """The value, for operations that jump. Raises `IllConditioned` where it is not known exactly."""
+        """The value, for discontinuous operations. Raises `IllConditioned` if it is not exact."""
         if self.error is not None:
-            raise IllConditioned("a jump at a number that is not known exactly")
+            raise IllConditioned("a discontinuous operation on a number that is not known exactly")
         return self.value
 
 
 @dataclass(frozen=True)
 class Pointers(Datum):
-    """Pointers: offsets in elements from where element 0 of a region would be."""
+    """Pointers: offsets in elements from the position of element 0 of a region, which need not exist."""
 
     region: Array = field(default_factory=lambda: np.asarray(-1))
-    """Which region, of each pointer."""
+    """The region number of each pointer."""
 
 
 @dataclass(frozen=True)
 class Product(Datum):
-    """A matrix product of floating-point numbers. What is added to it may become what its sums begin with.
+    """A matrix product of floating-point numbers. A later addend may become the initial value of its accumulator.
 
-    Triton itself makes ``dot(a, b) + c`` a product that is added to c (its pass `triton-combine`).
+    Triton's pass `triton-combine` rewrites ``dot(a, b) + c`` to a dot with accumulator c.
     """
 
     depth: int = 0
-    """How many terms a sum has."""
+    """The number of terms of each sum."""
     total: Array | float = 0.0
-    """The sum of the magnitudes of what is added up."""
+    """The sum of the magnitudes of the terms."""
     grains: Array | float = np.inf
-    """Of what is added up."""
+    """The grain of the terms, see `grain`."""
 
 
 def whole(kind: Kind, value: Array | int | bool) -> Datum:
-    """Integers or booleans; what is too large wraps around."""
+    """Integers or booleans; values out of range wrap around."""
     return Datum(kind, np.asarray(value).astype(kind.host))
 
 
 def unit(kind: Kind, magnitude: Array) -> Array:
-    """The distance of neighbours in a type at a magnitude."""
+    """The distance between adjacent numbers of a type at a magnitude (one unit in the last place)."""
     _, power = np.frexp(magnitude)
     return np.asarray(np.ldexp(1.0, np.maximum(power - 1, kind.lowest_exponent) - kind.precision + 1))
 
@@ -85,24 +85,24 @@ def grain(values: Array) -> Array:
 
 
 def is_exact(kind: Kind, bound: Array, grains: Array) -> Array:
-    """Whether numbers up to `bound` that are multiples of `grains` all are numbers of a type."""
+    """Whether a type can represent all multiples of `grains` up to `bound`."""
     smallest = 2.0 ** (kind.lowest_exponent - kind.precision + 1)
     with np.errstate(over="ignore"):
         return np.asarray((bound <= grains * 2.0**kind.precision) & ((grains >= smallest) | (bound == 0)))
 
 
 def own_ulp(kind: Kind) -> float:
-    """How far off the oracle itself may be, in units in the last place: it computes in float64."""
+    """The error of the oracle itself in units in the last place: it computes in float64."""
     return 1.0 if kind.precision == 53 else 0.0
 
 
 def settle(
     kind: Kind, value: Array, error: Array | None, exact: Array | bool, ulp: float | Array = 0.5
 ) -> Datum:
-    """A result from float64 `value` with the propagated `error`: rounded, and the rounding accounted for.
+    """Round a float64 `value` with propagated `error` to a type, and add the rounding to the error.
 
-    `exact`: where there is no rounding; `ulp`: of an operation that is not rounded correctly. Raises `IllConditioned`
-    for a result that is out of range, or of which too little is known.
+    `exact`: where there is no rounding. `ulp`: error of the operation in units in the last place, if it is not
+    correctly rounded. Raises `IllConditioned` if the result is out of range or its error is too large.
     """
     value = np.asarray(value, np.float64)
     if not np.isfinite(value).all():
@@ -117,7 +117,7 @@ def settle(
         near - value
     )
     spread = np.where(exact, 0.0, (spread + rounding) * (1 + 2.0**-20))
-    # A device may take what is below the normal numbers for zero.
+    # A device may flush subnormal numbers to zero.
     spread = np.where((near != 0) & (np.abs(near) - spread < tiny), spread + tiny, spread)
     if ((np.abs(near) + spread) > kind.largest / 4).any():
         raise IllConditioned(f"a result that is near the end of the range of {kind}")
@@ -157,20 +157,20 @@ def _product(a: Datum, b: Datum) -> Array | None:
 
 
 def divide(a: Datum, b: Datum, ulp: float) -> Datum:
-    """a / b, whose quotient is taken for exact only if its digits are few."""
+    """a / b. The quotient counts as exact only if its significand is at most half as long as the type's."""
     least = np.abs(b.value) - b.errors
     if (least < 2.0**-6).any():
         raise IllConditioned("a divisor near zero")
     quotient = a.value / b.value
     exact = is_exact(a.kind, np.abs(quotient), grain(quotient)) & (quotient * b.value == a.value)
     exact = exact & (grain(quotient) >= np.abs(quotient) * 2.0 ** -(a.kind.precision // 2))
-    # Devices differ in how they divide: a quotient with few digits is right everywhere if it is computed in full.
+    # Devices divide differently. A short quotient is exact on every device whose division has full precision.
     error = (np.abs(a.value) * b.errors + np.abs(b.value) * a.errors) / (np.abs(b.value) * least)
     return settle(a.kind, quotient, error, exact & (ulp <= 0.5), ulp)
 
 
 def sum_along(x: Datum, axis: int, running: bool = False) -> Datum:
-    """A sum along an axis in any order; `running`: all partial sums."""
+    """A sum along an axis, in any order of additions; `running`: all partial sums."""
     count = x.value.shape[axis]
     total = np.abs(x.value).sum(axis, keepdims=True)
     grains = grain(x.value).min(axis, keepdims=True)
@@ -186,7 +186,7 @@ def sum_along(x: Datum, axis: int, running: bool = False) -> Datum:
 
 
 def product_of(a: Datum, b: Datum, c: Datum | None, kind: Kind) -> Datum:
-    """A matrix product, accumulated in `kind`, of operands of any type."""
+    """A matrix product of operands of any type, accumulated in `kind`."""
     x, y = a.value.astype(np.float64), b.value.astype(np.float64)
     if not kind.is_float:
         return whole(
@@ -199,7 +199,7 @@ def product_of(a: Datum, b: Datum, c: Datum | None, kind: Kind) -> Datum:
     if c is not None:
         value, total, spread = value + c.value, total + np.abs(c.value), spread + c.errors
         grains = np.minimum(grains, grain(c.value))
-    # Units of matrix products cut digits off where others round: twice the error.
+    # Matrix units may truncate instead of rounding, which doubles the error.
     rounding = 2 * (x.shape[-1] + 2) * 2.0**-kind.precision * (total + spread)
     exact = is_exact(kind, total, grains)
     found = settle(kind, value, np.where(exact & (spread == 0), 0.0, spread + rounding), exact)
@@ -207,7 +207,7 @@ def product_of(a: Datum, b: Datum, c: Datum | None, kind: Kind) -> Datum:
 
 
 def convert(x: Datum, kind: Kind) -> Datum:
-    """A cast. To integers it takes numbers in range only, exactly known ones."""
+    """A cast. Raises `IllConditioned` for a cast to integers of numbers that are out of range or not exact."""
     if not kind.is_float:
         if x.kind.is_float:
             value = np.trunc(x.exact())
@@ -221,12 +221,12 @@ def convert(x: Datum, kind: Kind) -> Datum:
         return settle(kind, wide, None, back & (from_float64(wide, kind) == wide))
     near = settle(kind, x.value, x.error, True)
     if x.error is None and (np.abs(near.value) >= 2.0**kind.lowest_exponent)[near.value != 0].all():
-        return Datum(kind, near.value)  # one correct rounding, which nothing can be fused with
+        return Datum(kind, near.value)  # a single correct rounding, which no fusion can change
     return near
 
 
 def chosen(condition: Array, a: Datum, b: Datum) -> Datum:
-    """Elements of `a` where a condition holds, else of `b`."""
+    """Elements of `a` where a condition holds, otherwise elements of `b`."""
     if isinstance(a, Pointers) and isinstance(b, Pointers):
         both = np.where(condition, a.value, b.value)
         return Pointers(a.kind, both, region=np.where(condition, a.region, b.region))
@@ -238,14 +238,14 @@ def chosen(condition: Array, a: Datum, b: Datum) -> Datum:
 
 
 def moved(x: Datum, move: Callable[[Array], Array]) -> Datum:
-    """The same movement of values and errors, or of pointers."""
+    """Apply a rearrangement to values and errors, or to pointers."""
     if isinstance(x, Pointers):
         return Pointers(x.kind, move(x.value), region=move(x.region))
     return Datum(x.kind, move(x.value), None if x.error is None else move(x.error))
 
 
 def together(a: Datum, b: Datum, join: Callable[[Array, Array], Array]) -> Datum:
-    """Two tiles as one."""
+    """Join two tiles into one."""
     if isinstance(a, Pointers) and isinstance(b, Pointers):
         return Pointers(a.kind, join(a.value, b.value), region=join(a.region, b.region))
     error = None if a.error is None and b.error is None else join(a.errors, b.errors)
@@ -253,13 +253,13 @@ def together(a: Datum, b: Datum, join: Callable[[Array, Array], Array]) -> Datum
 
 
 def extreme(a: Datum, b: Datum, largest: bool) -> Datum:
-    """The larger or smaller of each two."""
+    """The elementwise maximum or minimum."""
     function = np.maximum if largest else np.minimum
     error = None if a.error is None and b.error is None else np.maximum(a.errors, b.errors)
     return Datum(a.kind, function(a.value, b.value), error)
 
 
 def as_number(kind_name: str, values: Array) -> Datum:
-    """Values of the host type as a datum that is exactly known."""
+    """Exact values of the host type as a datum."""
     kind = KINDS[kind_name]
     return Datum(kind, np.asarray(values).astype(np.float64 if kind.is_float else kind.host))

@@ -1,4 +1,4 @@
-"""The results that a program computes, on the host: `expected` runs it for every program of the grid."""
+"""The expected results of a program, computed on the host: `expected` runs it for every program of the grid."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def untouched(kind: Kind) -> int | float | bool:
 
 @dataclass
 class Run:
-    """One program of the grid that runs."""
+    """The execution of one program of the grid."""
 
     place: Place
     outputs: dict[int, Output]
@@ -107,9 +107,11 @@ class Run:
         carried = {c.param: values[c.initial] for c in loop.carried}
         for c in loop.carried:
             if c.next != c.param and c.next in carried and _equal(carried[c.next], carried[c.param]):
-                # Triton's simplification of loops, up to 3.9 at least and for every backend, takes a value that
-                # starts as another does, and follows it, for one that never changes.
-                raise IllConditioned("a carried value that follows another which starts as it does")
+                # Triton's loop simplification (at least up to 3.9, for every backend) treats a carried value as
+                # constant if its next value is another carried value with the same initial value.
+                raise IllConditioned(
+                    "a carried value whose next value is a carried value that starts equal to it"
+                )
         counter = "i32" if loop.start is None else values[loop.start].kind.name
         for index in counts(loop, values):
             inner = {**values, **carried, loop.index: as_number(counter, np.asarray(index))}
@@ -160,7 +162,7 @@ class Run:
 
 
 def active(statement: Fetch | Put, values: Environment) -> Array:
-    """The lanes that a mask lets through, of the shape of the pointers."""
+    """The lanes that a mask enables, in the shape of the pointers."""
     mask = True if statement.mask is None else values[statement.mask].value
     return np.broadcast_to(np.asarray(mask), values[statement.pointer].value.shape)
 
@@ -173,8 +175,7 @@ def _equal(a: Datum, b: Datum) -> bool:
 
 
 def counts(loop: Loop, values: Environment) -> list[int]:
-    """The values of a loop's counter, iteration by iteration. Raises `IllConditioned` if the counter would leave its
-    type."""
+    """The values of a loop's counter in order. Raises `IllConditioned` if the counter would overflow its type."""
     if loop.style == BETWEEN:
         return _between(loop, values)
     if loop.bound is None:
@@ -191,11 +192,11 @@ def _between(loop: Loop, values: Environment) -> list[int]:
     start, end = (int(values[v].value) for v in (loop.start, loop.bound))
     step = loop.stride if loop.step is None else int(values[loop.step].value)
     if loop.step is not None and step <= 0:
-        raise IllConditioned("steps of run time that are not above zero")
+        raise IllConditioned("a run-time step that is not above zero")
     found = range(start, end, step)
     if len(found) > loop.iterations:
-        raise IllConditioned("a loop of too many turns")
-    # In a loop that counts down, Triton counts from the end up to the start, and subtracts the count from their sum.
+        raise IllConditioned("a loop of too many iterations")
+    # In a loop that counts down, Triton counts up from the end to the start and subtracts the count from their sum.
     beyond = min(start, end) + len(found) * abs(step)
     if found and beyond > values[loop.start].kind.highest:
         raise IllConditioned("a counter that wraps around")
@@ -203,13 +204,13 @@ def _between(loop: Loop, values: Environment) -> list[int]:
 
 
 def slot_size(store: Store, type_: Type) -> int:
-    """Elements of an output that belong to one program."""
+    """The number of elements of an output that belong to one program of the grid."""
     count = math.prod(type_.shape if store.form == "permuted" else store.extents)
     return 2 * count if store.form == "spaced" else count
 
 
 def places(store: Store, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """Where in a program's part each element goes, and which do."""
+    """The offset of each element within a program's part of the output, and which elements are stored."""
     extents = shape if store.form == "permuted" else store.extents
     offsets, inside, stride = np.zeros(shape, np.int64), np.ones(shape, bool), 1
     for d in reversed(range(len(shape))):
@@ -227,7 +228,7 @@ def places(store: Store, shape: tuple[int, ...]) -> tuple[Array, Array]:
 
 
 def outputs_of(program: Program, types: Types) -> dict[int, Output]:
-    """The outputs of a program by number, untouched."""
+    """The outputs of a program before the launch, by number."""
     found = {}
     for statement in walk(program.body):
         if isinstance(statement, Store):
@@ -245,7 +246,7 @@ def place_of(program: Program, number: int) -> Place:
 
 
 def run_all(program: Program) -> tuple[dict[int, Output], States]:
-    """What every program of the grid leaves in outputs and regions. Raises `Malformed` or `IllConditioned`."""
+    """Outputs and regions after all programs of the grid have run. Raises `Malformed` or `IllConditioned`."""
     outputs, states = outputs_of(program, types_of(program)), states_of(program.regions)
     with np.errstate(all="ignore"):
         for number in range(program.programs):
@@ -254,7 +255,7 @@ def run_all(program: Program) -> tuple[dict[int, Output], States]:
 
 
 def expected(program: Program) -> dict[str, Output]:
-    """What is in every output and region afterwards, by name. Raises `Malformed` or `IllConditioned`."""
+    """The contents of every output and region after the launch, by name. Raises `Malformed` or `IllConditioned`."""
     outputs, states = run_all(program)
     found = {f"O{number}": outputs[number] for number in sorted(outputs)}
     return found | {
@@ -263,7 +264,7 @@ def expected(program: Program) -> dict[str, Output]:
 
 
 def fitted(program: Program) -> Program:
-    """With regions that have what is touched, and no more. Raises `Malformed` or `IllConditioned`."""
+    """The program with every region cut to the elements that are accessed. Raises `Malformed` or `IllConditioned`."""
     if not program.regions:
         return program
     _, states = run_all(program)

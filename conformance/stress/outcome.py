@@ -14,19 +14,19 @@ TIMEOUT = "timeout"
 
 @dataclass(frozen=True)
 class Outcome:
-    """`kind` is one of the constants above."""
+    """The outcome of one program. `kind` is one of the constants of this module."""
 
     kind: str
     message: str = ""
     detail: str = ""
-    """Of an error: its stage and type."""
+    """For an error, its stage and type."""
 
     @property
     def failed(self) -> bool:
         return self.kind != PASS
 
     def is_like(self, other: Outcome) -> bool:
-        """Whether two failures are of the same kind. Shrinking must keep the kind."""
+        """Whether two failures have the same kind and, for errors, stage and type. Shrinking preserves this."""
         return self.kind == other.kind and (self.kind != ERROR or self.detail == other.detail)
 
     def __str__(self) -> str:

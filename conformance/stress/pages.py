@@ -15,7 +15,7 @@ PAGE = mmap.PAGESIZE
 
 
 class _PagedBlock(Block):
-    """Bytes of the host at the start or the end of pages between two that may not be touched."""
+    """Host memory at the start or the end of a range of pages that has an inaccessible page on either side."""
 
     def __init__(self, size: int, at_end: bool) -> None:
         inside = -(-max(size, 1) // PAGE) * PAGE
@@ -42,15 +42,15 @@ class _PagedBlock(Block):
 
 
 class PagedMemory(MemoryAccess):
-    """Pages of the host, for devices that can use any memory of it."""
+    """Blocks of host memory next to guard pages, for devices that can access any host memory."""
 
     def __init__(self, memory: MemoryAccess, at_end: bool) -> None:
-        """`memory`: the device's; `at_end`: whether arrays end, or else start, beside a page."""
+        """`memory`: the device's. `at_end`: whether arrays end, instead of start, next to a guard page."""
         self._memory, self._at_end = memory, at_end
         self.kit_device = memory.kit_device
 
     def allocate(self, size: int) -> Block:
-        """As aligned as the size is."""
+        """A block next to a guard page. At the end of the pages, its alignment is that of `size`."""
         return _PagedBlock(size, self._at_end)
 
     def synchronize(self) -> None:
@@ -61,19 +61,19 @@ class PagedMemory(MemoryAccess):
 
 
 class EdgeArray(GuardedArray):
-    """An array between pages instead of guard zones."""
+    """An array between guard pages, without guard zones."""
 
     guard = 0
 
 
 def placed(memory: MemoryAccess, place: str, kind: Kind, values: Array) -> GuardedArray:
-    """An array at one of `program.PLACES`; between guard zones where the device has memory of its own."""
+    """An array at one of `program.PLACES`; always between guard zones if the device has memory of its own."""
     if place == "zones" or not in_process(memory):
         return GuardedArray.of(memory, kind, values)
     return EdgeArray.of(PagedMemory(memory, place == "end"), kind, values)
 
 
 def in_process(memory: MemoryAccess) -> bool:
-    """Whether kernels run in this process: on any memory of it, and in processes that are forked off it."""
+    """Whether kernels run in this process: they can then access all its memory, and run in processes that it forks."""
     device = memory.kit_device
     return device is not None and bool(device.properties().in_process)

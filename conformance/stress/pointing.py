@@ -1,7 +1,7 @@
-"""Pointers of the family of address expressions: chosen by branches and by lanes, rearranged, exchanged by loops.
+"""Moves of the address family about pointers: selected by branches or per lane, rearranged, exchanged by loops.
 
-Beside them what loads give where a mask does not hold, as a tile; one array as two arguments, loaded and then stored at
-shifted places; loops from one number of run time to another.
+Other moves: loads with a tile as `other`; one array passed as two arguments, loaded through one and stored at shifted
+positions through the other; loops whose start, end and step are known at run time only.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _index(builder: Addresses) -> int:
 
 
 def _mask(builder: Addresses, index: int, chance: float = 0.5) -> int | None:
-    """Perhaps a mask, of an index or of what there is."""
+    """With a probability, a mask: a comparison of the index, or an existing boolean."""
     draws = builder.draws
     if not draws.chance(chance):
         return None
@@ -76,7 +76,7 @@ def _partner(builder: Addresses, region: Region) -> Region:
 
 @move
 def by_branch(builder: Addresses) -> None:
-    """Pointers that an ``if`` chooses: of two arrays, or to two places of one."""
+    """Pointers that an ``if`` selects: into two arrays, or to two positions in one."""
     draws, index = builder.draws, _index(builder)
     first = loads(builder)
     regions = [first, _partner(builder, first)]
@@ -102,7 +102,7 @@ def by_branch(builder: Addresses) -> None:
 
 
 def _store(builder: Addresses, pointer: int, index: int) -> None:
-    """Something of the type that pointers point to, where they point to."""
+    """Store a value of the element type through pointers."""
     kind = builder.types[pointer].pointee
     value = builder.any(lambda t: t == Type(kind, builder.types[pointer].shape))
     value = cast(builder, index, kind) if value is None and kind != "i1" else value
@@ -112,7 +112,7 @@ def _store(builder: Addresses, pointer: int, index: int) -> None:
 
 @move
 def by_lanes(builder: Addresses) -> None:
-    """Pointers that ``tl.where`` chooses, lane by lane or all at once: of two arrays, or to two places of one."""
+    """Pointers that ``tl.where`` selects, per lane or all at once: into two arrays, or to two positions in one."""
     draws, index = builder.draws, _index(builder)
     first = loads(builder)
     second = _partner(builder, first)
@@ -132,7 +132,7 @@ def by_lanes(builder: Addresses) -> None:
 
 
 def _way(builder: Addresses, shape: tuple[int, ...]) -> tuple[str, dict[str, Any]]:
-    """An operation on tiles of a shape, which moves their elements, and its attributes."""
+    """Draw an operation that rearranges the elements of a tile of a shape, and its attributes."""
     draws, count = builder.draws, math.prod(shape)
     ways = ["tl.reshape"]
     ways += ["tl.trans", "tl.permute", "tl.permute"] if len(shape) == 2 else []
@@ -160,7 +160,7 @@ def _way(builder: Addresses, shape: tuple[int, ...]) -> tuple[str, dict[str, Any
 
 @move
 def rearranged(builder: Addresses) -> None:
-    """Pointers that are reshaped, permuted, repeated, joined or split before they are used."""
+    """Pointers that are reshaped, permuted, broadcast, joined or split before use."""
     draws, index = builder.draws, _index(builder)
     if draws.chance(0.3) and len(builder.tile) == 1:
         index = by(builder, index, "%", max(builder.tile[0] - draws.between(0, 3), 2))
@@ -199,7 +199,7 @@ def rearranged(builder: Addresses) -> None:
 
 @move
 def elsewhere(builder: Addresses) -> None:
-    """A load that gives a tile where its mask does not hold: computed, loaded, or a row or column for all."""
+    """A load whose `other` is a tile: an existing value, computed, loaded, a broadcast row or column, or a scalar."""
     draws, index = builder.draws, _index(builder) if builder.draws.chance(0.3) else whole(builder)
     shape = builder.types[index].shape
     region = loads(builder)
@@ -243,7 +243,7 @@ def _goes(own: int, to: int) -> bool:
 
 @move
 def shifted(builder: Addresses) -> None:
-    """One array as two arguments: all of a tile is loaded by one, then stored by the other, some elements on."""
+    """One array passed as two arguments: a tile is loaded through one and stored, shifted, through the other."""
     draws = builder.draws
     kind = draws.choose([k for k in ("i32", "i32", "fp32", "i64") if k in builder.vocabulary])
     region = builder.shared.region(kind, "small", draws.below(1 << 30), use="store")
@@ -260,7 +260,7 @@ def shifted(builder: Addresses) -> None:
     which = draws.chance(0.5)
 
     def moved(inner: Addresses, at: int) -> None:
-        """Stored is something of what was loaded."""
+        """Load a tile, and store a function of it at shifted positions."""
         pointer = let(inner, "address", at, region=region.number, kind=kind, second=which)
         loaded = fetch(inner, pointer, _mask(inner, at, 0.3))
         value = literal(inner, loaded, "+", 1)
@@ -287,7 +287,7 @@ def shifted(builder: Addresses) -> None:
 
 @move
 def exchanged(builder: Addresses) -> None:
-    """A loop that exchanges two pointers, and moves one of them."""
+    """A loop that exchanges two pointers and often advances one of them."""
     draws, index = builder.draws, _index(builder)
     first = builder.region(
         draws.choose([k for k in ("i32", "fp32", "i64") if k in builder.vocabulary]), ("load",)
@@ -315,7 +315,7 @@ def exchanged(builder: Addresses) -> None:
 
 @move
 def counted(builder: Addresses) -> None:
-    """What lies at, or as far on as, the counter of a loop between numbers of run time, up to an end of run time."""
+    """A loop between run-time bounds that loads at its counter, or through a pointer that advances with the counter."""
     draws, index = builder.draws, _index(builder)
     kind = draws.choose([k for k in ("i32", "i64") if k in builder.vocabulary])
     index = cast(builder, index, kind)
@@ -331,7 +331,7 @@ def counted(builder: Addresses) -> None:
     total = builder.shared.value()
     inner.define(total, builder.types[held], itemgetter(held))
     carried = []
-    if origin is not None:  # a pointer that steps alongside
+    if origin is not None:  # a pointer that advances with the counter
         pointer = builder.shared.value()
         inner.define(pointer, builder.types[origin], itemgetter(origin))
         if counts.step is None:

@@ -14,22 +14,22 @@ from triton_porting_kit.conformance.types import KINDS, Kind
 
 
 class Malformed(Exception):
-    """A tree is no program: types do not fit, or a value is used where it is not there."""
+    """A tree is not a valid program: types do not match, or a value is used outside its scope."""
 
 
 class IllConditioned(Exception):
-    """A program whose result is not defined well enough to compare it."""
+    """The result of a program is undefined, or too inexact to compare."""
 
 
 @functools.cache
 def _pointer_kind(name: str) -> Kind:
-    """Pointers on the host: offsets in elements."""
+    """The kind of pointers on the host: 64-bit offsets in elements."""
     return Kind(name, "pointer", np.dtype("int64"), 64)
 
 
 @dataclass(frozen=True)
 class Type:
-    """Of a value: an element type by name, and a shape; () is a scalar. Pointers to fp32 are ``*fp32``."""
+    """The type of a value: the name of an element type, and a shape. () is a scalar; ``*fp32`` is a pointer to fp32."""
 
     kind_name: str
     shape: tuple[int, ...] = ()
@@ -67,7 +67,7 @@ Attrs = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Let:
-    """``outs = op(args)``: values are numbered."""
+    """``outs = op(args)``; values are identified by numbers."""
 
     outs: tuple[int, ...]
     op: str
@@ -77,7 +77,7 @@ class Let:
 
 @dataclass(frozen=True)
 class Carried:
-    """A value that a loop changes: `param` is `initial` at first, then `next` of the turn before, also afterwards."""
+    """A loop-carried value. `param` is first `initial`, then `next` of the previous iteration, also after the loop."""
 
     param: int
     initial: int
@@ -85,35 +85,35 @@ class Carried:
 
 
 STYLES = ("range", "stepped", "argument", "static", "scalar", "while", "halving")
-"""How a loop counts: to a literal, in steps of two from three on, to an argument, unrolled, to a scalar of the
-program, ``while`` to a literal, ``while`` a scalar of the program that is halved is not zero."""
+"""How a loop counts. In this order: up to a literal; from 3 in steps of 2; up to an argument; unrolled; up to a
+scalar of the program; ``while`` below a literal; ``while`` a scalar of the program, halved each time, is above zero."""
 BETWEEN = "between"
-"""One more, which `conformance.stress.pointing` makes: from a scalar to another, in steps of a third or a literal."""
+"""The style of `conformance.stress.pointing`: from scalar to scalar; the step is a scalar or a literal."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop of a few turns. `index` is its counter, which the body may use: an i32, or of the type of `start`."""
+    """A loop of a few iterations. `index` is its counter, which the body may use: an i32, or of the type of `start`."""
 
     index: int
     style: str
     iterations: int
-    """Turns; of those that a scalar counts, the largest number (a power of two, less one, but for ``between``)."""
+    """The number of iterations. If a scalar is the bound, the maximum: a power of 2 minus 1, except in ``between``."""
     bound: int | None
-    """The integer scalar of ``scalar`` and ``halving``; the end of ``between``."""
+    """The integer scalar of ``scalar`` and ``halving``, or the end of ``between``."""
     carried: tuple[Carried, ...]
     body: tuple[Statement, ...]
     start: int | None = None
-    """The first number of ``between``, of the same type as the end."""
+    """The start of ``between``, of the same type as the end."""
     step: int | None = None
-    """The steps of ``between``, of the same type, above zero; None: `stride`."""
+    """The step of ``between``, of the same type and above zero; None: `stride`."""
     stride: int = 1
-    """A literal, also below zero: only of literals does Triton see that they are."""
+    """A literal step, which may be negative: Triton recognizes negative steps only if they are literals."""
 
 
 @dataclass(frozen=True)
 class Merged:
-    """A result of a branch."""
+    """A result of a branch: the value of `then` or of `other`."""
 
     out: int
     then: int
@@ -132,28 +132,31 @@ class Branch:
 
 @dataclass(frozen=True)
 class Store:
-    """Every program of the grid stores a tile into its own part of an output of its own.
+    """Every program of the grid stores a tile into its own part of an output, which no other statement stores into.
 
     `form`: ``plain``, ``spaced`` (every other element), ``permuted`` (scattered by an odd multiple) or ``reversed``.
     """
 
     number: int
-    """Of the output."""
+    """The number of the output."""
     value: int
     mask: int | None = None
     extents: tuple[int, ...] = ()
-    """How much of the tile is stored."""
+    """The part of the tile that is stored: a size per dimension."""
     form: str = "plain"
 
 
 @dataclass(frozen=True)
 class Atomic:
-    """Programs of the grid combine elements of a tile into shared ones: `kind` is add, min, max, and, or, xor."""
+    """Programs of the grid atomically update shared elements with those of a tile.
+
+    `kind` is add, min, max, and, or, xor.
+    """
 
     number: int
     value: int
     at: int
-    """An integer tile of the same shape: where to, modulo `size`."""
+    """The indices: an integer tile of the same shape, taken modulo `size`."""
     kind: str
     size: int
     mask: int | None = None
@@ -161,38 +164,38 @@ class Atomic:
 
 @dataclass(frozen=True)
 class Fetch:
-    """A load from whatever elements of a region a tile of pointers points to."""
+    """A load through a tile of pointers."""
 
     out: int
     pointer: int
     mask: int | None = None
     other: int | None = 0
-    """What lanes get that the mask leaves out; None: nothing, and ``tl.where`` puts 0 there."""
+    """The value of inactive lanes. None: the load has no `other`, and ``tl.where`` sets these lanes to 0."""
     rest: int | None = None
-    """A value that they get instead: a tile that broadcasts to that of the pointers."""
+    """Used instead of `other`, if set: a tile that broadcasts to the shape of the pointers."""
 
 
 @dataclass(frozen=True)
 class Put:
-    """A store to, or an atomic operation on, whatever elements of a region a tile of pointers points to."""
+    """A store or an atomic operation through a tile of pointers."""
 
     pointer: int
     value: int
     mask: int | None = None
     kind: str = "store"
-    """Or that of an atomic operation: add, min, max, and, or, xor."""
+    """``store``, or an atomic operation: add, min, max, and, or, xor."""
 
 
 Statement = Let | Loop | Branch | Store | Atomic | Fetch | Put
 WRITES = (Store, Atomic, Put)
-"""Statements that have an effect."""
+"""Statements that write to memory."""
 
 
 @dataclass(frozen=True)
 class Region:
-    """An array that programs address freely. The kernel knows it by where element 0 would be, which it may not have.
+    """An array that programs address freely, relative to the position of element 0, which need not exist.
 
-    No two programs of the grid touch one element of it, unless all of them only load it or combine it atomically.
+    No two programs of the grid access the same element, unless all of them only load it, or only update it atomically.
     """
 
     number: int
@@ -200,30 +203,30 @@ class Region:
     flavour: str
     seed: int
     use: str = "load"
-    """``load``: it is only loaded; ``store``: it is loaded and stored; or the kind of atomic operations on it."""
+    """``load``: only loaded; ``store``: loaded and stored; otherwise the kind of atomic operations on it."""
     origin: str = "literal"
-    """How the kernel knows where element 0 is: by a ``literal``, or by an ``argument``."""
+    """How the kernel computes the position of element 0: with a ``literal``, or with an ``argument``."""
     low: int = 0
-    """The first element that it has."""
+    """The index of its first element."""
     size: int = 1
 
 
 PLACES = ("zones", "end", "start")
-"""Where the arrays of a program lie: between guard zones, or at the end or the start of pages, beside one that may not
-be touched."""
+"""Where the arrays of a program are allocated: between guard zones, or at the end or the start of pages, next to an
+inaccessible page."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A whole program, and the grid that it runs on."""
+    """A complete program, and the grid that it runs on."""
 
     body: tuple[Statement, ...]
     grid: tuple[int, ...] = (1,)
     warps: int = 4
     seed: int = 0
-    """It was made from."""
+    """The seed that it was generated from."""
     regions: tuple[Region, ...] = ()
-    """By number."""
+    """The regions, ordered by number."""
     place: str = "zones"
     """One of `PLACES`."""
 
@@ -232,13 +235,13 @@ class Program:
         return math.prod(self.grid)
 
     def position(self, program: int) -> tuple[int, int, int]:
-        """``tl.program_id`` of the axes, of the program with a number."""
+        """``tl.program_id`` along each axis, for a linear program number."""
         x, y, _ = (*self.grid, 1, 1)[:3]
         return program % x, program // x % y, program // (x * y)
 
 
 def walk(body: tuple[Statement, ...]) -> Iterator[Statement]:
-    """All statements, those of bodies after the one that they are in."""
+    """Iterate over all statements; a statement comes before those of its bodies."""
     for statement in body:
         yield statement
         match statement:
@@ -250,7 +253,7 @@ def walk(body: tuple[Statement, ...]) -> Iterator[Statement]:
 
 
 def uses(statement: Statement) -> tuple[int, ...]:
-    """The values that a statement itself reads, those of its body not."""
+    """The values that a statement reads, without those read only by statements of its bodies."""
     match statement:
         case Let():
             return statement.args
@@ -274,11 +277,11 @@ def uses(statement: Statement) -> tuple[int, ...]:
 
 
 def given_twice(program: Program) -> tuple[int, ...]:
-    """The regions that the kernel is given as two arguments."""
+    """The numbers of the regions that are passed to the kernel as two arguments."""
     found = {s.attrs["region"] for s in walk(program.body) if isinstance(s, Let) and s.attrs.get("second")}
     return tuple(sorted(found))
 
 
 def size_of(program: Program) -> int:
-    """The number of statements."""
+    """The number of statements of a program, including those of bodies."""
     return sum(1 for _ in walk(program.body))

@@ -1,4 +1,4 @@
-"""Smaller programs out of a program: what shrinking tries, the most promising first."""
+"""Reductions of a program, which shrinking tries: the most promising first."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Cost = tuple[int, ...]
 
 
 def cost(program: Program) -> Cost:
-    """What shrinking makes smaller: statements, programs of the grid, elements, kinds of things, text."""
+    """The cost that shrinking minimizes: statements, grid, elements, unusual contents, iterations, source length."""
     types = types_of(program)
     weight = sum(1 if isinstance(s, Let) and s.op == "tl.full" else 3 for s in walk(program.body))
     elements = sum(t.count for t in types.values())
@@ -45,7 +45,7 @@ def cost(program: Program) -> Cost:
 
 
 def smaller(program: Program) -> Iterator[Program]:
-    """Candidates; some are no programs."""
+    """Candidates for a smaller program. Some are not valid programs."""
     types = types_of(program)
     yield from _single_results(program)
     yield from _without_chunks(program, types)
@@ -58,7 +58,7 @@ def smaller(program: Program) -> Iterator[Program]:
 
 
 def candidates(program: Program) -> Iterator[Program]:
-    """Those of `smaller` that are programs and cost less."""
+    """The candidates of `smaller` that are valid programs and cost less."""
     limit, seen = cost(program), set()
     for other in smaller(program):
         try:
@@ -76,7 +76,7 @@ def candidates(program: Program) -> Iterator[Program]:
 
 
 def _single_results(program: Program) -> Iterator[Program]:
-    """Programs that store one thing only."""
+    """Keep a single store, or drop one."""
     stores = [place for place, s in places(program.body) if isinstance(s, WRITES)]
     if len(stores) < 2:
         return
@@ -109,12 +109,12 @@ def _defined(statement: Statement) -> tuple[int, ...]:
 
 
 def _constants(statement: Statement, types: Types, number: int = 1) -> Body:
-    """Constants for what a statement defines, unless it is a pointer."""
+    """Constants in place of the results of a statement, except for pointers."""
     return tuple(constant(v, types[v], number) for v in _defined(statement) if not types[v].is_pointer)
 
 
 def _without_chunks(program: Program, types: Types) -> Iterator[Program]:
-    """Runs of statements of the outermost body become constants."""
+    """Replace runs of statements of the outermost body by constants."""
     body, size = program.body, len(program.body) // 2
     while size >= 1:
         for start in range(len(body) - size, -1, -size):
@@ -130,7 +130,7 @@ def _is_constant(statement: Statement) -> bool:
 
 
 def _flattened(program: Program, types: Types) -> Iterator[Program]:
-    """Loops and branches give way to what they do once, or to nothing."""
+    """Replace a branch by one of its bodies, and a loop by nothing or by a single iteration."""
     for place, statement in places(program.body):
         if isinstance(statement, Branch):
             for part, inside in enumerate((statement.then, statement.other)):
@@ -149,7 +149,7 @@ def _flattened(program: Program, types: Types) -> Iterator[Program]:
 
 
 def _substituted(program: Program, types: Types) -> Iterator[Program]:
-    """A statement gives way to one of its operands, or to a constant."""
+    """Replace a statement by one of its operands, by a constant, or its result by an older value."""
     for place, statement in reversed([*places(program.body)]):
         if isinstance(statement, Let) and not _is_constant(statement):
             for arg in dict.fromkeys(statement.args):
@@ -168,7 +168,7 @@ def _substituted(program: Program, types: Types) -> Iterator[Program]:
 def _plain_pointers(
     program: Program, types: Types, place: tuple[int, ...], statement: Statement
 ) -> Iterator[Program]:
-    """What makes pointers of pointers gives way to pointers to the first elements of an array, one after the other."""
+    """Replace a statement that computes pointers from pointers by the addresses of the first elements of an array."""
     pointers = [v for v in _defined(statement) if types[v].is_pointer]
     if not pointers or (isinstance(statement, Let) and statement.op == "address"):
         return
@@ -192,14 +192,14 @@ def _plain_pointers(
 
 
 def _other_operands(program: Program, types: Types, let: Let) -> Iterator[Program]:
-    """An older value of the same type takes the place of a result everywhere."""
+    """Replace all uses of a result by an older value of the same type."""
     if len(let.outs) == 1:
         older = [v for v in types if v < let.outs[0] and types[v] == types[let.outs[0]] and v not in let.args]
         for value in older[-3:]:
             yield replace(program, body=with_values(program.body, {let.outs[0]: value}))
 
 
-# --- plainer ones --------------------------------------------------------------------------------
+# --- simpler statements --------------------------------------------------------------------------------
 
 
 def _grids(program: Program) -> Iterator[Program]:
@@ -300,21 +300,21 @@ def _contents(let: Let) -> Iterator[Let]:
 
 
 def contiguous(extents: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of rows one after the other."""
+    """The strides of a contiguous row-major array."""
     return tuple(math.prod(extents[d + 1 :]) for d in range(len(extents)))
 
 
 def _smaller_shapes(program: Program) -> Iterator[Program]:
-    """All dimensions of one size become smaller at once."""
+    """Shrink all dimensions of one size at once, and the extents of stores."""
     sizes = {n for t in types_of(program).values() for n in t.shape if n > 1}
     for size in sorted(sizes, reverse=True):
         for other in sorted({1, 2, 4, size // 4, size // 2}):
             if 0 < other < size:
                 yield resized(program, {size: other})
-                if size * size in sizes:  # of a flattened square
+                if size * size in sizes:  # the size of a flattened square
                     yield resized(program, {size: other, size * size: other * other})
     for size in sorted(sizes):
-        for larger in sizes:  # of a flattened tile
+        for larger in sizes:  # the size of a flattened tile
             if larger > size and larger // 2 not in sizes:
                 yield resized(program, {size: size // 2, larger: larger // 2})
     for place, statement in places(program.body):
@@ -327,7 +327,7 @@ def _smaller_shapes(program: Program) -> Iterator[Program]:
 
 
 def resized(program: Program, sizes: Mapping[int, int]) -> Program:
-    """With other sizes of dimensions wherever they occur. Raises `Malformed`."""
+    """Replace sizes of dimensions wherever they occur. Raises `Malformed`."""
     types = types_of(program)
 
     def shape(old: tuple[int, ...]) -> tuple[int, ...]:
@@ -373,7 +373,7 @@ def resized(program: Program, sizes: Mapping[int, int]) -> Program:
 
 
 def _plainer_types(program: Program) -> Iterator[Program]:
-    """One element type gives way to i32 or fp32 wherever it is named."""
+    """Replace an element type by i32 or fp32 everywhere."""
     kinds = {t.kind_name for t in types_of(program).values()}
     for kind in sorted(kinds - {"i1", "i32", "fp32"}):
         other = "i32" if kind[0] in "iu" else "fp32"

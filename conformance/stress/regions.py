@@ -1,4 +1,4 @@
-"""What is in regions while programs run on the host, and whether two programs of the grid get in each other's way."""
+"""The contents of regions while programs run on the host, and conflicts between programs of the grid."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triton_porting_kit.conformance.stress.program import IllConditioned, Region
 from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
 MOST_SPAN = 4096
-"""Elements from the first to the last that is touched."""
+"""The maximum distance, in elements, between the first and the last element accessed in a region."""
 COMBINATIONS: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
     "min": min,
@@ -23,29 +23,31 @@ COMBINATIONS: dict[str, Callable[[int, int], int]] = {
     "or": lambda a, b: a | b,
     "xor": lambda a, b: a ^ b,
 }
-"""What atomic operations do to what is there and what is given."""
+"""Atomic operations as functions of the old value and the operand."""
 MANY = -1
-"""In place of the number of a program: several load the element."""
+"""Used as a program number in `State.readers`: several programs load the element."""
 
 
 def combined(kind: Kind, how: str, old: int, new: int) -> int:
-    """What an atomic operation leaves of two integers."""
+    """The result of an atomic operation on two integers, wrapped to the type."""
     return int(wrap(COMBINATIONS[how](int(old), int(new)), kind))
 
 
 @dataclass
 class State:
-    """The content of a region: its own, and what was stored over it."""
+    """The contents of a region: the initial contents, and what was stored since."""
 
     region: Region
     values: dict[int, int | float | bool] = field(default_factory=dict)
     errors: dict[int, float] = field(default_factory=dict)
     readers: dict[int, int] = field(default_factory=dict)
+    """The program of the grid that loaded an element, or `MANY`, by index of the element."""
     writers: dict[int, int] = field(default_factory=dict)
-    """The program of the grid, by element."""
+    """The program of the grid that stored to an element, by index of the element."""
     low: int | None = None
+    """The index of the first element accessed."""
     high: int | None = None
-    """The first and last element touched."""
+    """The index of the last element accessed."""
 
     @property
     def kind(self) -> Kind:
@@ -61,11 +63,11 @@ class State:
         )
 
     def content(self, at: Array) -> Array:
-        """What elements are at first, in the host type."""
+        """The initial values of elements, in the host type."""
         return content_at(self.kind, at, self.region.flavour, self.region.seed)
 
     def load(self, at: Array, mask: Array, other: int, program: int) -> Datum:
-        """The elements `at` some places where a mask is set. Raises `IllConditioned`."""
+        """Load elements where a mask is set, else `other`. Raises `IllConditioned` on a conflict between programs."""
         if self.region.use not in ("load", "store"):
             raise IllConditioned("a load from where programs combine")
         self._touch(at[mask])
@@ -82,7 +84,7 @@ class State:
         return Datum(self.kind, values, errors if errors.any() else None)
 
     def store(self, at: Array, mask: Array, datum: Datum, program: int) -> None:
-        """Store where a mask is set. Raises `IllConditioned` where one element is given two values."""
+        """Store where a mask is set. Raises `IllConditioned` on a conflict between lanes or between programs."""
         if self.region.use != "store":
             raise IllConditioned("a store where programs do not store")
         self._touch(at[mask])
@@ -97,7 +99,7 @@ class State:
             self.errors[place] = error
 
     def combine(self, at: Array, mask: Array, datum: Datum, how: str) -> None:
-        """An atomic operation where a mask is set. Raises `IllConditioned`."""
+        """Apply an atomic operation where a mask is set. Raises `IllConditioned` for another kind than the region's."""
         if self.region.use != how:
             raise IllConditioned("two kinds of operations on one element")
         self._touch(at[mask])
@@ -108,15 +110,17 @@ class State:
             self.values[place] = combined(self.kind, how, int(old), new)
 
     def final(self) -> tuple[Array, Array, Array]:
-        """The elements of the region at first, and in the end with their errors (float64 or of the host type).
+        """The initial elements of the region, and the final ones with their errors (float64 or the host type).
 
-        Raises `IllConditioned` where others were touched.
+        Raises `IllConditioned` if elements outside of it were accessed.
         """
         region = self.region
         end = region.low + region.size
         if self.low is not None and self.high is not None and not region.low <= self.low <= self.high < end:
             raise IllConditioned("an element that the region does not have")
-        initial = self.content(region.low + np.arange(region.size))  # an end of 2^63 would make them floats
+        initial = self.content(
+            region.low + np.arange(region.size)
+        )  # `np.arange` to an end of 2^63 would give floats
         values, errors = as_number(region.kind, initial).value.copy(), np.zeros(region.size)
         for place, value in self.values.items():
             values[place - region.low] = value
@@ -124,7 +128,7 @@ class State:
         return initial, values, errors
 
     def fitted(self) -> Region:
-        """The region with the elements that were touched, and no more."""
+        """The region cut to the elements that were accessed."""
         if self.low is None or self.high is None:
             return replace(self.region, low=0, size=1)
         return replace(self.region, low=self.low, size=self.high - self.low + 1)
@@ -152,9 +156,9 @@ class State:
 
 
 States = dict[int, State]
-"""By the number of the region."""
+"""The state of each region, by number."""
 
 
 def states_of(regions: tuple[Region, ...]) -> States:
-    """Regions before a launch."""
+    """The states of regions before a launch."""
     return {region.number: State(region) for region in regions}

@@ -1,4 +1,4 @@
-"""Changing the tree of a program: other values in place of some, dead statements left out."""
+"""Transformations of a program's tree: replacing values, and dead code elimination."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Body = tuple[Statement, ...]
 
 
 def with_values(body: Body, other: Mapping[int, int]) -> Body:
-    """A body that reads other values in place of some."""
+    """Replace values by others wherever a body reads them. `other` maps old values to new ones."""
 
     def of(value: int) -> int:
         seen = set()
@@ -63,14 +63,14 @@ def with_values(body: Body, other: Mapping[int, int]) -> Body:
 
 
 def tidy(program: Program) -> Program:
-    """A program without statements that change nothing, and without regions that nothing addresses."""
+    """Remove dead statements, and regions that nothing addresses."""
     body = _alive(program.body, set())
     used = {s.attrs["region"] for s in walk(body) if isinstance(s, Let) and s.op == "address"}
     return replace(program, body=body, regions=tuple(r for r in program.regions if r.number in used))
 
 
 def _alive(body: Body, wanted: set[int]) -> Body:
-    """The statements that store, or that `wanted` values need; `wanted` grows by what those read."""
+    """The statements that store or that `wanted` values depend on. Adds the values that these read to `wanted`."""
     kept: list[Statement] = []
     for statement in reversed(body):
         match statement:
@@ -99,7 +99,7 @@ def _alive(body: Body, wanted: set[int]) -> Body:
 
 
 def _loop(loop: Loop, wanted: set[int]) -> Loop | None:
-    """A loop without carried values and statements that nobody needs; None where it does nothing."""
+    """Remove unused carried values and dead statements from a loop. Returns None if nothing remains."""
     needed = {c.param for c in loop.carried if c.param in wanted}
     while True:
         carried = tuple(c for c in loop.carried if c.param in needed)
@@ -116,12 +116,12 @@ def _loop(loop: Loop, wanted: set[int]) -> Loop | None:
 
 
 Place = tuple[int, ...]
-"""Where a statement is: its index in the body, then for each body on the way which part (0, or 1 for ``else``) and
-index."""
+"""The path to a statement: its index in the outermost body, then for each nested body the part (0, or 1 for ``else``)
+and the index in it."""
 
 
 def places(body: Body, before: Place = ()) -> Iterable[tuple[Place, Statement]]:
-    """Every statement and where it is."""
+    """Every statement and its path."""
     for index, statement in enumerate(body):
         yield (*before, index), statement
         match statement:
@@ -133,7 +133,7 @@ def places(body: Body, before: Place = ()) -> Iterable[tuple[Place, Statement]]:
 
 
 def changed(body: Body, place: Place, change: Callable[[Statement], Body]) -> Body:
-    """A body in which one statement is others."""
+    """Replace one statement of a body by the statements that `change` returns."""
     index, rest = place[0], place[1:]
     statement = body[index]
     if not rest:
@@ -147,5 +147,5 @@ def changed(body: Body, place: Place, change: Callable[[Statement], Body]) -> Bo
         case Branch():
             new = replace(statement, other=changed(statement.other, inner, change))
         case _:
-            raise AssertionError("a place in a statement that has no body")
+            raise AssertionError("a path into a statement that has no body")
     return (*body[:index], new, *body[index + 1 :])

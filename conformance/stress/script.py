@@ -1,4 +1,4 @@
-"""A program as a standalone script: the kernel, its arguments, what is expected, and exit status 1 where it differs."""
+"""A program as a standalone script: kernel, arguments and expected values; it exits with 1 if an output is wrong."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from triton_porting_kit.conformance.stress.oracle import Output
 from triton_porting_kit.conformance.types import KINDS, Array, Kind, to_bits
 
 _LISTED = 64
-"""Arrays of so many elements are written as lists, larger ones packed."""
+"""The largest number of elements of an array that is written as a list; larger ones are compressed."""
 
 _HEAD = '''"""{title}
 
@@ -71,7 +71,7 @@ fences = []
 
 
 def to_device(patterns, dtype):
-    """An array between fences, which nothing may write to."""
+    """An array between guard zones, which nothing may write to."""
     fence = np.frombuffer((b"\\x01" if dtype == "bool" else b"\\xa5") * 128, patterns.dtype)
     whole = upload(np.concatenate([fence, patterns, fence]), dtype)
     fences.append((whole, fence))
@@ -87,7 +87,7 @@ pages = []
 
 
 class Array:
-    """An array that {begins} beside a page which may not be touched."""
+    """An array that {begins} next to an inaccessible page."""
 
     def __init__(self, patterns, dtype):
         self.dtype, inside = dtype, -(-max(patterns.nbytes, 1) // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -152,7 +152,7 @@ sys.exit(1 if wrong else 0)
 def script_of(
     launch: Launch, backend: str, memory: str, title: str, configuration: Configuration = DEFAULT
 ) -> str:
-    """The text of a script. `memory`: ``kit``, or ``torch:`` and a device string. `title`: what is wrong."""
+    """Generate the script. `memory`: ``kit``, or ``torch:`` and a device string. `title`: describes the failure."""
     torch = memory.startswith("torch:")
     head = _HEAD.format(
         title=title.replace("\\", "/").replace('"""', "'''"),
@@ -213,7 +213,7 @@ def _row(name: str, output: Output) -> str:
 
 
 def _array(values: Array) -> str:
-    """An expression for a one-dimensional array, exactly."""
+    """An expression that creates exactly this one-dimensional array."""
     values = np.ascontiguousarray(values)
     if values.size and values.size > 2 and (values == values[0]).all():
         return f"np.full({values.size}, {values[0].item()!r}, np.{_dtype(values)})"

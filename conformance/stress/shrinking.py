@@ -1,4 +1,4 @@
-"""`shrink`: a small program that fails as a large one does."""
+"""`shrink`: reduces a failing program to a small one with the same kind of failure."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from triton_porting_kit.conformance.stress.reductions import candidates
 from triton_porting_kit.conformance.stress.source import source_of
 
 Runs = Callable[[Launch], Outcome]
-"""Runs a program, somewhere where a crash does no harm."""
+"""Runs a program in a process that may crash."""
 Writes = Callable[[Program], str]
 Watches = Callable[[int, Program], None]
-"""Gets the number of programs tried, and the smallest so far."""
+"""Called with the number of programs tried and the smallest so far."""
 
 
 @dataclass(frozen=True)
 class Shrunk:
-    """What shrinking came to."""
+    """The result of shrinking."""
 
     program: Program
     launch: Launch
@@ -38,7 +38,7 @@ def shrink(
     seconds: float = 120.0,
     watch: Watches = lambda tried, program: None,
 ) -> Shrunk:
-    """Replace a failing program by smaller ones that fail alike, until none does or `seconds` are over."""
+    """Replace a failing program by smaller ones that fail alike, until none does or `seconds` have passed."""
     end = time.monotonic() + seconds
     best, launch, outcome, tried = program, Launch.of(program, write), failure, 0
     progress = True
@@ -61,5 +61,5 @@ def shrink(
 
 
 def patience(failure: Outcome, seconds: float) -> float:
-    """How long a candidate may take, where a program has `seconds`: a hang is looked for with less patience."""
+    """The time limit of a candidate, given that of a program: at most 15 seconds if the failure is a timeout."""
     return min(seconds, 15.0) if failure.kind == TIMEOUT else seconds

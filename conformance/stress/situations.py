@@ -1,9 +1,11 @@
-"""Rarer parts of programs about addresses: what compilers move, keep or leave out when much hangs together.
+"""Rare patterns in programs of the address family, which trigger optimizations that random statements seldom reach.
 
-Bodies that do not run, whose accesses and divisions would not be defined; bounded tiles of which much is computed, for
-which code is written in other ways than for little; rows that begin again and are repeated; one element for many lanes;
-products of matrices that loops add up, whose factors may be kept from one program of the grid to the next, and whose
-sums may be stored early.
+- Bodies that do not run, whose accesses and divisions would be undefined.
+- Expensive computations on bounded tiles, for which compilers generate other code than for cheap ones.
+- Rows whose indices wrap around, broadcast to a tile.
+- One element loaded by many lanes.
+- Matrix products accumulated in loops: compilers may keep the operands from one program of the grid to the next, and
+  store the sums early.
 """
 
 from __future__ import annotations
@@ -35,11 +37,11 @@ if TYPE_CHECKING:
 
 LOWEST = {"i32": -(2**31), "i64": -(2**63)}
 LONG_CHAIN = 104
-"""So many operations on one value, one after the other, are more than compilers like to hold together."""
+"""A number of consecutive operations on one value that exceeds `DEEPEST` of `compiler/loops/lowering.py`."""
 
 
 def untaken(builder: Addresses) -> None:
-    """An access whose address is computed by a division, where neither is reached: they would not be defined."""
+    """An access that is never executed, whose address is computed by a division; both would be undefined."""
     draws, kind = builder.draws, builder.draws.choose([k for k in LOWEST if k in builder.vocabulary])
     index = builder.let("tl.arange", start=0, size=draws.choose((4, 16, 32, 64)))
     index = index if index is None or kind == "i32" else builder.let("cast", index, to=kind)
@@ -51,7 +53,7 @@ def untaken(builder: Addresses) -> None:
         return
     condition = builder.let("limit", divisor, symbol=">", literal=0)
     inner = builder.nested()
-    for environment in inner.environments:  # the body is made for numbers that it would be defined for
+    for environment in inner.environments:  # generate the body with values for which it is defined
         environment[start] = as_number(kind, np.asarray(3))
         environment[divisor] = as_number(kind, np.asarray(draws.choose((7, 12, 16))))
     counter = builder.shared.value()
@@ -85,7 +87,7 @@ def untaken(builder: Addresses) -> None:
 
 
 def dear(builder: Addresses) -> None:
-    """A bounded tile of which much is computed, stored within the bounds."""
+    """An expensive computation on a bounded tile, stored within the bounds."""
     draws = builder.draws
     size = draws.choose((32, 64, 64, 128, 256))
     index = builder.let("tl.arange", start=0, size=size)
@@ -127,7 +129,7 @@ def dear(builder: Addresses) -> None:
 
 
 def _computed(builder: Addresses, value: int, turn: int) -> int | None:
-    """A function of a number, or what a division by a number of run time leaves."""
+    """A mathematical function of a floating-point value; for integers, the remainder by a run-time divisor."""
     draws, kind = builder.draws, builder.types[value].kind_name
     if kind not in INTEGERS:
         return builder.let(draws.choose(FUNCTIONS).name, value)
@@ -137,7 +139,7 @@ def _computed(builder: Addresses, value: int, turn: int) -> int | None:
 
 
 def row(builder: Addresses) -> None:
-    """A row or a column whose indices begin again before its end, repeated to fill a tile."""
+    """A row or a column whose indices wrap around before its end, broadcast to a tile."""
     draws, axis = builder.draws, int(builder.draws.chance(0.3))
     size, times = draws.choose((4, 8, 16, 16)), draws.choose((2, 8, 32))
     along = builder.let("tl.arange", start=0, size=size)
@@ -163,7 +165,7 @@ def row(builder: Addresses) -> None:
 
 
 def pinned(builder: Addresses) -> None:
-    """One element for as many lanes as a mask lets through: perhaps for none, and then it need not be there."""
+    """One element loaded by all active lanes. If none is active, the element need not exist."""
     draws = builder.draws
     size, kind = draws.choose((32, 64, 128, 256)), draws.choose(("i32", "fp32"))
     index = builder.let("tl.arange", start=0, size=size)
@@ -185,14 +187,14 @@ def pinned(builder: Addresses) -> None:
 
 
 def products(builder: Addresses) -> None:
-    """A loop that adds up products of matrices, what else it reads of them, and what is made of the sums."""
+    """A loop that accumulates matrix products and may also add up an operand; the sums are then used and stored."""
     draws = builder.draws
     kind = draws.choose([k for k in ("fp32", "fp32", *ACCUMULATORS) if k in builder.vocabulary])
     sums = ACCUMULATORS[kind]
     if sums not in builder.vocabulary:
         return
     k = 32 if kind == "i8" else 16
-    # Of one turn Triton makes no loop, and adds what is added to the sums first: that rounds in other places.
+    # Triton turns a loop of one iteration into straight-line code and adds later addends first: other roundings.
     m, n, iterations = draws.choose((16, 16, 32)), draws.choose((16, 16, 32)), draws.between(2, 4)
     apart = draws.choose((1, 2, 2)) if n * k * iterations * 2 <= 4096 else 1
     gap = draws.choose((0, 0, 4)) if n * k * iterations * 2 < 3000 else 0
@@ -235,7 +237,7 @@ def products(builder: Addresses) -> None:
 
 
 def _matrix(builder: Addresses, rows: int, columns: int, row: int, column: int) -> int | None:
-    """The indices of the elements of a matrix whose rows and columns lie so far apart."""
+    """The indices of the elements of a matrix with these strides between rows and between columns."""
     found = []
     for axis, (size, apart) in enumerate(((rows, row), (columns, column))):
         index = builder.let("tl.arange", start=0, size=size)
@@ -248,7 +250,7 @@ def _matrix(builder: Addresses, rows: int, columns: int, row: int, column: int) 
 
 
 def _finished(builder: Addresses, value: int) -> None:
-    """What is made of the sums of a loop, stored; and perhaps what it was made with."""
+    """Store a function of a loop's sums; often also store the other operand of that function."""
     draws, own = builder.draws, builder.types[value]
     made: int | None = value
     also = None
@@ -271,12 +273,14 @@ def _finished(builder: Addresses, value: int) -> None:
 
 
 def _long_chain(builder: Addresses, value: int) -> int | None:
-    """A value changed many times, by a loop that is unrolled."""
+    """A long chain of operations on a value, written as an unrolled loop."""
     inner, counter, param = builder.nested(), builder.shared.value(), builder.shared.value()
     inner.define(counter, Type("i32"), lambda environment: as_number("i32", np.ones((), np.int32)))
     inner.define(param, builder.types[value], lambda environment: environment[value])
     changed: int | None = param
-    steps = [("+", 1)] if builder.types[value].kind.is_float else [("*", 3), ("^", 5)]  # nothing folds them
+    steps = (
+        [("+", 1)] if builder.types[value].kind.is_float else [("*", 3), ("^", 5)]
+    )  # pairs that no compiler folds
     for symbol, literal in steps:
         changed = None if changed is None else inner.let("literal", changed, symbol=symbol, literal=literal)
     if changed is None:
@@ -296,12 +300,12 @@ SITUATIONS: tuple[tuple[Callable[[Addresses], None], float], ...] = (
     (products, 1.5),
 )
 OFTEN = 0.18
-"""So many programs have one."""
+"""The probability that a program has one."""
 SEVERAL = ((3,), (4,), (2, 2))
-"""Grids of what multiplies matrices: a thread runs several of its programs."""
+"""Grids of programs with matrix products: one thread runs several programs of the grid."""
 
 
 def situation(seed: int) -> tuple[Draws, Callable[[Addresses], None] | None]:
-    """What the program of a seed has besides, and the draws for it, which are not those of the rest."""
+    """The rare pattern of the program of a seed, or None, and its own stream of random draws."""
     draws = Draws((seed << 8) + 1)
     return draws, draws.weighted(SITUATIONS) if draws.chance(OFTEN) else None

@@ -29,7 +29,7 @@ from triton_porting_kit.conformance.types import KINDS
 
 
 def parameters(program: Program) -> list[Parameter]:
-    """What the kernel reads, in the order of its parameters; the outputs follow, by number."""
+    """The parameters of the kernel for its inputs, in order. Those of the outputs follow, by number."""
     found = []
     for statement in walk(program.body):
         if isinstance(statement, Let):
@@ -49,7 +49,7 @@ def _name(region: Region) -> str:
 
 
 def _origin(region: Region) -> int:
-    """How far element 0 lies from the first that a region has, as an i64: addresses wrap around as that does."""
+    """The offset from the first element of a region to element 0, wrapped to i64 as addresses are."""
     return int(wrap(-region.low, KINDS["i64"]))
 
 
@@ -59,7 +59,7 @@ def output_names(program: Program) -> list[str]:
 
 
 def source_of(program: Program) -> str:
-    """The kernel, an undecorated function, with the decorated functions that it calls in front of it."""
+    """The source of the kernel, an undecorated function, preceded by the decorated functions that it calls."""
     helpers: dict[str, None] = {}
     for statement in walk(program.body):
         if isinstance(statement, Let):
@@ -71,13 +71,13 @@ def source_of(program: Program) -> str:
 
 
 def _origins(program: Program) -> Iterator[str]:
-    """Lines that move pointers to where element 0 of a region would be."""
+    """Lines that move pointers to the position of element 0 of a region."""
     twice = given_twice(program)
     for region in program.regions:
         for name in (f"A{region.number}", f"B{region.number}")[: 1 + (region.number in twice)]:
             if region.origin == "argument":
                 yield f"    {name} = {name} + n{_name(region)}"
-            elif abs(region.low) >= 1 << 31:  # a literal of 32 bits is not negated as a number of 64
+            elif abs(region.low) >= 1 << 31:  # Triton would compute with a 32-bit literal
                 yield f"    {name} = {name} + tl.full((), {_origin(region)}, tl.int64)"
             elif region.low:
                 yield f"    {name} = {name} {'-' if region.low > 0 else '+'} {abs(region.low)}"
@@ -103,7 +103,7 @@ class _Writer:
         )
 
     def body(self, body: tuple[Statement, ...], depth: int, last: list[str] | None = None) -> list[str]:
-        """The lines of a body, and `last` ones."""
+        """The lines of a body, followed by `last`."""
         indent = "    " * depth
         lines = [f"{indent}{line}" for statement in body for line in self._statement(statement)]
         lines += [f"{indent}{line}" for line in last or []]
@@ -150,7 +150,7 @@ class _Writer:
         return f"tl.where(v{fetch.mask}, {load}, mask=v{fetch.mask}), {zero})"
 
     def _orders(self, put: Put) -> bool:
-        """Whether lanes have to wait for each other: what one warp stores another may load."""
+        """Whether a store needs barriers: another warp may load what one warp stores."""
         return put.kind == "store" and self._warps > 1 and self._loads_stored
 
     def _let(self, let: Let) -> Iterator[str]:
@@ -234,7 +234,7 @@ class _Writer:
         masks += [] if store.mask is None else [f"v{store.mask}"]
         value = f"v{store.value}"
         if len(masks) < len(shape) and masks and store.mask is None and len(shape) > 1:
-            mask = f"tl.broadcast_to({' & '.join(masks)}, {shape})"  # a mask of the whole shape
+            mask = f"tl.broadcast_to({' & '.join(masks)}, {shape})"  # a mask of the full shape
         else:
             mask = " & ".join(masks)
         return f"tl.store({at}, {value}{f', mask={mask}' if mask else ''})"

@@ -1,4 +1,4 @@
-"""The types of all values of a program; whether it is one."""
+"""Type checking of programs."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Types = dict[int, Type]
 
 
 def types_of(program: Program) -> Types:
-    """Every value's type, of whatever body. Raises `Malformed`."""
+    """The types of the values of all bodies. Raises `Malformed` for an invalid program."""
     every: Types = {}
     _body(program.body, {}, every)
     return every
 
 
 def check_statement(statement: Statement, scope: Types, every: Types) -> None:
-    """Type one statement: its results are added to the scope that it stands in, and to `every` value's."""
+    """Check one statement, and add the types of its results to its scope and to `every`. Raises `Malformed`."""
     match statement:
         case Let():
             types = OPERATIONS[statement.op].infer(_read(scope, *statement.args), statement.attrs)
@@ -106,7 +106,7 @@ def _body(body: tuple[Statement, ...], scope: Types, every: Types) -> None:
 
 
 def _read(scope: Types, *values: int) -> tuple[Type, ...]:
-    need(all(v in scope for v in values), "a value that is not there")
+    need(all(v in scope for v in values), "a value that is not in scope")
     return tuple(scope[v] for v in values)
 
 
@@ -116,7 +116,7 @@ def _define(value: int, type_: Type, scope: Types, every: Types) -> None:
 
 
 def _fits(pointer: Type, values: tuple[int | None, ...], scope: Types) -> None:
-    """The last value is a mask, and all of them broadcast to the pointers' shape."""
+    """Require that the last value is a mask, and that all values broadcast to the pointers' shape."""
     given = _read(scope, *(v for v in values if v is not None))
     need(values[-1] is None or given[-1].kind_name == "i1")
     need(joint((pointer, *given)) == pointer.shape)

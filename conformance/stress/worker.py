@@ -1,8 +1,8 @@
 """The process that runs programs: ``python -m triton_porting_kit.conformance.stress.worker BACKEND CACHE [PROFILE]``.
 
-It reads pickled `Order` objects from its standard input and answers each with a line of JSON. Where the device is this
-very process, it forks off a process for every program, which finds Triton and the compiler loaded; elsewhere it runs
-them itself, until it dies.
+It reads pickled `Order` objects from its standard input and answers each with a line of JSON. If the device computes in
+this process, the worker forks a process for every program, in which Triton and the compiler are already loaded.
+Otherwise it runs the programs itself; `Isolated` replaces it if it dies.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from triton_porting_kit.conformance.stress.outcome import Outcome
 from triton_porting_kit.conformance.stress.pages import in_process
 
 WARMED_BY = 3
-"""Programs that the worker runs itself, once they have passed: what they load need not be loaded again."""
+"""The number of passed programs that the worker then runs itself: later forks find what these load already loaded."""
 
 
 def outcome_of(launch: Launch, memory: MemoryAccess, options: Mapping[str, str]) -> Outcome:
@@ -52,7 +52,7 @@ class Worker:
     """Runs orders on the memory of a session."""
 
     def __init__(self, memory: MemoryAccess, cache: Path) -> None:
-        """`cache`: the folder of Triton's cache, which is this process's own."""
+        """`cache`: the folder of Triton's cache, used only by this worker."""
         self._memory, self._cache = memory, cache
         self.forks = in_process(memory)
         self._last: tuple[int, Launch] | None = None
@@ -73,7 +73,7 @@ class Worker:
         return found
 
     def _launch(self, work: int | Launch) -> Launch:
-        """The launch of a piece of work; that of the last seed is kept, as are the kernels compiled for it."""
+        """The launch of a piece of work. The launch of the last seed is cached, together with its compiled kernels."""
         if self._last is not None and isinstance(work, int) and self._last[0] == work:
             return self._last[1]
         self._clear()
@@ -84,14 +84,14 @@ class Worker:
         return self._last[1]
 
     def _clear(self) -> None:
-        """Forget what was compiled: campaigns compile more than a disk takes."""
+        """Empty the compilation cache: a campaign would fill the disk."""
         for path in self._cache.iterdir():
             shutil.rmtree(path, ignore_errors=True)
 
     def _warm(self, launch: Launch) -> None:
-        """Run a program that has passed in this process, on one thread: a process with more is not to be forked."""
+        """Run a passed program in this process, on one thread: a process with several threads must not fork."""
         self._cold -= 1
-        self._clear()  # what a child has compiled loads no compiler
+        self._clear()  # a cache hit would not load the compiler
         before = os.environ.get("TPK_NUM_THREADS")
         os.environ["TPK_NUM_THREADS"] = "1"
         outcome_of(launch, self._memory, {})
@@ -100,11 +100,11 @@ class Worker:
         else:
             os.environ["TPK_NUM_THREADS"] = before
         gc.collect()
-        gc.freeze()  # so that children need not copy what the collector marks
+        gc.freeze()  # so that garbage collection in children does not copy shared pages
 
 
 def main(backend: str, cache: str, profile: str = "") -> None:
-    """Answer until the input ends. What kernels print goes to standard error."""
+    """Answer orders until the input ends. Output of kernels goes to standard error."""
     faulthandler.enable()
     os.environ["TRITON_CACHE_DIR"] = cache
     answers = os.fdopen(os.dup(1), "w", buffering=1)

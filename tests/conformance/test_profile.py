@@ -92,7 +92,7 @@ def test_nothing_declared_claims_everything() -> None:
     [
         ("memory = 'gpu'", "memory is 'gpu'; it may be \"kit\""),
         ("memory = 1", "memory is 1"),
-        ("memori = 'kit'", "memori means nothing here; there are memory, capabilities"),
+        ("memori = 'kit'", "memori is not a known key; the keys are memory, capabilities"),
         ("[capabilities]\ntypes = ['fp33']", r"types has 'fp33'; there are i1, i8"),
         ("[capabilities]\nfeatures = 'dot'", "features is 'dot'; it is a list of names"),
         ("[capabilities]\nmaximum_tile = 0", "maximum_tile is 0"),
@@ -100,7 +100,7 @@ def test_nothing_declared_claims_everything() -> None:
         ("[[waivers]]\npattern = 'x'", "has no reason"),
         ("[[waivers]]\nreason = 'x'", "has no pattern"),
         ("[[waivers]]\npattern = 'x'\nreason = ' '", "has no reason"),
-        ("[[waivers]]\npattern = 'x'\nreason = 'y'\nlinc = 'z'", "linc means nothing here"),
+        ("[[waivers]]\npattern = 'x'\nreason = 'y'\nlinc = 'z'", "linc is not a known key"),
         ("[unsupported]\npattern = 'x'", r"write \[\[unsupported\]\]"),
         ("x = ", "is not TOML"),
     ],

@@ -39,7 +39,7 @@ def test_a_backend_without_its_device_is_named() -> None:
         "try:\n    sessions.open_session('amd', profile.Profile())\n"
         "except sessions.BackendNotFound as error:\n    print(error)"
     )
-    assert "Is its device there?" in said or "Triton activated" in said
+    assert "Is its device available?" in said or "Triton activated" in said
 
 
 TARGETS = ["cpu:x86_64:1"]

@@ -1,6 +1,7 @@
-"""The test backend: the CPU reference under a name of its own, with the fault that ``TPK_FAULT`` names.
+"""The test backend: the CPU reference under another name, with the fault that ``TPK_FAULT`` names.
 
-Triton finds it as any other backend, where `triton_porting_kit.conformance.faults.plugin` has put its entry point.
+Triton finds it like any other backend, through the entry point that `triton_porting_kit.conformance.faults.plugin`
+creates.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from triton_porting_kit.conformance.faults.fault import CLEAN, Seams
 from triton_porting_kit.conformance.faults.table import find
 
 NAME = "faulty"
-"""Of the backend and of its target."""
+"""The name of the backend and of its target."""
 
 FAULT = find(os.environ.get("TPK_FAULT", CLEAN))
 """The fault of this process."""

@@ -1,4 +1,4 @@
-"""The CPU compiler with a fault between two of its stages, or in what it tells Triton."""
+"""The CPU compiler with a fault between two of its stages, or in its interface to Triton."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SUCCESSOR = {"ttir": "structured", "structured": "loops", "loops": "llir", "lli
 
 
 class FaultyBackend(cpu.CPUBackend):
-    """Compiles for the host, wrongly."""
+    """Compiles for the host, with a fault."""
 
     name = NAME
 
@@ -37,7 +37,7 @@ class FaultyBackend(cpu.CPUBackend):
 
 
 def _rewriting(stage: str, after: Stage) -> Stage:
-    """A stage that is given the rewritten artefact of the one before."""
+    """A stage that receives the rewritten artefact of the previous one."""
 
     def run(source: Any, metadata: Any) -> Any:
         if stage == "ttir" and not isinstance(source, str):

@@ -16,14 +16,14 @@ from triton_porting_kit.launcher import PythonLauncher
 
 
 class FaultyDevice(HostDevice):
-    """The host. Kernels are launched by the hook in Python, where faults can be."""
+    """The host device. Kernels are launched by the hook in Python, so that faults can be planted."""
 
     def launch_entry(self) -> NativeLaunchEntry | None:  # type: ignore[override]
         return None
 
 
 class FaultyLauncher(PythonLauncher):
-    """Fills the argument block and launches in Python. Faults take the place of its last three steps."""
+    """Fills the argument block and launches in Python. Faults replace its last three steps."""
 
     def __init__(self, source: Any, metadata: Any, launch: Any) -> None:
         super().__init__(source, metadata, self._send)
@@ -33,7 +33,7 @@ class FaultyLauncher(PythonLauncher):
         return self._device_launch(function, self.grid(grid), self.stream(stream), self.block(block))
 
     def grid(self, grid: tuple[int, int, int]) -> tuple[int, int, int]:
-        """The grid that the device gets."""
+        """The grid that the device receives."""
         return grid
 
     def stream(self, stream: int) -> int:
@@ -41,16 +41,16 @@ class FaultyLauncher(PythonLauncher):
         return stream
 
     def block(self, block: bytes) -> bytes:
-        """The argument block as the device is given it."""
+        """The argument block that the device receives."""
         return block
 
 
 class FaultyUtils(DriverUtils):
-    """What Triton's compiled kernels ask of the driver."""
+    """The driver's functions that Triton's compiled kernels call."""
 
 
 class FaultyDriver(cpu.CPUDriver):
-    """Never chosen but by name."""
+    """The driver of the test backend, which is only selected by name."""
 
     backend_name = NAME
     fallback = True
@@ -63,7 +63,7 @@ class FaultyDriver(cpu.CPUDriver):
         return FaultyDevice()
 
     def make_target(self, device: Device) -> GPUTarget:
-        # The fault is a part of the target, so that no cache can mistake one fault's kernels for another's.
+        # The fault is part of the target, so that caches keep the kernels of different faults apart.
         return GPUTarget(NAME, f"{platform.machine()}-{FAULT.name}", 1)
 
     def launcher_cls(self, source: Any, metadata: Any) -> Any:

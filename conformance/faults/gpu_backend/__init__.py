@@ -1,6 +1,7 @@
-"""The test backend of runs that only compile: the AMD reference under a name of its own, with a fault in its binaries.
+"""The test backend of compile-only runs: the AMD reference under another name, with a fault in its binaries.
 
-Triton finds it as any other backend, where `triton_porting_kit.conformance.faults.plugin` has put its entry point.
+Triton finds it like any other backend, through the entry point that `triton_porting_kit.conformance.faults.plugin`
+creates.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from triton_porting_kit.conformance.faults.plugin import GPU_NAME
 from triton_porting_kit.conformance.faults.table import find
 
 NAME = GPU_NAME
-"""Of the backend and of its target."""
+"""The name of the backend and of its target."""
 
 FAULT = find(os.environ.get("TPK_FAULT", CLEAN))
 """The fault of this process."""

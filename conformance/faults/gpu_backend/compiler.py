@@ -1,4 +1,4 @@
-"""The AMD compiler with a fault between the assembly and the binary, or in what it tells Triton."""
+"""The AMD compiler with a fault between the assembly and the binary, or in its interface to Triton."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LAST = "hsaco"
 
 
 class FaultyGPUBackend(amd.AMDBackend):
-    """Compiles for AMD's GPUs, wrongly."""
+    """Compiles for AMD GPUs, with a fault."""
 
     name = NAME
 

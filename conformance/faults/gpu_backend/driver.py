@@ -1,4 +1,4 @@
-"""A driver that Triton finds beside the compiler, and never chooses: its device is not there."""
+"""The driver that Triton requires next to the compiler. It is never active, because it has no device."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from triton_porting_kit.conformance.faults.gpu_backend import NAME
 
 
 class FaultyGPUDriver(driver.DriverBase):  # type: ignore[misc]
-    """Says no to everything."""
+    """A driver that is never active and raises in all methods that need a device."""
 
     @classmethod
     def is_active(cls) -> bool:

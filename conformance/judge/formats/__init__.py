@@ -1,4 +1,4 @@
-"""The formats of tasks; `load` finds out which one a file is written in."""
+"""The formats of tasks. `load` detects the format of a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BYTES = 4 << 20
 
 
 def load(path: Path, seed: int) -> Task:
-    """The task in a file, or in a folder with ``reference.py``. `seed`: of weights. Raises `TaskError`."""
+    """Load a task from a file or a folder with ``reference.py``. `seed` seeds the weights. Raises `TaskError`."""
     if path.is_dir():
         path = path / "reference.py"
     if not path.is_file():
@@ -36,13 +36,13 @@ def load(path: Path, seed: int) -> Task:
     except Exception as error:
         raise TaskError(f"{path} cannot be set up: {type(error).__name__}: {error}") from error
     raise TaskError(
-        f"{path} is no task: it has neither `inputs` and `reference`, nor `Model` and `get_inputs` (KernelBench), nor "
-        "`generate_input` and `ref_kernel` (gpu-mode)"
+        f"{path} is not a task: it has neither `inputs` and `reference`, nor `Model` and `get_inputs` (KernelBench), "
+        "nor `generate_input` and `ref_kernel` (gpu-mode)"
     )
 
 
 def _module(path: Path) -> ModuleType:
-    """Execute the file; what lies beside it, or where its task.yml says, can be imported."""
+    """Execute the file. It can import modules from its folder and from those that task.yml names."""
     spec = importlib.util.spec_from_file_location(f"judged_task_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise TaskError(f"{path} is not a Python file (its name should end in .py)")
@@ -59,14 +59,14 @@ def _module(path: Path) -> ModuleType:
         raise TaskError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
     finally:
         sys.path[:] = before
-        for name in set(sys.modules) - modules:  # `task` and `utils` of another task are other modules
+        for name in set(sys.modules) - modules:  # another task may have different modules `task` and `utils`
             if str(getattr(sys.modules[name], "__file__", None) or "").startswith(tuple(places)):
                 del sys.modules[name]
     return module
 
 
 def _written_for_gpus(path: Path) -> AbstractContextManager[None]:
-    """Tasks that import torch may make tensors on ``cuda``, where there is none."""
+    """A context in which tasks that import torch may create tensors on ``cuda`` without a GPU."""
     source = untrusted.read_text(path, _BYTES, TaskError, follow=True)
     if "torch" not in source or importlib.util.find_spec("torch") is None:
         return nullcontext()

@@ -1,7 +1,7 @@
-"""gpu-mode's tasks: `ref_kernel`, `generate_input`, `check_implementation`; candidates define `custom_kernel`.
+"""Tasks of gpu-mode: `ref_kernel`, `generate_input`, `check_implementation`. Candidates define `custom_kernel`.
 
-The file is ``reference.py``, or the folder that it is in. ``task.yml`` beside it has the cases, ``task.py`` the types
-that candidates import.
+A task is a ``reference.py``, or its folder. In the same folder, ``task.yml`` lists the cases, and ``task.py`` defines
+types that candidates import.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def is_task(module: ModuleType) -> bool:
 
 
 def load(module: ModuleType, name: str, folder: Path) -> Task:
-    """The task of a module. Raises `TaskError`."""
+    """Create the task of a module. Raises `TaskError`."""
     tests, benchmarks = _cases(folder / "task.yml")
     types = folder / "task.py"
     source = untrusted.read_text(types, _BYTES, TaskError, follow=True) if types.is_file() else ""
     seeded = "seed" in inspect.signature(module.generate_input).parameters
 
     def make(random: Random, case: Mapping[str, Any]) -> Call:
-        # The seeds of task.yml are public: others are drawn.
+        # The seeds in task.yml are public, so draw others.
         seed = int(random.integers(1 << 31))
         seed_torch(seed)
         parameters = {key: value for key, value in case.items() if key != "seed"}
@@ -91,7 +91,7 @@ def load(module: ModuleType, name: str, folder: Path) -> Task:
 
 
 def _changed(before: Sequence[Leaf], after: Any) -> tuple[int, ...]:
-    """The arrays that the reference has changed: those for results."""
+    """The indices of the arrays that the reference changes: the output arrays."""
     now: list[Leaf] = []
     flatten(after, now)
     pairs = enumerate(zip(before, now, strict=True))
@@ -99,7 +99,7 @@ def _changed(before: Sequence[Leaf], after: Any) -> tuple[int, ...]:
 
 
 def _poisoned(call: Call, of: Callable[[Call], Reference], exact: Sequence[Array]) -> Call:
-    """The call with NaN in arrays for results, where what they hold before does not matter."""
+    """Fill floating-point output arrays with NaN, unless the reference depends on their initial contents."""
     leaves = list(call.leaves)
     for number in call.outputs:
         if leaves[number].kind.is_float:
@@ -110,7 +110,7 @@ def _poisoned(call: Call, of: Callable[[Call], Reference], exact: Sequence[Array
 
 
 def _narrow(tensor: Any) -> Array:
-    """A result that the reference did not compute in float64, kept as such."""
+    """A result that the reference did not compute in float64, as float32."""
     return np.asarray(tensor.detach().cpu().float().contiguous().numpy())
 
 
@@ -122,7 +122,7 @@ def _results(result: Any, name: str) -> list[Leaf]:
 
 
 def _own_check(module: ModuleType, data: Any, shapes: Sequence[Any]) -> Any:
-    """The task's own comparison, of results as tensors of their types."""
+    """The task's own comparison, which receives the results as tensors of their types. Raises `TaskError`."""
     check = getattr(module, "check_implementation", None)
     if check is None:
         raise TaskError(
@@ -139,14 +139,14 @@ def _own_check(module: ModuleType, data: Any, shapes: Sequence[Any]) -> Any:
         with on_device("cpu"):
             said = check(copy.deepcopy(data), tensors[0] if len(tensors) == 1 else tuple(tensors))
         if isinstance(said, tuple):
-            return "" if said[0] else str(said[1]) or "check_implementation says no"
+            return "" if said[0] else str(said[1]) or "check_implementation rejects the results"
         return str(said or "")
 
     return compare
 
 
 def folders(folder: Path) -> list[Path]:
-    """Where task.yml says that files which the task imports lie."""
+    """The folders of the Python files that task.yml lists, apart from the task's own."""
     path = folder / "task.yml"
     if not path.is_file():
         return []
@@ -164,14 +164,14 @@ def _document(path: Path) -> dict[str, Any]:
     content = untrusted.read_bytes(path, _BYTES, TaskError, follow=True)
     data = untrusted.parse_yaml(_without_tags(content), path, TaskError)
     if not isinstance(data, dict):
-        raise TaskError(f"{path} is no table")
+        raise TaskError(f"{path} is not a YAML mapping")
     return data
 
 
 def _cases(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The tests and the benchmarks of a task.yml."""
     if not path.is_file():
-        raise TaskError(f"there is no {path}, which has the cases of a task in gpu-mode's format")
+        raise TaskError(f"{path} is missing, which lists the cases of a task in gpu-mode's format")
     data = _document(path)
     found = []
     for key in ("tests", "benchmarks"):
@@ -183,5 +183,5 @@ def _cases(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 
 def _without_tags(content: bytes) -> bytes:
-    """Tags such as ``!include``, which say nothing about cases, taken away."""
+    """Remove ``!include`` tags, which do not affect the cases."""
     return content.replace(b"!include ", b"")

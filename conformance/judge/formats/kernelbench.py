@@ -1,4 +1,4 @@
-"""KernelBench's tasks: `Model`, `get_inputs` and `get_init_inputs`; candidates define `ModelNew`."""
+"""Tasks in KernelBench's format: `Model`, `get_inputs` and `get_init_inputs`. Candidates define `ModelNew`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_task(module: ModuleType) -> bool:
 
 
 def load(module: ModuleType, name: str, seed: int) -> Task:
-    """The task of a module; its weights come from `seed`, as the candidate's do. Raises `TaskError`."""
+    """Create the task of a module. `seed` seeds its weights and the candidate's. Raises `TaskError`."""
     import torch
 
     with on_device("cpu"):
@@ -50,7 +50,7 @@ def load(module: ModuleType, name: str, seed: int) -> Task:
         kinds = [leaf(result) for result in results]
         if not kinds or any(found is None for found in kinds):
             raise TaskError(f"{name}: Model returns no tensors")
-        # The weights are operands, too: how exact a result can be depends on them.
+        # The weights are operands too: the attainable accuracy depends on them.
         leaves += [found for value in state.values() if (found := leaf(value)) is not None]
         return Call(leaves, tree, [(item.kind, item.shape) for item in kinds if item is not None], len(state))
 

@@ -1,4 +1,4 @@
-"""A plain function with a signature: `inputs`, `reference`, `CASES`; docs/judge.md has the names of a task's file."""
+"""Tasks as plain functions: `inputs`, `reference`, `CASES`. docs/judge.md lists all names that a task may define."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_task(module: ModuleType) -> bool:
 
 
 def load(module: ModuleType, name: str) -> Task:
-    """The task of a module. Raises `TaskError`."""
+    """Create the task of a module. Raises `TaskError`."""
     plain = _Plain(module, name)
     if not plain.cases:
         raise TaskError(f"{name}: CASES is empty")
@@ -40,7 +40,7 @@ def load(module: ModuleType, name: str) -> Task:
 
 
 class _Plain:
-    """What a task asks of its module: cases, calls, results and their cost."""
+    """Cases, calls, results and costs of a task, computed by its module."""
 
     def __init__(self, module: ModuleType, name: str) -> None:
         self.module, self.name = module, name
@@ -59,7 +59,9 @@ class _Plain:
         tree = flatten(arguments, leaves)
         for position in self.writes:
             if not 0 <= position < len(leaves):
-                raise TaskError(f"{self.name}: WRITES names array {position}, and there are {len(leaves)}")
+                raise TaskError(
+                    f"{self.name}: WRITES names array {position}, but there are only {len(leaves)} arrays"
+                )
         key = (repr(sorted(case.items())), tuple((leaf.kind.name, leaf.shape) for leaf in leaves))
         if key not in self.shapes:
             self.shapes[key] = self.results(Call(leaves, tree, []))
@@ -72,7 +74,7 @@ class _Plain:
         names = [named] * returned if isinstance(named, str) else named
         if names is not None and len(names) != returned:
             raise TaskError(
-                f"{self.name}: RESULTS has {len(names)} types, and {returned} results are returned"
+                f"{self.name}: RESULTS has {len(names)} types, but the reference returns {returned} results"
             )
         floats = [leaf.kind for leaf in call.leaves if leaf.kind.is_float]
         found = []

@@ -1,4 +1,4 @@
-"""What the formats of torch share."""
+"""Helpers for the formats that use torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triton_porting_kit.conformance.types import Array
 
 
 def seed_torch(seed: int) -> None:
-    """Of everything that a task may draw from: tasks in these formats use the global generators."""
+    """Seed all global random generators, which tasks in these formats use."""
     import random
 
     import torch
@@ -25,7 +25,7 @@ def seed_torch(seed: int) -> None:
 
 @contextlib.contextmanager
 def on_device(device: str) -> Iterator[None]:
-    """Let what asks for ``cuda`` have `device`: tasks and candidates in these formats are written for GPUs."""
+    """Map requests for ``cuda`` to `device`: tasks and candidates in these formats are written for GPUs."""
     import torch
     from torch.overrides import TorchFunctionMode
 
@@ -55,7 +55,7 @@ def on_device(device: str) -> Iterator[None]:
     def make(cls: Any, device: Any = "cpu") -> Any:
         return generator.__new__(generator, placed(device))
 
-    # A class and no function, as annotations name it.
+    # This must be a class, because annotations use it.
     here.Generator = type("Generator", (generator,), {"__new__": make})
     here.cuda.synchronize = lambda device=None: None
     try:
@@ -66,14 +66,14 @@ def on_device(device: str) -> Iterator[None]:
 
 
 def as_tensor(values: Array) -> Any:
-    """A tensor of an oracle's values."""
+    """Convert values of an oracle to a tensor."""
     import torch
 
     return torch.from_numpy(np.array(values))
 
 
 def as_array(tensor: Any) -> Array:
-    """The values of a result."""
+    """Convert a result to an array; floating-point values become float64."""
     import torch
 
     plain = tensor.detach().cpu()
@@ -88,4 +88,4 @@ def tensors_of(result: Any) -> list[Any]:
         return [result]
     if isinstance(result, tuple | list):
         return [tensor for item in result for tensor in tensors_of(item)]
-    raise TaskError(f"the reference returns {type(result).__qualname__}, and not tensors")
+    raise TaskError(f"the reference returns {type(result).__qualname__} instead of tensors")

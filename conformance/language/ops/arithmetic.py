@@ -87,7 +87,7 @@ def _clamp(x: Array) -> Array:
     return np.clip(x, -1.5, 2.0)
 
 
-FUSED = Tolerance(0.5 + 2.0**-10, "rounded once; the oracle's own rounding to float64 comes on top")
+FUSED = Tolerance(0.5 + 2.0**-10, "rounded once; plus the oracle's rounding to float64")
 
 OPS: tuple[Op, ...] = (
     expression("add", SECTION, "x + y", lambda x, y: x + y, (*BITS, *FLOAT), operands=TWO, shapes=RANKS, refused=()),
@@ -98,31 +98,31 @@ OPS: tuple[Op, ...] = (
     expression("tl_mul", SECTION, "tl.mul(x, y)", lambda x, y: x * y, NUMBER, operands=TWO, refused=()),
     expression(
         "div", SECTION, "x / y", lambda x, y: x / y, FLOAT, operands=TWO, results=("wide",), widen=HALVES_TO_SINGLE,
-        refused=(), tolerance=QUOTIENT, note="Types of less than 32 bits are divided as fp32.",
+        refused=(), tolerance=QUOTIENT, note="Types narrower than 32 bits are divided in fp32.",
     ),
     expression(
         "div_integers", SECTION, "x / y", lambda x, y: x.astype(np.float32).astype(float) / y.astype(np.float32),
         INTEGER, operands=TWO, results=("fp32",), refused=(), defined=lambda x, y: y != 0, tolerance=QUOTIENT,
-        note="Integers are divided as fp32.",
+        note="Integers are divided in fp32.",
     ),
     expression(
         "floordiv", SECTION, "x // y", _each(quotient, 2), INTEGER, operands=TWO, defined=_divides,
-        refused=(*FLOAT, *FP8), note="Integers only; rounds toward zero, as C does.",
+        refused=(*FLOAT, *FP8), note="Integers only; rounds toward zero, as in C.",
     ),
     expression(
         "mod", SECTION, "x % y", _each(lambda x, y: x - y * quotient(x, y), 2), INTEGER, operands=TWO,
-        defined=_divides, refused=(), note="Has the sign of the dividend, as in C.",
+        defined=_divides, refused=(), note="The result has the sign of the dividend, as in C.",
     ),
     expression(
         "fmod", SECTION, "x % y", _each(_fmod, 2), FLOAT, operands=TWO, results=("wide",), widen=HALVES_TO_SINGLE,
-        refused=(), defined=lambda x, y: ~np.isinf(y), any_zero=True, note="Of an infinite divisor is left open.",
+        refused=(), defined=lambda x, y: ~np.isinf(y), any_zero=True, note="Not tested for infinite divisors.",
     ),
     expression("cdiv", SECTION, "tl.cdiv(x, y)", _each(lambda x, y: quotient(x + y - 1, y), 2), ("i32", "i64", "u32"),
         operands=TWO, refused=FLOAT, defined=lambda x, y, kind: (y > 0) & (x >= 0) & (x + y <= kind.highest)),
     expression("fdiv", SECTION, "tl.fdiv(x, y)", lambda x, y: x / y, WIDE, operands=TWO, refused=(), tolerance=QUOTIENT),
     expression(
         "fdiv_half", SECTION, "tl.fdiv(x, y)", lambda x, y: x / y, ("fp16", "bf16"), operands=TWO, results=("fp32",),
-        refused=(), since=(3, 9), tolerance=QUOTIENT, note="Types of less than 32 bits are divided as fp32.",
+        refused=(), since=(3, 9), tolerance=QUOTIENT, note="Types narrower than 32 bits are divided in fp32.",
     ),
     expression("fdiv_ieee", SECTION, "tl.fdiv(x, y, ieee_rounding=True)", lambda x, y: x / y, ("fp32",), operands=TWO, refused=(),
         tolerance=QUOTIENT, note="Releases before 3.9 ignore the argument."),

@@ -79,15 +79,16 @@ def _update(name: str, function: Callable[[Any, Any], Any], types: tuple[str, ..
 
 
 OPEN = {"and": FLOAT, "or": FLOAT, "xor": FLOAT, "xchg": ("fp16", "bf16")}
-"""Types for which not only the front end decides whether the operation is supported."""
+"""Types, by operation, whose support does not depend on the front end alone: they are neither tested nor required to
+be refused."""
 
 
 PROGRAMS = 200
-"""The number of programs that change the same few places."""
+"""The number of programs that update the same few elements."""
 
 
 def _contended(name: str, types: tuple[str, ...]) -> Op:
-    """Many programs at once that change few places."""
+    """Many concurrent programs that update a few elements."""
     code = {
         "add": (
             "tl.atomic_add(X + i % 3, (i % 7).to({T}))",

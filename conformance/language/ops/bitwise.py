@@ -34,11 +34,11 @@ OPS: tuple[Op, ...] = (
     expression("invert", SECTION, "~x", lambda x: ~x, BITS, refused=FLOATS),
     expression(
         "shl", SECTION, "x << y", _left, INTEGER, operands=TWO, defined=_shifts, refused=FLOATS,
-        note="By the width or more: no result, and no fault.",
+        note="Shifts by the width or more must not trap; their result is not tested.",
     ),
     expression(
         "shr", SECTION, "x >> y", _right, INTEGER, operands=TWO, defined=_shifts, refused=FLOATS,
-        note="Signed numbers keep their sign.",
+        note="An arithmetic shift for signed types.",
     ),
     expression("shl_constant", SECTION, "x << 3", lambda x: x * 8, INTEGER, refused=FLOATS),
     expression("shr_constant", SECTION, "x >> 3", lambda x: x // 8, INTEGER, refused=FLOATS),

@@ -32,8 +32,10 @@ wider type."""
 
 
 def _half_ways(kind: Kind) -> list[int]:
-    """Integers half-way between two numbers of a floating-point type, and their neighbours, in both signs. Rounding
-    first to a wider type loses the difference from the tie, and the second rounding then goes to even."""
+    """Integers half-way between adjacent numbers of a floating-point type, and their neighbours, with both signs.
+
+    A conversion that first rounds to a wider type turns a neighbour into a tie, and then rounds it to even.
+    """
     found = [
         sign * ((1 << top) + (1 << top - digits) * odd + beside)
         for digits in (8, 11, 24, 53)
@@ -169,7 +171,7 @@ OPS: tuple[Op, ...] = (
     expression(
         "promote", SECTION, "x + y", lambda x, y, kind: _promoted(x, y, kind), FLOAT, operands=("T", "fp16"),
         results=("wide",), widen={"bf16": "fp16"}, refused=(), since=(3, 6),
-        note="Of two floating-point types the wider one is computed in; of bf16 and fp16, fp16.",
+        note="Two floating-point types are computed in the wider one, bf16 and fp16 in fp16.",
     ),
 )  # fmt: skip
 

@@ -44,6 +44,6 @@ OPS: tuple[Op, ...] = (
     expression(
         "where_both_sides", SECTION, "tl.where(y != 0, x // y, x)",
         lambda x, y: np.where(y != 0, np.where(y != 0, x, 0) // np.where(y != 0, y, 1), x), ("u8", "u16", "u32", "u64"),
-        operands=TWO, refused=(), note="Both sides are evaluated; a division by 0 on the side not taken is no fault.",
+        operands=TWO, refused=(), note="Both sides are evaluated; a division by 0 in the other side must not trap.",
     ),
 )  # fmt: skip

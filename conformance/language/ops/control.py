@@ -132,7 +132,7 @@ OPS: tuple[Op, ...] = (
     _control("map_elementwise_two", "r0, r1 = tl.map_elementwise(mapped, x, y)", lambda x, y: (x * 3 + y, y - 1), ("i32", "fp32"), operands=("T", "T"),
         results=("T", "T"), helpers=MAPPED),
     _control("map_elementwise_packed", "r = tl.map_elementwise(swapped, x, pack=2)[0]", lambda x: _swapped_pairs(x), ("i32", "fp32"), helpers=PACKED,
-        shapes=(tile(64), tile(4, 8)), note="Which elements are packed together is the backend's choice; here neighbours."),
+        shapes=(tile(64), tile(4, 8)), note="The backend chooses which elements are packed together; here adjacent ones."),
     _control("hints", _lines("n = tl.multiple_of(tl.program_id(0) * 16, 16)", "tl.assume(n >= 0)", "i = tl.max_contiguous(tl.multiple_of(n + tl.arange(0, 64), 16), 64)",
         "r = tl.load(X0 + tl.max_constancy(i * 1, 1))"), lambda x: x, NUMBER, inputs=distinct, shapes=(tile(64),), form="tl.assume, tl.multiple_of, tl.max_contiguous"),
     _control("debug_barrier", _lines("tl.debug_barrier()", "r = x"), lambda x: x, ("i32", "fp32"), form="tl.debug_barrier()"),

@@ -101,7 +101,7 @@ def _load(padding: str = "") -> Op:
         build,
         ("fp16", "bf16", "fp32", "fp64") if padding else TYPES,
         PLACES,
-        note="Zero outside." if not padding else "",
+        note="Elements outside of the tensor are 0." if not padding else "",
     )
 
 

@@ -17,7 +17,7 @@ TYPES = ("i8", *FLOAT, *FP8)
 WITHIN = Tolerance(
     0,
     "K + 2 roundings of the accumulator's type, each half a unit of the sum of the products' magnitudes, and one of the "
-    "result; fp32 operands may be narrowed to 11 bits unless the precision says otherwise",
+    "result; fp32 operands may be rounded to 11 bits unless the precision forbids it",
 )
 PRODUCTS = (
     (1, 1, 1),
@@ -93,8 +93,8 @@ def _looped(m: int, n: int, k: int, step: int, more: str) -> str:
 
 
 def _in_place(kind: Kind, shape: Shape) -> Work:
-    """A matrix that is multiplied twice, and overwritten by each product: what an operation has read is no longer
-    there.
+    """Multiply a matrix twice, and overwrite it with each product. Results are wrong if a backend reads operands after
+    the store, or reuses a packed copy of the old contents.
 
     The factor is a permutation with signs, so every product is exact in every type and precision.
     """
@@ -199,7 +199,7 @@ OVER_ITSELF = (_shape(64, 32, 64, loop=16), _shape(128, 16, 128, loop=32))
 
 
 def _halves() -> Op:
-    """The precision determines the bf16 operands into which fp32 operands are split."""
+    """Products with the precisions `bf16x3` and `bf16x6`, which split fp32 operands into bf16 parts."""
     shapes = tuple(_shape(16, 32, 64, f"_{p}", precision=p) for p in ("bf16x3", "bf16x6"))
     return _dot("dot_bf16_parts", 'tl.dot(a, b, input_precision="bf16x3")', ("fp32",), shapes)
 
@@ -216,6 +216,6 @@ OPS: tuple[Op, ...] = (
     _dot("dot_fp16", "tl.dot(a, b, out_dtype=tl.float16)", ("fp16", *FP8),
         (*(_shape(*p) for p in PRODUCTS), *ADDED, *BATCHED), "fp16"),
     _dot("dot_precision", "tl.dot(a, b, input_precision=...)", ("fp32",), PRECISIONS[1:] + PRECISE + (_shape(16, 32, 64, "_ieee", precision="ieee"),),
-        note="`tf32` allows operands of 11 bits, `tf32x3` of 21; more is kept here."),
+        note="`tf32` allows rounding operands to 11 bits, `tf32x3` to 21; the CPU backend keeps more."),
     _halves(),
 )  # fmt: skip

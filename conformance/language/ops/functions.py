@@ -20,21 +20,25 @@ SHAPES = (Shape("scalar", (300,), scalar=True), tile(1000), ODD, DEEP, DENORMALS
 
 NEAR = Tolerance(
     2.0,
-    "what mathematical libraries of GPUs promise of it at most, against which kernels are written",
+    "the error bound of GPU math libraries, for which kernels are written",
 )
-ROOT = Tolerance({"fp32": 2.0}, "in fp32 an approximation, off by a relative 2^-23; sqrt_rn is the exact one")
+ROOT = Tolerance(
+    {"fp32": 2.0}, "in fp32 an approximation with a relative error of 2^-23; sqrt_rn is correctly rounded"
+)
 INVERSE_ROOT = Tolerance(
-    2.0, "a root and a quotient, each rounded: the root's half unit may become a whole one"
+    2.0, "a root and a quotient, each rounded; the root's error of half a unit may double"
 )
 RECIPROCAL = Tolerance({"fp32": 2.0}, QUOTIENT.reason)
-POWER_OF_TWO = Tolerance({"fp32": 3.0, "fp64": 2.0}, "in fp32 an approximation, off by a relative 2^-22.5")
+POWER_OF_TWO = Tolerance(
+    {"fp32": 3.0, "fp64": 2.0}, "in fp32 an approximation with a relative error of 2^-22.5"
+)
 EXPONENTIAL = Tolerance(
     {"fp32": 132.0, "fp64": 2.0},
     "in fp32 2^(x log2 e) with the product rounded: 2 + 1.173 |x| units, for |x| up to 110",
 )
 SIGMOID = Tolerance(
     {"fp32": 132.0, "fp64": 4.0},
-    "an exponential (in fp32 2 + 1.173 |x| units), a sum and a quotient of 2 units, the first two halved or more by what follows",
+    "an exponential (in fp32 2 + 1.173 |x| units), a sum and a quotient of 2 units; later operations at least halve the errors of the first two",
 )
 
 
@@ -111,5 +115,5 @@ OPS: tuple[Op, ...] = (
     function("ceil", np.ceil, EXACT),
     function("reciprocal", lambda x: 1 / x, RECIPROCAL, form="1.0 / x"),
     function("sigmoid", lambda x: 1 / (1 + np.exp(-x)), SIGMOID, defined=lambda x: x > -80,
-        ulp=lambda x: 2 + exponential_units(x), note="Below -80 the exponential overflows."),
+        ulp=lambda x: 2 + exponential_units(x), note="Not tested below -80, where the exponential overflows."),
 )  # fmt: skip

@@ -19,7 +19,7 @@ from triton_porting_kit.conformance.types import Array, Kind
 
 SECTION = "libdevice"
 SHAPES = (Shape("scalar", (120,), scalar=True), tile(1000), ODD, DENORMALS)
-CUDA = "what CUDA's mathematical library, whose interface it is, documents of the function"
+CUDA = "the error bound that CUDA's math library, which defines the interface, documents"
 TWO = Tolerance(2.0, CUDA)
 THREE = Tolerance({"fp32": 3.0, "fp64": 2.0}, CUDA)
 FOUR = Tolerance(4.0, CUDA)
@@ -27,12 +27,12 @@ TANGENT = Tolerance({"fp32": 4.0, "fp64": 2.0}, CUDA)
 SIX = Tolerance(6.0, CUDA)
 GAMMA = Tolerance({"fp32": 5.0, "fp64": 10.0}, CUDA)
 LOG_GAMMA = Tolerance(
-    {"fp32": 6.0, "fp64": 12.0}, f"{CUDA} (fp64: 4), and in fp64 as many as 8 more for the oracle, Python's"
+    {"fp32": 6.0, "fp64": 12.0}, f"{CUDA} (fp64: 4); in fp64 plus up to 8 for the oracle, Python's lgamma"
 )
 WITH_ORACLE = Tolerance(
-    {"fp32": 4.0, "fp64": 5.0}, f"{CUDA}, and in fp64 one more for the oracle, the C library's"
+    {"fp32": 4.0, "fp64": 5.0}, f"{CUDA}; in fp64 plus one for the oracle, the C library's function"
 )
-ROOT = Tolerance({"fp32": 2.0}, "in fp32 an approximation, off by a relative 2^-23")
+ROOT = Tolerance({"fp32": 2.0}, "in fp32 an approximation with a relative error of 2^-23")
 
 
 def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:

@@ -72,7 +72,7 @@ def _random(name: str, code: str, oracle: Callable[..., Any], results: tuple[str
 FOUR = "r0, r1, r2, r3 = "
 NORMAL = Tolerance(
     {"i32": 16, "i64": 16},
-    "two functions (1 each), a root and a product (1/2 each); near its zeros the sine's argument weighs more",
+    "two functions (1 unit each), a root and a product (1/2 each); more near zeros of the sine, from its argument",
 )
 
 
@@ -89,7 +89,7 @@ OPS: tuple[Op, ...] = (
     _random("randn", "tl.randn({seed}, x)", lambda x, seed: _normal(*(_uniform(w) for w in _words(x, seed)[:2]))[0], ("fp32",),
         tolerance=NORMAL),
     _random("philox", FOUR + "tl.philox({seed}, x, x * 0, x * 0, x * 0)", _wide, ("u64",) * 4, ("u64",), shapes=SEEDS,
-        inputs=lambda kinds, shape: (np.arange(64, dtype=np.uint64) << np.uint64(20),), note="Counters of 64 bits."),
+        inputs=lambda kinds, shape: (np.arange(64, dtype=np.uint64) << np.uint64(20),), note="With 64-bit counters."),
     _random("uint_to_uniform_float", "tl.uint_to_uniform_float(x)", _uniform, ("fp32",), ("u32",), inputs=_numbers,
         shapes=(tile(64), ODD)),
 )  # fmt: skip

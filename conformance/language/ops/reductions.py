@@ -73,8 +73,8 @@ def _ignoring_nan(function: Callable[..., Any]) -> Callable[..., Any]:
 
 SUMMED = Tolerance(
     {"fp16": 12, "bf16": 12, "fp32": 12, "fp64": 12},
-    "of positive numbers: each of at most 4 + log2(n) sums in a row adds half a unit, n being 1024, and twice that "
-    "where the total passes a power of two; one after the other they would stall in types of 16 bits",
+    "positive numbers: each of at most 4 + log2(n) consecutive sums adds half a unit, for n = 1024, and twice that "
+    "if the total passes a power of two; sequential sums would stall in 16-bit types",
 )
 LONG = tile(8192, axis=0)
 """A sum of more ones than 16-bit types can count one by one."""
@@ -137,7 +137,7 @@ WHOLE_NUMBERS = {shape.name: INTEGER for shape in BY_CLASS}
 """Shapes with tiles of all classes that are for integers only."""
 OPS: tuple[Op, ...] = (
     _plain("sum", SECTION, "tl.sum(x, {axis})", lambda x, axis: x.sum(axis), (*BITS, *FLOAT), results=("sum",),
-        shapes=FULL + ODD + BY_CLASS, other="0", note="Integers of less than 32 bits are summed as 32."),
+        shapes=FULL + ODD + BY_CLASS, other="0", note="Integers narrower than 32 bits are summed in 32 bits."),
     _plain("sum_wraps", SECTION, "tl.sum(x, {axis}, dtype=x.dtype)", lambda x, axis: x.sum(axis), INTEGER,
         shapes=FULL + BY_CLASS, inputs=_large),
     _plain("sum_rounds", SECTION, "tl.sum(x, {axis})", lambda x, axis: x.sum(axis), FLOAT, shapes=(*FULL, LONG),
@@ -154,17 +154,17 @@ OPS: tuple[Op, ...] = (
     _plain("min", SECTION, "tl.min(x, {axis})", lambda x, axis: x.min(axis), ANY_TYPE, shapes=FULL + ODD + BY_CLASS, other=highest,
         only=WHOLE_NUMBERS),
     _plain("max_nan", SECTION, "tl.max(x, {axis})", _ignoring_nan(np.nanmax), FLOAT, shapes=FULL[2:] + BY_CLASS,
-        inputs=_with_nan, note="Skips NaN; of nothing else it is NaN."),
+        inputs=_with_nan, note="Skips NaN; NaN if all elements are NaN."),
     _plain("min_nan", SECTION, "tl.min(x, {axis})", _ignoring_nan(np.nanmin), FLOAT, shapes=FULL[2:] + BY_CLASS,
-        inputs=_with_nan, note="Skips NaN; of nothing else it is NaN."),
+        inputs=_with_nan, note="Skips NaN; NaN if all elements are NaN."),
     _plain("argmax", SECTION, "tl.argmax(x, {axis})", _index_of(np.argmax), NUMBER, results=("i32",),
-        shapes=FULL + BY_CLASS, defined=_numbers_only, note="Of equal elements the first."),
+        shapes=FULL + BY_CLASS, defined=_numbers_only, note="The first of equal elements."),
     _plain("argmin", SECTION, "tl.argmin(x, {axis})", _index_of(np.argmin), NUMBER, results=("i32",),
-        shapes=FULL + BY_CLASS, defined=_numbers_only, note="Of equal elements the first."),
+        shapes=FULL + BY_CLASS, defined=_numbers_only, note="The first of equal elements."),
     _plain("argmax_any_tie", SECTION, "tl.argmax(x, {axis}, tie_break_left=False)", _index_of(np.argmax), NUMBER,
-        results=("i32",), shapes=FULL + BY_CLASS, inputs=_ties, accept=_points_to(np.max), defined=_numbers_only, note="Of equal elements any."),
+        results=("i32",), shapes=FULL + BY_CLASS, inputs=_ties, accept=_points_to(np.max), defined=_numbers_only, note="Any of equal elements."),
     _plain("argmin_any_tie", SECTION, "tl.argmin(x, {axis}, tie_break_left=False)", _index_of(np.argmin), NUMBER,
-        results=("i32",), shapes=FULL + BY_CLASS, inputs=_ties, accept=_points_to(np.min), defined=_numbers_only, note="Of equal elements any."),
+        results=("i32",), shapes=FULL + BY_CLASS, inputs=_ties, accept=_points_to(np.min), defined=_numbers_only, note="Any of equal elements."),
     _plain("max_with_index", SECTION, "r0, r1 = tl.max(x, {axis}, return_indices=True)",
         lambda x, axis: (x.max(axis), np.asarray(x.argmax(axis), object)), NUMBER, results=("T", "i32"),
         shapes=FULL + BY_CLASS, defined=_numbers_only),
@@ -188,7 +188,7 @@ OPS: tuple[Op, ...] = (
     _plain("reduce_three", SECTION,
         "r0, r1, r2 = tl.reduce((x, tl.zeros_like(x), tl.zeros_like(x) + 1), {axis}, combine)", _moments, ("fp32", "fp64"),
         results=("T", "T", "T"), shapes=FULL[5:], inputs=_positive, helpers=MOMENTS,
-        tolerance=Tolerance({"fp32": 512, "fp64": 512}, "the second moment loses what the mean has in common with the numbers: about 2^8 of 2^24 here")),
+        tolerance=Tolerance({"fp32": 512, "fp64": 512}, "the second moment loses the leading bits that the mean shares with the numbers: here about 8 of 24")),
 )  # fmt: skip
 
 

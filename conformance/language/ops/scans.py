@@ -87,20 +87,20 @@ def _plain(*args: Any, **more: Any) -> Op:
 
 STALLS = Tolerance(
     {"fp16": 40, "bf16": 40},
-    "one thread may add up 64 positive numbers in a row, each with half a unit; one after the other all would stall",
+    "one thread may add 64 positive numbers sequentially, each with half a unit; adding all sequentially would stall",
 )
 WORDS = ("i32", "i64", "u32", "u64", *FLOAT)
 OPS: tuple[Op, ...] = (
     _plain("cumsum", SECTION, "tl.cumsum(x, {axis}, reverse={reverse})", along(np.cumsum), (*NUMBER, "i1"), results=("sum",),
         shapes=SHAPES + SCANNED_BY_CLASS,
-        note="Integers of less than 32 bits are summed as 32."),
+        note="Integers narrower than 32 bits are summed in 32 bits."),
     _plain("cumsum_wraps", SECTION, "tl.cumsum(x, {axis}, reverse={reverse}, dtype=x.dtype)", along(np.cumsum), INTEGER,
         inputs=_large, shapes=SHAPES + SCANNED_BY_CLASS),
     _plain("cumsum_rounds", SECTION, "tl.cumsum(x, {axis}, reverse={reverse})", along(np.cumsum), ("fp16", "bf16"),
         inputs=_positive, shapes=(tile(8192, axis=0, reverse=False),), tolerance=STALLS, refused=()),
     _plain("cumprod", SECTION, "tl.cumprod(x, {axis}, reverse={reverse})", along(np.cumprod), WORDS, inputs=_signs),
     _plain("cumprod_narrow", SECTION, "tl.cumprod(x, {axis}, reverse={reverse})", along(np.cumprod), ("i8", "i16", "u8", "u16"),
-        results=("sum",), inputs=_signs, since=(3, 9), note="Integers of less than 32 bits are multiplied as 32."),
+        results=("sum",), inputs=_signs, since=(3, 9), note="Integers narrower than 32 bits are multiplied in 32 bits."),
     _plain("scan_product", SECTION, "tl.associative_scan(x, {axis}, combine, reverse={reverse})", along(np.cumprod), INTEGER,
         inputs=_large, helpers=PRODUCT, shapes=SHAPES + SCANNED_BY_CLASS),
     _plain("scan_maximum", SECTION, "tl.associative_scan(x, {axis}, combine, reverse={reverse})",
@@ -108,7 +108,7 @@ OPS: tuple[Op, ...] = (
         shapes=SHAPES + SCANNED_BY_CLASS, only={shape.name: INTEGER for shape in SCANNED_BY_CLASS},
         helpers=PRODUCT.replace("a * b", "tl.where(a > b, a, b)")),
     _plain("scan_of_two", SECTION, "r0, r1 = tl.associative_scan((x, y), {axis}, combine, reverse={reverse})", _recurrence,
-        INTEGER, operands=("T", "T"), results=("T", "T"), helpers=LINES, note="Operands keep their order."),
+        INTEGER, operands=("T", "T"), results=("T", "T"), helpers=LINES, note="The function is not commutative: operands keep their order."),
     _plain("scan_of_two_types", SECTION, "r0, r1 = tl.associative_scan((x, y), {axis}, combine, reverse={reverse})",
         _running_pair, (*FLOAT, "i8", "u64"), operands=("T", "i32"), results=("T", "i32"), inputs=_indexed, helpers=LARGER),
     _plain("scan_of_scan", SECTION, "tl.cumsum(tl.cumsum(x * 2 + 1, {axis}) - x, 0)",

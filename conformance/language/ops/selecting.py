@@ -82,7 +82,7 @@ OPS: tuple[Op, ...] = (
     expression("gather_by", SECTION, "tl.gather(y, x, {axis})", lambda x, y, axis, to: _gathered(y, x, axis, to), INTEGER,
         operands=("T", "fp32"), results=("fp32",), shapes=(*GATHERS, *WIDE_GATHERS), refused=(*FLOAT, *FP8),
         only={shape.name: tuple(name for name in INTEGER if KINDS[name].highest > 127) for shape in WIDE_GATHERS},
-        inputs=lambda kinds, shape: _indices(kinds[::-1], shape)[::-1], note="By the type of the indices."),
+        inputs=lambda kinds, shape: _indices(kinds[::-1], shape)[::-1], note="The columns are types of the indices."),
     expression("histogram", SECTION, "tl.histogram(x, {bins})", _counts, ("i32", "u32"), results=("i32",),
         shapes=HISTOGRAMS, inputs=_counted, refused=("i64", "u64", *FLOAT)),
     expression("histogram_masked", SECTION, "tl.histogram(x, {bins}, mask=x != 1)", lambda x, bins: _counts(x[x != 1], bins),

@@ -76,7 +76,7 @@ OPS: tuple[Op, ...] = (
     _shape("view", SECTION, "tl.view(x, (8, 8))", lambda x: x.reshape(8, 8), ("i32", "fp16"), shapes=(tile(64), tile(4, 16))),
     _shape("ravel", SECTION, "tl.ravel(x)", lambda x: x.reshape(-1), ALL, shapes=EVERY_RANK),
     _shape("cat", SECTION, "tl.cat(x, y, can_reorder=True)", lambda x, y: np.concatenate([x, y]), ALL, operands=TWO, unordered=True,
-        shapes=(tile(1), tile(2), tile(64)), note="In any order."),
+        shapes=(tile(1), tile(2), tile(64)), note="The order of elements is not specified."),
     _shape("cat_along", SECTION, "tl.cat(x, y, dim={dim})", lambda x, y, dim: np.concatenate([x, y], dim), ALL, operands=TWO, since=(3, 7),
         shapes=(tile(16, dim=0), tile(4, 8, dim=0), tile(4, 8, dim=1), tile(2, 4, 8, dim=1), tile(2, 2, 2, 4, dim=3))),
     _shape("join", SECTION, "tl.join(x, y)", lambda x, y: np.stack([x, y], -1), ALL, operands=TWO, shapes=(tile(1), *EVERY_RANK[:4])),
@@ -103,6 +103,6 @@ OPS: tuple[Op, ...] = (
 
 
 def _swizzle() -> tuple[Any, Any]:
-    """The order of elements that goes down the columns of groups of two rows."""
+    """The rows and columns of a 4x4 matrix, ordered column by column within groups of two rows."""
     numbers = np.array([0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15], object)
     return numbers // 4, numbers % 4

@@ -1,4 +1,4 @@
-"""``report.html``: one page that needs nothing but itself."""
+"""``report.html``: a self-contained HTML page."""
 
 from triton_porting_kit.conformance.report.page.render import NAME, text
 

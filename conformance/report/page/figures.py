@@ -1,4 +1,4 @@
-"""Performance figures as tables. `triton_porting_kit.conformance.performance.measure` says what they are."""
+"""Performance figures as tables. `triton_porting_kit.conformance.performance.measure` defines them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PEERS = ("numpy", "torch")
 
 @dataclass(frozen=True)
 class Part:
-    """Figures of one kind: a table, or single ones."""
+    """Figures of one kind: a table, or single facts."""
 
     title: str
     facts: Sequence[tuple[str, str]] = ()
@@ -21,13 +21,13 @@ class Part:
 
 
 def parts(performance: Mapping[str, Any] | None) -> list[Part]:
-    """The tables, without those that have nothing to show."""
+    """The tables that are not empty."""
     found = performance or {}
     made = []
     if error := found.get("error"):
-        made.append(Part("Not measured", [("because", str(error))]))
+        made.append(Part("Not measured", [("reason", str(error))]))
     if launch := found.get("launch"):
-        made.append(Part("Launches of a kernel that does nothing", _launch(launch)))
+        made.append(Part("Launches of an empty kernel", _launch(launch)))
     if copies := found.get("copies"):
         made.append(Part("Copies", columns=("", "size", "time", "rate"), rows=[_copy(row) for row in copies]))
     if kernels := found.get("kernels"):
@@ -43,7 +43,7 @@ def parts(performance: Mapping[str, Any] | None) -> list[Part]:
 
 
 def _launch(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
-    names = (("seconds", "one of many"), ("round_trip_seconds", "one that is waited for"))
+    names = (("seconds", "per launch, without waiting"), ("round_trip_seconds", "launch and synchronize"))
     facts = [(title, seconds(figures[key])) for key, title in names if figures.get(key) is not None]
     if "arguments" in figures:
         facts.append(("arguments", str(figures["arguments"])))
@@ -68,7 +68,7 @@ def _kernel(row: Mapping[str, Any], peers: Sequence[str]) -> list[str]:
         " x ".join(map(str, shape)) if isinstance(shape, (list, tuple)) else str(shape),
         str(row.get("type", "")),
         seconds(row.get("seconds")),
-        seconds(row.get("spread") or None),  # 0 is that of a single sample
+        seconds(row.get("spread") or None),  # 0 means a single sample
     ]
     for peer in peers:
         ours, theirs = row.get("seconds"), row.get(f"{peer}_seconds")
@@ -77,7 +77,7 @@ def _kernel(row: Mapping[str, Any], peers: Sequence[str]) -> list[str]:
 
 
 def seconds(value: float | None) -> str:
-    """A time in a unit that suits it."""
+    """A time with a suitable unit."""
     if value is None:
         return "-"
     for scale, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")):
@@ -87,7 +87,7 @@ def seconds(value: float | None) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes in a unit that suits them."""
+    """A number of bytes with a suitable unit."""
     for scale, unit in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
         if count >= scale:
             return f"{count / scale:.3g} {unit}"

@@ -1,4 +1,4 @@
-"""Rendering the page: its template, with style, script and data inside."""
+"""Renders the page from its template, with style, script and data included."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FOLDER = Path(__file__).parent
 
 
 def text(report: Report) -> str:
-    """The page. Whatever a check, a device or a profile says in it is text, never markup."""
+    """The page. Text from checks, devices and profiles is escaped, so that it is never markup."""
     style, script = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _template().render(
@@ -34,7 +34,7 @@ def text(report: Report) -> str:
 
 
 def _embedded(data: object) -> str:
-    """JSON that may stand in a script element: nothing in it can end the element."""
+    """JSON escaped for a script element: it cannot end the element."""
     text = json.dumps(data, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -56,7 +56,7 @@ def _template() -> jinja2.Template:
 
 
 def _visible(value: Any) -> Any:
-    """Nothing that is shown hides or reorders what stands beside it."""
+    """Make control characters visible, so that no text hides or reorders the text around it."""
     return shown(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 

@@ -1,4 +1,4 @@
-"""The list of all checks, compact: 13,000 of them are one page."""
+"""The list of all checks in a compact form: a page may have 13,000 of them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from triton_porting_kit.conformance.status import BAD, Status, Verdict
 from triton_porting_kit.untrusted import shown
 
 _LENGTH = 110
-"""Characters of a message, which has all of them where its failure is shown."""
+"""The maximum number of characters of a message in the list; failures show the full message."""
 
 
 def rows(report: Report) -> dict[str, Any]:
-    """What the page's script is given. A row: name, status, seconds, requirement, message; texts are numbers of
-    `strings`, statuses of `statuses`. The message of a check that passes says what was compiled."""
+    """The data of the page's script. A row is: name, status, seconds, requirement, message.
+
+    Texts are indices into ``strings``, statuses indices into ``statuses``. The message of a check that passes lists its
+    code objects.
+    """
     numbers: dict[str, int] = {"": 0}
 
     def number(text: str) -> int:

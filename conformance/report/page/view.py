@@ -1,4 +1,4 @@
-"""What the page shows, put into words."""
+"""The content of the page: the variables of its template."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from triton_porting_kit.conformance.status import Status
 from triton_porting_kit.conformance.types import KINDS
 
 GROUPS = 60
-"""Kinds of failures that are shown."""
+"""The maximum number of groups of failures that are shown."""
 IN_FULL = 3
-"""Of each kind, checks whose evidence is shown."""
+"""The number of checks of each group whose evidence is shown."""
 NAMES = 300
-"""Of long lists of checks, the names that are shown."""
+"""The number of names shown of a long list of checks."""
 TEXT = 8000
-"""Characters of a traceback or an output, from its end."""
+"""The number of characters shown of a traceback or an output, from its end."""
 
 _LISTS = (
-    ("unsupported", "Unsupported", "the chip will never do this"),
+    ("unsupported", "Unsupported", "the chip cannot do this"),
     ("expected_failures", "Expected failures", "not yet"),
     ("waivers", "Waivers", "agreed with a reader of the report"),
 )
@@ -65,21 +65,21 @@ def view(report: Report) -> dict[str, Any]:
 
 
 def lead(report: Report) -> str:
-    """The run in a sentence or two."""
+    """A summary of the run in one or two sentences."""
     if not report.records:
-        return "No check was run, which is no pass."
+        return "No check was run, so the run does not pass."
     passed = report.counts.get(Status.PASS, 0)
     others = [f"{count:,} {status}" for status, count in report.counts.items() if status is not Status.PASS]
     text = f"{passed:,} of {len(report.records):,} checks pass"
     text += f"; {', '.join(others)}." if others else "."
     idle = [result.level for result in report.levels if not result.run]
     if idle:
-        text += f" Nothing was run of: {', '.join(idle)}."
+        text += f" Levels without a check: {', '.join(idle)}."
     return text
 
 
 def _scope(report: Report) -> str:
-    """What the verdict is about, where that is not everything."""
+    """The scope of the verdict, if it does not cover everything."""
     parts = []
     if len(report.asked) < len(LEVELS):
         parts.append(f"level{'s' if len(report.asked) > 1 else ''} {', '.join(report.asked)} only")
@@ -89,23 +89,22 @@ def _scope(report: Report) -> str:
 
 
 def warnings(report: Report) -> list[str]:
-    """What a reader must know before believing the verdict."""
+    """Facts that limit the validity of the verdict."""
     options, run = report.options, report.run
     found = []
     if report.not_run:
         found.append(
-            f"{_checks(len(report.not_run))} that the run set out to do have no result: it was interrupted, or "
-            "goes on."
+            f"{_checks(len(report.not_run))} without a result: the run was interrupted or is still running."
         )
     elif not run["complete"]:
-        found.append("The run did not come to its end.")
+        found.append("The run did not finish.")
     if options.get("shard"):
         number, count = options["shard"]
-        found.append(f"This is shard {number} of {count}; `tpk report merge` joins them.")
+        found.append(f"This is shard {number} of {count}; `tpk report merge` merges them.")
     if parts := run.get("merged_from"):
         shards = [part["shard"][0] for part in parts if part.get("shard")]
         text = f" of shards {', '.join(map(str, shards))}" if shards else ""
-        found.append(f"Joined from {len(parts)} runs{text}.")
+        found.append(f"Merged from {len(parts)} runs{text}.")
     if options.get("select"):
         chosen = options["select"]
         chosen = chosen if isinstance(chosen, str) else ", ".join(chosen)
@@ -118,9 +117,7 @@ def warnings(report: Report) -> list[str]:
                 f"Level {result.level}: {_checks(len(gone))} that are mandatory are missing from the run."
             )
     if unexpected := report.counts.get(Status.UNEXPECTED_PASS):
-        found.append(
-            f"The profile is out of date: of the checks that it lists, {unexpected:,} pass all the same."
-        )
+        found.append(f"The profile is out of date: {unexpected:,} of the checks that it lists pass.")
     if report.damaged:
         found.append(
             f"{report.damaged} lines of the run's records could not be read; their checks have no result."
@@ -131,7 +128,7 @@ def warnings(report: Report) -> list[str]:
 
 
 def facts(report: Report) -> list[tuple[str, list[tuple[str, str]]]]:
-    """What was judged, with what, and how."""
+    """The backend, the device, the software and the options of the run."""
     run = report.run
     kit = [("kit", run.get("kit_version")), ("suite", run["suite_version"])]
     if run.get("commit"):
@@ -225,7 +222,7 @@ def _cut(shown: Exhibit) -> Exhibit:
             title,
             text
             if len(text) <= TEXT
-            else f"… the last {TEXT:,} characters, all are in report.json\n{text[-TEXT:]}",
+            else f"… the last {TEXT:,} characters, the full text is in report.json\n{text[-TEXT:]}",
         )
         for title, text in shown.details
     )
@@ -248,7 +245,7 @@ def _capabilities(capabilities: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _listed(report: Report, name: str, title: str, meaning: str) -> dict[str, Any]:
-    """A list of the profile, with what became of the checks that each entry names."""
+    """A list of the profile, with the statuses of the checks that each entry names."""
     counts: dict[str, Counter[Status]] = {}
     for record in report.records:
         if record.listing and record.listing.list == name:

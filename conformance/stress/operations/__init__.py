@@ -21,4 +21,4 @@ OPERATIONS: dict[str, Operation] = {
         *addressing.OPERATIONS,
     )
 }
-"""By name."""
+"""The operations by name."""

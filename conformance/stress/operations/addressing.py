@@ -1,6 +1,6 @@
-"""Operations of addresses: pointers, remainders by whatever is there, comparisons with literals.
+"""Operations on addresses: pointer arithmetic, unguarded divisions and remainders, comparisons with literals.
 
-No proposal of the table makes them: `conformance.stress.addresses` does, which knows what they are for.
+The table never proposes them. `conformance.stress.addresses` adds them where they form meaningful addresses.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from triton_porting_kit.conformance.stress.program import Attrs, IllConditioned,
 from triton_porting_kit.conformance.types import KINDS, Array
 
 INDICES = ("i32", "i64", "u8", "u16", "u32", "i16")
-"""Types that pointers may be advanced by. Unsigned ones are extended with zeros."""
+"""Integer types that may be added to pointers. Unsigned ones are zero-extended."""
 
 
 def _none(scope: Scope) -> None:
@@ -87,7 +87,7 @@ def _step(data: Sequence[Datum], attrs: Attrs, place: Place) -> Datum:
 
 
 def _unguarded(function: Callable[[Array, Array], Array]) -> Callable[[Sequence[Datum], Attrs, Place], Datum]:
-    """Divisions that are defined as they stand."""
+    """Integer division without a guard. Raises `IllConditioned` if it is undefined."""
 
     def compute(data: Sequence[Datum], attrs: Attrs, place: Place) -> Datum:
         a, b = np.broadcast_arrays(data[0].value, data[1].value)
@@ -130,4 +130,4 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("limit", _limit_types, template("{0} {symbol} {literal}"), _limit, _none, weight=0,
         tags=lambda types, attrs: (f"limit {attrs['symbol']}",)),
 )  # fmt: skip
-"""Weights are 0: see the module."""
+"""Weights are 0: the table never proposes these operations."""

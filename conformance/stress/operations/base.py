@@ -1,4 +1,4 @@
-"""`Operation`: how a statement is typed, written, computed on the host, and thought of at random."""
+"""`Operation`: how a statement is typed, printed, computed on the host and proposed at random."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FLOATS = ("fp16", "bf16", "fp32", "fp64")
 NUMBERS = INTEGERS + FLOATS
 EVERY = ("i1", *NUMBERS)
 LARGEST_TILE = 2048
-"""Elements."""
+"""The largest number of elements of a tile."""
 SHAPES = (
     (1,), (2,), (8,), (16,), (32,), (64,), (128,), (256,), (1024,),
     (1, 8), (4, 1), (4, 8), (8, 4), (2, 32), (16, 16), (16, 32), (32, 1), (8, 64),
@@ -29,7 +29,7 @@ SHAPES = (
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter that a statement reads: an array with a content, or a number."""
+    """A parameter of the kernel that a statement reads: an array or a number."""
 
     name: str
     kind: str
@@ -37,12 +37,12 @@ class Parameter:
     flavour: str = ""
     seed: int = 0
     value: int | float | None = None
-    """Of a number."""
+    """The value, if it is a number."""
 
 
 @dataclass(frozen=True)
 class Words:
-    """What the text of an operation is made from."""
+    """The inputs for printing an operation as source."""
 
     args: Sequence[str]
     types: Sequence[Type]
@@ -53,33 +53,33 @@ class Words:
 
 @dataclass(frozen=True)
 class Place:
-    """Which program of the grid computes."""
+    """The position of a program in the grid."""
 
     position: tuple[int, int, int]
     grid: tuple[int, int, int]
 
 
 class Scope(Protocol):
-    """What a proposal chooses from."""
+    """The values, shapes and types from which proposals choose."""
 
     draws: Draws
     shapes: tuple[tuple[int, ...], ...]
-    """Of tiles that the program is mostly made of."""
+    """The shapes of most tiles of the program."""
     kinds: tuple[str, ...]
-    """Types that the program is mostly made of."""
+    """The element types of most values of the program."""
     vocabulary: tuple[str, ...]
-    """All types that it may have."""
+    """All element types that the program may use."""
 
     @property
     def grid(self) -> tuple[int, ...]: ...
 
     def any(self, fits: Callable[[Type], bool]) -> int | None:
-        """A value whose type fits, if there is one."""
+        """A random value for whose type `fits` holds, or None."""
 
     def type_of(self, value: int) -> Type: ...
 
     def is_exact(self, value: int) -> bool:
-        """Whether it is known exactly in every program."""
+        """Whether a value is exact in every program of the grid."""
 
 
 Proposal = tuple[tuple[int, ...], dict[str, Any]]
@@ -92,19 +92,19 @@ class Operation:
 
     name: str
     infer: Callable[[Types, Attrs], Types]
-    """The types of the results. Raises `Malformed`."""
+    """Infers the types of the results. Raises `Malformed`."""
     text: Callable[[Words], str]
     compute: Callable[[Sequence[Datum], Attrs, Place], Datum | tuple[Datum, ...]]
-    """Raises `IllConditioned`."""
+    """Computes the results on the host. Raises `IllConditioned`."""
     propose: Callable[[Scope], Proposal | None]
     weight: float = 1.0
     casts: bool = False
-    """Whether Triton's result is of another type in places, and is cast back."""
+    """Whether the source needs a cast: for some operands, Triton's result has another type."""
     parameter: Callable[[str, Attrs], Parameter] | None = None
     helpers: tuple[str, ...] = ()
-    """Functions of the kernel that it calls."""
+    """The sources of `@triton.jit` functions that it calls."""
     tags: Callable[[Types, Attrs], Sequence[str]] = field(default=lambda types, attrs: ())
-    """More constructs that a use of it is counted under."""
+    """Additional constructs under which a use is counted."""
 
 
 # --- typing --------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def need(condition: bool, message: str = "types that do not fit") -> None:
 
 
 def joint(types: Types) -> tuple[int, ...]:
-    """The shape that shapes broadcast to: of one rank, or scalars beside them."""
+    """The shape that operands broadcast to: all have the same rank or are scalars. Raises `Malformed`."""
     shapes = [t.shape for t in types if t.rank]
     need(len({len(shape) for shape in shapes}) <= 1)
     try:
@@ -133,7 +133,7 @@ def same_kind(types: Types, kinds: Sequence[str] = EVERY) -> str:
 
 
 def elementwise(kinds: Sequence[str], result: str = "") -> Callable[[Types, Attrs], Types]:
-    """Operands of one of `kinds` that broadcast; the result is of their type or of another."""
+    """Type inference for operands of one of `kinds` that broadcast. `result`: the result's type if not theirs."""
 
     def infer(types: Types, attrs: Attrs) -> Types:
         kind = same_kind(types, kinds)
@@ -143,7 +143,7 @@ def elementwise(kinds: Sequence[str], result: str = "") -> Callable[[Types, Attr
 
 
 def template(form: str) -> Callable[[Words], str]:
-    """``{0}`` are the operands; names are attributes, ``{kind}`` is the type of the result."""
+    """Printing by a format string: ``{0}`` is an operand, a name an attribute, ``{kind}`` the type of the result."""
 
     def text(words: Words) -> str:
         return form.format(
@@ -161,7 +161,7 @@ def _bits(words: Words) -> int:
 
 
 def operands(count: int, kinds: Sequence[str], same_shape: bool = False, exact: bool = False) -> Any:
-    """Proposes `count` operands of one of `kinds` that go together."""
+    """A proposal of `count` operands of one of `kinds` that broadcast, or have the same shape."""
 
     def propose(scope: Scope) -> Proposal | None:
         first = scope.any(lambda t: t.kind_name in kinds)
@@ -171,7 +171,7 @@ def operands(count: int, kinds: Sequence[str], same_shape: bool = False, exact: 
         while len(chosen) < count:
             types, kind = [scope.type_of(v) for v in chosen], scope.type_of(first).kind_name
             other = partner(scope, types, kind, same_shape)
-            if other == first:  # preferably two different ones
+            if other == first:  # prefer two different operands
                 other = partner(scope, types, kind, same_shape)
             if other is None or (other == first and scope.draws.chance(0.7)):
                 return None
@@ -190,7 +190,7 @@ def partner(
     same_shape: bool = False,
     also: Callable[[Type], bool] = lambda t: True,
 ) -> int | None:
-    """A value of a kind that broadcasts with `types`, and of which `also` holds."""
+    """A value of a kind that broadcasts with `types` and for which `also` holds, or None."""
 
     def fits(t: Type) -> bool:
         if t.kind_name != kind or (same_shape and t.shape != types[0].shape) or not also(t):
@@ -205,10 +205,10 @@ def partner(
 
 
 def some_kind(scope: Scope) -> str:
-    """Mostly one of the program's types."""
+    """Draw an element type, mostly one of the program's own."""
     return scope.draws.choose(scope.kinds if scope.draws.chance(0.75) else scope.vocabulary)
 
 
 def some_shape(scope: Scope) -> tuple[int, ...]:
-    """Mostly one of the program's shapes."""
+    """Draw a shape, mostly one of the program's own."""
     return scope.draws.choose(scope.shapes if scope.draws.chance(0.75) else SHAPES)

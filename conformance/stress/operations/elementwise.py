@@ -1,4 +1,4 @@
-"""Operations on each element."""
+"""Elementwise operations."""
 
 from __future__ import annotations
 
@@ -120,12 +120,12 @@ def _upper_half(a: Datum, b: Datum) -> Datum:
 
 
 def _bound(form: str, value: Callable[[Array], Array], steepest: float, ulp: float, **more: Any) -> Any:
-    """A function of a number, at most so steep, of so many units in the last place."""
+    """A function of one operand. `steepest`: bound of its derivative; `ulp`: its error in units in the last place."""
 
     def compute(x: Datum) -> Datum:
         if more.get("limit") and (np.abs(x.value) + x.errors > more["limit"]).any():
-            raise IllConditioned("a function far from where it is accurate")
-        floor = 2.0 ** (2 - x.kind.precision)  # what a device may be off near zero
+            raise IllConditioned("a function outside of its accurate range")
+        floor = 2.0 ** (2 - x.kind.precision)  # the absolute error of a device near zero
         units = ulp + more.get("grows", 0.0) * np.abs(x.value)
         return settle(x.kind, value(x.value), x.errors * steepest + floor, False, units)
 

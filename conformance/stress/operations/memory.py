@@ -1,4 +1,4 @@
-"""Where values come from: loads of every form, arguments, the place in the grid, and made-up tiles."""
+"""Operations that create values: loads, arguments, the position in the grid, and constant tiles."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _starts(attrs: Attrs, place: Place) -> list[int]:
 
 
 def _base(attrs: Attrs) -> int:
-    """Where the element with all indices 0 is: negative strides lead back."""
+    """The offset of the element with all indices 0, which is not 0 if strides are negative."""
     return sum(-s * (e - 1) for s, e in zip(attrs["strides"], attrs["extents"], strict=True) if s < 0)
 
 
@@ -131,7 +131,7 @@ def flavour(draws: Draws, kind: str) -> str:
 
 
 def strides(draws: Draws, extents: Sequence[int]) -> tuple[int, ...]:
-    """Of some layout: any order of dimensions, gaps, dimensions that repeat or run backwards."""
+    """Draw the strides of a layout: any order of dimensions, gaps, and strides that are zero or negative."""
     found = [0] * len(extents)
     step = draws.weighted(((1, 8.0), (2, 1.0), (3, 1.0)))
     order = draws.permutation(len(extents)) if draws.chance(0.3) else tuple(reversed(range(len(extents))))
@@ -229,7 +229,7 @@ def _propose_argument(scope: Scope) -> Proposal:
 
 
 def _argument_text(words: Words) -> str:
-    zero = "0.0" if words.outs[0].kind.is_float else "0"  # an argument of 1 is a constant
+    zero = "0.0" if words.outs[0].kind.is_float else "0"  # Triton specializes an argument of 1 to a constant
     return f"tl.full((), {zero}, {words.outs[0].kind.language}) + {words.parameter}"
 
 

@@ -215,7 +215,7 @@ def _scan_tags(types: Types, attrs: Attrs) -> Sequence[str]:
     return ["scan in reverse"] if attrs["reverse"] else []
 
 
-# --- matrix products: attrs to (the accumulator's type) ------------------------------------------
+# --- matrix products -----------------------------------------------------------------------------
 
 ACCUMULATORS = {"i8": "i32", "fp16": "fp32", "bf16": "fp32", "fp32": "fp32"}
 

@@ -1,4 +1,4 @@
-"""Operations that move elements and compute nothing."""
+"""Operations that rearrange elements."""
 
 from __future__ import annotations
 

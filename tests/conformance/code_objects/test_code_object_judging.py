@@ -67,13 +67,13 @@ def test_truncated_files_are_found(keep: int) -> None:
     kernel = product(ARCH, KIND)
     text = broken(evidence(kernel, kernel.kernel[:keep]))
     assert "the code object can be read, and its parts agree: product: " in text
-    assert "write what the linker gives back, whole" in text
+    assert "write the complete output of the linker" in text
 
 
 def test_another_architecture_is_found() -> None:
     other = product("gfx90a", KIND)
     text = broken(evidence(product(ARCH, KIND), other.kernel))
-    assert "it is for gfx90a, and gfx942 was asked for; give the code generator" in text
+    assert "it is for gfx90a, but the target is gfx942; give the code generator" in text
 
 
 def test_a_kernel_of_another_name_is_found() -> None:
@@ -92,9 +92,9 @@ def test_a_scalar_product_is_found() -> None:
 @pytest.mark.parametrize(
     ("arch", "kind", "instead", "wanted"),
     [
-        ("gfx942", "bf16", "fp16", "bf16 for it, and the code has v_mfma_f32"),
-        ("gfx942", "fp8e4b8", "fp16", "fp8_fp8 for it, and the code has v_mfma_f32"),
-        ("gfx1201", "fp8e5", "fp16", "bf8_bf8 for it, and the code has v_wmma_f32"),
+        ("gfx942", "bf16", "fp16", "bf16 for it, but the code has v_mfma_f32"),
+        ("gfx942", "fp8e4b8", "fp16", "fp8_fp8 for it, but the code has v_mfma_f32"),
+        ("gfx1201", "fp8e5", "fp16", "bf8_bf8 for it, but the code has v_wmma_f32"),
     ],
 )
 def test_matrix_instructions_of_another_type_are_found(
@@ -144,8 +144,11 @@ def test_arguments_are_compared_with_the_launcher() -> None:
         ({"A": "*bf16", "B": "*bf16", "O": "*fp32", "n": "i64"}, "argument 3"),
         ({"A": "*bf16", "B": "*bf16", "O": "fp64", "n": "i32"}, "argument 2"),
         ({"A": "*bf16", "B": "*bf16", "O": "i32", "n": "i32"}, "argument 2"),
-        ({"A": "*bf16"}, "it takes 6 arguments, the launcher gives 1 (A) and up to 2"),
-        ({"A": "*bf16", "B": "*bf16", "O": "*fp32", **dict.fromkeys("nopqr", "i32")}, "the launcher gives 8"),
+        ({"A": "*bf16"}, "it takes 6 arguments, but the launcher passes 1 (A) and up to 2"),
+        (
+            {"A": "*bf16", "B": "*bf16", "O": "*fp32", **dict.fromkeys("nopqr", "i32")},
+            "the launcher passes 8",
+        ),
     ):
         source = SimpleNamespace(signature={**signature, **none}, constants=constants, name="product")
         text = broken(evidence(kernel, source=source))
@@ -155,12 +158,12 @@ def test_arguments_are_compared_with_the_launcher() -> None:
 
 def test_launch_sizes_are_compared_with_the_metadata_note() -> None:
     kernel = product(ARCH, KIND)
-    assert "work-groups of 256 threads, and a launch has 8 warps, 512" in broken(
+    assert "work-groups of 256 threads, but a launch has 8 warps, 512" in broken(
         evidence(kernel, num_warps=8)
     )
     target = GPUTarget("hip", ARCH, 32)
     items = judge("product", kernel.kernel, target, kernel.src, kernel.metadata)
-    assert "wavefronts have 64 lanes, the target's warps 32" in broken(items)
+    assert "wavefronts have 64 lanes, but the target's warps have 32" in broken(items)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +175,7 @@ def test_too_much_on_chip_memory_is_found(arch: str, limit: int) -> None:
     assert broken(evidence(kernel, shared=limit * 1024)) == ""
     text = broken(evidence(kernel, shared=limit * 1024 + 1))
     assert (
-        f"a work-group needs {limit * 1024 + 1} bytes of LDS, {arch} has {limit * 1024}; use smaller tiles"
+        f"a work-group needs {limit * 1024 + 1} bytes of LDS, but {arch} has {limit * 1024}; use smaller tiles"
         in text
     )
 

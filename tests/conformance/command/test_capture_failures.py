@@ -85,7 +85,7 @@ def test_flaky_checks_are_told(tmp_path: Path) -> None:
     status, _ = conform(tmp_path / "run", selections=("fails_once",), captures=str(tmp_path / "captures"))
     assert status == 1
     (item,) = evidence_in(tmp_path / "run")["runtime/fake/fails_once"]
-    assert item["when run again"] == "pass, so what is recorded is a launch that went well"
+    assert item["when run again"] == "pass, so the recorded launch succeeded"
 
 
 def test_other_drivers_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

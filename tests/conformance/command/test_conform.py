@@ -159,7 +159,7 @@ def test_what_is_interrupted_can_be_gone_on_with(tmp_path: Path, number: int, jo
 
     status, printed = conform(tmp_path, levels=("kernels",))
     assert status == 1
-    assert "go on with it: --resume" in printed.lower()
+    assert "continue it with --resume" in printed.lower()
 
     with records.open("a") as file:
         file.write('{"name": "kernels/slow/23", "cut of')

@@ -30,7 +30,7 @@ def printed(*records: Record, quiet: bool = False) -> list[str]:
     return out.getvalue().splitlines()
 
 
-PLACE = "    whole messages, as they come: run/records.jsonl"
+PLACE = "    full messages: run/records.jsonl"
 
 
 def test_a_failure_has_its_message_and_the_first_one_its_place() -> None:
@@ -64,5 +64,5 @@ def test_the_place_is_there(tmp_path: Path) -> None:
     _, out = conform(tmp_path / "run", selections=("runtime/fake/computes_garbage",))
     assert "    two is two: it is 3\n" in out.partition("rerun")[0]
     place = tmp_path / "run" / "records.jsonl"
-    assert f"whole messages, as they come: {place}\n" in out
+    assert f"full messages: {place}\n" in out
     assert "it is 3" in place.read_text()

@@ -85,7 +85,7 @@ def test_an_unknown_backend_is_said(candidate: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        ("x = 1\n", "is no task"),
+        ("x = 1\n", "is not a task"),
         ("def inputs(", "cannot be loaded"),
         ("raise SystemExit(0)\n", "cannot be loaded"),
         ("CASES = []\ndef inputs(r): pass\ndef reference(x): pass\n", "CASES is empty"),

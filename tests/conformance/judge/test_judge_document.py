@@ -60,7 +60,7 @@ def renamed(data: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("change", "text"),
-    [(passed, "findings"), (forgiven, "elements are said to differ"), (renamed, "not the candidate")],
+    [(passed, "findings"), (forgiven, "elements are claimed to differ"), (renamed, "not the candidate")],
 )
 def test_changes_are_found(
     change: Callable[[dict[str, Any]], None], text: str, written: Path, tmp_path: Path

@@ -68,7 +68,7 @@ def test_releases_are_combined() -> None:
         "c": ((3, 9), mandatory.LAST),
         "d": (mandatory.FIRST, mandatory.LAST),
     }
-    with pytest.raises(MandatoryListError, match="check b comes and goes"):
+    with pytest.raises(MandatoryListError, match="check b is missing in a release"):
         writing.combine({(3, 6): old, (3, 8): new, (3, 9): old})
 
 

@@ -64,8 +64,8 @@ def test_verify(tmp_path: Path, tpk: Tpk) -> None:
     (tmp_path / "report.json").write_text(text.replace('"status":"timeout"', '"status":"pass"', 1))
     status, printed = tpk("verify", tmp_path)
     assert status == 1
-    assert "does not agree with its evidence: 2 times" in printed
-    assert "its status is given as 'pass'; its evidence says 'timeout'" in printed
+    assert "does not agree with its evidence (2 disagreements)" in printed
+    assert "it claims the status 'pass'; its evidence gives 'timeout'" in printed
 
 
 def test_verify_refuses_what_is_no_report(tmp_path: Path, tpk: Tpk) -> None:
@@ -108,7 +108,7 @@ def test_diff(tmp_path: Path, tpk: Tpk) -> None:
     status, printed = tpk("report", "diff", tmp_path / "new", tmp_path / "old")
     assert (status, "Nothing got worse." in printed) == (0, True)
     status, printed = tpk("report", "diff", tmp_path / "new", tmp_path / "new")
-    assert (status, printed) == (0, "No check has another status.\n")
+    assert (status, printed) == (0, "No check changed its status.\n")
 
 
 def test_show(tmp_path: Path, tpk: Tpk) -> None:

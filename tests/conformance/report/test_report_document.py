@@ -63,7 +63,7 @@ def test_what_breaks_the_schema_is_refused(damage: Any, tmp_path: Path) -> None:
     assert list(jsonschema.Draft7Validator(SCHEMA).iter_errors(data))
     path = tmp_path / "report.json"
     path.write_text(json.dumps(data))
-    with pytest.raises(ReportError, match=r"report\.json does not keep to the schema"):
+    with pytest.raises(ReportError, match=r"report\.json does not match the schema"):
         document.read(path)
 
 

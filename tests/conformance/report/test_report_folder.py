@@ -80,7 +80,7 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ReportError, match="is not JSON"):
         read_run(tmp_path)
     (tmp_path / "run.json").write_text("[]")
-    with pytest.raises(ReportError, match="no JSON object"):
+    with pytest.raises(ReportError, match="not a JSON object"):
         read_run(tmp_path)
 
 

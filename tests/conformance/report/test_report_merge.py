@@ -98,7 +98,7 @@ def test_figures_are_joined() -> None:
     ],
 )
 def test_parts_of_other_runs_are_refused(fields: dict[str, Any], what: str) -> None:
-    with pytest.raises(ReportError, match="report 2 is no part of the same run as report 1") as error:
+    with pytest.raises(ReportError, match="report 2 is not part of the same run as report 1") as error:
         merge([report([]), report([], **fields)])
     assert what in str(error.value)
 

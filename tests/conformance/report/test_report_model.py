@@ -113,7 +113,7 @@ def test_another_version_of_the_suite_is_not_judged() -> None:
 
 
 def test_a_version_that_is_none_is_refused() -> None:
-    with pytest.raises(ReportError, match="'main' is no version"):
+    with pytest.raises(ReportError, match="'main' is not a version"):
         _ = report(everything(), triton_version="main").verdict
 
 

@@ -130,11 +130,11 @@ def test_warnings_say_what_was_left_out() -> None:
         "compiled for hip:gfx942:64, and not run"
         in warnings(report([], **options(compile_only=True, target="hip:gfx942:64")))[0]
     )
-    assert "did not come to its end" in warnings(report([], complete=False))[0]
+    assert "did not finish" in warnings(report([], complete=False))[0]
     assert "local changes" in warnings(report(everything(), dirty=True))[0]
     assert "missing from the run" in warnings(report(everything()[1:]))[0]
     stopped = Report(run=metadata(complete=False), records=(), not_run=("language/a/b",))
-    assert "1 check that the run set out to do have no result" in warnings(stopped)[0]
+    assert "1 check without a result" in warnings(stopped)[0]
     passes = [record("language/arithmetic/own_sub-i8-tile_1", listing=LISTINGS["unsupported"])]
     assert any("out of date" in line for line in warnings(report(passes)))
 
@@ -151,13 +151,13 @@ def test_levels_of_a_compile_only_run_promise_no_results() -> None:
 
 
 def test_no_checks_are_said_to_be_no_pass() -> None:
-    assert lead(report([])) == "No check was run, which is no pass."
+    assert lead(report([])) == "No check was run, so the run does not pass."
 
 
 def test_figures_have_units() -> None:
     assert [seconds(v) for v in (2.5, 0.0125, 4.2e-6, 3e-9)] == ["2.5 s", "12.5 ms", "4.2 µs", "3 ns"]
     launch, copies, kernels = parts(PERFORMANCE)
-    assert ("one of many", "4.2 µs") in launch.facts
+    assert ("per launch, without waiting", "4.2 µs") in launch.facts
     assert copies.rows == [["host to device", "64 MiB", "5 ms", "12.5 GB/s"]]
     assert kernels.rows[0] == [
         "softmax",
@@ -176,7 +176,7 @@ def test_figures_have_units() -> None:
     assert all(len(row) == len(kernels.columns) for row in kernels.rows)
     assert parts({"launch": None, "copies": [], "kernels": []}) == []
     assert parts(None) == []
-    assert parts({"error": "it hung"})[0].facts == [("because", "it hung")]
+    assert parts({"error": "it hung"})[0].facts == [("reason", "it hung")]
 
 
 def test_figures_are_shown() -> None:

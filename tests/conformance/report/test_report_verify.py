@@ -126,27 +126,27 @@ def claim_complete(data: Data) -> None:
 
 
 TAMPERINGS: list[tuple[Callable[[Data], None], str]] = [
-    (flip_status, "its status is given as 'pass'; its evidence says 'fail'"),
-    (remove_check, "counts of the run is given as"),
-    (remove_item, "its status is given as 'crash'; its evidence says 'harness error'"),
-    (mend_comparison, "its status is given as 'fail'; its evidence says 'pass'"),
-    (break_comparison, "99 elements differ, of 8"),
-    (hide_traceback, "the digest is not that of the content"),
+    (flip_status, "it claims the status 'pass'; its evidence gives 'fail'"),
+    (remove_check, "the run claims counts ="),
+    (remove_item, "it claims the status 'crash'; its evidence gives 'harness error'"),
+    (mend_comparison, "it claims the status 'fail'; its evidence gives 'pass'"),
+    (break_comparison, "99 elements differ, but there are only 8"),
+    (hide_traceback, "the digest does not match the content"),
     (invent_listing, "the profile has no such entry"),
-    (drop_listing, "the profile lists it under waivers, and its record does not say so"),
-    (change_list, "it is said to be listed under waivers"),
-    (add_to_the_profile, "the profile lists it under waivers, and its record does not say so"),
-    (improve_verdict, "the verdict of the run is given as"),
-    (improve_level, "level language: verdict is given as"),
-    (hide_missing, "level language: missing_count is given as 0"),
-    (lower_the_bar, "level runtime: mandatory is given as"),
-    (drop_level, "level stress is left out"),
+    (drop_listing, "the profile lists it under waivers, but its record does not"),
+    (change_list, "it claims to be listed under waivers"),
+    (add_to_the_profile, "the profile lists it under waivers, but its record does not"),
+    (improve_verdict, "the run claims verdict ="),
+    (improve_level, "level language claims verdict ="),
+    (hide_missing, "level language claims missing_count = 0"),
+    (lower_the_bar, "level runtime claims mandatory ="),
+    (drop_level, "level stress is missing"),
     (double_check, "there are 2 records of it"),
-    (change_counts, "counts of the run is given as"),
-    (change_seed, "does not come from the run's, 7"),
-    (move_level, "it is counted to the level stress"),
-    (change_message, "its message is given as 'it was slow'"),
-    (claim_complete, "the complete of the run is given as true"),
+    (change_counts, "the run claims counts ="),
+    (change_seed, "is not derived from the run's, 7"),
+    (move_level, "it is counted under the level stress"),
+    (change_message, "it claims the message 'it was slow'"),
+    (claim_complete, "the run claims complete = true"),
 ]
 
 
@@ -172,7 +172,7 @@ def test_a_pass_without_a_mandatory_check_is_found() -> None:
     level["counts"]["pass"] -= 1
     data["digest"] = document.digest(data)
     found = disagreements(data)
-    assert any(line.startswith("level kernels: verdict") for line in found)
+    assert any(line.startswith("level kernels claims verdict") for line in found)
     assert any(gone["name"] in line for line in found)
 
 
@@ -190,10 +190,10 @@ def test_listings_by_capabilities_follow_from_them() -> None:
 
     assert found(None, listing) == []
     assert found(listing, listing) == [
-        f"{names[0]}: it is said to be listed under unsupported, as 'capabilities'; the profile has no such entry"
+        f"{names[0]}: it claims to be listed under unsupported, as 'capabilities'; the profile has no such entry"
     ]
     assert found(None, None) == [
-        f"{names[1]}: the profile lists it under unsupported, and its record does not say so"
+        f"{names[1]}: the profile lists it under unsupported, but its record does not"
     ]
 
 
@@ -210,9 +210,7 @@ def test_listings_of_random_programs_follow_from_what_these_need() -> None:
         return disagreements(document.document_of(report(records, profile=profile, complete=False)))
 
     assert found(listing) == []
-    assert found(None) == [
-        f"{check.name}: the profile lists it under unsupported, and its record does not say so"
-    ]
+    assert found(None) == [f"{check.name}: the profile lists it under unsupported, but its record does not"]
 
 
 def test_capabilities_that_claim_everything_list_nothing() -> None:

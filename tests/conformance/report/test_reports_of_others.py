@@ -131,9 +131,9 @@ def test_a_run_that_says_strange_things(tmp_path: Path, key: str, value: Any) ->
     from triton_porting_kit.conformance.report.folder import read_run
 
     (tmp_path / RUN).write_text(json.dumps({**metadata(), "planned": [], key: value}))
-    with pytest.raises(ReportError, match="does not keep to the schema"):
+    with pytest.raises(ReportError, match="does not match the schema"):
         read_run(tmp_path)
-    with pytest.raises(RunFolderError, match="does not keep to the schema"):
+    with pytest.raises(RunFolderError, match="does not match the schema"):
         run_in(tmp_path)
 
 

@@ -76,7 +76,7 @@ WANTED = {
     "an atomic operation", "a store to computed places", "an array given twice", "several programs",
     *(f"a tile of one {what}" for what in ("element", "row", "column")),
     *(f"a {what} in {where}" for what in ("division", "product of matrices") for where in ("a for", "a while")),
-    "a division in an if", "a loop without turns", "a loop that is unrolled often", "one element for many lanes",
+    "a division in an if", "a loop without iterations", "a loop that is unrolled often", "one element for many lanes",
     "a value of which much is computed", "loop between", "fetch of a tile elsewhere",
     *(f"{what} by {source}" for what in ("an address", "a mask")
         for source in ("an and", "wide unsigned arithmetic", "a stride of run time", "a start of run time",
@@ -84,7 +84,7 @@ WANTED = {
             "a difference of large strides", "a stride beyond 32 bits", "a sum of which one term wraps around",
             "a sum of which both terms wrap around")),
     *(f"a mask by {source}" for source in ("a stride, a start and an end of run time",
-        "a comparison of what is below zero", "a comparison without signs beyond them")),
+        "a comparison of negative numbers", "an unsigned comparison above the signed range")),
     *(f"an address by {offset} of 2**31 and more" for offset in ("a u32", "an i64")),
     "an address by an i32 whose bytes are 2**31 and more",
     *(f"an address by a pointer that {what}" for what in ("an if chooses", "lanes choose", "was reshaped",

@@ -50,12 +50,12 @@ MARKS: dict[str, tuple[tuple[Let, ...], set[str]]] = {
     "a comparison": ((let(1, "limit", 0, symbol="<", literal=4),), set()),
     "a comparison with -1": (
         (let(1, "limit", 0, symbol="<", literal=-1),),
-        {"a comparison of what is below zero"},
+        {"a comparison of negative numbers"},
     ),
     "a comparison without signs": ((U32, let(2, "limit", 1, symbol="<", literal=4)), set()),
     "the same with more": (
         (U32, let(2, "limit", 1, symbol="<", literal=2**31)),
-        {"a comparison without signs beyond them"},
+        {"an unsigned comparison above the signed range"},
     ),
     "an address": ((literal(1, 0, "+", 2**29 - 8), address(1)), set()),
     "a far address": ((literal(1, 0, "+", 2**29), address(1)), {"an i32 whose bytes are 2**31 and more"}),
@@ -105,8 +105,8 @@ def test_which_pointer_an_if_chooses(value: int, which: str) -> None:
     [
         (0, 3, set()),
         (-1, 3, {"a counter below zero"}),
-        (3, 0, {"a loop without turns"}),
-        (-(2**30), 2**30, {"a counter below zero", "a for between numbers that lie 2**31 apart"}),
+        (3, 0, {"a loop without iterations"}),
+        (-(2**30), 2**30, {"a counter below zero", "a for loop over a distance of 2**31"}),
     ],
 )
 def test_loops(start: int, end: int, found: set[str]) -> None:

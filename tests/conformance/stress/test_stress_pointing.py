@@ -169,7 +169,7 @@ def test_loops_between_numbers_count_as_ranges_do(
     [
         (0, 5, 0, "not above zero"),
         (5, 0, -1, "not above zero"),
-        (0, 9, 1, "too many turns"),
+        (0, 9, 1, "too many iterations"),
         (2**31 - 6, 2**31 - 1, 3, "wraps around"),
     ],
 )
