@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -18,6 +17,7 @@ from triton_porting_kit.conformance.record import Listing, Record
 from triton_porting_kit.conformance.report import document
 from triton_porting_kit.conformance.report.errors import ReportError
 from triton_porting_kit.conformance.report.model import Report
+from triton_porting_kit.conformance.seeds import seed_of
 
 BY_CAPABILITIES = "capabilities"
 """Stands for the pattern where a capability that is not claimed names a check."""
@@ -42,11 +42,6 @@ def disagreements(data: Mapping[str, Any]) -> list[str]:
             "the digest is not that of the content: something was changed after the report was written"
         )
     return found
-
-
-def seed_of(seed: int, name: str) -> int:
-    """A check's own seed, as `triton_porting_kit.conformance.context.Session.seed_of` derives it from the run's."""
-    return zlib.crc32(f"{seed}:{name}".encode())
 
 
 def _checks(claimed: Sequence[Mapping[str, Any]], report: Report) -> Iterator[str]:

@@ -4,9 +4,10 @@
 `replay` runs it again on a device and compares, and `emit_cpp` writes a program that does so without Python.
 """
 
+from triton_porting_kit.replay.capture import Capture, launches_in, read
 from triton_porting_kit.replay.comparison import Difference
 from triton_porting_kit.replay.emission import emit_cpp
-from triton_porting_kit.replay.manifest import Capture, Manifest, launches_in, read
+from triton_porting_kit.replay.manifest import Manifest
 from triton_porting_kit.replay.replaying import Result, open_device, replay
 from triton_porting_kit.replay.runtimes import ReplayRuntime
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from triton_porting_kit.abi.elements import PARAMETERS, POINTER_SIZE
-
-if TYPE_CHECKING:
-    from triton_porting_kit.replay.manifest import Buffer, Manifest, Slot
+from triton_porting_kit.replay.manifest import Buffer, Manifest, Slot
 
 FIELD_TYPES = {name: element.cpp for name, element in PARAMETERS.items()}
 """Types of parameters that are no pointers, and what C++ has a field of the argument block as."""

@@ -13,9 +13,10 @@ import jinja2
 
 from triton_porting_kit.errors import CaptureError
 from triton_porting_kit.launcher.codegen import text
+from triton_porting_kit.replay.capture import Capture
 from triton_porting_kit.replay.comparison import element_type
 from triton_porting_kit.replay.consistency import FIELD_TYPES
-from triton_porting_kit.replay.manifest import Buffer, Capture, Manifest, Slot
+from triton_porting_kit.replay.manifest import Buffer, Manifest, Slot
 from triton_porting_kit.replay.replaying import check_replayable
 from triton_porting_kit.replay.runtimes import ReplayRuntime, find_runtime, runtime_of
 from triton_porting_kit.untrusted import Folder

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from triton_porting_kit.errors import CaptureWarning
-from triton_porting_kit.replay.manifest import (
-    launches_in,
-)
+from triton_porting_kit.replay.capture import launches_in
 from triton_porting_kit.replay.settings import COUNT, FOLDER, LIMIT, Settings, readable, size_of
 
 _told: set[tuple[Path, str]] = set()

@@ -12,7 +12,7 @@ from triton_porting_kit.abi import header, kernel
 from triton_porting_kit.binaries.elf import Object, read_object
 from triton_porting_kit.binaries.shared_object import link_shared_object
 from triton_porting_kit.errors import CaptureError, InvalidModule
-from triton_porting_kit.replay.manifest import Capture
+from triton_porting_kit.replay.capture import Capture
 from triton_porting_kit.replay.replaying import uses_matrix_registers
 from triton_porting_kit.replay.runtimes import ReplayRuntime
 

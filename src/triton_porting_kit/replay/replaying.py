@@ -14,8 +14,9 @@ import numpy as np
 from triton_porting_kit.driver import DEFAULT_STREAM, Device
 from triton_porting_kit.driver.adapter import TritonDriver
 from triton_porting_kit.errors import CaptureError, DeviceError, InvalidModule
+from triton_porting_kit.replay.capture import Capture
 from triton_porting_kit.replay.comparison import Difference, difference
-from triton_porting_kit.replay.manifest import Capture, Manifest
+from triton_porting_kit.replay.manifest import Manifest
 from triton_porting_kit.untrusted import Folder
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from triton_porting_kit.errors import CaptureError
-from triton_porting_kit.replay.manifest import Capture, Manifest
+from triton_porting_kit.replay.capture import Capture
+from triton_porting_kit.replay.manifest import Manifest
 
 
 class ReplayRuntime:
