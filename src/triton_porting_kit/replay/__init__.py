@@ -1,7 +1,7 @@
-"""Launches recorded on disk, run again, and written as C++ programs.
+"""Recording launches on disk, running them again, and writing them as C++ programs.
 
-``TPK_CAPTURE`` or ``tpk capture`` records launches of any driver made with the kit. `read` gives a recorded one,
-`replay` runs it again on a device and compares, and `emit_cpp` writes a program that does so without Python.
+``TPK_CAPTURE`` or ``tpk capture`` records launches of any driver made with the kit. `read` reads a recorded launch,
+`replay` runs it again on a device and compares the memory, and `emit_cpp` writes a C++ program that does the same.
 """
 
 from triton_porting_kit.replay.capture import Capture, launches_in, read

@@ -1,4 +1,4 @@
-"""``manifest.json`` of a recorded launch: its content as data, written and read against its schema."""
+"""The ``manifest.json`` of a recorded launch: its content as dataclasses, written and validated by its schema."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class StoredFile:
 
     @classmethod
     def write(cls, folder: Path, name: str, content: bytes) -> StoredFile:
-        """Write `content` into `folder`, all of it or nothing."""
+        """Write `content` to a file in `folder`, atomically."""
         trust.write_private(folder / name, content)
         return cls(name, len(content), hashlib.sha256(content).hexdigest())
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A parameter's place in the argument block; `buffer` is None for what is no pointer into a recorded buffer."""
+    """A parameter's place in the argument block. `buffer` is None unless it is a pointer into a recorded buffer."""
 
     name: str
     type: str
@@ -55,7 +55,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Buffer:
-    """Memory that arguments lead to; `after` is None where the launch did not come back."""
+    """Memory that arguments point to; `after` is None if the launch did not return."""
 
     names: list[str]
     address: str
@@ -67,7 +67,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Kernel:
-    """The code, and where it came from."""
+    """The code of the kernel and its source."""
 
     name: str
     hash: str
@@ -78,12 +78,12 @@ class Kernel:
     source_file: str
     source_line: int
     source: StoredFile | None = None
-    """Triton's IR before any pass of a backend; None where Triton did not keep it."""
+    """Triton's IR before any pass of a backend; None if Triton did not keep it."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """A recorded launch; docs/debugging.md and ``schema.json`` say what each field means."""
+    """A recorded launch; docs/debugging.md and ``schema.json`` describe the fields."""
 
     kernel: Kernel
     grid: tuple[int, int, int]
@@ -106,12 +106,12 @@ class Manifest:
     error: dict[str, str] | None = None
 
     def write(self, folder: Path) -> None:
-        """Write it into `folder`, all of it or nothing. Raises `CaptureError` if it does not keep to the schema."""
+        """Write the manifest to `folder`, atomically. Raises `CaptureError` if it does not match the schema."""
         text = json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n"
         trust.write_private(folder / NAME, text.encode())
 
     def to_json(self) -> dict[str, Any]:
-        """The document, with its digest. Raises `CaptureError` if it does not keep to the schema."""
+        """The document with its digest. Raises `CaptureError` if it does not match the schema."""
         content = {
             "format": FORMAT,
             "state": self.state,
@@ -134,7 +134,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Manifest:
-        """What `to_json` wrote, validated before."""
+        """The manifest that `to_json` wrote, from a document that was validated."""
         kernel, launch, arguments = data["kernel"], data["launch"], data["arguments"]
         ttir, source = kernel["ttir"], kernel.get("source")
         return cls(
@@ -160,13 +160,13 @@ class Manifest:
         )
 
     def stored(self) -> list[StoredFile]:
-        """Every file that it names; one may be named several times."""
+        """All files that the manifest names; a file may occur several times."""
         listed = [self.kernel.binary, self.kernel.ttir, self.kernel.source, self.block]
         listed += [file for buffer in self.buffers for file in (buffer.before, buffer.after)]
         return [file for file in listed if file is not None]
 
     def files(self) -> dict[str, StoredFile]:
-        """The same by name."""
+        """The files that the manifest names, by name."""
         return {file.file: file for file in self.stored()}
 
 
@@ -174,20 +174,20 @@ _PLAIN = ("unresolved", "notes", "backend", "runtime", "target", "device", "meta
 
 
 def digest(data: Mapping[str, Any]) -> str:
-    """Of a manifest, but its digest. It shows accidents and careless changes; it is no signature."""
+    """The digest of a manifest without its digest. It detects accidental changes; it is not a signature."""
     content = {key: value for key, value in data.items() if key != "digest"}
     text = json.dumps(content, separators=(",", ":"), sort_keys=True)
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def validate(data: Any, what: str) -> None:
-    """Raises `CaptureError` with the first place that does not keep to the schema."""
+    """Raise `CaptureError` with the first place that does not match the schema."""
     import fastjsonschema
 
     try:
         _validator()(data)
     except fastjsonschema.JsonSchemaValueException as error:
-        raise CaptureError(f"{what} does not keep to its schema: {error.message:.300}") from error
+        raise CaptureError(f"{what} does not match its schema: {error.message:.300}") from error
 
 
 @cache
@@ -199,7 +199,7 @@ def _validator() -> Callable[[Any], Any]:
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON can hold it; what it cannot is written as text."""
+    """Convert `value` to what JSON can hold; anything else becomes text."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
