@@ -79,7 +79,7 @@ def interpret(
 def _counts(grid: str) -> tuple[int, ...]:
     parts = [part.strip() for part in grid.split(",")] if grid else ["1"]
     if len(parts) > 3 or not all(part.isdigit() for part in parts):
-        raise UserError(f"the grid {grid!r} does not consist of one to three counts, as in --grid 16,4")
+        raise UserError(f"the grid {grid!r} is not one to three counts, as in --grid 16,4")
     return tuple(map(int, parts))
 
 
