@@ -215,7 +215,7 @@ MISTAKES = {
     ),
     "unknown type": (
         ["{file}:add_kernel", "-s", "*fp33"],
-        "x_ptr has the unknown type '*fp33'; there are i1",
+        "x_ptr has the unknown type '*fp33'; the types are i1",
     ),
     "unknown hint": (["{file}:add_kernel", "-s", "*fp32:8"], "x_ptr has the unknown hint '8'"),
     "bad constant": (
@@ -229,7 +229,7 @@ MISTAKES = {
     ),
     "unknown option": (
         ["{file}:add_kernel", "-s", POINTERS + ", 64", "--option", "warps=4"],
-        "there is no compile option 'warps'; there are",
+        "there is no compile option 'warps'; the options are",
     ),
     "unknown cpu": (
         ["{file}:add_kernel", "-s", POINTERS + ", 64", "--cpu", "z80"],
@@ -249,7 +249,7 @@ MISTAKES = {
     ),
     "no device": (
         ["{file}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--backend", "amdgpu"],
-        "name one with --arch (gfx90a, gfx942,",
+        "name a target with --arch (gfx90a, gfx942,",
     ),
     "architecture of a CPU": (
         ["{file}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--arch", "gfx942"],
