@@ -244,7 +244,7 @@ def test_answers_that_were_edited(
 def test_answers_that_were_removed(repository: Path, new: Template) -> None:
     (repository / ANSWERS).unlink()
     commit(repository)
-    with pytest.raises(AnswersError, match="`tpk new` made"):
+    with pytest.raises(AnswersError, match="`tpk new` created"):
         update(repository, new)
 
 
