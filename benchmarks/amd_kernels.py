@@ -103,7 +103,6 @@ def compile_kernels(
 
     from benchmarks.cases import suite
     from triton_porting_kit.conformance.catalogue import checks
-    from triton_porting_kit.conformance.check import Check
     from triton_porting_kit.conformance.context import Context
     from triton_porting_kit.conformance.profile import Profile
     from triton_porting_kit.conformance.sessions import open_session
@@ -126,7 +125,7 @@ def compile_kernels(
                 continue
             launched.clear()
             try:
-                body(Context(session, Check(name, "", body)))
+                body(Context(session, name))
             except Exception as error:  # whatever it is, the other backend's kernel is still reported
                 yield name, f"{type(error).__name__}: {error}".partition("\n")[0]
                 continue

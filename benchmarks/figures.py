@@ -1,4 +1,4 @@
-"""Figures: what was measured, how it spread, the bar that it is held to; and files of them."""
+"""Figures: what was measured, its spread and its target (`bar`); and files of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Figure:
 
     `group` and `name` say what was measured and `column` what of it; `threads` is 0 where they do not matter.
     `value` is a median (of `rounds`, where there were several), `low` and `high` are quartiles. `unit` is ``s``,
-    ``B``, ``B/s``, ``FLOP/s`` or ``x``; a bar is met by values that are not below it, or, where `less` is better,
+    ``B``, ``B/s``, ``FLOP/s`` or ``x``; a target is met by values that are not below it, or, where `less` is better,
     not above it.
     """
 
@@ -54,7 +54,7 @@ class Figure:
 
     @property
     def met(self) -> bool | None:
-        """Whether the bar is met; None without a bar."""
+        """Whether the target is met; None without a target."""
         if self.bar is None:
             return None
         return self.value <= self.bar if self.less else self.value >= self.bar
@@ -64,7 +64,7 @@ class Figure:
         return show(self.value if value is None else value, self.unit)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; whether the bar is met is there for readers."""
+        """Plain data; whether the target is met is included for readers."""
         return {**asdict(self), "met": self.met}
 
     @staticmethod
@@ -185,7 +185,7 @@ class Results:
 
 
 def unmet(figures: Iterable[Figure]) -> list[Figure]:
-    """Those that miss their bars."""
+    """The figures that miss their targets."""
     return [figure for figure in figures if figure.met is False]
 
 

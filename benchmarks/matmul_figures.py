@@ -24,7 +24,7 @@ TILE_RUNS = 7
 
 
 def tile_figures(place: Any, threads: int, wanted: Callable[[str], Any], quick: bool) -> list[Figure]:
-    """Every tile's speed as a part of the best one's; the bar is on the worst."""
+    """The speed of every tile relative to the best one; the target applies to the worst."""
     n = 512 if quick else 1024
     figures: list[Figure] = []
     for dtype in ("float32",) if quick else ("float32", "bfloat16"):

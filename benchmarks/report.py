@@ -1,4 +1,4 @@
-"""The results as tables in a terminal: each bar beside its figure."""
+"""The results as tables in a terminal: each figure beside its target."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ TITLES = {
 
 
 def verdict(figure: Figure) -> str:
-    """Whether the bar is met, in a word; empty without a bar."""
+    """Whether the target is met, in a word; empty without a target."""
     return {None: "", True: "met", False: "missed"}[figure.met]
 
 
 def bar_text(figure: Figure) -> str:
-    """The bar with its direction."""
+    """The target with its direction."""
     if figure.bar is None:
         return ""
     return f"{'≤' if figure.less else '≥'} {figure.text(figure.bar)}"
@@ -47,7 +47,7 @@ def detailed(figures: Iterable[Figure]) -> list[Figure]:
 
 
 def print_results(results: Results, console: Console | None = None) -> None:
-    """Print every group as a table, then what misses its bar."""
+    """Print every group as a table, then the figures that miss their targets."""
     console = console or Console(width=None if os.isatty(1) else 150)
     for group, title in TITLES.items():
         figures = detailed(results.group(group))

@@ -1,4 +1,4 @@
-"""The kernels that are measured, each with the bar it is held to and the least that it must move and compute."""
+"""The kernels that are measured, with their targets and the minimum that each must move and compute."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Bars = Mapping[int, float]
 
 @dataclass(frozen=True)
 class Row:
-    """A case, its bars by peer, and what limits it.
+    """A case, its targets (`bars`) by peer, and what limits it.
 
     `moved` is what must go between memory and the cores at least, in bytes; `flops` the operations that must be
     done, at the machine's peak for `dtype`. `quick` rows are part of a quick run.
@@ -33,7 +33,7 @@ class Row:
 
 
 def both(bar: float) -> Bars:
-    """The same bar for one thread and for two."""
+    """The same target for one thread and for two."""
     return {1: bar, 2: bar}
 
 

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.run`: measure, print tables with the bars beside the figures, and write them to a file.
+"""`python -m benchmarks.run`: measure, print tables with the targets beside the figures, and write them to a file.
 
 One process for each number of threads and each round, so that every library sizes its pool by its setting.
 """

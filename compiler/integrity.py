@@ -10,18 +10,24 @@ import hashlib
 import os
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from triton_porting_kit import trust, untrusted
+from triton_porting_kit.compiler.pipeline import Pipeline
 from triton_porting_kit.compiler.record import DIGESTS, OVERRIDDEN, SOURCE
 from triton_porting_kit.errors import CorruptCacheError, CorruptCacheWarning
 from triton_porting_kit.toolchain import compat
 
-if TYPE_CHECKING:
-    from triton_porting_kit.compiler.backend import PipelineBackend
+
+class Compiler(Protocol):
+    """The part of `PipelineBackend` that rebuilds artefacts."""
+
+    def parse_options(self, options: dict[str, Any]) -> Any: ...
+
+    def pipeline(self, options: Any) -> Pipeline: ...
 
 
-def check_cached(metadata: Any, backend: PipelineBackend) -> None:
+def check_cached(metadata: Any, compiler: Compiler) -> None:
     """Check the cached files of a kernel before its binary is loaded.
 
     Raises `InsecureCacheError` for a cache that others can write, `CorruptCacheError` if a damaged file cannot be
@@ -31,7 +37,7 @@ def check_cached(metadata: Any, backend: PipelineBackend) -> None:
     if folder is None:
         return
     check_folder(compat.cache_root(), folder)
-    cached = _CachedKernel(folder, metadata, backend)
+    cached = _CachedKernel(folder, metadata, compiler)
     for name in cached.names:
         try:
             cached.mend(name)
@@ -44,7 +50,7 @@ def check_cached(metadata: Any, backend: PipelineBackend) -> None:
 class _CachedKernel:
     """The artefacts of one kernel in its cache folder."""
 
-    def __init__(self, folder: Path, metadata: Any, backend: PipelineBackend) -> None:
+    def __init__(self, folder: Path, metadata: Any, compiler: Compiler) -> None:
         self._folder = folder
         self._files: dict[str, Path] = {}
         """The file of each stage; the file's extension is the stage's name."""
@@ -52,7 +58,7 @@ class _CachedKernel:
             self._files.setdefault(file.rpartition(".")[2], folder / file)
         self._metadata = dict(metadata._asdict())
         self._digests: dict[str, str] = self._metadata.get(DIGESTS, {})
-        self._backend = backend
+        self._compiler = compiler
         self.names = [name for name in (SOURCE, *self._digests) if name in self._files]
 
     def mend(self, name: str) -> None:
@@ -104,7 +110,7 @@ class _CachedKernel:
         return untrusted.read_text(path, untrusted.ARTEFACT, CorruptCacheError)
 
     def _remake(self, name: str, complaint: str) -> Any:
-        pipeline = self._backend.pipeline(self._backend.parse_options(self._metadata))
+        pipeline = self._compiler.pipeline(self._compiler.parse_options(self._metadata))
         before = (SOURCE, *pipeline.names)
         # The compiler cannot rebuild what the user has put in by an override.
         if name not in pipeline.names or name in self._metadata.get(OVERRIDDEN, ()):

@@ -43,7 +43,7 @@ def _together(checks: Sequence[Check], session: Session) -> dict[str, Record]:
     records = {}
     for (name, work), own in zip(works.items(), arrays, strict=True):
         check, begin = by_name[name], time.perf_counter()
-        context = Context(session, check)
+        context = Context(session, check.name)
         try:
             judge(work, own, context)
         except Failed:
@@ -51,7 +51,7 @@ def _together(checks: Sequence[Check], session: Session) -> dict[str, Record]:
         except Exception as error:
             context.evidence.append(error_evidence(error))
         seconds = shared + time.perf_counter() - begin
-        records[name] = Record.of(check, [*context.evidence], seconds, session.seed_of(check), None)
+        records[name] = Record.of(check, [*context.evidence], seconds, session.seed_of(check.name), None)
     return records
 
 

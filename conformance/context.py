@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from triton_porting_kit.conformance.arrays import GuardedArray, Home, OutOfBounds
-from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.comparison import Comparison
 from triton_porting_kit.conformance.memory import MemoryAccess
+from triton_porting_kit.conformance.seeds import seed_of
 from triton_porting_kit.conformance.stages import OUT_OF_BOUNDS, of_exception
 from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
@@ -43,9 +42,9 @@ class Session:
 
         return driver.active.get_current_target()
 
-    def seed_of(self, check: Check) -> int:
-        """The check's seed, which does not depend on other checks of the run."""
-        return zlib.crc32(f"{self.seed}:{check.name}".encode())
+    def seed_of(self, check: str) -> int:
+        """The seed of the check with this name."""
+        return seed_of(self.seed, check)
 
 
 @dataclass
@@ -53,7 +52,8 @@ class Context:
     """One run of one check."""
 
     session: Session
-    check: Check
+    check: str
+    """Name of the check."""
     evidence: list[dict[str, Any]] = field(default_factory=list)
     _arrays: list[GuardedArray] = field(default_factory=list)
 

@@ -61,7 +61,8 @@ def _check_registered(backend: str) -> None:
 
     if backend not in backends:
         raise BackendNotFound(
-            f"Triton knows no backend {backend!r}; registered are {', '.join(sorted(backends)) or 'none'}. Install the "
+            f"Triton knows no backend {backend!r}; the registered ones are "
+            f"{', '.join(sorted(backends)) or 'none'}. Install the "
             "package that registers it under the entry point group triton.backends; `tpk doctor` shows more"
         )
 

@@ -19,8 +19,8 @@ _LINES = 40
 
 
 def try_check(check: Check, session: Session, listing: Listing | None = None) -> Record:
-    """Run a check. Exceptions of its body become evidence."""
-    context = Context(session, check)
+    """Run a check. Whatever its body raises is evidence."""
+    context = Context(session, check.name)
     start = time.perf_counter()
     try:
         check.body(context)
@@ -32,7 +32,7 @@ def try_check(check: Check, session: Session, listing: Listing | None = None) ->
         context.evidence.append(error_evidence(error))
     context.evidence += _judged(session)
     evidence: list[Evidence] = [*context.evidence]
-    return Record.of(check, evidence, time.perf_counter() - start, session.seed_of(check), listing)
+    return Record.of(check, evidence, time.perf_counter() - start, session.seed_of(check.name), listing)
 
 
 def _judged(session: Session) -> list[dict[str, object]]:

@@ -357,7 +357,8 @@ class DeviceArray:
                 f"this memory is the host's and cannot be exported to DLPack device {dl_device}"
             )
         self.device.synchronize()
-        view: Any = np.asarray(HostView(self))
+        strides = [stride * self.itemsize for stride in self.strides]
+        view: Any = np.asarray(HostView(self, self.data_ptr(), self.dtype.numpy, self.shape, strides))
         if copy:
             view = view.copy()
         try:

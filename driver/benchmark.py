@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from triton_porting_kit.driver.adapter import TritonDriver
+from triton_porting_kit.driver.device import Device
 
 _MINIMUM_RUNS = 3
 _PATIENCE = 4.0
 
 
+class _Driver(Protocol):
+    """The part of `TritonDriver` that timing uses."""
+
+    @property
+    def device(self) -> Device: ...
+
+    def get_empty_cache_for_benchmark(self) -> Any: ...
+
+    def clear_cache(self, cache: Any) -> None: ...
+
+
 class Benchmarker:
     """Measures the time of a call. The signature and the results are those of ``triton.testing.do_bench``."""
 
-    def __init__(self, driver: TritonDriver) -> None:
+    def __init__(self, driver: _Driver) -> None:
         self._driver = driver
 
     def __call__(

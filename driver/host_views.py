@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-if TYPE_CHECKING:
-    from triton_porting_kit.driver.array import DeviceArray
+import numpy as np
 
 
 class HostView:
-    """What numpy needs to see an array's memory in place; keeps the array alive."""
+    """Memory that numpy accesses in place, through ``__array_interface__``. Keeps `owner` alive.
 
-    def __init__(self, array: DeviceArray) -> None:
-        self._array = array
+    `strides` are in bytes.
+    """
+
+    def __init__(
+        self,
+        owner: object,
+        address: int,
+        element: np.dtype[Any],
+        shape: Sequence[int],
+        strides: Sequence[int],
+    ) -> None:
+        self._owner = owner
         self.__array_interface__ = {
             "version": 3,
-            "shape": array.shape,
-            "typestr": array.dtype.numpy.str,
-            "strides": tuple(stride * array.itemsize for stride in array.strides),
-            "data": (array.data_ptr(), False),
+            "shape": tuple(shape),
+            "typestr": element.str,
+            "strides": tuple(strides),
+            "data": (address, False),
         }
 
 

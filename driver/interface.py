@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from triton_porting_kit.driver.device import DEFAULT_STREAM, Device
 
-if TYPE_CHECKING:
-    from triton_porting_kit.driver.adapter import TritonDriver
+
+class _Driver(Protocol):
+    """The part of `TritonDriver` that this module uses."""
+
+    @property
+    def device(self) -> Device: ...
+
+    @property
+    def devices(self) -> Sequence[Device]: ...
+
+    def get_current_device(self) -> int: ...
+
+    def set_current_device(self, device: int) -> None: ...
+
+    def get_current_stream(self) -> int: ...
+
+    def stream(self, stream: int) -> AbstractContextManager[int]: ...
+
+    def is_available(self) -> bool: ...
 
 
 class DeviceStream:
@@ -30,7 +48,7 @@ class DeviceStream:
 class DeviceEvent:
     """An event of a device, destroyed with this object. It records a time whatever `enable_timing` is."""
 
-    def __init__(self, driver: TritonDriver, enable_timing: bool = False, **_: Any) -> None:
+    def __init__(self, driver: _Driver, enable_timing: bool = False, **_: Any) -> None:
         self._driver = driver
         self._device = driver.device
         self._handle = self._device.create_event()
@@ -61,7 +79,7 @@ class DeviceEvent:
 class DeviceInterface:
     """Events, streams and synchronisation of a driver's current device."""
 
-    def __init__(self, driver: TritonDriver) -> None:
+    def __init__(self, driver: _Driver) -> None:
         self._driver = driver
 
     def Event(self, enable_timing: bool = False, **options: Any) -> DeviceEvent:

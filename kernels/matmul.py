@@ -63,8 +63,12 @@ def matmul_kernel(
     BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
     ACCUMULATOR: tl.constexpr = tl.float32,
+    PRECISION: tl.constexpr = "ieee",
 ):
-    """C = A @ B for A of M by K and B of K by N; each program computes one BLOCK_M by BLOCK_N tile of C."""
+    """C = A @ B for A of M by K and B of K by N; each program makes one BLOCK_M by BLOCK_N tile of C.
+
+    PRECISION "ieee": float32 inputs are not rounded to tf32, even if the hardware could do so.
+    """
     # Programs walk down GROUP_M rows of tiles before they move to the next column: neighbours in time share
     # tiles of A and B in the cache.
     pid = tl.program_id(0)
@@ -88,8 +92,7 @@ def matmul_kernel(
         left = K - step * BLOCK_K
         a = tl.load(a_ptrs, mask=ks[None, :] < left, other=0.0)
         b = tl.load(b_ptrs, mask=ks[:, None] < left, other=0.0)
-        # "ieee": do not round float32 inputs to tf32.
-        accumulator = tl.dot(a, b, accumulator, input_precision="ieee", out_dtype=ACCUMULATOR)
+        accumulator = tl.dot(a, b, accumulator, input_precision=PRECISION, out_dtype=ACCUMULATOR)
         a_ptrs += BLOCK_K * stride_ak
         b_ptrs += BLOCK_K * stride_bk
 

@@ -20,13 +20,16 @@ def cumulative_sum_kernel(x_ptr, out_ptr, n_cols, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def sort_kernel(x_ptr, out_ptr, n_cols, BLOCK: tl.constexpr):
-    """One program per row, ascending; the padding of BLOCK comes last."""
+def sort_kernel(x_ptr, out_ptr, n_cols, padding, BLOCK: tl.constexpr, DESCENDING: tl.constexpr):
+    """One program per row; BLOCK is a power of two that holds the whole row.
+
+    `padding` fills the rest of BLOCK. It must sort last: no element may come after it.
+    """
     row = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
     inside = cols < n_cols
-    x = tl.load(x_ptr + row * n_cols + cols, mask=inside, other=float("inf"))
-    tl.store(out_ptr + row * n_cols + cols, tl.sort(x), mask=inside)
+    x = tl.load(x_ptr + row * n_cols + cols, mask=inside, other=padding)
+    tl.store(out_ptr + row * n_cols + cols, tl.sort(x, descending=DESCENDING), mask=inside)
 
 
 def cumulative_sum(x: Array, *, out: Array | None = None) -> Array:
@@ -45,7 +48,8 @@ def sort_rows(x: Array, *, out: Array | None = None) -> Array:
     Raises ValueError for other than a matrix with elements.
     """
     out, n_rows, n_cols = _prepare(x, out)
-    sort_kernel[(n_rows,)](x, out, n_cols, BLOCK=triton.next_power_of_2(n_cols))
+    block = triton.next_power_of_2(n_cols)
+    sort_kernel[(n_rows,)](x, out, n_cols, float("inf"), BLOCK=block, DESCENDING=False)
     return out
 
 

@@ -34,7 +34,7 @@ def test_private(tmp_path: Path, mode: int) -> None:
 @pytest.mark.parametrize("mode", [0o720, 0o702, 0o1777])
 def test_others_write(tmp_path: Path, mode: int) -> None:
     tmp_path.chmod(mode)
-    with pytest.raises(InsecureCacheError, match=f"{mode:04o} lets others write it; do this"):
+    with pytest.raises(InsecureCacheError, match=f"{mode:04o} lets others write to it; do this"):
         check_private(tmp_path, "do this")
 
 

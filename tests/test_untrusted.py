@@ -38,11 +38,11 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     ("name", "message"),
     [
         ("missing", "No such file or directory"),
-        ("folder", "a folder, and no file"),
-        ("pipe", "a named pipe, and no file"),
+        ("folder", "a folder, not a file"),
+        ("pipe", "a named pipe, not a file"),
         ("link", "a symbolic link, which is not followed"),
         ("socket", "it is a socket or a device"),
-        ("large", "has more than the 7 bytes"),
+        ("large", "has more than 7 bytes"),
         ("null\0byte", "null byte"),
         ("x" * 300, "File name too long"),
     ],
@@ -65,7 +65,7 @@ def test_what_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name:
 
 
 def test_a_file_that_grows_is_cut_off() -> None:
-    with pytest.raises(FileError, match="has more than the 0 bytes"):
+    with pytest.raises(FileError, match="has more than 0 bytes"):
         read_bytes(Path("/proc/self/status"), 0, FileError)  # says that it has none
 
 
@@ -84,7 +84,9 @@ def test_depth(parse: str) -> None:
     assert msgpack.unpackb(make["message_pack"](2)) == [[]]
     reader(make[parse](DEPTH), "it", FileError)
     for depth in (DEPTH + 2, 5000):
-        with pytest.raises(FileError, match=r"it is not read: there are more than 64|it is not MessagePack"):
+        with pytest.raises(
+            FileError, match=r"it is refused: lists and tables are nested more than 64|it is not MessagePack"
+        ):
             reader(make[parse](depth), "it", FileError)
 
 
@@ -115,7 +117,7 @@ def test_depth(parse: str) -> None:
 def test_what_is_no_data(parse: str, content: bytes, message: str) -> None:
     with pytest.raises(FileError, match=message) as caught:
         getattr(untrusted, f"parse_{parse}")(content, "it", FileError)
-    assert str(caught.value).startswith("it is not ")
+    assert str(caught.value).startswith(("it is not ", "it is refused: "))
 
 
 def test_numbers_that_are_read() -> None:
@@ -231,7 +233,7 @@ def test_two_make_a_folder_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_names_that_lead_out(tmp_path: Path, name: str) -> None:
     with Folder(tmp_path, FileError) as folder:
         for action in (folder.has, lambda n: folder.write(n, b""), lambda n: folder.read(n, 1)):
-            with pytest.raises(FileError, match="is no name of a file"):
+            with pytest.raises(FileError, match="is not a valid name of a file"):
                 action(name)
 
 

@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from triton_porting_kit.compiler.cpp.emitter import Emitter
 from triton_porting_kit.compiler.cpp.types import CppType
 
-if TYPE_CHECKING:
-    from triton_porting_kit.compiler.cpp.emitter import Emitter
-
-Expression = Callable[["Emitter", Any], str]
+Expression = Callable[[Emitter, Any], str]
 
 
 def converted(value: str, source: CppType, target: CppType) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from triton_porting_kit.compiler.cpp.arithmetic import signed
-
-if TYPE_CHECKING:
-    from triton_porting_kit.compiler.cpp.emitter import Emitter
+from triton_porting_kit.compiler.cpp.emitter import Emitter
 
 
 def _block(region: Any) -> Any:
@@ -115,5 +113,3 @@ STATEMENTS = {
     "llvm.call": call,
     "llvm.return": returned,
 }
-
-TERMINATORS = ("scf.yield", "scf.condition")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from triton_porting_kit.compiler.cpp import arithmetic, control, fusion, literals, memory, names, support
+from triton_porting_kit.compiler.cpp import names, support
 from triton_porting_kit.compiler.cpp.types import CppType, parse
 from triton_porting_kit.compiler.source_comments import SourceComments
 from triton_porting_kit.errors import CompilationError
@@ -15,14 +15,17 @@ from triton_porting_kit.errors import CompilationError
 _LITERAL = re.compile(r"(?:splat<\w+>\()?u(?:8|16|32|64)\((-?\d+)u?\)\)?")
 _PARAMETER = "parameter "
 
-EXPRESSIONS: dict[str, Callable[[Emitter, Any], str]] = {**arithmetic.EXPRESSIONS, **memory.EXPRESSIONS}
-STATEMENTS: dict[str, Callable[[Emitter, Any], None]] = {**memory.STATEMENTS, **control.STATEMENTS}
+TERMINATORS = ("scf.yield", "scf.condition")
 
 
 class Emitter:
-    """Writes the body of one function. `comments` are the source comments of the loops artefact."""
+    """Writes the body of one function.
 
-    def __init__(self, comments: SourceComments) -> None:
+    `comments` are the source comments of the loops artefact. `write` writes one operation (`operations.write`).
+    """
+
+    def __init__(self, comments: SourceComments, write: Callable[[Emitter, Any], None]) -> None:
+        self._write = write
         self.lines: list[str] = []
         self.functions: set[str] = set()
         self.types: dict[str, CppType] = {}
@@ -57,29 +60,14 @@ class Emitter:
         """Write all operations of a block but its terminator, with the source comments between them."""
         for view in block.operations:
             operation = view.operation
-            if operation.name in control.TERMINATORS:
+            if operation.name in TERMINATORS:
                 continue
             for comment in self._comments.before(operation):
                 if comment.startswith(_PARAMETER):
                     self._parameter = comment.removeprefix(_PARAMETER)
                 else:
                     self.statement(f"// {comment}")
-            self.operation(operation)
-
-    def operation(self, operation: Any) -> None:
-        """Write one operation. Raises `CompilationError` for one without a C++ form."""
-        name = operation.name
-        if name in ("arith.constant", "llvm.mlir.constant", "llvm.mlir.zero", "llvm.mlir.poison"):
-            self.define(operation.results[0], self._constant(operation))
-        elif fusion.is_fused(operation):
-            return
-        elif name in EXPRESSIONS:
-            expression = fusion.fused(self, operation) or EXPRESSIONS[name](self, operation)
-            self.declare(operation.results[0], expression)
-        elif name in STATEMENTS:
-            STATEMENTS[name](self, operation)
-        else:
-            raise self.unsupported(operation, "this operation")
+            self._write(self, operation)
 
     # --- names ---------------------------------------------------------------------------------------------
 
@@ -191,18 +179,6 @@ class Emitter:
         return str(operation.attributes[name])
 
     # --- the rest ------------------------------------------------------------------------------------------
-
-    def _constant(self, operation: Any) -> str:
-        type = self.result_type(operation)
-        if operation.name in ("llvm.mlir.zero", "llvm.mlir.poison"):
-            return literals.zero(type)
-        literal = literals.of_attribute(type, str(operation.attributes["value"]))
-        if literal is None:
-            raise self.unsupported(operation, "this constant")
-        for function in ("splat", "as"):
-            if f"{function}<" in literal:
-                self.function(function)
-        return literal
 
     def unsupported(self, operation: Any, what: str) -> CompilationError:
         """The error for a part of the kernel that cannot be written as C++."""

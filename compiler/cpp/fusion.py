@@ -6,10 +6,9 @@ are fused here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from triton_porting_kit.compiler.cpp.emitter import Emitter
+from triton_porting_kit.compiler.cpp.emitter import Emitter
 
 _SUMS = ("arith.addf", "arith.subf")
 

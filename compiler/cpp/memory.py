@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from triton_porting_kit.compiler.cpp import arithmetic
+from triton_porting_kit.compiler.cpp.emitter import Emitter
 from triton_porting_kit.compiler.cpp.types import CppType, parse
-
-if TYPE_CHECKING:
-    from triton_porting_kit.compiler.cpp.emitter import Emitter
 
 _DYNAMIC = -(1 << 31)
 _DYNAMIC_POSITION = -(1 << 63)

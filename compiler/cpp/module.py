@@ -8,7 +8,7 @@ from typing import Any
 
 from triton_porting_kit.abi import kernel
 from triton_porting_kit.compiler.artefacts import mlir_module
-from triton_porting_kit.compiler.cpp import names, support
+from triton_porting_kit.compiler.cpp import names, operations, support
 from triton_porting_kit.compiler.cpp.emitter import Emitter
 from triton_porting_kit.compiler.cpp.types import SCALARS, parse
 from triton_porting_kit.compiler.source_comments import SourceComments
@@ -25,7 +25,7 @@ def emit_cpp(loops: object) -> str:
     """
     comments = SourceComments(str(loops))
     module = mlir_module(loops)
-    emitter = Emitter(comments)
+    emitter = Emitter(comments, operations.write)
     data: list[str] = []
     exported: list[Any] = []
     declared: list[str] = []

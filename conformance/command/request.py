@@ -77,7 +77,8 @@ def check_backend(name: str) -> None:
         )
     if name not in registered:
         raise PlanError(
-            f"Triton knows no backend {name!r}; registered are {', '.join(registered) or 'none'}. Install the package "
+            f"Triton knows no backend {name!r}; the registered ones are "
+            f"{', '.join(registered) or 'none'}. Install the package "
             "that registers it under the entry point group triton.backends"
         )
 

@@ -16,6 +16,7 @@ from triton_porting_kit.conformance.execution.settings import Settings
 from triton_porting_kit.conformance.execution.turns import Turns
 from triton_porting_kit.conformance.profile import Profile, load
 from triton_porting_kit.conformance.record import Record
+from triton_porting_kit.conformance.seeds import seed_of
 from triton_porting_kit.conformance.stages import IMPORTED
 from triton_porting_kit.conformance.status import Evidence
 from triton_porting_kit.errors import PortingKitError
@@ -262,16 +263,10 @@ class Supervisor:
         return found
 
     def _record(self, check: Check, evidence: Evidence, seconds: float) -> Record:
-        seed = _seed_of(self.settings.seed, check)
+        seed = seed_of(self.settings.seed, check.name)
         return Record.of(check, [evidence], seconds, seed, self.profile.listing(check))
 
 
 class _Gone(Exception):
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
-
-
-def _seed_of(seed: int, check: Check) -> int:
-    from triton_porting_kit.conformance.context import Session
-
-    return Session("", None, seed).seed_of(check)  # type: ignore[arg-type]

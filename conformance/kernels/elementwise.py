@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import product
 from typing import Any
 
@@ -22,20 +21,11 @@ from triton_porting_kit.conformance.kernels.problem import (
     normal,
 )
 from triton_porting_kit.conformance.types import KINDS, Array
+from triton_porting_kit.kernels import references
+from triton_porting_kit.kernels.gelu import gelu_residual
 from triton_porting_kit.kernels.vector_add import vector_add
 
 BLOCK = 1024
-
-
-@triton.jit
-def gelu_residual_kernel(x_ptr, residual_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    """out = residual + x * P(N <= x) for a standard normal N."""
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = offsets < n
-    x = tl.load(x_ptr + offsets, mask=inside).to(tl.float32)
-    residual = tl.load(residual_ptr + offsets, mask=inside).to(tl.float32)
-    result = residual + 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
-    tl.store(out_ptr + offsets, result.to(out_ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -97,39 +87,28 @@ for _kind in ("fp32", "bf16"):
 # --- GELU --------------------------------------------------------------------------------------------
 
 GELU = Family("gelu-residual", "A residual added to GELU", "gelu")
-
-
-def normal_distribution(x: Array) -> Array:
-    """P(N <= x), to 1e-15 of 1: the tail of `math.erfc`, which NumPy lacks."""
-    from math import erfc
-
-    values = np.array([0.5 * erfc(-v) for v in (np.ravel(x) * np.sqrt(0.5)).tolist()])
-    return values.reshape(np.shape(x))
-
-
-def gelu_residual(x: Any, residual: Any) -> Any:
-    """Launch over all elements of contiguous arrays."""
-    out, n = empty(x.shape, x), math.prod(x.shape)
-    gelu_residual_kernel[(triton.cdiv(n, BLOCK),)](x, residual, out, n, BLOCK=BLOCK)
-    return out
+SCALE, SHIFT = 1.5, -0.25
+"""GELU is applied to ``x * SCALE + SHIFT``."""
 
 
 def gelu(shape: tuple[int, ...], kind: str) -> Problem:
-    """GELU of a tensor."""
+    """GELU of a scaled and shifted tensor."""
 
     def expected(x: Array, residual: Array) -> Expected:
-        exact_values = residual + x * normal_distribution(x)
-        return expect("out", exact_values, kind, "gelu", np.abs(residual) + np.abs(x))
+        values = references.gelu_residual(x, residual, SCALE, SHIFT)
+        scale = np.abs(residual) + np.abs(x) * SCALE + abs(SHIFT)
+        return expect("out", values, kind, "gelu", scale)
 
     def peer(x: Array, residual: Array) -> Array:
-        # NumPy has no erf; this is the common approximation with tanh.
-        return np.asarray(residual + 0.5 * x * (1 + np.tanh(0.7978846 * (x + 0.044715 * x * x * x))))
+        # NumPy has no erf. Its users take this approximation by tanh.
+        t = x * SCALE + SHIFT
+        return np.asarray(residual + 0.5 * t * (1 + np.tanh(0.7978846 * (t + 0.044715 * t * t * t))))
 
     return Problem(
         "x".join(map(str, shape)),
         kind,
         lambda random: (normal(random, shape, kind, 2.0), normal(random, shape, kind)),
-        gelu_residual,
+        lambda x, residual: gelu_residual(x, residual, SCALE, SHIFT, block=BLOCK),
         expected,
         BLOCK,
         peer=peer if np.prod(shape) > 100_000 else None,

@@ -21,65 +21,13 @@ from triton_porting_kit.conformance.kernels.problem import (
     operand,
 )
 from triton_porting_kit.conformance.types import KINDS, Array
+from triton_porting_kit.kernels.matmul import matmul_kernel
 
 RESULT = {"i8": "i32", "fp8e4nv": "fp32", "fp8e5": "fp32"}
 """The type of the product, if it is not that of the operands."""
 TILES = {"fp64": (32, 32, 16)}
 """Rows, columns and depth of a tile for types that do not use `DEFAULT_TILES`, so that it fits on every chip."""
 DEFAULT_TILES = (64, 64, 32)
-
-
-@triton.jit
-def matmul_kernel(
-    a_ptr,
-    b_ptr,
-    c_ptr,
-    M,
-    N,
-    K,
-    stride_am,
-    stride_ak,
-    stride_bk,
-    stride_bn,
-    stride_cm,
-    stride_cn,
-    ACCUMULATOR: tl.constexpr,
-    PRECISION: tl.constexpr,
-    LEAKY_RELU: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    GROUP_M: tl.constexpr,
-):
-    """One BLOCK_M by BLOCK_N tile of C per program; programs take GROUP_M tiles down, then the next column."""
-    pid = tl.program_id(0)
-    tiles_m = tl.cdiv(M, BLOCK_M)
-    tiles_n = tl.cdiv(N, BLOCK_N)
-    group_size = GROUP_M * tiles_n
-    first_m = (pid // group_size) * GROUP_M
-    rows_in_group = tl.minimum(tiles_m - first_m, GROUP_M)
-    pid_m = first_m + (pid % group_size) % rows_in_group
-    pid_n = (pid % group_size) // rows_in_group
-    rows = (pid_m * BLOCK_M + tl.arange(0, BLOCK_M)) % M
-    cols = (pid_n * BLOCK_N + tl.arange(0, BLOCK_N)) % N
-    ks = tl.arange(0, BLOCK_K)
-    a_ptrs = a_ptr + rows[:, None] * stride_am + ks[None, :] * stride_ak
-    b_ptrs = b_ptr + ks[:, None] * stride_bk + cols[None, :] * stride_bn
-    accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACCUMULATOR)
-    for k in range(0, tl.cdiv(K, BLOCK_K)):
-        left = K - k * BLOCK_K
-        a = tl.load(a_ptrs, mask=ks[None, :] < left, other=0.0)
-        b = tl.load(b_ptrs, mask=ks[:, None] < left, other=0.0)
-        accumulator = tl.dot(a, b, accumulator, input_precision=PRECISION, out_dtype=ACCUMULATOR)
-        a_ptrs += BLOCK_K * stride_ak
-        b_ptrs += BLOCK_K * stride_bk
-    if LEAKY_RELU:
-        accumulator = tl.where(accumulator >= 0, accumulator, 0.01 * accumulator)
-    out_rows = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
-    out_cols = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
-    c_ptrs = c_ptr + out_rows[:, None] * stride_cm + out_cols[None, :] * stride_cn
-    inside = (out_rows[:, None] < M) & (out_cols[None, :] < N)
-    tl.store(c_ptrs, accumulator.to(c_ptr.dtype.element_ty), mask=inside)
 
 
 def accumulator_of(kind: str) -> Any:
@@ -115,8 +63,8 @@ def matmul(
     c = empty((m, n), a, RESULT.get(kind, kind))
     matmul_kernel[(triton.cdiv(m, block_m) * triton.cdiv(n, block_n),)](
         a, b, c, m, n, k, *strides(a, layout[0] == "t"), *strides(b, layout[1] == "t"), *c.stride(),
-        ACCUMULATOR=accumulator_of(kind), PRECISION=precision, LEAKY_RELU=leaky_relu,
-        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=4,
+        LEAKY_RELU=leaky_relu, BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=4,
+        ACCUMULATOR=accumulator_of(kind), PRECISION=precision,
     )  # fmt: skip
     return c
 

@@ -22,15 +22,7 @@ from triton_porting_kit.conformance.kernels.problem import (
     normal,
 )
 from triton_porting_kit.conformance.types import KINDS, Array
-
-
-@triton.jit
-def sort_kernel(x_ptr, out_ptr, n_cols, padding, BLOCK: tl.constexpr, DESCENDING: tl.constexpr):
-    """Sort one row per program. `padding` sorts after all elements."""
-    row = tl.program_id(0)
-    cols = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols, other=padding)
-    tl.store(out_ptr + row * n_cols + cols, tl.sort(x, descending=DESCENDING), mask=cols < n_cols)
+from triton_porting_kit.kernels.rows import sort_kernel
 
 
 @triton.jit

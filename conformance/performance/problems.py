@@ -70,7 +70,7 @@ def _figure(check: Check, problem: Problem, session: Session, budget: float) -> 
     }
     if session.capabilities is not None and (lacking := session.capabilities.lacks(check)):
         return figure | {"error": f"the profile does not claim {lacking}"}
-    operands = list(problem.operands(np.random.default_rng(session.seed_of(check))))
+    operands = list(problem.operands(np.random.default_rng(session.seed_of(check.name))))
     try:
         found = kernel_time(problem, operands, session.memory, budget)
     except Exception as error:

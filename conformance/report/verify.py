@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -18,6 +17,7 @@ from triton_porting_kit.conformance.record import Listing, Record
 from triton_porting_kit.conformance.report import document
 from triton_porting_kit.conformance.report.errors import ReportError
 from triton_porting_kit.conformance.report.model import Report
+from triton_porting_kit.conformance.seeds import seed_of
 
 BY_CAPABILITIES = "capabilities"
 """The pattern of listings that come from a capability that the profile does not claim."""
@@ -40,11 +40,6 @@ def disagreements(data: Mapping[str, Any]) -> list[str]:
     if data["digest"] != document.digest(data):
         found.append("the digest does not match the content: the report was changed after it was written")
     return found
-
-
-def seed_of(seed: int, name: str) -> int:
-    """A check's seed, derived from the run's as in `triton_porting_kit.conformance.context.Session.seed_of`."""
-    return zlib.crc32(f"{seed}:{name}".encode())
 
 
 def _checks(claimed: Sequence[Mapping[str, Any]], report: Report) -> Iterator[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from triton_porting_kit.conformance.stress.counting import counting
 from triton_porting_kit.conformance.stress.memory_moves import MemoryMoves
-from triton_porting_kit.conformance.stress.moves import Move, Undone
+from triton_porting_kit.conformance.stress.moves import Undone
 from triton_porting_kit.conformance.stress.operations.base import INTEGERS
 from triton_porting_kit.conformance.stress.program import (
     Carried,
@@ -28,6 +28,7 @@ from triton_porting_kit.conformance.stress.program import (
 )
 
 MOST_LEAVES = 4
+Move = Callable[["Addresses"], None]
 
 
 @dataclass

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from triton_porting_kit.conformance.stress.memory_moves import MemoryMoves
 from triton_porting_kit.conformance.stress.moves import (
     argument,
     let,
@@ -16,9 +16,6 @@ from triton_porting_kit.conformance.stress.program import (
     Statement,
 )
 from triton_porting_kit.conformance.types import KINDS
-
-if TYPE_CHECKING:
-    from triton_porting_kit.conformance.stress.addresses import Addresses
 
 STEPS = (1, 1, 2, 3, 5, 16)
 FIRSTS = (0, 0, 1, -1, -3, -7, 2, 10, 100)
@@ -41,7 +38,7 @@ class Counting:
         return Loop(index, BETWEEN, MOST_TURNS, self.bound, carried, body, self.start, self.step, stride)
 
 
-def counting(builder: Addresses, kind: str = "i32") -> Counting:
+def counting(builder: MemoryMoves, kind: str = "i32") -> Counting:
     """A loop from one run-time number to another, up or down, with a run-time or literal step."""
     draws, turns = builder.draws, builder.draws.choose((0, 1, 2, 2, 3, 4, 5))
     runs = draws.chance(0.5)

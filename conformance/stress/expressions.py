@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from triton_porting_kit.conformance.rounding import wrap
 from triton_porting_kit.conformance.stress.indices import COMPARISONS
 from triton_porting_kit.conformance.stress.moves import (
-    Move,
     address,
     argument,
     by,
@@ -31,7 +30,7 @@ from triton_porting_kit.conformance.stress.moves import (
 )
 
 if TYPE_CHECKING:
-    from triton_porting_kit.conformance.stress.addresses import Addresses
+    from triton_porting_kit.conformance.stress.addresses import Addresses, Move
 
 STRIDES = (1, 1, 2, 3, 5, 16, -1, -1, -2, -3, 0)
 """Distances between the elements that lanes access."""

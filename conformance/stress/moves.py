@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
+from triton_porting_kit.conformance.stress.memory_moves import MemoryMoves
 from triton_porting_kit.conformance.stress.operations.addressing import INDICES
 from triton_porting_kit.conformance.stress.program import Fetch, Malformed, Region
 from triton_porting_kit.conformance.types import KINDS
 
-if TYPE_CHECKING:
-    from triton_porting_kit.conformance.stress.addresses import Addresses
-
-Move = Callable[["Addresses"], None]
+Builder = TypeVar("Builder", bound=MemoryMoves)
 
 
 class Undone(Exception):
     """A statement of a move would be undefined, or needs a type that the program does not have."""
 
 
-def move(function: Move) -> Move:
-    """Decorate a move: it ends at the first statement that cannot be added; earlier statements stay."""
+def move(function: Callable[[Builder], None]) -> Callable[[Builder], None]:
+    """A move that ends where one of its statements cannot be; what it has made by then stays."""
 
     @functools.wraps(function)
-    def attempt(builder: Addresses) -> None:
+    def attempt(builder: Builder) -> None:
         try:
             function(builder)
         except (Undone, Malformed):
@@ -40,46 +38,46 @@ def sure(value: int | None) -> int:
     return value
 
 
-def let(builder: Addresses, name: str, *args: int, **attrs: object) -> int:
-    """Add an operation and return its result. Raises `Undone` or `Malformed`."""
+def let(builder: MemoryMoves, name: str, *args: int, **attrs: object) -> int:
+    """A statement of an operation. Raises `Undone` or `Malformed`."""
     return sure(builder.let(name, *args, **attrs))
 
 
-def argument(builder: Addresses, value: int, kind: str = "i32") -> int:
-    """Add a scalar argument with this value, clamped to the range of the type."""
+def argument(builder: MemoryMoves, value: int, kind: str = "i32") -> int:
+    """A number of run time, or the nearest to it that the type has."""
     own = KINDS[kind]
     return let(builder, "argument", kind=kind, value=min(max(value, own.lowest), own.highest))
 
 
-def literal(builder: Addresses, value: int, symbol: str, number: int) -> int:
+def literal(builder: MemoryMoves, value: int, symbol: str, number: int) -> int:
     return let(builder, "literal", value, symbol=symbol, literal=number)
 
 
-def by(builder: Addresses, value: int, symbol: str, number: int) -> int:
-    """Apply a binary operation to a value and a number, which is a literal or a scalar argument."""
+def by(builder: MemoryMoves, value: int, symbol: str, number: int) -> int:
+    """With a literal, or with a number of run time."""
     if builder.draws.chance(0.4):
         return literal(builder, value, symbol, number)
     other = argument(builder, number, builder.types[value].kind_name)
     return let(builder, f"plain {symbol}" if symbol in "%//" else symbol, value, other)
 
 
-def cast(builder: Addresses, value: int, kind: str) -> int:
+def cast(builder: MemoryMoves, value: int, kind: str) -> int:
     return value if builder.types[value].kind_name == kind else let(builder, "cast", value, to=kind)
 
 
-def sides(builder: Addresses) -> tuple[int, ...]:
-    """The indices along each dimension of the tile, cast to i64 where their types differ."""
+def sides(builder: MemoryMoves) -> tuple[int, ...]:
+    """The indices along the dimensions of the tile, of one type."""
     kinds = {builder.types[v].kind_name for v in builder.sides}
     return tuple(cast(builder, v, "i64") if len(kinds) > 1 else v for v in builder.sides)
 
 
-def side(builder: Addresses) -> int:
-    """The indices along a random dimension of the tile."""
+def side(builder: MemoryMoves) -> int:
+    """The indices along a dimension."""
     return builder.draws.choose(sides(builder))
 
 
-def whole(builder: Addresses, width: int = 0) -> int:
-    """The linear index of each element of the tile. `width` is the row length; by default that of the tile."""
+def whole(builder: MemoryMoves, width: int = 0) -> int:
+    """The index of each element of a matrix of so wide rows, or else as wide as the tile; of each of a line."""
     along = sides(builder)
     if len(along) == 1:
         return along[0]
@@ -87,15 +85,15 @@ def whole(builder: Addresses, width: int = 0) -> int:
     return let(builder, "+", rows, along[1])
 
 
-def near(builder: Addresses, value: int) -> int:
-    """A value that an integer takes in some lane and program of the grid, or that value plus or minus 1."""
+def near(builder: MemoryMoves, value: int) -> int:
+    """One of the numbers that an integer is, or one beside it."""
     draws = builder.draws
     values = draws.choose(builder.environments)[value].value.ravel()
     return int(values[draws.below(values.size)].item()) + draws.between(-1, 1)
 
 
-def compared(builder: Addresses, value: int, symbol: str, number: int) -> int:
-    """Compare a value with a number: a literal, or a scalar argument on either side."""
+def compared(builder: MemoryMoves, value: int, symbol: str, number: int) -> int:
+    """A comparison with a literal, or with a number of run time on either side."""
     draws, kind = builder.draws, builder.types[value].kind
     number = min(max(number, kind.lowest), kind.highest)
     if draws.chance(0.3):
@@ -110,21 +108,21 @@ def compared(builder: Addresses, value: int, symbol: str, number: int) -> int:
     return let(builder, f"compare {symbol}", *pair)
 
 
-def fetch(builder: Addresses, pointer: int, mask: int | None = None) -> int:
-    """Add a load and return its result. Raises `Undone`."""
+def fetch(builder: MemoryMoves, pointer: int, mask: int | None = None) -> int:
+    """A load: what is loaded. Raises `Undone`."""
     loaded = builder.shared.value()
     if not builder.add(Fetch(loaded, pointer, mask, builder.other_of(pointer))):
         raise Undone
     return loaded
 
 
-def address(builder: Addresses, index: int, region: Region) -> int:
-    """Compute the addresses of elements of a region. Raises `Undone`."""
+def address(builder: MemoryMoves, index: int, region: Region) -> int:
+    """Pointers. Raises `Undone`."""
     if builder.types[index].kind_name not in INDICES:
         raise Undone
     return sure(builder.address(index, region))
 
 
-def loads(builder: Addresses) -> Region:
+def loads(builder: MemoryMoves) -> Region:
     """A region to load from."""
     return builder.region(builder.kind(), ("load", "load", "load", "store"))

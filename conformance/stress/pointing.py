@@ -15,7 +15,6 @@ import numpy as np
 from triton_porting_kit.conformance.stress.counting import counting
 from triton_porting_kit.conformance.stress.indices import COMPARISONS
 from triton_porting_kit.conformance.stress.moves import (
-    Move,
     Undone,
     address,
     by,
@@ -46,7 +45,7 @@ from triton_porting_kit.conformance.stress.program import (
 from triton_porting_kit.conformance.types import KINDS
 
 if TYPE_CHECKING:
-    from triton_porting_kit.conformance.stress.addresses import Addresses
+    from triton_porting_kit.conformance.stress.addresses import Addresses, Move
 
 
 def _index(builder: Addresses) -> int:

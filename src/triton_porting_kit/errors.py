@@ -1,4 +1,4 @@
-"""The exceptions of the kit: one type per kind of mistake, all under `PortingKitError`.
+"""The exceptions of the kit: one type per kind of error, all derived from `PortingKitError`.
 
 Every message says what happened, with the values that matter, and what to do next.
 """
@@ -42,8 +42,8 @@ class SourceLocation:
 class CompilationError(PortingKitError):
     """A kernel cannot be compiled by this backend.
 
-    `operation` is the IR operation that failed (e.g. ``tt.elementwise_inline_asm``), `location` the line of the kernel
-    that it comes from, `remedy` what the author can do about it. `problem` is the text of the error without the remedy.
+    `operation` is the IR operation that failed, such as ``tt.elementwise_inline_asm``; `location` is its line in the
+    kernel; `remedy` says what the author can do. `problem` is the text of the error without the remedy.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class CompilationError(PortingKitError):
         if location and (line := _source_line(location)):
             text += f"\n    {line}"
         self.problem = text
-        # Not by `super()`: a derived type may have a base outside the kit, whose arguments differ.
+        # `super()` could call a base outside of the kit, whose arguments differ.
         Exception.__init__(self, f"{text}\n  what to do: {remedy}")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -79,9 +79,9 @@ def _restored(cls: type[CompilationError], args: tuple[Any, ...], state: dict[st
 
 
 class CompilerDefect(CompilationError):
-    """A stage of the compiler made IR that a verifier rejects: the kit is wrong, and not the kernel.
+    """A verifier rejects the IR that a compiler stage produced. This is a defect of the kit, not of the kernel.
 
-    `artefact` is the path of a file that holds the IR; None if it could not be written.
+    `artefact` is the path of a file with the IR; None if it could not be written.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class OptionError(CompilationError, AssertionError):
 
 
 class ResourceError(CompilationError):
-    """A kernel needs more of a chip's resource than there is: `required` of `name`, with a maximum of `limit`.
+    """A kernel needs `required` of a chip's resource `name`, of which there is only `limit`.
 
     The kit raises a type that is also Triton's ``OutOfResources``, so that the autotuner tries the next configuration.
     """
@@ -128,7 +128,7 @@ def _source_line(location: SourceLocation) -> str:
 
 
 class InsecureCacheError(PortingKitError):
-    """Others can write to a folder whose files the kit would execute."""
+    """Other users can write to a folder whose files the kit would execute."""
 
 
 class CacheError(PortingKitError):
@@ -170,8 +170,8 @@ class ArgumentMismatch(CodeObjectError):
             "the block" if index is None else f"argument {index}" + (f" ({argument!r})" if argument else "")
         )
         super().__init__(
-            f"{which} of kernel {kernel!r}: {difference}; it was compiled from another signature than it is launched "
-            f"with, or by a compiler that adds arguments: compile it again"
+            f"{which} of kernel {kernel!r}: {difference}; the kernel was compiled for a signature that differs from "
+            f"the launch, or by a compiler that adds arguments: compile it again"
         )
 
 
@@ -180,7 +180,7 @@ class GridError(PortingKitError, ValueError):
 
 
 class LauncherBuildError(PortingKitError):
-    """Generated launch code did not build."""
+    """Generated launch code could not be built."""
 
 
 # --- driver --------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ class DTypeError(PortingKitError, TypeError):
 
 
 class MissingHook(DeviceError, NotImplementedError):
-    """A device hook is not implemented. The message says what it must do, and where to read more."""
+    """A device hook is not implemented. The message says what it must do and which documentation to read."""
 
 
 class OutOfMemory(DeviceError, MemoryError):
@@ -206,11 +206,11 @@ class OutOfMemory(DeviceError, MemoryError):
 
 
 class InvalidArgument(DeviceError, ValueError):
-    """A size, a byte value, an alignment, or the handle of a stream or event that no device call can take."""
+    """A size, byte value, alignment, or handle of a stream or event is invalid for a device call."""
 
 
 class InvalidPointer(DeviceError, ValueError):
-    """An address that is NULL, freed, not the device's, or a range that leaves its allocation."""
+    """An address is NULL, freed or not on the device, or a range exceeds its allocation."""
 
 
 class InvalidModule(DeviceError, ValueError):
@@ -218,7 +218,7 @@ class InvalidModule(DeviceError, ValueError):
 
 
 class CopyError(DeviceError):
-    """A copy did not arrive as it was sent."""
+    """The result of a copy differs from its source."""
 
 
 class LaunchError(DeviceError):
@@ -226,27 +226,28 @@ class LaunchError(DeviceError):
 
 
 class AssertionFailed(LaunchError, AssertionError):
-    """An assertion in a kernel did not hold: where, in which program and for which element, and its text."""
+    """An assertion in a kernel failed. The message has the line, the program, the element and the assertion's text."""
 
 
 class LaunchTimeout(LaunchError, TimeoutError):
-    """A launch took longer than it may, and was stopped between two programs: which kernel, and how far it came."""
+    """A launch exceeded its time limit and was stopped between two programs. The message has the kernel and the number
+    of finished programs."""
 
 
 class MemoryAccessError(LaunchError):
-    """In checked mode, a kernel was about to access memory outside of its arguments: the line, whether to load or to
-    store, in which program and for which element, which argument, its size, and how far outside."""
+    """In checked mode, a kernel was about to access memory outside of its arguments. The message has the line, whether
+    it is a load or a store, the program, the element, the argument, its size, and the distance to it."""
 
 
 class DeviceLost(DeviceError):
-    """The device died or hangs. Reset it before the next call."""
+    """The device has failed or hangs. Reset it before the next call."""
 
 
 # --- porting -------------------------------------------------------------------------------------
 
 
 class NamingError(PortingKitError, ValueError):
-    """A backend, a vendor or a chip cannot be called so. `suggestion` is a name that would do, or empty."""
+    """The name of a backend, a vendor or a chip is not allowed. `suggestion` is an allowed name, or empty."""
 
     def __init__(self, message: str, suggestion: str = "") -> None:
         self.suggestion = suggestion
@@ -254,23 +255,23 @@ class NamingError(PortingKitError, ValueError):
 
 
 class TemplateError(PortingKitError):
-    """The repository of a backend cannot be made from the template, or not be brought up to date."""
+    """The repository of a backend cannot be created from the template, or cannot be updated."""
 
 
 class AnswersError(TemplateError):
-    """The file that says what a repository was made from is missing, or was edited."""
+    """The file that records how a repository was created is missing or was edited."""
 
 
 class DirtyTreeError(TemplateError):
-    """The repository has changes that are not committed, which an update would mix with its own."""
+    """The repository has uncommitted changes, which an update would mix with its own."""
 
 
 # --- capture and replay --------------------------------------------------------------------------
 
 
 class CaptureError(PortingKitError):
-    """A launch cannot be recorded, or a recorded one cannot be read, trusted, run again, or written as C++."""
+    """A launch cannot be recorded, or a recorded launch cannot be read, trusted, run again, or written as C++."""
 
 
 class CaptureWarning(UserWarning):
-    """A launch was not recorded, or something of it that a replay needs was not."""
+    """A launch was not recorded, or only without something that a replay needs."""

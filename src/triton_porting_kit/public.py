@@ -1,12 +1,12 @@
-"""What of the kit is public: backends use nothing else, and releases keep it. Tests hold the kit's own backends, the
-template and docs/contracts.md against this."""
+"""The public names of the kit: backends use no others, and releases keep them. Tests check the kit's own backends, the
+template and docs/contracts.md against this list."""
 
 from __future__ import annotations
 
 import importlib
 
 PARTS = ("compiler", "launcher", "driver")
-"""Packages of which the names in ``__all__`` are public."""
+"""Packages whose names in ``__all__`` are public."""
 
 MODULES = (
     "errors",
@@ -21,13 +21,13 @@ MODULES = (
     "driver.host",
     "backends.cpu.libdevice",
 )
-"""Modules of which all names are public that do not begin with an underscore."""
+"""Modules whose names are public unless they begin with an underscore."""
 
 
 def is_public(module: str, name: str = "") -> bool:
-    """Whether what ``from MODULE import NAME`` or, without a name, ``import MODULE`` gives is public.
+    """Whether ``from MODULE import NAME`` is public or, without a name, ``import MODULE``.
 
-    `module` is a dotted name that begins with the kit's.
+    `module` is a dotted name that begins with the kit's package.
     """
     package, _, inside = module.partition(".")
     if inside in MODULES:

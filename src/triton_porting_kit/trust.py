@@ -1,4 +1,4 @@
-"""Files whose contents are executed: who else could have written, or could swap, them?
+"""Checks of files whose contents are executed: could other users have written or replaced them?
 
 Used by the compile cache and by the cache of built launch code.
 """
@@ -23,10 +23,10 @@ from triton_porting_kit.errors import CacheError, CacheWarning, InsecureCacheErr
 
 
 def check_private(path: Path, remedy: str, *, group_may_write: bool = False) -> None:
-    """Raise `InsecureCacheError`, ending in `remedy`, unless only this user and root can write a file or folder.
+    """Raise `InsecureCacheError`, ending in `remedy`, unless only this user and root can write to a file or folder.
 
-    A symbolic link is refused. `group_may_write` lets the members of its group write. Nothing is asked of the
-    folders above; see `check_way`. A path that is not there passes.
+    A symbolic link is refused. `group_may_write` allows write permission for the group. The folders above are not
+    checked; see `check_way`. A missing path passes.
     """
     status = _lstat(path)
     if status is None:
@@ -38,17 +38,17 @@ def check_private(path: Path, remedy: str, *, group_may_write: bool = False) -> 
     elif not _trusted(status):
         reason = f"it belongs to user {status.st_uid}, not {os.geteuid()}"
     elif mode & others:
-        reason = f"its mode {mode:04o} lets others write it"
+        reason = f"its mode {mode:04o} lets others write to it"
     else:
         return
     raise InsecureCacheError(f"{path} holds code that would be executed, but {reason}; {remedy}")
 
 
 def check_way(folder: Path, remedy: str) -> None:
-    """Raise `InsecureCacheError` if another user could put something else in the place of `folder`.
+    """Raise `InsecureCacheError` if another user could replace `folder`.
 
-    So it is where a folder above belongs to someone else, or can be written by everyone (unless it is sticky, as /tmp
-    is, and what lies in it is ours), and where a symbolic link on the way is someone else's.
+    Another user can do so if they own a folder above or a symbolic link on the path, or if everyone can write to a
+    folder above. A sticky folder such as /tmp is allowed if the entry in it belongs to this user.
     """
     for place in _places(folder):
         status = _lstat(place)
@@ -58,14 +58,14 @@ def check_way(folder: Path, remedy: str) -> None:
         if stat.S_ISLNK(status.st_mode):
             if not _trusted(status):
                 raise InsecureCacheError(
-                    f"{folder} holds code that would be executed, but the symbolic link {place} on the way "
+                    f"{folder} holds code that would be executed, but the symbolic link {place} on its path "
                     f"belongs to user {status.st_uid}; {remedy}"
                 )
         elif place == folder:
             continue
         elif not _trusted(status) and not _is_unmapped(status.st_uid):
             raise InsecureCacheError(
-                f"{folder} holds code that would be executed, and the folder {place} above it belongs to user "
+                f"{folder} holds code that would be executed, but the folder {place} above it belongs to user "
                 f"{status.st_uid}, who can replace it; {remedy}"
             )
         elif mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
@@ -76,7 +76,7 @@ def check_way(folder: Path, remedy: str) -> None:
 
 
 def group_can_write(path: Path) -> bool:
-    """Whether the members of a group of several users can write a file or folder that is there."""
+    """Whether a group of several users can write to an existing file or folder."""
     status = path.lstat()
     if not status.st_mode & stat.S_IWGRP:
         return False
@@ -84,14 +84,14 @@ def group_can_write(path: Path) -> bool:
         group, user = grp.getgrgid(status.st_gid), pwd.getpwuid(status.st_uid)
     except KeyError:
         return True
-    # Where everyone has a group of their own (the usual reason for such a mode), it has the user's name.
+    # Such a mode is common where every user has a private group, which has the user's name.
     return group.gr_name != user.pw_name or bool(set(group.gr_mem) - {user.pw_name})
 
 
 def write_private(path: Path, content: bytes, *, mode: int = 0o600, folder: int | None = None) -> None:
-    """Write a file that only this user can read, so that nobody ever sees half of it. A link in its place is replaced.
+    """Write a file atomically, by default readable only by this user. A symbolic link at `path` is replaced.
 
-    `mode`: its permissions, less what the umask takes. `folder`: a descriptor that `path` is relative to.
+    `mode`: its permissions before the umask is applied. `folder`: a descriptor that `path` is relative to.
     """
     temporary = path.with_name(f".tmp-{secrets.token_hex(8)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -110,12 +110,13 @@ _told: set[tuple[int, str]] = set()
 
 
 def temporary_folder(folder: Path, error: OSError, variable: str) -> Path:
-    """A private folder, as long as this process lives, in the place of one that cannot be written.
+    """A private folder for the lifetime of this process, in place of `folder`, which cannot be written.
 
-    Warns of that, once for each folder; `variable` is what names another. Raises `CacheError` where there is none.
+    Warns once for each folder; the environment `variable` names another folder. Raises `CacheError` if no temporary
+    folder can be created.
     """
     reason = f"{folder} cannot be written: {error.strerror or error}"
-    remedy = f"set {variable} to a folder that you can write, on a disk with room"
+    remedy = f"set {variable} to a folder that you can write to, on a disk with free space"
     try:
         found = _temporary_folder(os.getpid())
     except OSError as other:
@@ -123,7 +124,7 @@ def temporary_folder(folder: Path, error: OSError, variable: str) -> Path:
     if (told := (os.getpid(), str(folder))) not in _told:
         _told.add(told)
         warnings.warn(
-            f"compiled code is not kept: {reason}. This process has it in a temporary folder; {remedy}",
+            f"compiled code is not kept: {reason}. This process uses a temporary folder; {remedy}",
             CacheWarning,
             stacklevel=3,
         )
@@ -136,14 +137,14 @@ def _temporary_folder(process: int) -> Path:
 
     @atexit.register
     def remove() -> None:
-        if os.getpid() == process:  # and not a child that was forked
+        if os.getpid() == process:  # Not in a forked child.
             shutil.rmtree(folder, ignore_errors=True)
 
     return folder
 
 
 def _places(folder: Path) -> Iterator[Path]:
-    """The folder, what it points to if it is a link, and everything above each of them."""
+    """The folder, the targets of symbolic links on its path, and all folders above these."""
     seen: set[Path] = set()
     waiting = [Path(os.path.abspath(folder))]
     while waiting:
@@ -164,7 +165,7 @@ def _trusted(status: os.stat_result) -> bool:
 
 @functools.cache
 def _is_unmapped(user: int) -> bool:
-    """Whether the user's number stands for all those that a user namespace has no number for, root outside perhaps."""
+    """Whether this is the ID of all users that the user namespace does not map, possibly including root outside."""
     try:
         unknown = int(Path("/proc/sys/kernel/overflowuid").read_text())
         spans = [map(int, line.split()) for line in Path("/proc/self/uid_map").read_text().splitlines()]
@@ -174,7 +175,7 @@ def _is_unmapped(user: int) -> bool:
 
 
 def _lstat(path: Path) -> os.stat_result | None:
-    """None for what is not there, or cannot be reached, so that nothing in it is executed."""
+    """The status of a path; None if it is missing or unreachable, so that nothing in it is executed."""
     try:
         return path.lstat()
     except OSError:

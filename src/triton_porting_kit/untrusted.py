@@ -1,9 +1,9 @@
-"""Files that somebody else may have made: read as data, within limits, and shown as text.
+"""Untrusted files: read as data within limits, and shown as text.
 
-Every reader of the kit for such files goes through here, whatever the format. A file is opened without following a
-link, has to be a regular one, and is no longer than its kind may be; what is in it is data of bounded depth, and names
-nothing that is imported. Writers go through `Folder`, which no link leads out of. `triton_porting_kit.trust` is about
-the other kind of file: what is executed.
+All readers of such files in the kit use this module, whatever the format. A file is opened without following symbolic
+links, must be a regular file, and must not exceed the size limit of its kind. Its content is data of bounded depth and
+never names code that is imported. Writers use `Folder`, which links cannot lead out of. `triton_porting_kit.trust`
+checks files that are executed.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from typing import IO, Any, Self
 from triton_porting_kit import trust
 
 Error = Callable[[str], Exception]
-"""What makes the exception of a reader out of a message."""
+"""Makes a reader's exception from a message."""
 
 KIB, MIB = 1 << 10, 1 << 20
 MANIFEST = 16 * MIB
-"""Bytes of the manifest of a recorded launch."""
+"""Size limit in bytes of the manifest of a recorded launch."""
 REPORT = 256 * MIB
-"""Bytes of a report, of a run's records, and of each of the other files of a run."""
+"""Size limit of a report, of a run's records, and of each of the other files of a run."""
 PROFILE = MIB
-"""Bytes of a profile, and of a project's ``pyproject.toml``."""
+"""Size limit of a profile, and of a project's ``pyproject.toml``."""
 ANSWERS = 64 * KIB
-"""Bytes of the file that says what a repository was made from."""
+"""Size limit of the file that records how a repository was created."""
 SOURCE = 4 * MIB
-"""Bytes of a source file that is read and not run."""
+"""Size limit of a source file that is read but not executed."""
 METADATA = 16 * MIB
-"""Bytes of the metadata of a cached kernel, and of those in a code object."""
+"""Size limit of the metadata of a cached kernel, and of the metadata in a code object."""
 ARTEFACT = 1 << 30
-"""Bytes of a file of compiled code, or of what it is made from."""
+"""Size limit of a file of compiled code, and of the files it is made from."""
 RESULTS = 64 * MIB
-"""Bytes of the results of a benchmark."""
+"""Size limit of the results of a benchmark."""
 DEPTH = 64
-"""Lists and tables in one another."""
+"""The maximum depth of nested lists and tables."""
 _ENTRIES = 1 << 14
-"""Entries of a list or a map of MessagePack, which reserves memory for as many as the input claims."""
+"""The maximum entries of a list or map in MessagePack, whose reader allocates as many as the input claims."""
 _TYPES = {
     stat.S_IFDIR: "a folder",
     stat.S_IFLNK: "a symbolic link, which is not followed",
@@ -62,28 +62,28 @@ _TYPES = {
 def read_bytes(
     path: Path, limit: int, error: Error, *, follow: bool = False, remedy: str = "", folder: int | None = None
 ) -> bytes:
-    """What is in a regular file of at most `limit` bytes.
+    """The content of a regular file of at most `limit` bytes.
 
-    `follow`: the user named the file, so that it may be a link. `folder`: a descriptor that `path` is relative to.
-    Raises what `error` makes of the file, what is wrong with it and the `remedy`.
+    `follow`: allow a symbolic link, because the user named the file. `folder`: a descriptor that `path` is relative to.
+    Raises `error` of a message with the file, the problem and the `remedy`.
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     behind = f"; {remedy}" if remedy else ""
     try:
         descriptor = os.open(path, flags, dir_fd=folder)
-    except (OSError, ValueError) as problem:  # ValueError: a null byte
+    except (OSError, ValueError) as problem:  # ValueError: the path has a null byte.
         raise error(f"{path} cannot be read: {_reason(problem)}{behind}") from problem
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise error(f"{path} is {_kind(status)}, and no file{behind}")
+            raise error(f"{path} is {_kind(status)}, not a file{behind}")
         found = _read(descriptor, min(status.st_size, limit) + 1)
     except (OSError, MemoryError) as problem:
         raise error(f"{path} cannot be read: {_reason(problem)}{behind}") from problem
     finally:
         os.close(descriptor)
     if max(status.st_size, len(found)) > limit:
-        raise error(f"{path} has more than the {limit:,} bytes that such a file may have{behind}")
+        raise error(f"{path} has more than {limit:,} bytes, the limit for such a file{behind}")
     return found
 
 
@@ -96,7 +96,7 @@ def _read(descriptor: int, most: int) -> bytes:
 
 
 def read_text(path: Path, limit: int, error: Error, *, follow: bool = False, remedy: str = "") -> str:
-    """As `read_bytes`, of UTF-8."""
+    """Like `read_bytes`, for a UTF-8 text."""
     found = read_bytes(path, limit, error, follow=follow, remedy=remedy)
     try:
         return found.decode()
@@ -105,9 +105,9 @@ def read_text(path: Path, limit: int, error: Error, *, follow: bool = False, rem
 
 
 def parse_json(content: bytes | str, what: object, error: Error, *, finite: bool = True) -> Any:
-    """JSON of at most `DEPTH` lists and objects in one another, and whole numbers of at most 64 bits.
+    """Parse JSON with at most `DEPTH` nested lists and objects, and integers of at most 64 bits.
 
-    `what` is named in messages. `finite`: infinities and NaN are refused.
+    `what` is named in messages. `finite`: refuse infinities and NaN.
     """
     return _parsed(
         lambda data: json.loads(data if isinstance(data, str) else data.decode()),
@@ -120,34 +120,34 @@ def parse_json(content: bytes | str, what: object, error: Error, *, finite: bool
 
 
 def parse_toml(content: bytes, what: object, error: Error) -> dict[str, Any]:
-    """TOML, as `parse_json`."""
-    import tomllib  # not before: whoever imports Triton imports this module
+    """Parse TOML, with the limits of `parse_json`."""
+    import tomllib  # Imported late, because importing Triton imports this module.
 
     found: dict[str, Any] = _parsed(lambda data: tomllib.loads(data.decode()), content, what, "TOML", error)
     return found
 
 
 def parse_yaml(content: bytes, what: object, error: Error) -> Any:
-    """YAML of plain data, without aliases, as `parse_json`."""
+    """Parse YAML of plain data without aliases, with the limits of `parse_json`."""
     import yaml
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
-        """A few aliases are exponentially many values."""
+        """Refuses aliases: a few of them can expand to exponentially many values."""
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
-                raise ValueError("it has an alias (*NAME), and nothing here needs one")
+                raise ValueError("it has an alias (*NAME), which is not allowed")
             return super().compose_node(parent, index)
 
     return _parsed(lambda text: yaml.load(text, Loader), content, what, "YAML", error)
 
 
 def parse_message_pack(content: bytes, what: object, error: Error) -> Any:
-    """MessagePack, as `parse_json`."""
+    """Parse MessagePack, with the limits of `parse_json`."""
     import msgpack
 
     if len(content) > METADATA:
-        raise error(f"{what} have more than the {METADATA:,} bytes that they may have")
+        raise error(f"{what} has more than {METADATA:,} bytes, the limit for metadata")
     limits = {"max_array_len": _ENTRIES, "max_map_len": _ENTRIES}
     return _parsed(lambda data: msgpack.unpackb(data, **limits), content, what, "MessagePack", error)
 
@@ -170,20 +170,20 @@ def _parsed(
     try:
         found = parse(content)
     except RecursionError as problem:
-        raise error(f"{what} is not read: {_TOO_DEEP}") from problem
-    except Exception as problem:  # parsers have errors of their own, and raise those of Python besides
+        raise error(f"{what} is refused: {_TOO_DEEP}") from problem
+    except Exception as problem:  # Parsers raise their own errors and Python's.
         text = " ".join(str(problem).split()) or type(problem).__name__
         raise error(f"{what} is not {kind}: {text:.300}") from problem
     if reason := _out_of_bounds(found, finite):
-        raise error(f"{what} is not read: {reason}")
+        raise error(f"{what} is refused: {reason}")
     return found
 
 
-_TOO_DEEP = f"there are more than {DEPTH} lists and tables in one another"
+_TOO_DEEP = f"lists and tables are nested more than {DEPTH} deep"
 
 
 def _out_of_bounds(value: Any, finite: bool) -> str:
-    """What is too much in data; empty if nothing is."""
+    """Why data exceeds the limits; empty if it does not."""
     level, depth = [value], 0
     while level:
         below: list[Any] = []
@@ -209,20 +209,22 @@ def _out_of_bounds(value: Any, finite: bool) -> str:
 
 
 class Folder:
-    """A folder that is held open: what is read and written in it lies in it, whatever links were put there.
+    """A folder that is held open. Files are read and written only inside of it, whatever links it contains.
 
-    Names in it are relative paths; no part of one may be a link. A context manager.
+    Names are relative paths, no part of which may be a link. A context manager.
     """
 
     def __init__(self, path: Path, error: Error, *, make: bool = False) -> None:
-        """`path` is the user's, and may be a link itself; with `make` it is made if it is not there."""
+        """`path` is named by the user and may be a link itself; `make` creates it if it is missing."""
         self.path, self._error = path, error
         try:
             if make:
                 path.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except (OSError, ValueError) as problem:
-            raise error(f"{path} cannot be {'made' if make else 'opened'}: {_reason(problem)}") from problem
+            raise error(
+                f"{path} cannot be {'created' if make else 'opened'}: {_reason(problem)}"
+            ) from problem
 
     def __enter__(self) -> Self:
         return self
@@ -233,16 +235,16 @@ class Folder:
         self.close()
 
     def close(self) -> None:
-        """Let it go."""
+        """Close the descriptor."""
         os.close(self._descriptor)
 
     def has(self, name: str) -> bool:
-        """Whether there is anything of this name."""
+        """Whether an entry of this name exists."""
         with self._parent(name) as (folder, last):
             return _lstat(last, folder) is not None
 
     def read(self, name: str, limit: int, remedy: str = "") -> bytes:
-        """What is in a file of at most `limit` bytes."""
+        """The content of a file of at most `limit` bytes."""
 
         def error(message: str) -> Exception:
             return self._error(
@@ -253,13 +255,13 @@ class Folder:
             return read_bytes(Path(last), limit, error, remedy=remedy, folder=folder)
 
     def write(self, name: str, content: bytes, *, mode: int = 0o666) -> None:
-        """Write a file, all of it or nothing, over a regular file at most; folders on the way are made."""
+        """Write a file atomically, and create folders on its path. Only a regular file is replaced."""
         with self._parent(name, make=True) as (folder, last):
             self._check(name, folder, last)
             trust.write_private(Path(last), content, mode=mode, folder=folder)
 
     def open(self, name: str, *, append: bool) -> IO[str]:
-        """A file to write text to, at its end or anew."""
+        """Open a text file for writing, to append to it or to replace its content."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with self._parent(name, make=True) as (folder, last):
             self._check(name, folder, last)
@@ -267,14 +269,14 @@ class Folder:
             return os.fdopen(descriptor, "a" if append else "w", encoding="utf-8")
 
     def remove(self, name: str) -> None:
-        """Remove a file, or the link in its place; one that is not there is no error."""
+        """Remove a file or a link. A missing one is not an error."""
         with self._parent(name) as (folder, last):
             if _lstat(last, folder) is not None:
                 os.unlink(last, dir_fd=folder)
 
     @contextlib.contextmanager
     def _parent(self, name: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
-        """The folder in which a name's last part is, and that part."""
+        """A descriptor of the folder of the name's last part, and that part."""
         *parts, last = _parts(name, self._error)
         descriptor = os.dup(self._descriptor)
         try:
@@ -289,7 +291,9 @@ class Folder:
             yield descriptor, last
         except OSError as problem:
             linked = problem.errno in (errno.ELOOP, errno.ENOTDIR)
-            reason = "a folder on the way is a link, or none; remove it" if linked else _reason(problem)
+            reason = (
+                "a folder on its path is a link or not a folder; remove it" if linked else _reason(problem)
+            )
             raise self._error(f"{self.path / name} cannot be used: {reason}") from problem
         finally:
             os.close(descriptor)
@@ -298,12 +302,12 @@ class Folder:
         status = _lstat(last, folder)
         if status is not None and not stat.S_ISREG(status.st_mode):
             raise self._error(
-                f"{self.path / name} is {_kind(status)}: nothing is written there; remove it, or name another place"
+                f"{self.path / name} is {_kind(status)}, which is not replaced; remove it, or name another place"
             )
 
 
 def write_file(path: Path, content: bytes, error: Error) -> None:
-    """Write one file that the user named, as `Folder.write`."""
+    """Write one file that the user named, like `Folder.write`."""
     with Folder(path.parent, error, make=True) as folder:
         folder.write(path.name, content)
 
@@ -311,7 +315,7 @@ def write_file(path: Path, content: bytes, error: Error) -> None:
 def _parts(name: str, error: Error) -> Sequence[str]:
     parts = name.split("/")
     if any(part in ("", ".", "..") or "\0" in part for part in parts):
-        raise error(f"{name!r} is no name of a file in a folder")
+        raise error(f"{name!r} is not a valid name of a file in a folder")
     return parts
 
 
@@ -323,7 +327,7 @@ def _lstat(name: str, folder: int) -> os.stat_result | None:
 
 
 def _kind(status: os.stat_result) -> str:
-    return _TYPES.get(stat.S_IFMT(status.st_mode), "something strange")
+    return _TYPES.get(stat.S_IFMT(status.st_mode), "of an unknown type")
 
 
 def _reason(problem: BaseException) -> str:
@@ -342,13 +346,14 @@ _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\uffff"
     "\U000e0000-\U000e0fff]"
 )
-"""Control characters but tab and line feed; what reorders or hides text; halves of pairs, and what XML cannot hold."""
+"""Control characters except tab and line feed, characters that reorder or hide text, surrogates, and characters that
+XML does not allow."""
 
 
 def shown(text: object, *, lines: bool = True) -> str:
-    r"""`text` for a terminal, a log or XML: characters that are obeyed or not seen become text, as ``\x1b``.
+    r"""`text` for a terminal, a log or XML: control characters and invisible characters are escaped, as ``\x1b``.
 
-    `lines`: line feeds and tabs stay; otherwise the result is one line.
+    `lines`: keep line feeds and tabs; otherwise the result is one line.
     """
     plain = str(text).replace("\r\n", "\n")
     found = _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), plain)

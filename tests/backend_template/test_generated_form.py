@@ -122,5 +122,5 @@ def test_commands_of_documents_exist(repository: Repository, fresh: Path) -> Non
 
 def test_a_repository_that_is_current_needs_no_update(repository: Repository, fresh: Path) -> None:
     said = run([fresh / "tpk", "update", repository.path])
-    assert said == f"Up to date: this is the template of {Template.own().version}.\n"
+    assert said == f"Up to date: the repository matches the template of version {Template.own().version}.\n"
     assert run(["git", "status", "--porcelain"], cwd=repository.path) == ""

@@ -207,7 +207,7 @@ def test_target_id(abi_version: int, flags: int, target_id: str) -> None:
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "another machine": ({"machine": 62}, "ELF machine 62; AMD's GPUs are 224"),
     "another system": ({"os_abi": 0}, "operating system ABI 0"),
-    "code object 2": ({"abi_version": 0}, "ABI version 0 .* known are versions 1, 2, 3, 4"),
+    "code object 2": ({"abi_version": 0}, "ABI version 0 .* supported are versions 1, 2, 3, 4"),
     "a newer version": ({"abi_version": 9}, "ABI version 9"),
     "not linked": ({"kind": 1}, "not a linked code object .*link it first"),
     "an unknown architecture": ({"flags": 0xFE}, "architecture 0xfe"),

@@ -36,7 +36,7 @@ def test_replay(tpk: Tpk) -> None:
     assert outcome.status == 0, outcome.errors
     first, *_, last = outcome.output.splitlines()
     assert first == "thrice, grid 1x1x1, 2 buffers of 512 bytes in all"
-    assert last == "all memory is as it was recorded, bit for bit, all 2 times"
+    assert last == "all memory is identical to the recording, bit for bit, in all 2 runs"
     assert len(list(Path("out").iterdir())) == 2
 
 
@@ -56,7 +56,7 @@ def test_a_replay_that_differs(tpk: Tpk) -> None:
         "(out_ptr: *fp32): 63 of 64 elements differ; the first at [1] (byte 4 of the buffer): "
         in outcome.output
     )
-    assert outcome.output.endswith("run 1 differs from what was recorded\n")
+    assert outcome.output.endswith("run 1 differs from the recording\n")
 
 
 def test_emit(tpk: Tpk) -> None:
@@ -84,7 +84,7 @@ def test_emit(tpk: Tpk) -> None:
     [
         (("capture", "missing.py"), 2, "tpk: there is no file missing.py"),
         (("replay", "missing"), 2, "tpk: there is no folder missing"),
-        (("replay", "."), 1, "tpk: . holds no recorded launch: there is no manifest.json"),
+        (("replay", "."), 1, "tpk: . has no recorded launch: there is no manifest.json"),
         (("replay", ".", "--dest", "x"), 2, "tpk: --dest and --runtime belong to --emit-cpp"),
     ],
 )
@@ -99,6 +99,6 @@ def test_folders_that_others_can_write(tpk: Tpk) -> None:
     Path("captures/0001-twice").chmod(0o770)
     outcome = tpk("replay", "captures/0001-twice")
     assert outcome.status == 2
-    assert "its mode 0770 lets others write it; replay only what you recorded yourself" in outcome.errors
+    assert "its mode 0770 lets others write to it; replay only what you recorded yourself" in outcome.errors
     outcome = tpk("replay", "captures")
-    assert "name one of those in it, such as captures/0001-twice" in outcome.errors
+    assert "name one of the folders in it, such as captures/0001-twice" in outcome.errors

@@ -61,7 +61,7 @@ def test_new_explains_itself(tpk: Tpk) -> None:
         (["--", "-x"], "'x'"),
         (["zz", "--vendor", '"'], "the vendor cannot be called"),
         (["zz", "--chip", "a" * 33], "the chip cannot be called"),
-        (["zz", "--chip", " "], "the chip is called nothing"),
+        (["zz", "--chip", " "], "the name of the chip is empty"),
     ],
 )
 def test_new_refuses_names(arguments: list[str], reason: str, tpk: Tpk, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_new_refuses_what_is_there(tpk: Tpk, tmp_path: Path) -> None:
     (tmp_path / "triton-zz").mkdir()
     done = tpk("new", "zz")
     assert done.status == 1
-    assert "is there already" in done.errors
+    assert "already exists" in done.errors
 
 
 def test_update_of_what_is_current(tpk: Tpk) -> None:
@@ -84,7 +84,7 @@ def test_update_of_what_is_current(tpk: Tpk) -> None:
     done = tpk("update", "triton-zz")
     assert (done.status, done.output) == (
         0,
-        f"Up to date: this is the template of {triton_porting_kit.__version__}.\n",
+        f"Up to date: the repository matches the template of version {triton_porting_kit.__version__}.\n",
     )
 
 
@@ -102,7 +102,10 @@ def test_update_of_another_version(tpk: Tpk, tmp_path: Path) -> None:
     path.write_text(path.read_text().replace(version, "0.0.1"))
     done = tpk("update", "triton-zz")
     assert done.status == 1
-    assert f"no template of 0.0.1, which the repository was made from; it has {version}" in done.errors
+    assert (
+        f"this kit does not have the template of 0.0.1, which the repository was created from; it has {version}"
+        in done.errors
+    )
 
 
 def test_update_shows_what_changed_and_conflicts(
@@ -126,7 +129,7 @@ def test_update_shows_what_changed_and_conflicts(
     monkeypatch.setattr(Template, "own", classmethod(lambda cls: cls(kit, own.version)))
     done = tpk("update", "triton-zz")
     assert done.status == 1, done.errors
-    assert f"from the template of 0.0.1 to that of {own.version}" in done.output
+    assert f"the template from version 0.0.1 to {own.version}" in done.output
     assert "  conflict  README.md\n" in done.output
     assert "            fresh.txt\n" in done.output
     assert "git restore" in done.output

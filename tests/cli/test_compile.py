@@ -116,7 +116,7 @@ def test_kernels_of_installed_modules(tpk: Tpk) -> None:
     done = tpk("compile", "triton_porting_kit.kernels.softmax")
     assert (done.status, done.errors) == (
         2,
-        "tpk: say which kernel, as triton_porting_kit.kernels.softmax:KERNEL; its kernels are softmax_kernel\n",
+        "tpk: name a kernel, as in triton_porting_kit.kernels.softmax:KERNEL; the kernels are softmax_kernel\n",
     )
 
 
@@ -193,9 +193,9 @@ def test_options_out_of_range_for_amd(tpk: Tpk, kernels: Path) -> None:
 
 MISTAKES = {
     "no file": (["nowhere.py:k"], "there is no file nowhere.py"),
-    "no kernel named": (["{file}"], "its kernels are twice, add_kernel, tuned_kernel, broken_kernel"),
-    "no such kernel": (["{file}:sub_kernel"], "sub_kernel is not there; its kernels are twice, add_kernel"),
-    "not a kernel": (["{file}:SIZE"], "SIZE is not a kernel; its kernels are"),
+    "no kernel named": (["{file}"], "the kernels are twice, add_kernel, tuned_kernel, broken_kernel"),
+    "no such kernel": (["{file}:sub_kernel"], "sub_kernel is not defined; the kernels are twice, add_kernel"),
+    "not a kernel": (["{file}:SIZE"], "SIZE is not a kernel; the kernels are"),
     "missing types": (
         ["{file}:add_kernel", "-s", "x_ptr=*fp32, n=i32", "-c", "BLOCK=64"],
         "the signature lacks a type for y_ptr, out_ptr",
@@ -215,7 +215,7 @@ MISTAKES = {
     ),
     "unknown type": (
         ["{file}:add_kernel", "-s", "*fp33"],
-        "x_ptr has the unknown type '*fp33'; there are i1",
+        "x_ptr has the unknown type '*fp33'; the types are i1",
     ),
     "unknown hint": (["{file}:add_kernel", "-s", "*fp32:8"], "x_ptr has the unknown hint '8'"),
     "bad constant": (
@@ -229,7 +229,7 @@ MISTAKES = {
     ),
     "unknown option": (
         ["{file}:add_kernel", "-s", POINTERS + ", 64", "--option", "warps=4"],
-        "there is no compile option 'warps'; there are",
+        "there is no compile option 'warps'; the options are",
     ),
     "unknown cpu": (
         ["{file}:add_kernel", "-s", POINTERS + ", 64", "--cpu", "z80"],
@@ -241,7 +241,7 @@ MISTAKES = {
     ),
     "unknown backend": (
         ["{file}:add_kernel", "-s", POINTERS + ", 64", "--backend", "npu"],
-        "there is no backend 'npu'; registered are amd, amdgpu, cpu, nvidia",
+        "there is no backend 'npu'; the registered ones are amd, amdgpu, cpu, nvidia",
     ),
     "unknown architecture": (
         ["{file}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--backend", "amdgpu", "--arch", "gfx1"],
@@ -249,11 +249,11 @@ MISTAKES = {
     ),
     "no device": (
         ["{file}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--backend", "amdgpu"],
-        "name one with --arch (gfx90a, gfx942,",
+        "name a target with --arch (gfx90a, gfx942,",
     ),
     "architecture of a CPU": (
         ["{file}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--arch", "gfx942"],
-        "backend cpu takes no --arch; see --cpu",
+        "backend cpu does not support --arch; use --cpu",
     ),
     "architecture twice": (
         [
@@ -267,7 +267,7 @@ MISTAKES = {
             "--target",
             "hip:gfx942:64",
         ],
-        "--target names the architecture already",
+        "--target already names the architecture",
     ),
     "bad target": (
         ["{file}:add_kernel", "-s", POINTERS + ", 64", "--target", "hip"],

@@ -75,7 +75,7 @@ def test_library_missing_or_broken(
 def test_why_a_backend_is_active() -> None:
     status, findings = doctor(TRITON_DEFAULT_BACKEND="cpu")
     assert status == 0
-    assert findings["active backend"]["detail"] == "cpu, because TRITON_DEFAULT_BACKEND says so"
+    assert findings["active backend"]["detail"] == "cpu, set by TRITON_DEFAULT_BACKEND"
 
 
 @pytest.mark.parametrize("name", ["nvidia", "npu"])

@@ -56,9 +56,9 @@ def test_an_access_out_of_bounds(tpk: Tpk, add: str, kernels: Path) -> None:
         ("ones(2)", "--args lacks y_ptr, out_ptr, n; add_kernel takes x_ptr: *f32, y_ptr: *bf16, out_ptr: *f32, n: i32"),
         ("ones(2), ones(2), ones(2), 1, 2", "add_kernel has no parameter for '2'"),
         ("ones(2), ones(2), ones(2), m=1", "add_kernel has no parameter for 'm=1'"),
-        ("ones(2), ones(2), ones(2), 1.5", "n is of type i32, and '1.5' is no such number"),
-        ("ones(2), ones(2), 7, 1", "out_ptr points to f32: give FILE.npy, zeros(1000)"),
-        ("ones(2), none.npy, ones(2), 1", "none.npy, for y_ptr, is no array that NumPy reads"),
+        ("ones(2), ones(2), ones(2), 1.5", "n has type i32, and '1.5' is not a number of this type"),
+        ("ones(2), ones(2), 7, 1", "out_ptr is a pointer to f32, and '7' is not a valid argument for it: give FILE.npy, zeros(1000)"),
+        ("ones(2), none.npy, ones(2), 1", "NumPy cannot read none.npy, given for y_ptr"),
     ],
 )  # fmt: skip
 def test_arguments_that_do_not_fit(tpk: Tpk, add: str, args: str, message: str) -> None:
@@ -88,8 +88,8 @@ def test_a_recorded_launch(
     assert (outcome.status, outcome.errors) == (0, "")
     first, *buffers = outcome.output.splitlines()
     assert first == "thrice, grid 1x1x1, 2 buffers of 512 bytes in all"
-    assert [line.partition(" is ")[2] for line in buffers] == ["as it was recorded, bit for bit"] * 2
+    assert [line.partition(" is ")[2] for line in buffers] == ["identical to the recording, bit for bit"] * 2
     found = [np.load(path).view(np.float32).tolist() for path in Path("out").iterdir()]
     assert sorted(found) == [list(range(64)), [3 * k for k in range(64)]]
     outcome = tpk("interpret", "captures/0001-thrice", "--grid", "3")
-    assert (outcome.status, "leave --grid and --args out" in outcome.errors) == (2, True)
+    assert (outcome.status, "leave out --grid and --args" in outcome.errors) == (2, True)

@@ -38,13 +38,13 @@ def test_one_planted_fault_among_70_launches_is_named(compare: Comparer) -> None
     assert (operation["name"], operation["instead"]) == ("math.sin", "math.cos")
     assert operation["place"] == f"{PROGRAMS}:{line_of('wave = tl.sin(x)')}"
     assert f"launch 38 of 70 is wrong: kernel waves, {PROGRAMS}:{line_of('def waves(')}" in found.output
-    assert "math.sin, for which the backend has math.cos" in found.output
+    assert "math.sin, which the backend replaced with math.cos" in found.output
     assert f"tpk replay {launch['capture']}" in found.output
     # What was recorded is wrong again when it is run again.
     command = [sys.executable, "-m", "triton_porting_kit.cli", "replay", launch["capture"]]
     again = subprocess.run(command, env=found.environment, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stdout + again.stderr
-    assert "all memory is as it was recorded" in again.stdout
+    assert "all memory is identical to the recording" in again.stdout
 
 
 def test_a_fault_behind_the_structured_form_is_named_by_its_operation(compare: Comparer) -> None:
@@ -59,7 +59,7 @@ def test_a_fault_behind_the_structured_form_is_named_by_its_operation(compare: C
         f":{line_of('x, y = tl.load(x_ptr + offsets, mask=inside)')}"
     )
     assert "after its stage structured" in launch["cause"]["stage"]
-    assert "the program was ended there" in found.output
+    assert "the program was stopped at this launch" in found.output
 
 
 def test_where_stores_are_wrong_no_operation_is_guessed(compare: Comparer) -> None:
@@ -104,7 +104,7 @@ def test_a_program_without_launches(compare: Comparer) -> None:
     found = compare("nothing")
     assert found.status == 2
     assert "no kernel is launched" in found.output
-    assert "launched no kernel that could be seen" in found.errors
+    assert "launched no kernel that tpk can see" in found.errors
     assert "whose driver is made with the kit" in found.errors
 
 

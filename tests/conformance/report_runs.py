@@ -75,7 +75,7 @@ def harness() -> dict[str, Any]:
 
 def record(name: str, *evidence: Mapping[str, Any], listing: Listing | None = None, seed: int = 0) -> Record:
     """A check that ran for a while."""
-    from triton_porting_kit.conformance.report.verify import seed_of
+    from triton_porting_kit.conformance.seeds import seed_of
 
     level = name.partition("/")[0]
     requirement = f"What {name} is about holds."

@@ -10,7 +10,6 @@ import pytest
 from conformance_helpers import memory
 
 from triton_porting_kit.conformance.arrays import FILL, GUARD, GuardedArray, OutOfBounds, fence
-from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.context import Context, Failed, Session
 from triton_porting_kit.conformance.types import KINDS, from_bits
 
@@ -47,7 +46,7 @@ def test_a_write_beside_an_array_is_noticed(offset: int) -> None:
 
 
 def _context() -> Context:
-    return Context(Session("cpu", memory()), Check("kernels/a/b", "Nothing.", lambda context: None))
+    return Context(Session("cpu", memory()), "kernels/a/b")
 
 
 def test_arrays_made_beside_others_are_guarded_too() -> None:

@@ -24,7 +24,7 @@ def test_the_kit_s_device_is_found() -> None:
 
 
 def test_an_unknown_backend_is_named() -> None:
-    with pytest.raises(BackendNotFound, match=r"no backend 'nowhere'; registered are .*cpu"):
+    with pytest.raises(BackendNotFound, match=r"no backend 'nowhere'; the registered ones are .*cpu"):
         open_session("nowhere", Profile())
     assert os.environ["TRITON_DEFAULT_BACKEND"] == "cpu", "what cannot be chosen is not chosen"
 

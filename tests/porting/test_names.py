@@ -46,9 +46,9 @@ REFUSED = {
     "123": ("begins with '1'", "chip-123"),
     "-x": ("begins with '-'", "x"),
     "_x": ("begins with '_'", "x"),
-    "x-": ("dashes", "x"),
-    "a--b": ("dashes", "a-b"),
-    "a-_b": ("dashes", "a-b"),
+    "x-": ("each dash", "x"),
+    "a--b": ("each dash", "a-b"),
+    "a-_b": ("each dash", "a-b"),
     "work/acme": ("path", "acme"),
     "work\\acme": ("path", "acme"),
     "..": ("'.'", "acme"),
@@ -62,14 +62,14 @@ REFUSED = {
     "a\u0131": ("'\u0131'", "a"),
     "{{x}}": ("'{'", "x"),
     "$(x)": ("'$'", "x"),
-    "class": ("word of Python", "class-npu"),
-    "Class": ("word of Python", "Class-npu"),
-    "None": ("word of Python", "None-npu"),
-    "async": ("word of Python", "async-npu"),
-    "triton": ("begins with triton", "acme"),
-    "triton-acme": ("begins with triton", "acme"),
-    "Triton_acme": ("begins with triton", "acme"),
-    "tritonic": ("begins with triton", "ic"),
+    "class": ("keyword of Python", "class-npu"),
+    "Class": ("keyword of Python", "Class-npu"),
+    "None": ("keyword of Python", "None-npu"),
+    "async": ("keyword of Python", "async-npu"),
+    "triton": ("begin with triton", "acme"),
+    "triton-acme": ("begin with triton", "acme"),
+    "Triton_acme": ("begin with triton", "acme"),
+    "tritonic": ("begin with triton", "ic"),
     "cpu": ("reference backend", "cpu-npu"),
     "CPU": ("reference backend", "CPU-npu"),
     "nvidia": ("NVIDIA", "nvidia-npu"),
@@ -82,15 +82,15 @@ REFUSED = {
     "os": ("module of Python's standard library", "os-npu"),
     "OS": ("module of Python's standard library", "OS-npu"),
     "json": ("module of Python's standard library", "json-npu"),
-    "test": ("taken for tests", "test-npu"),
-    "Tests": ("taken for tests", "Tests-npu"),
-    "con": ("Windows keeps that name for a device", "con-npu"),
-    "AUX": ("Windows keeps that name for a device", "AUX-npu"),
-    "com1": ("Windows keeps that name for a device", "com1-npu"),
-    "lpt9": ("Windows keeps that name for a device", "lpt9-npu"),
+    "test": ("take it for tests", "test-npu"),
+    "Tests": ("take it for tests", "Tests-npu"),
+    "con": ("Windows reserves this name for a device", "con-npu"),
+    "AUX": ("Windows reserves this name for a device", "AUX-npu"),
+    "com1": ("Windows reserves this name for a device", "com1-npu"),
+    "lpt9": ("Windows reserves this name for a device", "lpt9-npu"),
     "src": ("folders of a repository", "src-npu"),
     "driver": ("parts of a backend", "driver-npu"),
-    "default": ("reads as a setting", "default-npu"),
+    "default": ("looks like a setting", "default-npu"),
     "host": ("classes", "host-npu"),
     "Packed": ("classes", "Packed-npu"),
     "taken": ("a backend of somebody", "taken-npu"),
@@ -120,7 +120,7 @@ def test_names_that_are_refused(given: str) -> None:
 
 @pytest.mark.parametrize("word", keyword.kwlist)
 def test_words_of_python_are_refused(word: str) -> None:
-    assert "word of Python" in refusal(word, {})
+    assert "keyword of Python" in refusal(word, {})
 
 
 @pytest.mark.parametrize("module", sorted(sys.stdlib_module_names))
@@ -171,7 +171,7 @@ def test_packages_that_can_be_imported_are_taken(tmp_path: Path, monkeypatch: py
     (tmp_path / "triton_elsewhere").mkdir()
     (tmp_path / "triton_elsewhere" / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(NamingError, match="triton_elsewhere is there already"):
+    with pytest.raises(NamingError, match="triton_elsewhere already exists"):
         names_of("elsewhere", {})
 
 
@@ -222,8 +222,8 @@ def test_blanks_of_titles_are_put_right() -> None:
 @pytest.mark.parametrize(
     ("text", "reason", "better"),
     [
-        ("", "nothing", ""),
-        ("  ", "nothing", ""),
+        ("", "is empty", ""),
+        ("  ", "is empty", ""),
         ('the "best"', "'\"'", "the best"),
         ("O'Brien", '"\'"', "O Brien"),
         ("a\\b", repr("\\"), "a b"),

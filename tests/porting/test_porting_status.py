@@ -414,7 +414,7 @@ def test_the_table(root: Path, edit: Edit, capsys: pytest.CaptureFixture[str]) -
     assert " own " in row["memset"]
     assert "not run" in row["memset"]
     assert lines[-1] == f"chip_7: 1 of {len(HOOKS) + 7} parts are the vendor's own"
-    told = "tests/test_virtual_npu.py is about the virtual NPU: test_the_memory_of_the_host_is_not_the_chips,"
+    told = "tests/test_virtual_npu.py tests the virtual NPU: test_the_memory_of_the_host_is_not_the_chips,"
     assert any(line.startswith(told) for line in lines)
     edit("native/device.cpp", "vnpu_launch(", "seven_launch(")
     run_status(root, None)

@@ -36,8 +36,8 @@ def test_the_example_runs(cpu_backend: None, tmp_path: Path) -> None:
         ["sh", "-ec", block("sh")], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "all memory is as it was recorded, bit for bit, all 10 times\n" in done.stdout
-    assert done.stdout.endswith("all memory is as it was recorded\n")
+    assert "all memory is identical to the recording, bit for bit, in all 10 runs\n" in done.stdout
+    assert done.stdout.endswith("all memory is identical to the recording\n")
 
 
 def test_every_part_of_a_manifest_is_described() -> None:

@@ -39,7 +39,7 @@ def test_the_host_replays(plain_program: Program, tmp_path: Path) -> None:
     done = run(plain_program.path, "--repeat", "2", "--dump", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "run 2: " in done.stdout
-    assert done.stdout.endswith("all memory is as it was recorded\n")
+    assert done.stdout.endswith("all memory is identical to the recording\n")
     for number in range(3):
         data = plain_program.folder / "data"
         after = data / f"buffer-{number}.after.bin"
@@ -94,7 +94,7 @@ def test_a_difference_is_seen(plain_program: Program, tmp_path: Path) -> None:
         "(out_ptr: *fp32): element [17] is 0x427c0000 (63), recorded was 0x427c0001 (63.0000038)"
         in done.stderr
     )
-    assert "memory differs from what was recorded" in done.stdout
+    assert "memory differs from the recording" in done.stdout
 
 
 def test_files_that_are_cut_off_are_seen(plain_program: Program, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_files_that_are_cut_off_are_seen(plain_program: Program, tmp_path: Path)
     (data / "arguments.bin").write_bytes(b"short")
     done = run(plain_program.path, "--data", str(data))
     assert done.returncode == 1
-    assert "arguments.bin has not the 32 bytes that were recorded" in done.stderr
+    assert "arguments.bin does not have the recorded size of 32 bytes" in done.stderr
     assert run(plain_program.path, "--data", str(tmp_path / "none")).returncode == 1
     assert "usage:" in run(plain_program.path, "--wrong").stderr
 
@@ -127,7 +127,7 @@ def test_a_failing_assertion_is_told(recorder: Recorder, tmp_path: Path) -> None
 def test_a_crash_is_reproduced(recorder: Recorder, tmp_path: Path) -> None:
     emit_cpp(read(recorder("crash").launches[1]), tmp_path / "p")
     text = (tmp_path / "p" / "main.cpp").read_text()
-    assert "// The process that it was recorded in ended within the launch." in text
+    assert "// The recorded process ended during the launch." in text
     assert "replay::compare" not in text
     assert run(build(tmp_path / "p")).returncode == -11
 
@@ -188,10 +188,10 @@ def test_vendors_give_their_own_calls(recorder: Recorder, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("runtime", "message"),
     [
-        ("", "does not say how C\\+\\+ programs use its runtime"),
-        ("acme", "'acme' is no runtime: name host, vnpu, or MODULE:NAME"),
+        ("", "does not name a runtime for C\\+\\+ programs"),
+        ("acme", "'acme' is not a runtime: name host, vnpu, or MODULE:NAME"),
         ("nowhere.at.all:Runtime", "cannot be loaded"),
-        ("triton_porting_kit.errors:CaptureError", "is no runtime"),
+        ("triton_porting_kit.errors:CaptureError", "is not a runtime"),
     ],
 )
 def test_runtimes_that_are_none(recorder: Recorder, tmp_path: Path, runtime: str, message: str) -> None:
@@ -206,5 +206,5 @@ def test_what_cannot_be_replayed_is_not_written(recorder: Recorder, tmp_path: Pa
     with pytest.raises(CaptureError, match="the memory of a pointer is not recorded"):
         emit_cpp(read(recorder("unknown_memory").launches[0]), tmp_path / "p")
     capture = for_virtual_npu(read(recorder("plain").launches[0]))
-    with pytest.raises(CaptureError, match="the binary is no code for the host CPU"):
+    with pytest.raises(CaptureError, match="the binary is not code for the host CPU"):
         emit_cpp(capture, tmp_path / "p", "host")

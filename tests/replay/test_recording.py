@@ -123,7 +123,7 @@ def test_addresses_that_are_no_pointer_arguments_are_told(recorder: Recorder) ->
     recorded = recorder("pointers_in_memory")
     table, integer = recorded.launches
     (note,) = document(table)["notes"]
-    assert "the memory of 'table_ptr' holds 1 device address (the first at byte 0)" in note
+    assert "the memory of 'table_ptr' contains 1 device address (the first at byte 0)" in note
     (note,) = document(integer)["notes"]
     assert note.startswith("the integer 'address' is an address in device memory (0x")
     assert "CaptureWarning" in recorded.printed
@@ -134,7 +134,7 @@ def test_memory_that_nobody_knows_is_told(recorder: Recorder) -> None:
     (launch,) = recorded.launches
     (unresolved,) = document(launch)["unresolved"]
     assert unresolved["name"] == "x_ptr"
-    assert "given as Foreign, lies in no memory that the device allocated" in unresolved["why"]
+    assert "passed as Foreign, is not in memory that the device allocated" in unresolved["why"]
     assert "cannot be replayed: argument 'x_ptr'" in recorded.printed
 
 
@@ -154,7 +154,7 @@ def test_arguments_that_the_launcher_adds_are_told(recorder: Recorder) -> None:
     (unresolved,) = document(known)["unresolved"]
     assert unresolved == {
         "name": "scratch",
-        "why": "its value is the launcher's own and was not given with the launch",
+        "why": "its value comes from the launcher and was not passed to the launch",
     }
     assert [slot["name"] for slot in document(known)["arguments"]["slots"]] == ["x_ptr", "scratch"]
 
@@ -214,7 +214,7 @@ def test_a_launch_that_kills_the_process_is_recorded(recorder: Recorder) -> None
     assert [buffer["after"] for buffer in data["buffers"]] == [None]
     assert content(bad, data["buffers"][0]["before"]) == np.arange(1, 33, dtype=np.float32).tobytes()
     assert (
-        "0002-wild: wild, grid 1x1x1, 1 buffer of 128 bytes in all; the process ended within it"
+        "0002-wild: wild, grid 1x1x1, 1 buffer of 128 bytes in all; the process ended during it"
         in recorded.printed
     )
 
@@ -236,7 +236,7 @@ def test_size_is_limited(cpu_backend: None, tmp_path: Path) -> None:
     done = run("large", TPK_CAPTURE=str(tmp_path / "c"), TPK_CAPTURE_LIMIT="1M")
     assert done.returncode == 0, done.stderr
     assert [path.name for path in (tmp_path / "c").glob("0*")] == ["0001-increment"]
-    assert "a launch of kernel 'increment' is not recorded: with its 8.0 MiB" in done.stderr
+    assert "a launch of kernel 'increment' is not recorded: it takes 8.0 MiB" in done.stderr
     assert "set TPK_CAPTURE_LIMIT to more" in done.stderr
 
 

@@ -100,7 +100,7 @@ def test_unknown_memory_is_refused(recorder: Recorder, device: HostDevice) -> No
 def test_changed_files_are_refused(plain: Path, name: str) -> None:
     path = plain / name
     path.write_bytes(path.read_bytes()[:-1] + b"?")
-    with pytest.raises(CaptureError, match=f"{name} is not what was written: its SHA-256 differs"):
+    with pytest.raises(CaptureError, match=f"{name} was modified: its SHA-256 differs"):
         read(plain)
 
 
@@ -121,7 +121,7 @@ def test_a_changed_manifest_is_refused(plain: Path) -> None:
     ("change", "message"),
     [
         ({"format": 3}, "has format 3, and this kit reads 1 and 2"),
-        ({"state": "lost"}, "does not keep to its schema: data.state must be one of"),
+        ({"state": "lost"}, "does not match its schema: data.state must be one of"),
     ],
 )
 def test_manifests_that_cannot_be_read(plain: Path, change: dict[str, object], message: str) -> None:
@@ -134,7 +134,7 @@ def test_a_file_elsewhere_is_refused(plain: Path) -> None:
     data = document(plain)
     data["kernel"]["binary"]["file"] = "../kernel.obj"
     rewrite(plain, data)
-    with pytest.raises(CaptureError, match="does not keep to its schema"):
+    with pytest.raises(CaptureError, match="does not match its schema"):
         read(plain)
 
 
@@ -142,13 +142,13 @@ def test_a_file_elsewhere_is_refused(plain: Path) -> None:
 def test_what_others_can_write_is_refused(plain: Path, name: str) -> None:
     (plain / name).chmod(0o777)
     with pytest.raises(
-        InsecureCacheError, match="lets others write it; replay only what you recorded yourself"
+        InsecureCacheError, match="lets others write to it; replay only what you recorded yourself"
     ):
         read(plain)
 
 
 def test_a_folder_of_launches_is_none(plain: Path) -> None:
-    with pytest.raises(CaptureError, match="holds no recorded launch"):
+    with pytest.raises(CaptureError, match="has no recorded launch"):
         read(plain.parent)
 
 
@@ -157,9 +157,9 @@ def test_a_folder_of_launches_is_none(plain: Path) -> None:
 
 def test_backends(cpu_backend: None) -> None:
     assert isinstance(open_device("cpu", 0), HostDevice)
-    with pytest.raises(CaptureError, match="Triton knows no backend 'acne'"):
+    with pytest.raises(CaptureError, match="Triton has no backend 'acne'"):
         open_device("acne", 0)
-    with pytest.raises(CaptureError, match="has 1 devices, and the launch was on device 3"):
+    with pytest.raises(CaptureError, match="has 1 devices, but the launch was recorded on device 3"):
         open_device("cpu", 3)
     with pytest.raises(CaptureError, match="not made with"):
         open_device("nvidia", 0)
@@ -168,5 +168,5 @@ def test_backends(cpu_backend: None) -> None:
 def test_a_binary_for_another_device(plain: Path, device: HostDevice) -> None:
     capture = read(plain)
     foreign = dataclasses.replace(capture, contents={**capture.contents, "kernel.obj": b"\x7fELF not really"})
-    with pytest.raises(CaptureError, match="this device does not take the binary, which was made for cpu"):
+    with pytest.raises(CaptureError, match="this device cannot load the binary, which was compiled for cpu"):
         replay(foreign, device)

@@ -28,7 +28,7 @@ def test_the_chip_replays(program: Path, tmp_path: Path) -> None:
     done = run(program / "build" / "replay", "--repeat", "3", "--dump", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "run 3: " in done.stdout
-    assert done.stdout.endswith("all memory is as it was recorded\n")
+    assert done.stdout.endswith("all memory is identical to the recording\n")
     (after,) = (program / "data").glob("*.after.bin")
     assert (tmp_path / after.name.replace(".after", "")).read_bytes() == after.read_bytes()
 

@@ -1,4 +1,4 @@
-// The Python face of the device: the hooks, as `tpk_hooks.h` binds them, and what else Python asks of it.
+// The Python bindings of the device: the hooks, which `tpk_hooks.h` binds, and its other members.
 #include "device.h"
 
 #include <tpk_hooks.h>
@@ -18,7 +18,7 @@ PYBIND11_MODULE(_native, module, py::mod_gil_not_used()) {
   py::class_<Device> device(module, "Device", py::module_local());
   device.def(py::init<>(), py::call_guard<py::gil_scoped_release>());
   device.def("properties", &Device::properties, py::call_guard<py::gil_scoped_release>());
-  // Every member of Device that has a hook's name and takes what `device.h` says.
+  // Binds every member of Device that has the name and the parameters of a hook.
   tpk::bindHooks(device, [](const Device &, Kind kind, const char *hook, const std::string &reason) {
     throw Failure(kind, hook, reason);
   });

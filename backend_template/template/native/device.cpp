@@ -18,7 +18,7 @@ Device::Device() {
 std::shared_ptr<vnpu_device> Device::chip() {
   std::lock_guard lock(mutex_);
   if (!chip_)
-    throw Failure(Kind::DeviceLost, "call", "the device was closed, as it is when the interpreter ends");
+    throw Failure(Kind::DeviceLost, "call", "the device is closed; it closes when the interpreter exits");
   return chip_;
 }
 
@@ -128,7 +128,7 @@ uint64_t Device::get_function(uint64_t module, const std::string &name) {
 void Device::launch(uint64_t function, uint32_t x, uint32_t y, uint32_t z, uint64_t stream, const void *args,
                     uint64_t size) {
   vnpu_status status = vnpu_launch(chip().get(), stream, function, x, y, z, args, size);
-  // A stream or a function that is not there is a mistake of the launch.
+  // An unknown stream or function is reported as a failure of the launch.
   if (status == VNPU_INVALID_ARGUMENT || status == VNPU_INVALID_MODULE)
     status = VNPU_LAUNCH_FAILED;
   check("launch", status);

@@ -1,5 +1,5 @@
-// The device's hooks over the runtime's C API. Nothing here knows of Python: every call may wait, from any
-// thread, without the GIL.
+// The device's hooks over the runtime's C API, independent of Python. Every call may block, may come from any
+// thread, and does not hold the GIL.
 #pragma once
 
 #include "errors.h"
@@ -16,7 +16,7 @@ struct Properties {
   uint32_t core_count;
 };
 
-/// How many chips are in this machine. Opens none; 0 where the runtime cannot say.
+/// The number of chips in this machine, without opening one; 0 if the runtime reports an error.
 uint32_t device_count() noexcept;
 
 class Device {
@@ -51,7 +51,7 @@ public:
               uint64_t size);
 
   void reset();
-  /// Gives the chip back once no other thread is in a call. What is called later fails with DeviceLost.
+  /// Closes the chip once no other thread is in a call. Later calls fail with DeviceLost.
   void close();
 
 private:
@@ -61,8 +61,8 @@ private:
   std::shared_ptr<vnpu_device> chip_;
 };
 
-/// `Device::launch` for launchers that do not pass through Python; `context` is the Device. Returns 0, or the
-/// number of a Kind, with its text in `message`.
+/// `Device::launch` for launchers that do not call Python; `context` is the Device. Returns 0, or the number
+/// of a Kind and its text in `message`.
 extern "C" int32_t launch_entry(void *context, uint64_t stream, uint64_t function, uint32_t x, uint32_t y,
                                 uint32_t z, const void *args, uint64_t size, char *message,
                                 uint64_t message_size);

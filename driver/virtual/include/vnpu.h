@@ -32,13 +32,13 @@ extern "C" {
 typedef enum vnpu_status {
   VNPU_OK = 0,
   VNPU_OUT_OF_MEMORY = 1,
-  VNPU_INVALID_POINTER = 2, /* a device address that is NULL, freed, the host's, or leaves its allocation */
-  VNPU_INVALID_MODULE = 3, /* a binary that is not for this chip, or a module or function that is not there */
-  VNPU_LAUNCH_FAILED = 4,  /* a launch was refused, or the kernel returned a failure */
-  VNPU_DEVICE_LOST = 5,    /* the chip died or hangs: call `vnpu_reset` */
-  VNPU_ASSERTION_FAILED = 6,
-  VNPU_INVALID_ARGUMENT = 7, /* sizes, alignments, handles of queues and events, a configuration */
-  VNPU_COPY_FAILED = 8       /* the data that the DMA engine delivered differ from those sent */
+  VNPU_INVALID_POINTER = 2,  /* a device address is NULL, freed or a host address, or leaves its allocation */
+  VNPU_INVALID_MODULE = 3,   /* a binary is not for this chip, or a module or function does not exist */
+  VNPU_LAUNCH_FAILED = 4,    /* a launch was refused, or the kernel returned a failure */
+  VNPU_DEVICE_LOST = 5,      /* the chip has failed or hangs: call `vnpu_reset` */
+  VNPU_ASSERTION_FAILED = 6, /* an assertion in a kernel failed */
+  VNPU_INVALID_ARGUMENT = 7, /* an invalid size, alignment, handle of a queue or event, or configuration */
+  VNPU_COPY_FAILED = 8       /* the DMA engine delivered other data than were sent */
 } vnpu_status;
 
 typedef struct vnpu_device vnpu_device;
@@ -50,7 +50,7 @@ typedef uint64_t vnpu_function;
 
 #define VNPU_DEFAULT_QUEUE ((vnpu_queue)0)
 
-/* The text of the calling thread's last failure; never NULL, valid until its next call. */
+/* The message of the calling thread's last failure; never NULL, valid until its next call. */
 const char *vnpu_last_error(void);
 /* "VNPU_OUT_OF_MEMORY" and so on. */
 const char *vnpu_status_name(vnpu_status status);

@@ -1,1 +1,1 @@
-"""Readers and writers of the kit's own for object files: ELF, and the code objects of AMD's GPUs."""
+"""The kit's own readers and writers of object files: ELF, and code objects for AMD GPUs."""

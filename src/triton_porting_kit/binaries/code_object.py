@@ -1,4 +1,4 @@
-"""Reads AMDGPU code objects (hsaco): what a runtime needs to know of their kernels, and the kernels' instructions.
+"""Reads AMDGPU code objects (hsaco): the properties of kernels that a runtime needs, and their instructions.
 
 Source: LLVM's "User Guide for AMDGPU Backend", section Code Object, versions 3 to 6. Every structure is checked before
 it is used, and the different descriptions of a kernel in a file are compared.
@@ -121,7 +121,7 @@ def _read(data: bytes) -> CodeObject:
         raise CodeObjectError(f"made for ELF machine {header.machine}; AMD's GPUs are {MACHINE}")
     if header.os_abi != HSA or header.abi_version not in _ABI_VERSIONS:
         raise CodeObjectError(
-            f"ABI version {header.abi_version} of ELF's operating system ABI {header.os_abi}; known are versions "
+            f"ABI version {header.abi_version} of ELF's operating system ABI {header.os_abi}; supported are versions "
             f"{', '.join(map(str, _ABI_VERSIONS))} of {HSA}, the code objects 3 to 6 of ROCm"
         )
     if header.kind != _SHARED_OBJECT:

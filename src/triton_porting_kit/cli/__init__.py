@@ -13,7 +13,7 @@ from triton_porting_kit.untrusted import shown
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run `tpk` with these arguments (by default those of the process) and exit.
 
-    Status 1: something does not work, or a kernel does not compile; 2: the command was called wrongly.
+    Exit status 1: an error, such as a kernel that does not compile. Exit status 2: the command line is wrong.
     """
     from triton_porting_kit.cli.app import app
 

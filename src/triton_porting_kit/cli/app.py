@@ -1,4 +1,4 @@
-"""The commands and their options. What a command does is in a module of its own, loaded when it runs."""
+"""The commands and their options. Each command is implemented in its own module, which is imported when it runs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from triton_porting_kit.cli import captures, compare, conforming, interpreting, 
 
 app = typer.Typer(
     name="tpk",
-    help="Triton Porting Kit: bring Triton to a new chip, and look into every stage on the way.",
-    epilog="Start with `tpk doctor`, which says whether kernels can run here, then `tpk demo`.",
+    help="Triton Porting Kit: bring Triton to a new chip, and inspect every stage on the way.",
+    epilog="Start with `tpk doctor`, which checks whether kernels can run here, then run `tpk demo`.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
+    rich_markup_mode="markdown",  # Joins the lines of a paragraph, which the default keeps.
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(report.app)
@@ -50,10 +51,10 @@ def _options(
 def doctor(
     json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Say what is installed, what is missing, and what to do about it.
+    """Check the installation, and report what is missing and how to fix it.
 
-    Looks at Triton, MLIR, LLVM and the other libraries, the processor, the compile cache and the registered
-    backends, and then compiles and runs a small kernel. The exit status is 0 only if that kernel ran.
+    Checks Triton, MLIR, LLVM and the other libraries, the processor, the compile cache and the registered
+    backends, then compiles and runs a small kernel. The exit status is 0 only if that kernel ran.
     """
     from triton_porting_kit.cli.doctor import run_doctor
 
@@ -62,17 +63,17 @@ def doctor(
 
 @app.command()
 def demo() -> None:
-    """Run real kernels on the active backend, checked against float64 NumPy and timed.
+    """Run real kernels on the active backend, check them against float64 NumPy, and time them.
 
-    Prints shape, type, largest error and time of each, beside NumPy and, where it is installed, torch. The
-    exit status is 0 only if every error is within its tolerance.
+    Prints the shape, type, largest error and time of each kernel, and the times of NumPy and, if installed, torch.
+    The exit status is 0 only if every error is within its tolerance.
     """
     try:
         import triton.runtime  # noqa: F401
     except Exception as error:
         from triton_porting_kit.errors import ToolchainError
 
-        raise ToolchainError(f"Triton cannot be imported ({error}); `tpk doctor` says what to do") from error
+        raise ToolchainError(f"Triton cannot be imported ({error}); `tpk doctor` shows what to do") from error
     from triton_porting_kit.cli.demo import run_demo
 
     raise typer.Exit(run_demo())
@@ -86,7 +87,7 @@ tpk compile add.py:add_kernel -s "x=*fp32:16, y=*fp32:16, out=*fp32:16, n=i32" -
 
 tpk compile add.py:add_kernel -s "*fp32, *fp32, *fp32, i32" -c BLOCK=1024 --backend amdgpu --arch gfx942 --emit amdgcn
 
-tpk compile triton_porting_kit.kernels.softmax            (lists its kernels)
+tpk compile triton_porting_kit.kernels.softmax            (lists the kernels of the module)
 """
 
 
@@ -133,12 +134,12 @@ def compile_kernel(
         str | None,
         typer.Option(
             metavar="BACKEND:ARCH:WARP",
-            help="The exact target, for an absent device: hip:gfx942:64.",
+            help="The exact target, if the device is absent: hip:gfx942:64.",
         ),
     ] = None,
     arch: Annotated[
         str | None,
-        typer.Option(help="The architecture, for an absent device: gfx942 of the backend amdgpu."),
+        typer.Option(help="The architecture, if the device is absent: gfx942 for the backend amdgpu."),
     ] = None,
     cpu: Annotated[
         str | None,
@@ -178,20 +179,21 @@ def compile_kernel(
 @app.command()
 def status(
     repo: Annotated[
-        Path, typer.Option(metavar="DIR", help="The repository of a backend; the current folder by default.")
+        Path, typer.Option(metavar="DIR", help="The repository of a backend. Default: the current folder.")
     ] = Path("."),
     report: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="The last run of tpk conform; conformance-report in the repository."
+            metavar="DIR",
+            help="The report of the last `tpk conform`. Default: conformance-report in the repository.",
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the parts as JSON.")] = False,
 ) -> None:
     """Show how far the port of a backend is.
 
-    Of each hook and stage: whether it is still the virtual NPU's or the vendor's own, where it is, which checks of
-    the conformance suite exercise it, and what they last ended in. The exit status is 1 if a hook is missing.
+    For each hook and stage: whether it is still the virtual NPU's or the vendor's own, where it is defined, which
+    conformance checks exercise it, and their last results. The exit status is 1 if a hook is missing.
     """
     from triton_porting_kit.porting.status import run_status
 
@@ -201,15 +203,16 @@ def status(
 @app.command()
 def fuzz(
     backend: Annotated[
-        str, typer.Option(metavar="NAME", help="The backend to try, as it is registered with Triton.")
+        str, typer.Option(metavar="NAME", help="The backend to test, by its name in Triton.")
     ] = "cpu",
     count: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Programs to run; 200 unless --minutes is given.")
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Number of programs. Default: 200, or no limit with --minutes."
+        ),
     ] = None,
-    minutes: Annotated[
-        float | None, typer.Option(metavar="M", min=0.0, help="Run for M minutes instead.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Other seeds, other programs.")] = 0,
+    minutes: Annotated[float | None, typer.Option(metavar="M", min=0.0, help="Run for M minutes.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the programs.")] = 0,
     replay: Annotated[
         int | None, typer.Option(metavar="SEED", help="Run the program of one seed only.")
     ] = None,
@@ -219,23 +222,24 @@ def fuzz(
     ),
     seconds: Annotated[float, typer.Option(min=1.0, help="Time limit of one program in seconds.")] = 60.0,
     profile: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A conformance.toml, for how memory is reached.")
+        Path | None,
+        typer.Option(metavar="FILE", help="A conformance.toml, which declares how memory is accessed."),
     ] = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", metavar="N", min=1, help="Number of programs that run at a time.")
+        int, typer.Option("--jobs", metavar="N", min=1, help="Number of programs that run at the same time.")
     ] = 1,
     isa: Annotated[
-        str, typer.Option(metavar="LEVELS", help="Instruction-set levels as in avx,avx2, or each.")
+        str, typer.Option(metavar="LEVELS", help="Instruction-set levels such as avx,avx2, or each.")
     ] = "",
     threads: Annotated[
-        str, typer.Option(metavar="COUNTS", help="Counts of threads as in 1,2; every program runs with each.")
+        str, typer.Option(metavar="COUNTS", help="Thread counts such as 1,2. Every program runs with each.")
     ] = "",
 ) -> None:
-    """Run random programs on a backend, and make small scripts of those that fail.
+    """Run random programs on a backend, and reduce failing ones to small scripts.
 
-    Each program is made from a seed and compared with what NumPy computes, in a process of its own: crashes and
-    hangs are found, too. A failing one is shrunk and written as a script that needs nothing but the backend. The
-    exit status is 0 only if none failed.
+    Each program is generated from a seed, runs in its own process, and is compared with NumPy. Crashes and hangs are
+    detected too. A failing program is shrunk and written as a script that needs only the backend. The exit status is 0
+    only if no program failed.
     """
     from triton_porting_kit.conformance.command_fuzz import FuzzRequest, run_fuzz
 

@@ -1,4 +1,4 @@
-"""The commands `tpk capture` and `tpk replay`; what they do is in `triton_porting_kit.replay`."""
+"""The commands `tpk capture` and `tpk replay`; `triton_porting_kit.replay` implements them."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def capture(
         Path, typer.Option(metavar="DIR", help="Folder for the recorded launches, one subfolder each.")
     ] = Path("captures"),
     kernel: Annotated[
-        str, typer.Option(metavar="PATTERN", help="Kernels by name, as files in a shell: `matmul_*`.")
+        str, typer.Option(metavar="PATTERN", help="Record only kernels with such names: `matmul_*`.")
     ] = "*",
     limit: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Record no more than N launches in DIR.")
     ] = None,
 ) -> None:
-    """Run a Python program and record what its kernels are launched with, and what they leave in memory.
+    """Run a Python program and record its kernel launches: their arguments, and memory before and after.
 
-    Works for backends whose driver is made with the kit. What is there before a launch is on disk before it starts, so
-    that a launch that takes the process or the chip down is recorded, too. Options stand before SCRIPT; what stands
-    behind it is the program's. The exit status is the program's.
+    Works for backends whose driver is made with the kit. The inputs of a launch are on disk before it starts, so a
+    launch that crashes the process or the chip is recorded too. Options go before SCRIPT; everything after it is passed
+    to the program. The exit status is the program's.
 
-    docs/debugging.md says what is recorded. `TPK_CAPTURE=DIR` in the environment does the same for any program.
+    docs/debugging.md describes what is recorded. `TPK_CAPTURE=DIR` in the environment does the same for any program.
     """
     if not script.is_file():
         raise UserError(f"there is no file {script}")
@@ -64,22 +64,22 @@ def capture(
             err=True,
         )
     if status < 0:
-        typer.echo(f"tpk: {script} died of {signal.Signals(-status).name}", err=True)
+        typer.echo(f"tpk: {script} was killed by {signal.Signals(-status).name}", err=True)
     raise typer.Exit(status if status >= 0 else 128 - status)
 
 
 def _say(text: str, *, err: bool = False) -> None:
-    """Print what may hold text of the recorded launch."""
+    """Print text that may come from the recorded launch, with control characters escaped."""
     typer.echo(shown(text), err=err)
 
 
 def described(manifest: Manifest) -> str:
-    """A recorded launch in a line."""
+    """A one-line description of a recorded launch."""
     size = sum(buffer.size for buffer in manifest.buffers)
     ended = {
         "complete": "",
         "failed": f"; it raised {(manifest.error or {}).get('type')}",
-        "launched": "; the process ended within it",
+        "launched": "; the process ended during it",
     }
     grid = "x".join(map(str, manifest.grid))
     count = len(manifest.buffers)
@@ -93,16 +93,15 @@ def replay(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of one recorded launch.")],
     backend: Annotated[
         str,
-        typer.Option(
-            metavar="NAME", help="The backend on whose device it runs; the recorded one by default."
-        ),
+        typer.Option(metavar="NAME", help="Run it on a device of this backend. Default: the recorded one."),
     ] = "",
     repeat: Annotated[int, typer.Option(metavar="N", min=1, help="Run the launch N times and time it.")] = 1,
     dump: Annotated[
         Path | None, typer.Option(metavar="OUT", help="Write the memory after the launch to this folder.")
     ] = None,
     emit_cpp: Annotated[
-        bool, typer.Option("--emit-cpp", help="Run nothing: write a C++ program that runs it without Python.")
+        bool,
+        typer.Option("--emit-cpp", help="Do not run it. Write a C++ program that runs it without Python."),
     ] = False,
     dest: Annotated[
         Path | None, typer.Option(metavar="OUT", help="Folder of the program. Default: DIR/cpp.")
@@ -111,14 +110,14 @@ def replay(
         str,
         typer.Option(
             metavar="NAME",
-            help="The runtime that the program is written for: host, vnpu, or MODULE:NAME; the driver's by default.",
+            help="The runtime that the program calls: host, vnpu, or MODULE:NAME. Default: the driver's.",
         ),
     ] = "",
 ) -> None:
-    """Run a recorded launch again on a device and compare the memory after it, bit by bit.
+    """Run a recorded launch again on a device and compare the resulting memory with the recorded one, bit by bit.
 
-    The exit status is 0 if it ends as it was recorded, and 1 if not. A recorded launch holds code that runs with your
-    rights: replay only what you recorded yourself. Folders that others can write are refused.
+    The exit status is 0 if it ends as recorded, and 1 if not. A recorded launch contains code that runs with your
+    permissions: replay only launches that you recorded yourself. Folders that others can write to are refused.
     """
     from triton_porting_kit.errors import InsecureCacheError
     from triton_porting_kit.replay import read
@@ -126,7 +125,7 @@ def replay(
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}")
     if (dest or runtime) and not emit_cpp:
-        raise UserError("--dest and --runtime belong to --emit-cpp")
+        raise UserError("--dest and --runtime require --emit-cpp")
     try:
         recorded = read(folder)
     except InsecureCacheError as error:
@@ -148,42 +147,43 @@ def _replay(recorded: Capture, backend: str, repeat: int, dump: Path | None) -> 
     device = replaying.open_device(backend, manifest.device_number)
     _say(f"device: {device.properties().name}")
     result = replaying.replay(recorded, device, repeat=repeat, dump=dump)
-    for line in _told(manifest, result):
+    for line in _outcome(manifest, result):
         _say(line)
     return 0 if result.agrees(manifest) else 1
 
 
-def _told(manifest: Manifest, result: Result) -> list[str]:
-    """How a replay went, for people."""
+def _outcome(manifest: Manifest, result: Result) -> list[str]:
+    """The lines that describe how a replay ended."""
     lines = [f"time: {result.timing}"] if result.timing else []
     if result.error is not None:
         kind = type(result.error).__name__
-        same = "as it was recorded" if result.agrees(manifest) else f"which was {_recorded_end(manifest)}"
+        same = "as recorded" if result.agrees(manifest) else f"but {_recorded_end(manifest)}"
         return [*lines, f"run {result.run} raised {kind}, {same}: {result.error}"]
     if result.differences:
-        return [*lines, *map(str, result.differences), f"run {result.run} differs from what was recorded"]
+        return [*lines, *map(str, result.differences), f"run {result.run} differs from the recording"]
     if manifest.state == "failed":
-        return [*lines, f"it ended without an error, but was {_recorded_end(manifest)}"]
+        return [*lines, f"the launch succeeded, but {_recorded_end(manifest)}"]
     if manifest.state == "launched":
         return [
             *lines,
-            "it came back; there is nothing to compare with, for the recorded process ended within it",
+            "the launch returned; there is no recorded memory to compare with, because "
+            + _recorded_end(manifest),
         ]
-    runs = "" if result.run == 1 else f", all {result.run} times"
-    return [*lines, f"all memory is as it was recorded, bit for bit{runs}"]
+    runs = "" if result.run == 1 else f", in all {result.run} runs"
+    return [*lines, f"all memory is identical to the recording, bit for bit{runs}"]
 
 
 def _recorded_end(manifest: Manifest) -> str:
     if manifest.state == "failed":
-        return f"recorded to raise {(manifest.error or {}).get('type')}"
-    return (
-        "recorded to end without an error" if manifest.state == "complete" else "recorded to end the process"
-    )
+        return f"the recorded launch raised {(manifest.error or {}).get('type')}"
+    if manifest.state == "complete":
+        return "the recorded launch succeeded"
+    return "the recorded process ended during the launch"
 
 
 def _emit(recorded: Capture, dest: Path | None, runtime: str) -> int:
     from triton_porting_kit.replay.emission import BESIDE, emit_cpp
 
     emit_cpp(recorded, dest, runtime)
-    _say(f"{dest or recorded.folder / BESIDE}/README.md says how the program is built and run")
+    _say(f"{dest or recorded.folder / BESIDE}/README.md describes how to build and run the program")
     return 0

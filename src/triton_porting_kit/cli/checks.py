@@ -1,4 +1,4 @@
-"""What `tpk doctor` looks at. Every check imports what it looks at itself, so that one failure hides no other."""
+"""The checks of `tpk doctor`. Each imports what it needs itself, so a failure does not hide the others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def python() -> Iterator[Finding]:
 
 
 def triton() -> Iterator[Finding]:
-    """Triton, and whether its release is one that was tried."""
+    """Triton, and whether its release is tested."""
     tried = tried_range("triton")
     install = f"run `pip install 'triton{tried}'`"
     try:
@@ -45,15 +45,15 @@ def triton() -> Iterator[Finding]:
         yield Finding(
             "Triton",
             Status.PROBLEM,
-            f"it is installed, but does not import: {describe(error)}",
-            f"{install}; where a backend's package is named above, repair or uninstall that one",
+            f"it is installed, but importing it fails: {describe(error)}",
+            f"{install}; if the message names a backend's package, repair or uninstall that package",
         )
         return
     known = within(triton.__version__, tried)
     yield Finding(
         "Triton",
         Status.OK if known else Status.NOTE,
-        f"{triton.__version__}, {'within' if known else 'outside'} the tried range {tried}",
+        f"{triton.__version__}, {'within' if known else 'outside'} the tested range {tried}",
         "" if known else install,
     )
 
@@ -91,20 +91,20 @@ def numpy() -> Iterator[Finding]:
 
 
 def torch() -> Iterator[Finding]:
-    """torch, which nothing here needs. Asked of its metadata: importing it takes seconds."""
+    """torch, which is optional. Only its metadata is read, because importing it takes seconds."""
     try:
         yield Finding("torch", Status.OK, metadata.version("torch"))
     except metadata.PackageNotFoundError:
         yield Finding(
             "torch",
             Status.NOTE,
-            "not installed; it is not needed",
-            "kernels take torch tensors, and the demo compares with torch, where it is installed",
+            "not installed (optional)",
+            "with torch installed, kernels also take torch tensors and the demo compares with torch",
         )
 
 
 def native_parts() -> Iterator[Finding]:
-    """The extension modules that were built with the kit."""
+    """The extension modules of the kit."""
     import triton_porting_kit.driver.hip._hip
     import triton_porting_kit.driver.host._host
     import triton_porting_kit.launcher._packed  # noqa: F401
@@ -113,12 +113,12 @@ def native_parts() -> Iterator[Finding]:
 
 
 def hip() -> Iterator[Finding]:
-    """HIP's runtime library, for AMD's GPUs: where it is, or was looked for, and the devices that it sees."""
+    """HIP's runtime library for AMD GPUs: where it is or was searched for, and the devices that it finds."""
     from triton_porting_kit.driver.hip import REMEDY, find_library, open_library
 
     search = find_library()
     if search.path is None:
-        named = len(search.places) == 1  # by the user, so that nothing else was looked at
+        named = len(search.places) == 1  # The user named one place, so no other was searched.
         yield Finding("HIP", Status.PROBLEM if named else Status.NOTE, search.report(), REMEDY)
         return
     try:
@@ -133,9 +133,9 @@ def hip() -> Iterator[Finding]:
         yield Finding(
             "HIP",
             Status.NOTE,
-            f"{found}; it sees no device",
-            "load the kernel's amdgpu driver, take care that you may open /dev/kfd and /dev/dri/renderD* (groups "
-            "render and video), and look at HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES",
+            f"{found}; it finds no device",
+            "load the Linux driver amdgpu, make sure that you can open /dev/kfd and /dev/dri/renderD* (groups render "
+            "and video), and check HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES",
         )
         return
     listed = ", ".join(
@@ -156,23 +156,23 @@ def cpp_compiler() -> Iterator[Finding]:
             "C++ compiler",
             Status.NOTE,
             str(error),
-            "only generated launch code needs one: install g++ or clang++, or set CXX",
+            "needed only for generated launch code: install g++ or clang++, or set CXX",
         )
 
 
 def processor() -> Iterator[Finding]:
-    """The CPU, its vector features, and the threads that kernels will use."""
+    """The CPU and its vector features."""
     from triton_porting_kit.compiler import CpuTarget
 
     host = CpuTarget.host()
     there = ", ".join(name for name in _CPU_FEATURES if name in host.features) or "no vector features"
     without = os.environ.get("TPK_CPU_WITHOUT", "")
-    limits = f"; TPK_CPU_WITHOUT takes {without} away" if without else ""
+    limits = f"; TPK_CPU_WITHOUT removes {without}" if without else ""
     yield Finding("CPU", Status.OK, f"{_cpu_name()} (as {host.cpu}); {there}{limits}")
 
 
 def threads() -> Iterator[Finding]:
-    """Cores that the process may use, and TPK_NUM_THREADS."""
+    """The number of threads that kernels use: the cores of this process, or TPK_NUM_THREADS."""
     cores = len(os.sched_getaffinity(0))
     asked = os.environ.get("TPK_NUM_THREADS", "")
     if not asked:
@@ -189,19 +189,21 @@ def threads() -> Iterator[Finding]:
         yield Finding(
             "threads",
             Status.NOTE if more else Status.OK,
-            f"{asked}, by TPK_NUM_THREADS; this process may use {cores} cores",
-            "more threads than cores take turns" if more else "",
+            f"{asked}, set by TPK_NUM_THREADS; this process may use {cores} cores",
+            "more threads than cores share the cores: set TPK_NUM_THREADS to at most the number of cores"
+            if more
+            else "",
         )
 
 
 def cache() -> Iterator[Finding]:
-    """Where compiled kernels are kept, and who may write there."""
+    """The folder of compiled kernels, and who can write to it."""
     from triton_porting_kit import trust
     from triton_porting_kit.errors import InsecureCacheError
     from triton_porting_kit.toolchain import compat
 
     folder = compat.cache_root()
-    remedy = "take the permission away (chmod), or set TRITON_CACHE_DIR to a folder that only you can write"
+    remedy = "remove the permission (chmod), or set TRITON_CACHE_DIR to a folder that only you can write to"
     try:
         trust.check_way(folder, remedy)
         trust.check_private(folder.resolve(), remedy, group_may_write=True)
@@ -213,24 +215,24 @@ def cache() -> Iterator[Finding]:
         yield Finding(
             "compile cache",
             Status.NOTE,
-            f"{folder} cannot be written: each process compiles anew what is not there",
+            f"{folder} cannot be written: every process compiles again what is not cached there",
             f"give yourself write permission on {existing}, or set TRITON_CACHE_DIR to a folder of your own",
         )
     elif existing == folder and trust.group_can_write(folder.resolve()):
         yield Finding(
             "compile cache",
             Status.NOTE,
-            f"{folder} can be written by its group, who could replace the code in it",
-            f"run `chmod g-w {folder}` if that is not meant",
+            f"the group of {folder} can write to it and replace the code in it",
+            f"run `chmod g-w {folder}` unless this is intended",
         )
     elif existing == folder:
         yield Finding("compile cache", Status.OK, f"{folder}, mode {folder.stat().st_mode & 0o777:o}")
     else:
-        yield Finding("compile cache", Status.OK, f"{folder}, not there yet")
+        yield Finding("compile cache", Status.OK, f"{folder}, not created yet")
 
 
 def backends() -> Iterator[Finding]:
-    """The backends that Triton has found, and the one that it uses."""
+    """The backends that Triton found, and the active one."""
     from triton.backends import backends as registered
 
     active = []
@@ -245,8 +247,8 @@ def backends() -> Iterator[Finding]:
         yield Finding(
             "backends",
             Status.PROBLEM,
-            f"Triton has found {known}, not the kit's cpu",
-            "the kit's entry points are not installed: run `pip install` on it again, and unset "
+            f"Triton found {known}, but not the kit's backend cpu",
+            "the kit's entry points are not installed: install the kit again with `pip install`, and unset "
             "TRITON_BACKENDS_IN_TREE",
         )
     else:
@@ -255,7 +257,7 @@ def backends() -> Iterator[Finding]:
 
 
 def active_backend(active: list[str], known: str) -> Finding:
-    """Which backend Triton uses, of those whose drivers say they are `active` and those it has found."""
+    """The backend that Triton uses. `active`: backends with a device. `known`: all registered ones, as text."""
     from triton_porting_kit.toolchain import compat
 
     selected = os.environ.get("TRITON_DEFAULT_BACKEND", "")
@@ -263,13 +265,16 @@ def active_backend(active: list[str], known: str) -> Finding:
     if selected:
         if selected not in known.split(", "):
             return Finding(
-                "active backend", Status.PROBLEM, f"{selected} was asked for, but is unknown", remedy
+                "active backend",
+                Status.PROBLEM,
+                f"TRITON_DEFAULT_BACKEND is {selected}, which is not registered",
+                remedy,
             )
         if selected not in active:
             return Finding(
                 "active backend",
                 Status.PROBLEM,
-                f"{selected} was asked for by TRITON_DEFAULT_BACKEND, but finds no device",
+                f"TRITON_DEFAULT_BACKEND is {selected}, which finds no device",
                 "unset TRITON_DEFAULT_BACKEND, or make the device available",
             )
         if len(active) > 1 and not compat.reads_default_backend():
@@ -277,16 +282,19 @@ def active_backend(active: list[str], known: str) -> Finding:
                 "active backend",
                 Status.PROBLEM,
                 f"this release of Triton does not read TRITON_DEFAULT_BACKEND, and {' and '.join(active)} are active",
-                "hide the GPUs (CUDA_VISIBLE_DEVICES= or HIP_VISIBLE_DEVICES=), choose in Python with "
+                "hide the GPUs (CUDA_VISIBLE_DEVICES= or HIP_VISIBLE_DEVICES=), select the backend in Python with "
                 f'triton.runtime.driver.set_active(triton.backends.backends["{selected}"].driver()), or install '
                 "Triton 3.7 or later",
             )
-        return Finding("active backend", Status.OK, f"{selected}, because TRITON_DEFAULT_BACKEND says so")
+        return Finding("active backend", Status.OK, f"{selected}, set by TRITON_DEFAULT_BACKEND")
     if len(active) != 1:
-        return Finding(
-            "active backend", Status.PROBLEM, f"{len(active)} say they are: {', '.join(active)}", remedy
+        listed = (
+            f"{len(active)} backends have a device: {', '.join(active)}"
+            if active
+            else "no backend has a device"
         )
-    reason = ", as no other has a device" if active == ["cpu"] else ", which has a device"
+        return Finding("active backend", Status.PROBLEM, listed, remedy)
+    reason = ", because no other backend has a device" if active == ["cpu"] else ", which has a device"
     return Finding("active backend", Status.OK, f"{active[0]}{reason}")
 
 
@@ -314,4 +322,4 @@ CHECKS: dict[str, Check] = {
     "compile cache": cache,
     "backends": backends,
 }
-"""By name; what a check raises is reported under it."""
+"""The checks by name. An exception is reported under the name of its check."""

@@ -1,4 +1,4 @@
-"""What `tpk compare` shows while it runs, what it says at the end, and its JSON."""
+"""The output of `tpk compare`: progress, the report at the end, and JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from triton_porting_kit.untrusted import shown
 FORMAT = 1
 """Version of the JSON."""
 _EVERY_SECONDS = 10.0
-"""Between two lines of progress where nobody watches a terminal."""
+"""The time between two progress lines if standard error is not a terminal."""
 _STYLES = {
     Status.AGREES: "green",
     Status.DIFFERS: "bold red",
@@ -35,14 +35,14 @@ _STYLES = {
     Status.NOT_COMPARED: "dim",
 }
 _REASONS = 12
-"""Lines that say why launches are not compared."""
+"""The number of reasons printed for launches that are not compared."""
 
 
 def run_compare(request: Request, result: Path | None) -> int:
-    """Run the command; returns the exit status. Raises `UserError` where there was nothing to compare."""
+    """Run the command and return the exit status. Raises `UserError` if there was nothing to compare."""
     progress = _Progress()
     try:
-        if result is not None:  # not after hours
+        if result is not None:  # A file that cannot be written is reported now and not after hours.
             result.touch()
         outcome = run(request, progress)
     except (InsecureCacheError, CaptureError) as error:
@@ -59,8 +59,8 @@ def run_compare(request: Request, result: Path | None) -> int:
         console.print(line)
     if not outcome.judged:
         raise UserError(
-            f"{request.script} launched no kernel that could be seen: only launches through Triton on a backend whose "
-            "driver is made with the kit are (triton_porting_kit.driver.adapter.TritonDriver)"
+            f"{request.script} launched no kernel that tpk can see: it sees launches through Triton on a backend whose "
+            "driver derives from triton_porting_kit.driver.adapter.TritonDriver"
             + (f"; the program ended with status {outcome.status}" if outcome.status else "")
         )
     if not any(one.judgement.status is not Status.NOT_COMPARED for one in outcome.judged):
@@ -70,7 +70,7 @@ def run_compare(request: Request, result: Path | None) -> int:
 
 
 class _Progress:
-    """A line that is written again on a terminal; elsewhere a line from time to time. On standard error."""
+    """Progress on standard error: one line that is updated on a terminal, otherwise a line from time to time."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True, highlight=False)
@@ -100,10 +100,10 @@ class _Report:
     def __init__(self, request: Request, outcome: Outcome) -> None:
         self._request, self._outcome = request, outcome
 
-    # --- for people --------------------------------------------------------------------------------------
+    # --- text --------------------------------------------------------------------------------------------
 
     def lines(self) -> Iterator[str]:
-        """With rich's markup."""
+        """The lines of the report, with rich's markup."""
         outcome = self._outcome
         for judged in outcome.wrong:
             yield from self._wrong(judged)
@@ -120,7 +120,7 @@ class _Report:
         total = len(self._outcome.judged)
         more = " so far" if self._outcome.ended_early else ""
         kernel = manifest.kernel
-        place = f"{kernel.source_file}:{kernel.source_line}" if kernel.source_file else "no file"
+        place = f"{kernel.source_file}:{kernel.source_line}" if kernel.source_file else "source file unknown"
         yield (
             f"[bold red]launch {judged.number}[/] of {total}{more} [bold red]is wrong[/]: kernel "
             f"[bold]{_plain(judged.kernel)}[/], {_plain(place)}"
@@ -166,13 +166,13 @@ class _Report:
     def _program(self) -> Iterator[str]:
         outcome = self._outcome
         if outcome.ended_early:
-            yield "the program was ended there; --keep-going compares all of its launches"
+            yield "the program was stopped at this launch; --keep-going compares all launches"
         elif outcome.status < 0:
-            yield f"the program died of {signal.Signals(-outcome.status).name}"
+            yield f"the program was killed by {signal.Signals(-outcome.status).name}"
         elif outcome.status:
             yield f"the program ended with status {outcome.status}"
 
-    # --- for programs ------------------------------------------------------------------------------------
+    # --- JSON --------------------------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
         outcome = self._outcome
@@ -199,9 +199,7 @@ def _array(array: Array) -> Iterator[str]:
 
 
 def _values(element: Element) -> str:
-    exact = (
-        f", float64 {element.float64}, may be off by {element.allowed}" if element.float64 else ", exactly"
-    )
+    exact = f", float64 {element.float64}, allowed error {element.allowed}" if element.float64 else ", exact"
     return f"got {element.got}, reference {element.reference}{exact}"
 
 
@@ -215,7 +213,7 @@ def _cause(cause: Cause) -> Iterator[str]:
         yield f"  {_plain(cause.stage)}"
     if cause.operation is not None:
         found = cause.operation
-        instead = f", for which the backend has {_plain(found.instead)}" if found.instead else ""
+        instead = f", which the backend replaced with {_plain(found.instead)}" if found.instead else ""
         place = f", {_plain(found.place)}{_source_line(found.place)}" if found.place else ""
         name = f"[bold]{_plain(found.name)}[/]{instead}"
         yield f"  the first operation of that program whose value differs: {name}{place}"
@@ -223,7 +221,7 @@ def _cause(cause: Cause) -> Iterator[str]:
         where = f"element ({index}) of {found.shape}: " if found.shape else ""
         yield f"    {_plain(where)}{_values(found.element)}"
     elif cause.unknown:
-        yield f"  no operation was found: {_plain(cause.unknown)}"
+        yield f"  the operation was not found: {_plain(cause.unknown)}"
 
 
 def _unravelled(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from triton_porting_kit.errors import CompilationError, OptionError, ToolchainEr
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for on the command line."""
+    """The arguments of `tpk compile`."""
 
     kernel: str
     signature: str
@@ -32,9 +32,9 @@ class Request:
 
 
 def run_compile(request: Request) -> None:
-    """Compile up to the stage that was asked for and write its artefact.
+    """Compile up to the requested stage and write its artefact.
 
-    Raises `UserError` for mistakes in the request, `CompilationError` with the line of the kernel.
+    Raises `UserError` for mistakes in the request, and `CompilationError` with the line of the kernel.
     """
     _require_triton()
     place, name = kernel_file.split_reference(request.kernel)
@@ -58,7 +58,7 @@ def run_compile(request: Request) -> None:
 
 
 def write(artefact: str | bytes, output: Path | None) -> None:
-    """To a file or to standard output. Raises `UserError` when the file cannot be written."""
+    """Write an artefact to a file or to standard output. Raises `UserError` if the file cannot be written."""
     data = artefact if isinstance(artefact, bytes) else (artefact.rstrip("\n") + "\n").encode()
     if output is None:
         sys.stdout.buffer.write(data)
@@ -71,11 +71,11 @@ def write(artefact: str | bytes, output: Path | None) -> None:
 
 
 def _require_triton() -> None:
-    os.environ["TRITON_INTERPRET"] = "0"  # kernels of the file shall be compiled, not interpreted
+    os.environ["TRITON_INTERPRET"] = "0"  # The kernels of the file must be compiled, not interpreted.
     try:
         import triton.compiler  # noqa: F401
     except Exception as error:
-        raise ToolchainError(f"Triton cannot be imported ({error}); `tpk doctor` says what to do") from error
+        raise ToolchainError(f"Triton cannot be imported ({error}); `tpk doctor` shows what to do") from error
 
 
 def _backend(request: Request) -> Any:
@@ -86,7 +86,7 @@ def _backend(request: Request) -> Any:
 
     name = request.target.partition(":")[0] if request.target else request.backend
     if request.arch and request.target:
-        raise UserError("--target names the architecture already: leave --arch out")
+        raise UserError("--target already names the architecture: leave out --arch")
     if request.target:
         parts = request.target.split(":")
         if len(parts) != 3 or not parts[2].isdigit():
@@ -95,7 +95,9 @@ def _backend(request: Request) -> Any:
             )
         target = GPUTarget(name, int(parts[1]) if parts[1].isdigit() else parts[1], int(parts[2]))
     elif name not in backends:
-        raise UserError(f"there is no backend {name!r}; registered are {', '.join(sorted(backends))}")
+        raise UserError(
+            f"there is no backend {name!r}; the registered ones are {', '.join(sorted(backends))}"
+        )
     elif request.arch:
         target = _target_of(name, backends[name].compiler, request.arch)
     elif name == "cpu":
@@ -107,7 +109,7 @@ def _backend(request: Request) -> Any:
             known = ", ".join(_architectures(backends[name].compiler))
             way = f"--arch ({known})" if known else "--target BACKEND:ARCH:WARP"
             why = f" ({error})" if str(error) else ""
-            raise UserError(f"backend {name} has no device here{why}; name one with {way}") from error
+            raise UserError(f"backend {name} has no device here{why}; name a target with {way}") from error
     try:
         return make_backend(target)
     except RuntimeError as error:
@@ -115,14 +117,14 @@ def _backend(request: Request) -> Any:
 
 
 def _architectures(compiler: Any) -> tuple[str, ...]:
-    """Names that ``--arch`` can be given for a backend, of the kit's or not."""
+    """The values of ``--arch`` for a backend, whether or not it is made with the kit."""
     return tuple(getattr(compiler, "architectures", tuple)())
 
 
 def _target_of(name: str, compiler: Any, arch: str) -> Any:
     if not _architectures(compiler):
-        more = "see --cpu" if name == "cpu" else "name the whole target with --target BACKEND:ARCH:WARP"
-        raise UserError(f"backend {name} takes no --arch; {more}")
+        more = "use --cpu" if name == "cpu" else "name the whole target with --target BACKEND:ARCH:WARP"
+        raise UserError(f"backend {name} does not support --arch; {more}")
     try:
         return compiler.target_of(arch)
     except OptionError as error:
@@ -138,10 +140,10 @@ def _options(request: Request, backend: Any, module: Any) -> Any:
     for name in values:
         if not hasattr(known, name):
             options = ", ".join(sorted(name for name in vars(known) if not name.startswith("_")))
-            raise UserError(f"there is no compile option {name!r}; there are {options}")
+            raise UserError(f"there is no compile option {name!r}; the options are {options}")
     if request.cpu or request.features:
         if backend.target.backend != "cpu":
-            raise UserError("--cpu and --features are for the backend cpu; see --target")
+            raise UserError("--cpu and --features work only with the backend cpu; use --target")
         values |= _cpu_options(request)
     return backend.parse_options(values)
 
@@ -174,7 +176,7 @@ def _emit(
 
     from triton_porting_kit.toolchain import compat
 
-    # The C++ of a backend that does not make any is what any chip's would be.
+    # For a backend without a stage cpp, the C++ is made from its structured form, for no particular chip.
     made_here = {"asm": "llir"} if "cpp" in stages else {"asm": "llir", "cpp": "structured"}
     last = made_here.get(request.emit, request.emit)
     place = Path(kernel.fn.__code__.co_filename)
@@ -207,7 +209,7 @@ def _emit(
 
 
 def _cpp(structured: Any, options: Any) -> str:
-    """C++ for no chip in particular; vectors are as wide as those of the CPU that was asked for."""
+    """C++ for no particular chip. Vectors are as wide as those of the requested CPU."""
     from triton_porting_kit.compiler import CpuTarget, cpp_pipeline
 
     target = CpuTarget.portable()

@@ -1,4 +1,4 @@
-"""``tpk conform``: its options, and what goes together."""
+"""The options of `tpk conform`, and which of them can be combined."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ docs/conformance.md describes statuses, profiles, shards and resuming.
 
 def conform(
     backend: Annotated[
-        str, typer.Option(metavar="NAME", help="The backend to judge, as it is registered with Triton.")
+        str, typer.Option(metavar="NAME", help="The backend to test, by its name in Triton.")
     ] = "",
     level: Annotated[
         list[str] | None,
@@ -49,15 +49,16 @@ def conform(
     arch: Annotated[
         str,
         typer.Option(
-            "--arch",  # some releases of typer make --ARCH of what shows as ARCH
+            "--arch",  # Some releases of typer derive --ARCH from the metavar.
             metavar="ARCH",
-            help="Architecture for --compile-only, such as gfx942.",
+            help="The architecture for --compile-only, such as gfx942.",
         ),
     ] = "",
     target: Annotated[
         str,
         typer.Option(
-            metavar="BACKEND:ARCH:WARP", help="Target for --compile-only, for any backend: hip:gfx942:64."
+            metavar="BACKEND:ARCH:WARP",
+            help="The exact target for --compile-only, for any backend: hip:gfx942:64.",
         ),
     ] = "",
     report: Annotated[
@@ -71,7 +72,7 @@ def conform(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The vendor's declarations. Default: conformance.toml of the backend's package.",
+            help="The vendor's profile. Default: conformance.toml in the backend's package.",
         ),
     ] = None,
     resume: Annotated[
@@ -111,15 +112,15 @@ def conform(
         typer.Option(
             metavar="N",
             min=0,
-            help="With --self-test: N mechanical changes of the kit's own sources instead of planted faults; --seed "
-            "and --select (file patterns) choose them. Repeat the command to continue an unfinished run.",
+            help="With --self-test: test N mutants of the kit's own sources instead of planted faults. --seed and "
+            "--select (file patterns) choose them. Repeat the command to continue an unfinished run.",
             show_default=False,
         ),
     ] = 0,
     minutes: Annotated[
         float,
         typer.Option(
-            metavar="M", min=0, help="With --mutants: start none after M minutes.", show_default=False
+            metavar="M", min=0, help="With --mutants: start no mutant after M minutes.", show_default=False
         ),
     ] = 0.0,
     effort: Annotated[
@@ -127,7 +128,7 @@ def conform(
         typer.Option(
             "--effort",
             metavar="KEY=SECONDS",
-            help="With --mutants, for each: suite=120, stress=0 (more random programs), corpus=60, also=0. "
+            help="With --mutants: seconds per mutant. suite=120, stress=0 (more random programs), corpus=60, also=0. "
             "Repeatable.",
         ),
     ] = None,
@@ -146,7 +147,8 @@ def conform(
 
     if compile_only != bool(target or arch) or (target and arch):
         raise UserError(
-            "--compile-only and what to compile for go together: name --arch ARCH, or --target BACKEND:ARCH:WARP"
+            "--compile-only requires exactly one of --arch ARCH and --target BACKEND:ARCH:WARP, and these require "
+            "--compile-only"
         )
     request = Request(
         backend=backend,
@@ -169,7 +171,7 @@ def conform(
         effort=tuple(effort or ()),
     )
     if (mutants or minutes or effort) and not (self_test and mutants):
-        raise UserError("--mutants is an option of --self-test, and --minutes and --effort are of --mutants")
+        raise UserError("--mutants requires --self-test; --minutes and --effort require --mutants")
     action = run_self_test if self_test else list_checks if list_names else run_conform
     try:
         raise typer.Exit(action(request))

@@ -1,4 +1,4 @@
-"""The demo: real kernels on the active backend, checked against float64 NumPy, and timed beside peers."""
+"""`tpk demo`: real kernels on the active backend, checked against float64 NumPy and timed, as are NumPy and torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from triton_porting_kit.kernels import cases, peers
 from triton_porting_kit.kernels.cases import Case
 from triton_porting_kit.kernels.places import DevicePlace
 
-#: Calls per timing: a median of this many, fewer where they would take more than the budget.
+#: A time is the median of this many calls, or of fewer if they exceed the budget.
 RUNS = 7
 BUDGET_SECONDS = 0.3
 
@@ -56,7 +56,7 @@ def median_seconds(call: Callable[[], Any]) -> float:
 
 
 def show_seconds(seconds: float | None) -> str:
-    """A duration in the unit that suits it; a dash for None."""
+    """A duration in ms or µs; a dash for None."""
     if seconds is None:
         return "-"
     return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f} µs"
@@ -68,7 +68,7 @@ def run_case(case: Case, place: DevicePlace) -> tuple[list[str], bool]:
     arrays = [place.put(operand) for operand in operands]
     outputs = case.launch(arrays)
     deviations = case.compare([place.get(output) for output in outputs], operands)
-    # The row shows the result that comes closest to its tolerance, or exceeds it most.
+    # The row shows the result with the largest error relative to its tolerance.
     worst = max(deviations, key=lambda deviation: deviation.severity)
     ok = all(deviation.ok for deviation in deviations)
 
@@ -85,12 +85,12 @@ def run_case(case: Case, place: DevicePlace) -> tuple[list[str], bool]:
 def run_demo(console: Console | None = None) -> int:
     """Run every case on the active device, print the table, and return the exit status.
 
-    0 only when all results are within tolerance; a kernel that cannot be compiled or launched counts as
-    failed, and its error follows the table.
+    The status is 0 only if all results are within tolerance. A kernel that cannot be compiled or launched counts as
+    failed; its error is printed after the table.
     """
     from triton.runtime import driver
 
-    # Where output is no terminal (a log, a pipe), rich would squeeze the table into 80 columns.
+    # If the output is not a terminal (a log, a pipe), rich would limit the table to 80 columns.
     console = console or Console(width=None if sys.stdout.isatty() else 132)
     device = driver.active.device
     place = DevicePlace(device)

@@ -1,4 +1,4 @@
-"""`tpk doctor`: run every check, then a kernel, and print what was found."""
+"""`tpk doctor`: run every check, then a kernel, and print the findings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STYLES = {Status.OK: "green", Status.NOTE: "yellow", Status.PROBLEM: "bold red"
 
 
 def kernel() -> Iterator[Finding]:
-    """A kernel, compiled afresh and run in a process of its own: a crash or a hang is a finding too."""
+    """A kernel, compiled and run in its own process, so that a crash or a hang is reported as well."""
     try:
         result = subprocess.run(
             [sys.executable, "-m", "triton_porting_kit.cli.tiny_kernel"],
@@ -35,8 +35,8 @@ def kernel() -> Iterator[Finding]:
         yield Finding(
             "kernel",
             Status.PROBLEM,
-            f"it had not ended after {_TIMEOUT_SECONDS} s",
-            "the device hangs: reset it, or choose another backend with TRITON_DEFAULT_BACKEND",
+            f"it did not finish within {_TIMEOUT_SECONDS} s",
+            "the device hangs: reset it, or select another backend with TRITON_DEFAULT_BACKEND",
         )
         return
     if result.returncode == 0:
@@ -44,18 +44,17 @@ def kernel() -> Iterator[Finding]:
         yield Finding("kernel", Status.OK, f"compiled and ran in {seconds * 1e3:.0f} ms")
         return
     if result.returncode < 0:
-        what = f"the process died of signal {-result.returncode}"
+        what = f"the process was killed by signal {-result.returncode}"
     else:
         what = (result.stderr.strip().splitlines() or [f"it ended with status {result.returncode}"])[-1]
     remedy = (
-        "see to the problems above first; "
-        "`python -m triton_porting_kit.cli.tiny_kernel` shows the whole message"
+        "fix the problems above first; `python -m triton_porting_kit.cli.tiny_kernel` shows the whole message"
     )
     yield Finding("kernel", Status.PROBLEM, what, remedy)
 
 
 def examine() -> list[Finding]:
-    """Everything that there is to say; the kernel comes last."""
+    """All findings; the kernel's is the last."""
     findings = [finding for name, check in CHECKS.items() for finding in run_check(check, name)]
     return findings + run_check(kernel, "kernel")
 
@@ -83,5 +82,5 @@ def _print(findings: list[Finding], runs: bool) -> None:
             detail.append(f"\n→ {finding.remedy}", style="italic")
         table.add_row(Text(finding.name), Text(finding.status, style=_STYLES[finding.status]), detail)
     console.print(table)
-    verdict = "Kernels run here." if runs else "Kernels do not run here; what to do stands behind the arrows."
+    verdict = "Kernels run here." if runs else "Kernels do not run here. The arrows show what to do."
     console.print(Text(f"\n{verdict}", style="bold green" if runs else "bold red"))

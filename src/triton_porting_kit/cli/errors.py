@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class UserError(Exception):
-    """What the user typed cannot be done; the message says what can."""
+    """The command line is wrong. The message says what is wrong and what is valid."""

@@ -1,4 +1,4 @@
-"""What `tpk doctor` finds, one by one."""
+"""The findings of `tpk doctor`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 
 class Status(enum.StrEnum):
-    """How a finding bears on running kernels."""
+    """Whether a finding prevents kernels from running."""
 
     OK = "ok"
     NOTE = "note"
-    """Something optional is missing, or a choice should be looked at."""
+    """Something optional is missing, or a setting should be reviewed."""
     PROBLEM = "problem"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at: what is there, and what to do where something is wrong."""
+    """The result of one check: what was found, and what to do if something is wrong."""
 
     name: str
     status: Status
@@ -34,17 +34,17 @@ Check = Callable[[], Iterator[Finding]]
 
 
 def run_check(check: Check, name: str) -> list[Finding]:
-    """The findings of a check; whatever it raises is a finding too."""
+    """The findings of a check. An exception becomes a finding too."""
     found: list[Finding] = []
     try:
         found.extend(check())
     except Exception as error:
         found.append(
-            Finding(name, Status.PROBLEM, describe(error), "see the message; reinstall what it names")
+            Finding(name, Status.PROBLEM, describe(error), "reinstall the package that the message names")
         )
     return found
 
 
 def describe(error: BaseException) -> str:
-    """An exception in a line or a few."""
+    """The type and the message of an exception."""
     return f"{type(error).__name__}: {error}".strip()

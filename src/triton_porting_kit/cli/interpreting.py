@@ -1,4 +1,4 @@
-"""The command `tpk interpret`: a kernel of the structured form, or a recorded launch, on NumPy arrays."""
+"""The command `tpk interpret`: run a kernel in the structured form, or a recorded launch, on NumPy arrays."""
 
 from __future__ import annotations
 
@@ -38,36 +38,37 @@ def interpret(
         Path,
         typer.Argument(
             metavar="SOURCE",
-            help="What `tpk compile --emit structured` printed, or the folder of a launch that `tpk capture` recorded.",
+            help="The output of `tpk compile --emit structured`, or the folder of a launch recorded by `tpk capture`.",
         ),
     ],
-    grid: Annotated[str, typer.Option(metavar="X,Y,Z", help="How many programs along each axis.")] = "",
+    grid: Annotated[str, typer.Option(metavar="X,Y,Z", help="Number of programs along each axis.")] = "",
     args: Annotated[
         str,
         typer.Option(
             "--args",
             "-a",
             metavar="ARG,...",
-            help="The arguments in order, or by name (`n=1000`): numbers, null, and for pointers `FILE.npy`, or "
-            "`zeros(1000)`, `ones(32x64)`, `arange(64)`, `random(1000)` of the elements that the kernel expects.",
+            help="The arguments, in order or by name (`n=1000`): numbers and null; for pointers also `FILE.npy`, "
+            "`zeros(1000)`, `ones(32x64)`, `arange(64)` or `random(1000)`, with the kernel's element type.",
         ),
     ] = "",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write each array as NAME.npy there.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="Write each array to DIR/NAME.npy."),
     ] = None,
 ) -> None:
-    """Run a kernel on NumPy arrays, operation by operation, as its structured form says, without compiling it.
+    """Interpret the structured form of a kernel on NumPy arrays, operation by operation, without compiling it.
 
-    Prints the arrays that it changed. An access outside of the arrays ends it with the operation, the kernel's line,
-    the program and the element; so does an assertion that does not hold. A recorded launch brings its grid and
-    arguments, and what it leaves in memory is compared with what was recorded: rounding may differ by a few units in
-    the last place. Elements that NumPy has no type for (bf16, floats of 8 bits) are read and written as float32.
+    Prints the arrays that the kernel changed. An access outside of the arrays or a failed assertion stops the kernel
+    with an error that names the operation, the kernel's line, the program and the element. A recorded launch has its
+    own grid and arguments; the resulting memory is compared with the recorded memory, where rounding may differ by a
+    few units in the last place. Elements without a NumPy type (bf16, 8-bit floats) are read and written as float32.
 
-    It is slow: a program of the grid takes a millisecond or more.
+    The interpreter is slow: a program of the grid takes a millisecond or more.
     """
     if source.is_dir():
         if grid or args:
-            raise UserError("a recorded launch has its grid and arguments: leave --grid and --args out")
+            raise UserError("a recorded launch has its own grid and arguments: leave out --grid and --args")
         _recorded(source, output)
         return
     if not source.is_file():
@@ -112,7 +113,7 @@ def _text(source: Path, grid: Sequence[int], given: Sequence[str], output: Path 
         values = _numbers(array, parameter.pointee)
         if differs:
             shape = "x".join(map(str, array.shape))
-            # All elements of a large array are for `--output`.
+            # Large arrays are abbreviated; `--output` writes all elements.
             some = np.array2string(np.asarray(values), threshold=64)
             typer.echo(f"{shown(parameter.name)} ({parameter.pointee}, {shape}):\n{some}")
         if output is not None:
@@ -122,7 +123,7 @@ def _text(source: Path, grid: Sequence[int], given: Sequence[str], output: Path 
 
 
 def _in_order(kernel: str, parameters: Sequence[Parameter], given: Sequence[str]) -> list[str]:
-    """The texts of the arguments by the order of the parameters."""
+    """The texts of the arguments, in the order of the parameters."""
     names = [parameter.name for parameter in parameters]
     found: dict[str, str] = {}
     for number, item in enumerate(given):
@@ -151,7 +152,7 @@ def _argument(number: int, parameter: Parameter, text: str) -> Any:
             if text in ("True", "False"):
                 return int(text == "True")
             raise UserError(
-                f"{parameter.name} is of type {parameter.type}, and {text!r} is no such number"
+                f"{parameter.name} has type {parameter.type}, and {text!r} is not a number of this type"
             ) from None
     if text == "null":
         return None
@@ -178,20 +179,22 @@ def _loaded(parameter: Parameter, text: str) -> Any:
 
     if not text.endswith(".npy"):
         raise UserError(
-            f"{parameter.name} points to {parameter.pointee}: give FILE.npy, zeros(1000), ones(32x64), arange(64), "
-            f"random(1000) or null, and not {text!r}"
+            f"{parameter.name} is a pointer to {parameter.pointee}, and {text!r} is not a valid argument for it: give "
+            "FILE.npy, zeros(1000), ones(32x64), arange(64), random(1000) or null"
         )
     try:
         values = np.load(text, allow_pickle=False)
     except (OSError, ValueError) as error:
-        raise UserError(f"{text}, for {parameter.name}, is no array that NumPy reads: {error}") from error
+        raise UserError(f"NumPy cannot read {text}, given for {parameter.name}: {error}") from error
     if values.dtype.kind not in "biuf":
-        raise UserError(f"{text}, for {parameter.name}, has elements of {values.dtype}: numbers are needed")
+        raise UserError(
+            f"{text}, given for {parameter.name}, has elements of type {values.dtype}; it must hold numbers"
+        )
     return _held(values, parameter.pointee)
 
 
 def _held(values: Any, element: str) -> Any:
-    """Numbers as elements of a type; integers of its size are its bits."""
+    """Convert numbers to elements of a type. For floats without a NumPy type, unsigned integers are taken as bits."""
     import numpy as np
 
     from triton_porting_kit.compiler.dialect.interpreter import formats
@@ -204,7 +207,7 @@ def _held(values: Any, element: str) -> Any:
 
 
 def _numbers(array: Any, element: str) -> Any:
-    """What is printed and saved."""
+    """The values of an array as they are printed and saved."""
     from triton_porting_kit.compiler.dialect.interpreter import formats
 
     return formats.widen(array, element) if element in formats.FORMATS else array
@@ -247,7 +250,7 @@ def _recorded(folder: Path, output: Path | None) -> None:
     for content, buffer in zip(contents, manifest.buffers, strict=True):
         if content.size:
             memory.add(content, f"the memory of {', '.join(buffer.names)}", int(buffer.address, 16))
-    own = manifest.slots[: len(kernel.parameters)]  # behind them, what the launcher adds
+    own = manifest.slots[: len(kernel.parameters)]  # The launcher's own parameters follow.
     arguments = [
         np.frombuffer(capture.block, formats.dtype_of(parameter.type), 1, slot.offset)[0]
         for parameter, slot in zip(kernel.parameters, own, strict=True)
@@ -259,19 +262,20 @@ def _recorded(folder: Path, output: Path | None) -> None:
         if buffer.after is not None:
             found = difference(manifest, number, content.tobytes(), capture.content(buffer.after))
             names = ", ".join(buffer.names)
-            typer.echo(shown(str(found or f"buffer {number} ({names}) is as it was recorded, bit for bit")))
+            same = f"buffer {number} ({names}) is identical to the recording, bit for bit"
+            typer.echo(shown(str(found or same)))
 
 
 def _structured_form(capture: Capture) -> Any:
-    """The module of a recorded kernel, which takes nothing for granted of the launch."""
+    """The structured module of a recorded kernel, imported without assumptions about the launch."""
     from triton_porting_kit.compiler import structured, ttir
     from triton_porting_kit.toolchain import compat
 
     source = capture.manifest.kernel.source
     if source is None:
         raise UserError(
-            "the launch was recorded without the IR of Triton's front end (TRITON_STORE_BINARY_ONLY, or an older kit): "
-            "record it again"
+            "the recording lacks the IR of Triton's front end (TRITON_STORE_BINARY_ONLY was set, or the kit was "
+            "older): record the launch again"
         )
     with tempfile.TemporaryDirectory(prefix="tpk-interpret-") as place:
         path = Path(place) / "kernel.ttir"

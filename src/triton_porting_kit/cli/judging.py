@@ -1,4 +1,4 @@
-"""The command `tpk judge`; what it does is in `triton_porting_kit.conformance.judge`."""
+"""The command `tpk judge`; `triton_porting_kit.conformance.judge` implements it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ tpk judge submission.py --task reference-kernels/problems/pmpp/vectoradd_py/
 
 tpk verify judged/softmax
 
-docs/judge.md has the formats of tasks, what is caught and how, and what is not promised.
+docs/judge.md describes the formats of tasks, what the judge detects and how, and its limits.
 """
 
 
@@ -29,23 +29,23 @@ def judge(
         Path,
         typer.Option(
             metavar="FILE",
-            help="The task: a plain one, one of KernelBench's, or the folder of one of gpu-mode's. Keep it where the "
-            "candidate's author did not write.",
+            help="The task: a file in the kit's format or in KernelBench's, or the folder of a gpu-mode task. Keep it "
+            "where the candidate's author cannot write.",
         ),
     ],
-    backend: Annotated[
-        str, typer.Option(metavar="NAME", help="The backend, as it is registered with Triton.")
-    ] = "cpu",
+    backend: Annotated[str, typer.Option(metavar="NAME", help="The backend, by its name in Triton.")] = "cpu",
     arrays: Annotated[
         str,
         typer.Option(
             metavar="KIND",
-            help="What the candidate gets: torch or device (the kit's arrays). By the task by default.",
+            help="The arrays that the candidate gets: torch, or device (the kit's). Default: as the task says.",
         ),
     ] = "",
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Where the evidence goes, for tpk verify."),
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Write the evidence to this folder, for `tpk verify`."
+        ),
     ] = None,
     rounds: Annotated[int, typer.Option(metavar="N", min=3, max=1000, help="Number of timed calls.")] = 15,
     seconds: Annotated[float, typer.Option(min=1.0, help="Time limit of one call in seconds.")] = 60.0,
@@ -54,21 +54,21 @@ def judge(
         typer.Option(
             "--allow",
             metavar="OPERATOR",
-            help="An operator of torch that may compute: aten.sum. May be repeated.",
+            help="A torch operator that the candidate may compute with, such as aten.sum. Repeatable.",
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Stop after the first phase that finds something.")
+        bool, typer.Option("--quick", help="Stop after the first phase with a finding.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the evidence as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the judgement only.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the judgement.")] = False,
 ) -> None:
-    """Judge a kernel that a model or a stranger wrote: is it right, made by Triton, and as fast as it says?
+    """Judge a kernel of an untrusted author, such as a model: is it correct, written in Triton, and as fast as claimed?
 
-    The candidate runs in processes of its own that never see the reference. Inputs are fresh in every call, also in
-    those that are timed, results begin poisoned and are compared with float64 in this process, and times are held
-    against this process's clock and against what the machine can do. The task's file is executed here: it has to be
-    yours. The exit status is 0 only if every result is right and nothing was found.
+    The candidate runs in separate processes that never see the reference. Every call, timed or not, gets fresh inputs.
+    Results start poisoned and are compared with float64 in this process. Times are checked against this process's clock
+    and against what the machine can do. The task's file is executed here, so use only tasks that you trust. The exit
+    status is 0 only if every result is correct and there are no findings.
     """
     from triton_porting_kit.conformance.execution.importing import import_triton
 
@@ -76,7 +76,7 @@ def judge(
     from triton_porting_kit.conformance.judge.command import Options, run_judge
 
     if arrays not in ("", "torch", "device"):
-        raise UserError(f"--arrays is torch or device, and not {arrays!r}")
+        raise UserError(f"--arrays must be torch or device, not {arrays!r}")
     if not candidate.is_file():
         raise UserError(f"there is no file {candidate}")
     if not task.exists():

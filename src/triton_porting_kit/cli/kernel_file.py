@@ -1,4 +1,4 @@
-"""Finding a kernel in a file or module of the user's, which may lie anywhere."""
+"""Loading the user's file or module, and finding a kernel in it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from triton_porting_kit.cli.errors import UserError
 
 
 def split_reference(reference: str) -> tuple[str, str]:
-    """``FILE:KERNEL`` as (file, kernel); the kernel is empty where none is named."""
+    """``FILE:KERNEL`` as (file, kernel); the kernel is empty if none is named."""
     place, colon, name = reference.rpartition(":")
     return (place, name) if colon else (reference, "")
 
 
 def load(place: str) -> ModuleType:
-    """Execute a Python file, or import a module by its dotted name. Raises `UserError`, never what it raises."""
+    """Execute a Python file, or import a module by its dotted name. All its exceptions become `UserError`."""
     path = Path(place)
     try:
         if path.is_file():
@@ -45,7 +45,7 @@ def _is_module(name: str) -> bool:
 
 
 def _load_file(path: Path) -> ModuleType:
-    # A file of a package is imported as its sub-module, so that its relative imports work.
+    # A file of a package is imported as a submodule, so that its relative imports work.
     package: list[str] = []
     folder = path.parent
     while (folder / "__init__.py").exists() and folder.name.isidentifier():
@@ -65,7 +65,7 @@ def _load_file(path: Path) -> ModuleType:
 
 
 def _where(error: BaseException) -> str:
-    """The innermost line that was being executed, in a file of the user's."""
+    """The place in the user's files where an exception was raised; empty for a syntax error."""
     if isinstance(error, SyntaxError):
         return ""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
@@ -75,16 +75,16 @@ def _where(error: BaseException) -> str:
 def find_kernel(module: ModuleType, name: str, place: str) -> Any:
     """The `JITFunction` called `name`, without autotuners and heuristics around it.
 
-    Raises `UserError` that lists the kernels there are.
+    Raises `UserError` with a list of the module's kernels.
     """
     found = kernels(module)
     if name in found:
         return found[name]
-    listing = ", ".join(found) or "none: a kernel is a function under @triton.jit"
+    listing = ", ".join(found) or "none (a kernel is a function with @triton.jit)"
     if not name:
-        raise UserError(f"say which kernel, as {place}:KERNEL; its kernels are {listing}")
-    known = "is not a kernel" if hasattr(module, name) else "is not there"
-    raise UserError(f"{place}: {name} {known}; its kernels are {listing}")
+        raise UserError(f"name a kernel, as in {place}:KERNEL; the kernels are {listing}")
+    known = "is not a kernel" if hasattr(module, name) else "is not defined"
+    raise UserError(f"{place}: {name} {known}; the kernels are {listing}")
 
 
 def kernels(module: ModuleType) -> dict[str, Any]:

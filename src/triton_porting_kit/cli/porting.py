@@ -1,4 +1,4 @@
-"""The commands about a backend of one's own and their options; what they do is in `triton_porting_kit.porting`."""
+"""The commands `tpk new` and `tpk update` and their options; `triton_porting_kit.porting` implements them."""
 
 from __future__ import annotations
 
@@ -15,37 +15,39 @@ tpk new acme
 
 tpk new acme --vendor "Acme Corporation" --chip "A100 NPU" --dest ~/work
 
-A name is 1 to 24 ASCII letters, digits and single dashes, and begins with a letter. What is taken is refused.
+A name consists of 1 to 24 ASCII letters, digits and single dashes and begins with a letter. Names that are taken are
+refused.
 """
 
 
 def new(
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="NAME", help="What Triton is to know the backend by; the repository is triton-NAME."
-        ),
+        typer.Argument(metavar="NAME", help="The backend's name in Triton. The repository is triton-NAME."),
     ],
     vendor: Annotated[
         str, typer.Option(help="The chip's vendor. Default: NAME, capitalised.", show_default=False)
     ] = "",
     chip: Annotated[str, typer.Option(help="The chip's name.")] = "NPU",
     dest: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder that the repository goes into; made if need be.")
+        Path,
+        typer.Option(
+            metavar="DIR", help="The parent folder of the repository. It is created if it is missing."
+        ),
     ] = Path(),
     git: Annotated[
         bool | None,
         typer.Option(
             "--git/--no-git",
-            help="Make a git repository with a first commit; by default where DIR is in no repository.",
+            help="Create a git repository with a first commit. Default: only if DIR is not in a repository.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Make the repository of a backend for your chip, which works from the first minute on a virtual NPU.
+    """Create the repository of a backend for your chip. It works from the start, on a virtual NPU.
 
-    It holds a compiler, a launcher and a driver that you replace hook by hook, with tests, a profile for the
-    conformance suite, and what continuous integration runs. Nothing is left behind where that fails.
+    The repository contains a compiler, a launcher and a driver that you replace hook by hook, tests, a profile for the
+    conformance suite, and the configuration of continuous integration. If the command fails, it leaves nothing behind.
     """
     from triton_porting_kit.errors import NamingError
     from triton_porting_kit.porting.names import names_of, title
@@ -69,7 +71,7 @@ def new(
     typer.echo('  pip install --no-build-isolation -e ".[test]"')
     typer.echo(f"  tpk conform --backend {names.backend} --level registration --level runtime")
     typer.echo("  tpk status\n")
-    typer.echo("docs/PORTING.md there says what to replace, in which order.")
+    typer.echo("docs/PORTING.md in the repository lists what to replace, in which order.")
 
 
 def update(
@@ -77,35 +79,35 @@ def update(
         Path, typer.Argument(metavar="[DIR]", help="A repository that `tpk new` made.", show_default=False)
     ] = Path(),
 ) -> None:
-    """Bring what this kit's template has that is new into a repository that an older kit made.
+    """Update a repository that an older kit created: merge the changes of this kit's template into it.
 
-    What was changed there is kept; where both changed the same lines, both are left in the file, marked. Nothing is
-    committed. The exit status is 1 if something is marked.
+    Your changes are kept. If the template changed the same lines, the file gets conflict markers around both versions.
+    Nothing is committed. The exit status is 1 if there are conflicts.
     """
     from triton_porting_kit.porting.update import update as bring
 
     done = bring(folder)
     if done.old == done.new:
-        typer.echo(f"Up to date: this is the template of {done.new}.")
+        typer.echo(f"Up to date: the repository matches the template of version {done.new}.")
         return
     typer.echo(
-        f"Brought from the template of {done.old} to that of {done.new}: {len(done.changed)} files changed."
+        f"Updated the template from version {done.old} to {done.new}: {len(done.changed)} files changed."
     )
     for path in done.changed:
         typer.echo(f"  {'conflict  ' if path in done.conflicts else '          '}{path}")
     if done.conflicts:
         typer.echo(
-            "\nWhere it says conflict, your lines stand between `<<<<<<< before updating` and `=======`, the "
-            "template's from there to `>>>>>>> after updating`.\nLeave what is right, take the marks away, then "
-            "`git add` the file. `git checkout HEAD -- FILE` takes yours as it was."
+            "\nIn a file with conflicts, your lines are between `<<<<<<< before updating` and `=======`, and the "
+            "template's lines between `=======` and `>>>>>>> after updating`.\nKeep the right lines, remove the "
+            "markers, then `git add` the file. `git checkout HEAD -- FILE` restores your version."
         )
-        typer.echo("`git restore --staged --worktree . && git clean -fd` takes the whole update back.")
+        typer.echo("`git restore --staged --worktree . && git clean -fd` undoes the whole update.")
         raise typer.Exit(1)
-    typer.echo("\nLook at `git diff`, install it again, run the tests, and commit.")
+    typer.echo("\nReview `git diff`, reinstall the backend, run its tests, and commit.")
 
 
 def _missing() -> list[str]:
-    """What building a backend takes and is not there, as pip takes it: the kit's extra `backend`."""
+    """The packages that building a backend needs and that are missing, as pip requirements: the extra `backend`."""
     import shutil
     from importlib.util import find_spec
 
@@ -115,7 +117,7 @@ def _missing() -> list[str]:
 
 
 def _shown(path: Path) -> str:
-    """As it is typed from here."""
+    """The path as typed in a shell in the current folder."""
     import shlex
 
     here = Path.cwd()

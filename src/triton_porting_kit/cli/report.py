@@ -1,4 +1,4 @@
-"""The commands about reports and their options; what they do is in `triton_porting_kit.conformance.report`."""
+"""The commands about reports and their options; `triton_porting_kit.conformance.report` implements them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import typer
 
 app = typer.Typer(
     name="report",
-    help="Join, compare and show reports of the conformance suite.",
+    help="Merge, compare and show reports of the conformance suite.",
     no_args_is_help=True,
 )
 
 JUDGEMENT = "judge.json"
-"""What `tpk judge` leaves, beside a report of the conformance suite."""
+"""The file that `tpk judge` writes."""
 
-Source = Annotated[Path, typer.Argument(metavar="REPORT", help="A report.json, or the folder that it is in.")]
+Source = Annotated[Path, typer.Argument(metavar="REPORT", help="A report.json, or its folder.")]
 
 
 def verify(
     path: Annotated[
         Path,
-        typer.Argument(metavar="REPORT", help="A report.json or a judge.json, or the folder that it is in."),
+        typer.Argument(metavar="REPORT", help="A report.json or a judge.json, or its folder."),
     ],
 ) -> None:
-    """Compute every status and verdict of a report again, from its evidence and the mandatory lists.
+    """Verify a report: derive every status and verdict again from its evidence and the mandatory lists.
 
-    Of the evidence of `tpk judge`: every finding, time and verdict. The exit status is 0 if the report agrees, whatever
-    its verdicts are, and 1 if it does not.
+    For the evidence of `tpk judge`, verify every finding, time and verdict. The exit status is 0 if the report is
+    consistent, whatever its verdicts are, and 1 if it is not.
     """
     if path.name == JUDGEMENT or (path / JUDGEMENT).is_file():
         from triton_porting_kit.conformance.judge.command import run_verify as verify_judgement
@@ -43,11 +43,11 @@ def verify(
 def merge(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="REPORT...", help="Reports of shards, or of levels, of the same run."),
+        typer.Argument(metavar="REPORT...", help="Reports of shards or levels of the same run."),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder of the joined report.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder of the merged report.")],
 ) -> None:
-    """Join the reports of shards, and say which checks are missing. The exit status is 1 if any is."""
+    """Merge the reports of shards, and list missing checks. The exit status is 1 if any check is missing."""
     from triton_porting_kit.conformance.report.commands import run_merge
 
     raise typer.Exit(run_merge(paths, out))
@@ -55,10 +55,10 @@ def merge(
 
 @app.command()
 def diff(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="A report.json, or the folder that it is in.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="The one to compare it with.")],
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="A report.json, or its folder.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The newer report.")],
 ) -> None:
-    """Show what changed between two runs. The exit status is 1 if something got worse."""
+    """Show what changed between two runs. The exit status is 1 if there are regressions."""
     from triton_porting_kit.conformance.report.commands import run_diff
 
     raise typer.Exit(run_diff(old, new))
@@ -66,7 +66,7 @@ def diff(
 
 @app.command()
 def show(path: Source) -> None:
-    """Show the verdicts of a run and what failed. The exit status is 0 only if it is a pass."""
+    """Show the verdicts and the failures of a run. The exit status is 0 only if the run passed."""
     from triton_porting_kit.conformance.report.commands import run_show
 
     raise typer.Exit(run_show(path))
@@ -74,16 +74,15 @@ def show(path: Source) -> None:
 
 @app.command()
 def badge(
-    path: Annotated[
-        Path, typer.Argument(metavar="REPORT", help="A report.json, or the folder that it is in.")
-    ],
+    path: Annotated[Path, typer.Argument(metavar="REPORT", help="A report.json, or its folder.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The SVG file to write.")] = Path(
         "badge.svg"
     ),
 ) -> None:
-    """Draw the level that a backend has reached, from a report that agrees with its evidence.
+    """Draw a badge with the level that a backend has reached, after verifying the report.
 
-    It is the highest level that is passed with all below it. The exit status is 1 if the report does not agree.
+    This is the highest level that passes together with all levels below it. The exit status is 1 if the report is
+    inconsistent.
     """
     from triton_porting_kit.conformance.report.badge import run_badge
 

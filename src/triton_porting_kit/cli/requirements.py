@@ -1,4 +1,4 @@
-"""The releases that the kit was tried with: what its own package metadata requires."""
+"""The tested releases of the kit's dependencies, read from its package metadata."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CLAUSE = re.compile(r"(>=|<=|==|!=|~=|<|>)\s*([0-9][0-9a-zA-Z.*+!-]*)")
 
 
 def tried_range(distribution: str) -> str:
-    """The range of a dependency, as ``<3.10,>=3.9.0``; empty where there is none."""
+    """The version range of a dependency, such as ``<3.10,>=3.9.0``; empty if there is none."""
     for requirement in metadata.requires("triton-porting-kit") or ():
         if (found := _REQUIREMENT.match(requirement)) and _same(found[1], distribution):
             return found[2].strip()
@@ -18,7 +18,7 @@ def tried_range(distribution: str) -> str:
 
 
 def within(version: str, specifier: str) -> bool:
-    """Whether a release lies in a range of ``>=``, ``<``, ``<=`` and ``>`` clauses; others do not matter here."""
+    """Whether a release lies in a range of ``>=``, ``<``, ``<=`` and ``>`` clauses. Other clauses are ignored."""
     release = numbers(version)
     for operator, bound_text in _CLAUSE.findall(specifier):
         bound = numbers(bound_text)

@@ -1,4 +1,4 @@
-"""Reading the arguments that a kernel is to be compiled for: types, hints and constants, as text."""
+"""Parsing the types, hints and constants that a kernel is compiled for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from triton_porting_kit.cli.errors import UserError
 SCALARS = tuple(name for name in elements.PARAMETERS if name != "f32")
 ELEMENTS = (*SCALARS, *(name for name, element in elements.ELEMENTS.items() if element.is_minifloat))
 HINTS = {"16": ["tt.divisibility", 16], "2g": ["tt.pointer_range", 32]}
-"""What may stand behind a type, after colons: a multiple of 16; memory of less than 2 GiB."""
+"""Hints after a type and a colon: a multiple of 16; a pointer to less than 2 GiB of memory."""
 
 _POINTER = re.compile(rf"\*+k?({'|'.join(ELEMENTS)})")
 _DESCRIPTOR = re.compile(rf"tensordesc<({'|'.join(ELEMENTS)})\[\d+(,\d+)*\]>")
@@ -23,10 +23,10 @@ _DESCRIPTOR = re.compile(rf"tensordesc<({'|'.join(ELEMENTS)})\[\d+(,\d+)*\]>")
 
 @dataclass(frozen=True)
 class Specialization:
-    """What a kernel is compiled for, in the form that Triton's front end takes.
+    """The types, constants and hints that a kernel is compiled for, in the form that Triton's front end expects.
 
-    `signature`: type by argument name, in order, ``constexpr`` for constants; a tuple of types for a tuple.
-    `constants`: their values, by name, or by position within tuples. `attributes`: hints by position.
+    `signature`: the types of arguments by name, in order: ``constexpr`` for a constant, a tuple of types for a tuple.
+    `constants`: the values of constants by name, or by position within tuples. `attributes`: hints by position.
     """
 
     signature: Mapping[str, Any]
@@ -35,7 +35,7 @@ class Specialization:
 
 
 def split(text: str) -> list[str]:
-    """The items between commas that are not within brackets or quotes."""
+    """Split a text at commas, except commas within brackets or quotes."""
     items, depth, quote, start = [], 0, "", 0
     for at, char in enumerate(text):
         if quote:
@@ -54,7 +54,7 @@ def split(text: str) -> list[str]:
 
 
 def pairs(texts: Sequence[str], what: str) -> dict[str, str]:
-    """``a=1,b=2`` (several of them) as a dictionary of texts."""
+    """Parse texts like ``a=1,b=2`` into one dictionary of texts. Raises `UserError`; `what` names an item in it."""
     found: dict[str, str] = {}
     for item in (item for text in texts for item in split(text)):
         name, equals, value = item.partition("=")
@@ -65,7 +65,7 @@ def pairs(texts: Sequence[str], what: str) -> dict[str, str]:
 
 
 def literal(text: str, module: ModuleType | None = None) -> Any:
-    """A value given on the command line: a Python literal, a ``tl.`` type, or a name in the kernel's file."""
+    """Parse a value of the command line: a Python literal, a ``tl.`` type, or a name in the kernel's file."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -84,7 +84,7 @@ def literal(text: str, module: ModuleType | None = None) -> Any:
 def specialize(
     kernel: Any, signature: str, constants: Sequence[str], module: ModuleType | None = None
 ) -> Specialization:
-    """Put together types and constants for `kernel`. Raises `UserError` naming what lacks or does not fit."""
+    """Combine types and constants for `kernel`. Raises `UserError` for arguments that are missing or do not fit."""
     names: list[str] = list(kernel.arg_names)
     types = _types(names, signature)
     values: dict[Any, Any] = {
@@ -130,7 +130,7 @@ def _types(names: Sequence[str], signature: str) -> dict[str, str]:
 
 
 class _Types:
-    """Reads the type of one argument; for those within tuples, `values` and `hints` go by position."""
+    """Reads the type of one argument. `values` and `hints` are by position, also within tuples."""
 
     def __init__(self, module: ModuleType | None) -> None:
         self._module = module
@@ -138,7 +138,7 @@ class _Types:
         self.hints: dict[tuple[int, ...], Any] = {}
 
     def read(self, name: str, text: str, path: tuple[int, ...]) -> Any:
-        """A type, ``constexpr`` for a value, or a tuple of them."""
+        """Parse a type, a value (``constexpr``), or a tuple of them."""
         if text.startswith("(") and text.endswith(")"):
             items = split(text[1:-1])
             return tuple(self.read(f"{name}[{i}]", item, (*path, i)) for i, item in enumerate(items))
@@ -152,27 +152,27 @@ class _Types:
 
 
 def _check(name: str, text: str) -> tuple[str | None, list[str]]:
-    """The type and the hints of an argument; no type where `text` is a value."""
+    """The type and the hints of an argument; the type is None if `text` is a value."""
     if re.fullmatch(r"[-\d.].*|None|True|False", text):
         return None, []
     type_, *hints = (part.strip() for part in text.split(":"))
     type_ = type_.replace(", ", ",")
     if not (type_ in SCALARS or _POINTER.fullmatch(type_) or _DESCRIPTOR.fullmatch(type_)):
         raise UserError(
-            f"argument {name} has the unknown type {text!r}; there are {', '.join(SCALARS)}, pointers (*fp32; "
+            f"argument {name} has the unknown type {text!r}; the types are {', '.join(SCALARS)}, pointers (*fp32; "
             f"also to {', '.join(ELEMENTS[len(SCALARS) :])}), tensordesc<fp16[64,64]> and tuples of them (i32, *fp32)"
         )
     for hint in hints:
         if hint not in HINTS:
             raise UserError(
-                f"argument {name} has the unknown hint {hint!r}; there are 16 (*fp32:16, i32:16) and, of pointers, "
-                "2g (*fp32:16:2g)"
+                f"argument {name} has the unknown hint {hint!r}; the hints are 16 (*fp32:16, i32:16) and, for "
+                "pointers, 2g (*fp32:16:2g)"
             )
     return type_, hints
 
 
 def _remedy(kernel: Any, missing: Sequence[str]) -> str:
-    """What to add for the arguments that were not given."""
+    """The error for missing arguments: what to add to the command line."""
     constant = [p.name for p in kernel.params if p.name in missing and p.is_constexpr]
     typed = [name for name in missing if name not in constant]
     parts = []

@@ -1,1 +1,1 @@
-"""Every launch of a program judged by itself, against the CPU reference: `tpk compare`."""
+"""`tpk compare`: judge each launch of a program against the CPU reference."""

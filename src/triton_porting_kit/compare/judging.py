@@ -1,10 +1,10 @@
-"""Whether what a launch left in memory is what the reference leaves there, and where it is not.
+"""Comparing the memory after a launch with the reference's.
 
-An element that has the reference's own bits is right. One that has others is right as well if the arithmetic allows
-it: it may be as far from float64's result as roundings of the kernel's operations can take it, times `FACTOR`. How far
-that is, is tried: by running the float64 version of the kernel with all roundings played out at random (`widening`),
-`FIRST` times, and `MORE` times before anything is called wrong. Where these runs contradict each other, or the order
-of programs decides, nothing is called wrong.
+An element with the reference's bits is right. An element with other bits is right if rounding explains the difference:
+its distance from the float64 result must not exceed `FACTOR` times the largest distance that rounding the kernel's
+operations causes. This distance is measured by running the float64 version of the kernel with simulated random
+roundings (`widening`), `FIRST` times, and `MORE` times before an element counts as wrong. If these runs contradict each
+other, or the result depends on the order of programs, no element counts as wrong.
 """
 
 from __future__ import annotations
@@ -25,83 +25,83 @@ from triton_porting_kit.replay.comparison import element_type
 from triton_porting_kit.replay.manifest import Manifest, Slot
 
 FACTOR = 8.0
-"""How much further from float64 a right backend may be than any of the runs with roundings played out."""
+"""How much further from float64 a correct backend may be than all runs with simulated roundings."""
 FIRST, MORE = 6, 26
-"""Such runs where an element differs from the reference; and before one is called wrong."""
+"""The number of such runs if an element differs from the reference, and of further runs before it counts as wrong."""
 EXAMPLES = 5
-"""Elements of an array that are described."""
+"""The number of wrong elements of an array that are described."""
 
 Indices = NDArray[np.int64]
 Float64 = NDArray[np.float64]
 
 
 class Status(enum.StrEnum):
-    """What came of one launch."""
+    """The status of one launch."""
 
     AGREES = "agrees"
     DIFFERS = "differs"
     UNDECIDED = "undecided"
-    """It differs from the reference, and that may be right."""
+    """It differs from the reference, and both may be right."""
     NOT_COMPARED = "not compared"
 
 
 @dataclass(frozen=True)
 class Element:
-    """One element that is wrong; numbers as text."""
+    """A wrong element; its numbers are text."""
 
     index: int
-    """Counted from where the parameter points."""
+    """The index relative to the parameter's pointer."""
     got: str
     reference: str
     float64: str
-    """Empty where there is nothing to round, so that the reference is exact."""
+    """Empty if nothing is rounded, so that the reference is exact."""
     allowed: str
-    """How far from float64 it may be; empty where it has to be the same."""
+    """The allowed distance from float64; empty if the element must be equal."""
 
 
 @dataclass(frozen=True)
 class Array:
-    """One array in which elements are wrong."""
+    """An array with wrong elements."""
 
     name: str
-    """Of the parameter."""
+    """The name of the parameter."""
     type: str
     buffer: int
     byte: int
-    """Of the first wrong element, in the buffer."""
+    """The offset of the first wrong element in the buffer."""
     wrong: int
     total: int
     elements: tuple[Element, ...]
     first: int
     last: int
-    """Indices between which elements are wrong."""
+    """The indices of the first and the last wrong element."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is known of a launch."""
+    """The result of judging a launch."""
 
     status: Status
     reason: str = ""
-    """Why it is undecided, or not compared."""
+    """Why the launch is undecided, or not compared."""
     arrays: tuple[Array, ...] = ()
     bits: bool = False
-    """Whether it has the very bits of the reference."""
+    """Whether the memory is identical to the reference's, bit for bit."""
     undecided: int = 0
-    """Elements that differ, and may."""
+    """The number of elements that differ and may be right."""
 
 
 @dataclass
 class Part:
-    """The elements of one parameter, as far as the next one's."""
+    """The elements of one parameter, up to the elements of the next parameter."""
 
     slot: Slot
     dtype: DType
     start: int
-    """Byte in the buffer."""
+    """The offset in the buffer in bytes."""
     count: int
     differ: Indices = field(default_factory=lambda: np.empty(0, np.int64))
-    """Elements that may be wrong."""
+    """The elements that differ from the reference."""
 
     def bits(self, memory: NDArray[np.uint8]) -> NDArray[Any]:
         """The elements as unsigned integers."""
@@ -109,7 +109,7 @@ class Part:
         return memory[self.start : self.start + self.count * size].view(f"u{size}")
 
     def values(self, memory: NDArray[np.uint8]) -> Float64:
-        """Those that may be wrong, of a floating-point type."""
+        """The values of the elements that differ; the type is a floating-point type."""
         chosen = self.bits(memory)[self.differ]
         return _floats(chosen, self.dtype)
 
@@ -118,7 +118,7 @@ class Part:
 
 
 def judge(capture: Capture, kernels: Kernels) -> Judgement:
-    """Judge one recorded launch by itself: its inputs are those that the backend had."""
+    """Judge one recorded launch, with the inputs that the backend had."""
     manifest = capture.manifest
     if why := _not_comparable(manifest):
         return Judgement(Status.NOT_COMPARED, why)
@@ -137,7 +137,7 @@ Run = Callable[[Variation | None], Memory]
 
 
 def compare(kernel: Kernel, parts: Iterable[Part], actual: Memory, run: Run) -> Judgement:
-    """Hold what is in memory against what `run`s of a kernel leave there. Raises `NotCompared`."""
+    """Compare memory with the results of `run`s of a kernel. Raises `NotCompared`."""
     own = run(None)
     differing = [part for part in parts if _find_differences(part, actual, own)]
     if not differing:
@@ -147,12 +147,12 @@ def compare(kernel: Kernel, parts: Iterable[Part], actual: Memory, run: Run) -> 
     elif not kernel.varies:
         return _differs([_Exact(part, actual, own) for part in differing], 0)
     elif kernel.cannot_widen:
-        reason = f"how far it may be off is not known: {kernel.cannot_widen}"
+        reason = f"the allowed error is unknown: {kernel.cannot_widen}"
     else:
         try:
             return _by_float64(run, differing, actual, own)
         except NotCompared as error:
-            reason = f"how far it may be off is not known, as its float64 version does not run: {error}"
+            reason = f"the allowed error is unknown, because the float64 version does not run: {error}"
     return Judgement(Status.UNDECIDED, reason, undecided=sum(part.differ.size for part in differing))
 
 
@@ -164,13 +164,13 @@ def _not_comparable(manifest: Manifest) -> str:
         error = manifest.error or {}
         return f"it raised {error.get('type')} on the backend: {error.get('message', '')}"
     if manifest.state != "complete":
-        return "it did not come back"
+        return "it did not return"
     if manifest.notes:
         return manifest.notes[0]
     return ""
 
 
-# --- what differs from the reference --------------------------------------------------------------------
+# --- differences from the reference ---------------------------------------------------------------------
 
 
 def parts_of(manifest: Manifest) -> Iterator[Part]:
@@ -190,7 +190,7 @@ def parts_of(manifest: Manifest) -> Iterator[Part]:
                 (0 if place == places[0] else place, start),
                 (start + count * dtype.itemsize, end),
             ):
-                if last > first:  # what is no whole element
+                if last > first:  # These bytes are not a whole element.
                     yield Part(here[0], ALL["uint8"], first, last - first)
 
 
@@ -210,11 +210,11 @@ def _floats(bits: NDArray[Any], dtype: DType) -> Float64:
         return np.asarray(decode(values, dtype) if dtype.minifloat else values, np.float64)
 
 
-# --- what may differ ------------------------------------------------------------------------------------
+# --- allowed differences --------------------------------------------------------------------------------
 
 
 class _Exact:
-    """Elements that have to be as the reference's."""
+    """Elements that must equal the reference's."""
 
     def __init__(self, part: Part, actual: Memory, own: Memory) -> None:
         assert part.slot.buffer is not None
@@ -227,13 +227,13 @@ class _Exact:
         """Take one more run into account."""
 
     def element(self, at: int) -> Element:
-        """One of the elements, for people."""
+        """The description of a wrong element."""
         got, own = (_shown(bits[at], self.part.dtype) for bits in (self._got, self._own))
         return Element(self.part.index(int(self.part.differ[at])), got, own, "", "")
 
 
 class _Stable(_Exact):
-    """Integers: wrong where all runs say the same, and the backend something else."""
+    """Integers: an element is wrong if all runs agree and the backend differs."""
 
     def __init__(self, part: Part, actual: Memory, own: Memory, exact: Memory) -> None:
         super().__init__(part, actual, own)
@@ -247,7 +247,7 @@ class _Stable(_Exact):
 
 
 class _Near(_Exact):
-    """Floating-point numbers: wrong where they are further from float64's result than roundings explain."""
+    """Floating-point numbers: an element is wrong if rounding does not explain its distance from float64."""
 
     def __init__(self, part: Part, actual: Memory, own: Memory, exact: Memory) -> None:
         super().__init__(part, actual, own)
@@ -282,7 +282,7 @@ class _Near(_Exact):
 
 
 def _distance(values: Float64, exact: Float64) -> Float64:
-    """0 for the same, numbers that are not or not finite included; infinite between one of those and a number."""
+    """The distance of values: 0 if they are equal, including NaN and infinities; infinite if only one is finite."""
     with np.errstate(all="ignore"):
         off = np.abs(values - exact)
     same = (values == exact) | (np.isnan(values) & np.isnan(exact))
@@ -294,7 +294,7 @@ def _by_float64(run: Run, parts: list[Part], actual: Memory, own: Memory) -> Jud
     arrays: list[Any] = [
         (_Near if part.dtype.is_floating_point else _Stable)(part, actual, own, exact) for part in parts
     ]
-    # A run costs as much as the launch: most differences are explained by the first of them.
+    # A run costs as much as the launch. The first few explain most differences.
     for number, variation in enumerate(variations(FIRST + MORE)):
         if number >= FIRST and not any(array.wrong.any() for array in arrays):
             break
@@ -305,7 +305,7 @@ def _by_float64(run: Run, parts: list[Part], actual: Memory, own: Memory) -> Jud
     if any(array.wrong.any() for array in arrays):
         return _differs(arrays, undecided)
     if undecided:
-        reason = "roundings, or operations whose result is not defined, decide what they are"
+        reason = "the elements depend on rounding, or on operations with an undefined result"
         return Judgement(Status.UNDECIDED, reason, undecided=undecided)
     return Judgement(Status.AGREES)
 

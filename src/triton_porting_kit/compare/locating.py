@@ -1,8 +1,8 @@
-"""Where a wrong result comes from: which program stores it, after which stage it is wrong, and by which operation.
+"""Finding the cause of a wrong result: the program that stores it, the stage that is wrong, and the operation.
 
-What a backend computes on the way to its results cannot be seen. So the kernel is compiled for it again, from the
-reference's structured form, with every value of one program stored; and the backend's own structured form, where the
-fault is before that, is run on the reference in the same way. Said is only what was seen.
+The intermediate values of a backend are not visible. The backend therefore compiles the kernel again, from the
+reference's structured form changed to store every value of one program. If the fault is in an earlier stage, the
+backend's own structured form runs on the reference in the same way. Only observed facts are reported.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from triton_porting_kit.replay.manifest import Slot
 from triton_porting_kit.replay.settings import FOLDER
 
 _SECONDS = 300.0
-"""That trying versions of a kernel on the backend may take."""
+"""The time limit for running versions of a kernel on the backend."""
 
 Program = tuple[int, int, int]
 
@@ -55,27 +55,27 @@ class Operation:
     element: Element
     shape: tuple[int, ...]
     instead: str = ""
-    """What the backend's form has in its place, where that is another operation."""
+    """The operation that the backend's form has in its place, if it is a different one."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """What was found out; empty where something was not."""
+    """The cause of a wrong result. Fields that could not be determined are empty."""
 
     program: Program | None = None
-    """That stores the first wrong element."""
+    """The program that stores the first wrong element."""
     store: str = ""
-    """The line of the kernel that does."""
+    """The line of the kernel with this store."""
     stage: str = ""
     """A sentence about the stages."""
     operation: Operation | None = None
     unknown: str = ""
-    """Why no operation was found."""
+    """Why the operation was not found."""
     notes: tuple[str, ...] = field(default=())
 
 
 def locate(capture: Capture, judgement: Judgement, kernels: Kernels, environment: Mapping[str, str]) -> Cause:
-    """Look where a launch that differs goes wrong. Never raises for what cannot be found out."""
+    """Find the cause of a wrong launch. If something cannot be determined, the result says so; this does not raise."""
     try:
         kernel = kernels.of(capture)
         cause, moment = _store(capture, kernel, judgement.arrays[0])
@@ -93,19 +93,19 @@ def locate(capture: Capture, judgement: Judgement, kernels: Kernels, environment
 
 @dataclass(frozen=True)
 class _Moment:
-    """When the first wrong element is stored: in which program, and in which iterations of the loops around."""
+    """The program that stores the first wrong element, and the iterations of the loops around the store."""
 
     program: int
     loops: tuple[int, ...]
     iterations: tuple[int, ...]
 
     def arguments(self) -> list[Argument]:
-        """Of a kernel that keeps its values."""
+        """The additional arguments of a kernel that stores the values at this moment."""
         return [value.to_bytes(8, "little", signed=True) for value in (self.program, *self.iterations)]
 
 
 def _store(capture: Capture, kernel: Kernel, array: Array) -> tuple[Cause, _Moment | None]:
-    """Who stores the first wrong element of an array."""
+    """Find the program and the store that write the first wrong element of an array."""
     manifest = capture.manifest
     slots = own_slots(manifest)
     chosen = [n for n, slot in enumerate(slots) if slot.buffer == array.buffer and slot.is_pointer]
@@ -164,31 +164,31 @@ def _operation(
         plain, stored = on_backend.left_by(folder, "plain"), on_backend.left_by(folder, "probed")
         form, stages = on_backend.own_form(folder), on_backend.stages(folder)
     if again is False:
-        cause = replace(cause, notes=("the recorded binary does not leave the same when it is run again",))
+        cause = replace(cause, notes=("a replay of the recorded binary gives a different result",))
     if plain is None and not form:
-        return replace(cause, unknown=f"the kernel could not be tried again: {trouble}")
+        return replace(cause, unknown=f"the kernel could not be run again: {trouble}")
     judge = _Judge(capture, kernel)
     if plain is not None and judge.whole(plain).status is Status.DIFFERS:
-        names = ", ".join(stages) or "what follows"
+        names = ", ".join(stages) or "the later stages"
         stage = (
-            f"the backend goes wrong after its stage {on_backend.STAGE}: given the reference's, its result is wrong, "
-            f"too. What is left are {names}, and the device"
+            f"the fault is after the backend's stage {on_backend.STAGE}: compiled from the reference's structured "
+            f"form, the result is wrong too. The fault is in {names} or in the device"
         )
         cause = replace(cause, stage=stage)
         if stored is None:
             return replace(cause, unknown=f"the kernel that stores its values could not be run: {trouble}")
         if judge.whole(stored).status is not Status.DIFFERS:
-            return replace(cause, unknown="where its values are stored as well, its result is right")
+            return replace(cause, unknown="the kernel that also stores its values gives the right result")
         return _first(cause, judge.probes(probed, stored), probed)
     if not form:
-        return replace(cause, unknown=f"the backend's stages could not be tried: {trouble}")
+        return replace(cause, unknown=f"the backend's stages could not be run: {trouble}")
     other = kernels.kernel(capture, form)
     try:
         left = other.run(capture)
         if judge.whole(left).status is not Status.DIFFERS:
             text = (
-                "compiled again, its stages are right: what is left is how it was launched, the memory that it had, "
-                "and work beside it"
+                "compiled again, the kernel gives the right result: the fault is in the launch, in the memory that it "
+                "had, or in concurrent work"
             )
             return replace(cause, stage=text if plain is not None else "", unknown=trouble)
         cause = replace(cause, stage=f"the backend's own stage {on_backend.STAGE} is wrong, or one before it")
@@ -206,15 +206,17 @@ def _operation(
 def _first(cause: Cause, judgement: Judgement, probed: _Probed, instead: Mapping[int, str] = {}) -> Cause:
     if judgement.status is not Status.DIFFERS:
         why = judgement.reason or "all values that could be compared are right"
-        return replace(cause, unknown=f"{why}; in a loop that does not hold the store, the last ones are")
+        return replace(
+            cause, unknown=f"{why}; of a loop without the store, only the last iteration could be compared"
+        )
     wrong = {probed.probes[int(array.name)].operation for array in judgement.arrays}
     if CANARY in wrong:
         return replace(
             cause,
-            unknown="constants that the kernel stores beside do not arrive, either: suspect the store itself",
+            unknown="constants that the kernel stores in addition do not arrive either: suspect the store itself",
         )
     if GATE in wrong:
-        text = "no program takes itself for this one: suspect the program's number, tpk.program_id or tpk.num_programs"
+        text = "no program has this program's number: suspect tpk.program_id or tpk.num_programs"
         return replace(cause, unknown=text)
     array = judgement.arrays[0]
     number = int(array.name)
@@ -226,16 +228,16 @@ def _first(cause: Cause, judgement: Judgement, probed: _Probed, instead: Mapping
 
 
 class _Probed:
-    """A kernel that keeps the values of one program."""
+    """A kernel that stores the values of one program."""
 
     def __init__(self, kernel: Kernel, moment: _Moment) -> None:
-        """Raises `NotCompared` where the kernel has not the loops of the moment."""
+        """Raises `NotCompared` if the kernel does not have the loops of the moment."""
         self._loops = moment.loops
         module = kernel.module()
         try:
             self.probes: Sequence[Probe] = instrument(module, self._loops)
         except IndexError as error:
-            raise NotCompared("the backend's form has other loops than the reference's") from error
+            raise NotCompared("the loops of the backend's form differ from the reference's") from error
         self.text = str(module.operation.get_asm(enable_debug_info=True))
         self.name = f"probes {self._loops}"
         size = max((probe.offset + probe.size for probe in self.probes), default=8)
@@ -244,12 +246,12 @@ class _Probed:
         self.arguments: list[Argument] = [*self.numbers, self.memory]
 
     def change(self, module: Any) -> None:
-        """Make the kernel that keeps its values of another."""
+        """Change a module to store its values."""
         instrument(module, self._loops)
 
 
 def _aligned(ours: _Probed, theirs: _Probed, memory: NDArray[np.uint8]) -> tuple[_Probed, dict[int, str]]:
-    """Our probes that theirs have, too, with their values; and by number, operations that stand for another."""
+    """Our probes that match theirs, with their values; and by number, their operations that differ from ours."""
 
     def keys(probed: _Probed) -> list[tuple[Any, ...]]:
         return [(probe.location, probe.type, probe.shape) for probe in probed.probes]
@@ -273,13 +275,13 @@ def _aligned(ours: _Probed, theirs: _Probed, memory: NDArray[np.uint8]) -> tuple
 
 
 class _Judge:
-    """Holds what versions of a kernel leave against the reference."""
+    """Judges the results of versions of a kernel against the reference."""
 
     def __init__(self, capture: Capture, kernel: Kernel) -> None:
         self._capture, self._kernel = capture, kernel
 
     def whole(self, memory: Memory) -> Judgement:
-        """The results of the launch."""
+        """Judge the results of the launch."""
         count = len(self._capture.manifest.buffers)
         return compare(
             self._kernel,
@@ -289,7 +291,7 @@ class _Judge:
         )
 
     def probes(self, probed: _Probed, memory: Memory) -> Judgement:
-        """The values of a program, each as an array that is named by its number, in the order of the kernel."""
+        """Judge the values of a program. Each is an array, named by its number in the order of the kernel."""
         count = len(self._capture.manifest.buffers)
         parts = [
             Part(
@@ -311,7 +313,7 @@ class _Judge:
 
 
 def _try(folder: Path, environment: Mapping[str, str]) -> str:
-    """Let the backend run what is in a folder; returns what went wrong, in a line."""
+    """Run the steps in a folder on the backend. Returns one line about the failure; empty if there was none."""
     command = [sys.executable, "-m", on_backend.__name__, str(folder)]
     own = {name: value for name, value in os.environ.items() if name != FOLDER}
     try:

@@ -1,7 +1,7 @@
 """Runs versions of a recorded kernel on the backend it was recorded on: ``python -m ...compare.on_backend FOLDER``.
 
-In a process of its own, for what is wrong may take it down. `FOLDER` holds what `Trial.write` wrote, and gets what each
-step left, so that steps before one that fails are known.
+It runs in its own process, because a wrong kernel may crash it. `FOLDER` contains the files of `write`. The results of
+each step are written to it, so that they remain if a later step fails.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REQUEST = "trial.json"
 
 @dataclass(frozen=True)
 class Step:
-    """A structured form that the backend is to go on from; `arguments` are those that it has more."""
+    """A structured form that the backend compiles and runs; `arguments` are its additional arguments."""
 
     name: str
     text: str
@@ -46,13 +46,13 @@ class Step:
 
 
 def write(folder: Path, capture: Path, steps: Sequence[Step]) -> None:
-    """What is to be tried. Memory that is an argument is zero at first."""
+    """Write the steps to run. Memory that is an additional argument starts as zeros."""
     request = {"capture": str(capture), "steps": [step.write(folder) for step in steps]}
     trust.write_private(folder / _REQUEST, json.dumps(request).encode())
 
 
 def left_by(folder: Path, name: str) -> Memory | None:
-    """What a step left in memory; None where it did not come to that."""
+    """The memory after a step; None if the step did not complete."""
     if not (folder / f"{name}.done").exists():
         return None
     files = sorted(folder.glob(f"{name}-*.bin"))
@@ -60,19 +60,19 @@ def left_by(folder: Path, name: str) -> Memory | None:
 
 
 def own_form(folder: Path) -> str:
-    """The structured form that the backend's own stages make; empty where it has none."""
+    """The structured form that the backend's own stages produce; empty if there is none."""
     path = folder / "own.mlir"
     return path.read_text() if path.exists() else ""
 
 
 def stages(folder: Path) -> list[str]:
-    """The names of the backend's stages behind the structured form."""
+    """The names of the backend's stages after the structured form."""
     path = folder / "stages.json"
     return [str(name) for name in json.loads(path.read_text())] if path.exists() else []
 
 
 def reproduced(folder: Path) -> bool | None:
-    """Whether the recorded binary leaves the same again; None where that is not known."""
+    """Whether a replay of the recorded binary gives the recorded result; None if unknown."""
     path = folder / "reproduced"
     return path.read_text() == "yes" if path.exists() else None
 

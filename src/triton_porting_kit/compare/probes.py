@@ -1,4 +1,4 @@
-"""Structured forms that tell more: which store writes an element, and what the operations of one program computed."""
+"""Instrumenting structured forms: record which store writes an element, or the values that one program computes."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ _MOVES = {
     *("arith.constant", "tensor.empty", "tensor.splat", "tensor.expand_shape", "tensor.collapse_shape"),
     *("arith.extui", "arith.extsi", "arith.index_cast"),
 }
-"""Operations that compute nothing: what they would show, the ones before them show."""
+"""Operations that compute nothing new; the values of their operands are stored already."""
 _NO_BODY = ("scf.for", "scf.if", "scf.while")
-"""Operations whose regions are entered; their own results are those of operations inside."""
+"""Operations whose regions are instrumented instead of their results."""
 _STORES = (ops.Store.OPERATION_NAME, ops.Scatter.OPERATION_NAME)
 _LIMIT = 64 << 20
-"""Bytes of values that are kept of one program."""
+"""The maximum size in bytes of the stored values."""
 _ALIGNMENT = 64
 CANARY = "canary"
-"""The operation of probes that keep ones, of all programs: where these do not arrive, it is the store that is wrong."""
+"""The operation name of probes with which all programs store ones. If these are missing, the store itself is wrong."""
 GATE = "gate"
-"""Of a probe that keeps the number of the program: where that does not arrive, no program takes itself for this one."""
+"""The operation name of the probe that stores the program's number. If it is missing, no program has this number."""
 STORE_SHIFT = 40
-"""A witness is the number of a program, from 1 on, and above that the number of the store."""
+"""A witness has the number of the program, from 1, in its low bits and the number of the store above this bit."""
 
 _TYPES = {name: element.name for name, element in OF_MLIR.items()} | {"i1": "i8"}
-"""Of MLIR's element types those that are kept, by Triton's names for what is kept of them."""
+"""The element types that are stored: Triton's name of the stored type, by MLIR's name."""
 _WITHOUT_ONE = tuple(name for name, element in OF_MLIR.items() if element.is_minifloat)
 """Types without canaries."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A value of one program that is kept."""
+    """A value of one program that is stored."""
 
     operation: str
     location: str
     """As MLIR prints it."""
     type: str
-    """Triton's, of an element."""
+    """Triton's element type."""
     shape: tuple[int, ...]
     offset: int
-    """Bytes from where the values are kept."""
+    """The offset in the memory of values, in bytes."""
     size: int
 
 
 def instrument(module: Any, loops: Sequence[int] = ()) -> list[Probe]:
-    """Let a kernel keep the values of one program, in place.
+    """Change a kernel in place to store the values of one program.
 
-    It has these parameters more: the program, for each of `loops` (by their numbers, see `witness`) the value of its
-    induction variable in the iteration whose values are kept, and the memory. In other loops the last values are kept.
-    Operations that compute nothing are left out, and those behind the first 64 MiB. For each type of values there is
-    a canary, too.
+    Additional parameters: the program; for each of `loops` (by number, see `witness`) the value of its induction
+    variable in the iteration whose values are stored; and the memory. Of other loops the last values are stored.
+    Operations that compute nothing, and operations after the first 64 MiB, are left out. There is also a canary for
+    each type of values.
     """
     with module.context, ir.Location.unknown():
         function = _kernel(module)
@@ -119,23 +119,23 @@ def _probe(operation: str, location: str, kind: Any, offset: int) -> Probe:
 
 @dataclass(frozen=True)
 class Store:
-    """A store that notes who stores."""
+    """An instrumented store, which records the program that stores."""
 
     location: str
     loops: tuple[int, ...]
-    """The numbers of the loops around it, among all of the kernel, from the outermost on."""
+    """The loops around it by their numbers in the kernel, the outermost first."""
 
 
 LOOPS = 2
-"""Loops around a store whose iteration is noted, too."""
+"""The number of loops around a store whose iteration is recorded."""
 
 
 def witness(module: Any, arguments: Sequence[int]) -> list[Store]:
-    """Let every store through one of these parameters also note who stores, in place.
+    """Change a kernel in place so that every store through one of these parameters also records the program.
 
-    The kernel has 1 + `LOOPS` pointers more for each, to one i64 for each element: for the program with the number of
-    the store, and for the induction variables of the loops around it. Returns the stores. Those through pointers that
-    are chosen between arguments are not seen.
+    For each parameter the kernel gets 1 + `LOOPS` additional pointers, each to one i64 per element: for the program
+    and the number of the store, and for the induction variables of the loops around it. Returns the stores. Stores
+    through a pointer selected from several arguments are not detected.
     """
     with module.context, ir.Location.unknown():
         function = _kernel(module)
@@ -174,7 +174,7 @@ class _Builder:
         self._i32 = ir.IntegerType.get_signless(32)
 
     def after(self, operation: Any) -> None:
-        """Go on behind an operation."""
+        """Continue after an operation."""
         block = list(operation.operation.block.operations)
         index = next(i for i, found in enumerate(block) if found.operation == operation)
         self._at = ir.InsertionPoint(block[index + 1])
@@ -188,7 +188,7 @@ class _Builder:
         return self.value("arith.constant", [], self._i64, value=ir.IntegerAttr.get(self._i64, value))
 
     def program(self) -> Any:
-        """The number of the program: x fastest."""
+        """The number of the program; x varies fastest."""
         total = self.integer(0)
         for axis in (2, 1, 0):
             attribute = {"axis": ir.IntegerAttr.get(self._i32, axis)}
@@ -215,18 +215,18 @@ class _Builder:
         return self.value("arith.cmpi", [self.induction(loop), iteration], kind, predicate=equal)
 
     def both(self, a: Any, b: Any) -> Any:
-        """Whether both hold."""
+        """The conjunction of two conditions."""
         return self.value("arith.andi", [a, b], a.type)
 
     def ones(self, kind: Any) -> Any:
-        """A value of a type, all ones."""
+        """A value of a type whose elements are all 1."""
         element = kind.element_type if _is_tensor(kind) else kind
         make = ir.IntegerAttr.get if isinstance(element, ir.IntegerType) else ir.FloatAttr.get
         one = self.value("arith.constant", [], element, value=make(element, 1))
         return self.value("tensor.splat", [one], kind) if _is_tensor(kind) else one
 
     def keep(self, value: Any, memory: Any, offset: int, chosen: Any) -> None:
-        """Store a value as it is, in row-major order, if `chosen`."""
+        """Store a value unchanged in row-major order, if `chosen`."""
         if _element(value.type) == "i1":
             i8 = ir.IntegerType.get_signless(8)
             wide = ir.RankedTensorType.get(value.type.shape, i8) if _is_tensor(value.type) else i8
@@ -250,7 +250,7 @@ class _Builder:
         create(ops.Store, given, [], at=self._at)
 
     def note(self, store: Any, memory: Any, number: Any) -> None:
-        """A store of `number` where `store` stores, in another array."""
+        """Store `number` in another array, at the place where `store` stores."""
         view = OPERATIONS[store.name](store)
         given = view.by_name()
         (stored,) = given["value"]
@@ -287,7 +287,7 @@ def _add_arguments(function: Any, kinds: Sequence[Any]) -> list[Any]:
 
 
 def _operations(block: Any) -> Iterator[Any]:
-    """Those of a block and of the control flow in it, in order, but for terminators."""
+    """The operations of a block and of control flow in it, in order, without terminators."""
     for operation in list(block.operations)[:-1]:
         if operation.operation.name in _NO_BODY:
             for region in operation.operation.regions:
@@ -297,7 +297,7 @@ def _operations(block: Any) -> Iterator[Any]:
 
 
 def _loops(block: Any) -> list[Any]:
-    """The `scf.for` of a block and of the control flow in it, from the outermost on, in order."""
+    """The `scf.for` operations of a block and of control flow in it, in order, outer loops first."""
     found = []
     for operation in block.operations:
         if operation.operation.name == "scf.for":
@@ -310,7 +310,7 @@ def _loops(block: Any) -> list[Any]:
 
 
 def _around(operation: Any) -> list[Any]:
-    """The operations that an operation lies in."""
+    """The operations that contain an operation."""
     found = []
     parent = operation.operation.parent
     while parent is not None and parent.operation.name not in ("func.func", "builtin.module"):

@@ -1,4 +1,4 @@
-"""A recorded kernel on the CPU reference: compiled from what Triton's front end made of it, run on recorded memory."""
+"""A recorded kernel on the CPU reference: compiled from the IR of Triton's front end, run on recorded memory."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from triton_porting_kit.replay.manifest import Manifest, Slot
 from triton_porting_kit.toolchain import compat, mlir
 
 Memory = list[NDArray[np.uint8]]
-"""What is in the buffers of a launch."""
+"""The contents of the buffers of a launch."""
 Argument = bytes | NDArray[np.uint8]
-"""Of a kernel that was changed: a number, packed, or memory, by what is in it."""
+"""An additional argument of a changed kernel: a packed number, or the content of memory."""
 Place = tuple[int, int]
-"""Of memory: its address and its bytes."""
+"""The address and the size in bytes of memory."""
 
 _TIDY = "builtin.module(canonicalize{region-simplify=disabled},cse,loop-invariant-code-motion)"
 _KEPT = 64
-"""Kernels that stay compiled, the last ones that were used."""
+"""The number of recently used kernels that stay compiled."""
 
 _WAITS = ("tpk.atomic_cas", "tpk.atomic_poll")
 _ATOMICS = ("tpk.atomic_rmw", *_WAITS)
 
 
 class NotCompared(Exception):
-    """A launch that the reference cannot run, or says nothing about; the text says why."""
+    """The reference cannot run a launch, or cannot judge it. The message says why."""
 
 
 @dataclass(frozen=True)
 class Variation:
-    """How the float64 version of a kernel treats roundings; see `widening`."""
+    """How the float64 version of a kernel simulates roundings; see `widening`."""
 
     amount: float = 0.0
     direction: float = 0.0
@@ -57,7 +57,7 @@ class Variation:
 
 
 def variations(count: int, first: int = 0) -> list[Variation]:
-    """So many ways in which all roundings may turn out, stores alternating up and down."""
+    """`count` random outcomes of all roundings. Stores alternately round up and down."""
     return [
         Variation(1.0, 1.0 if n % 2 else -1.0, 0x5851F42D4C957F2D * (n + 1) % 2**63)
         for n in range(first, first + count)
@@ -65,19 +65,19 @@ def variations(count: int, first: int = 0) -> list[Variation]:
 
 
 class Kernels:
-    """Kernels that are compiled for the reference, and the device that runs them."""
+    """The kernels compiled for the reference, and the device that runs them."""
 
     def __init__(self) -> None:
         self.device = HostDevice()
         self._kernels: OrderedDict[tuple[str, int], Kernel] = OrderedDict()
 
     def of(self, capture: Capture) -> Kernel:
-        """The kernel of a recorded launch. Raises `NotCompared` where the reference cannot have it."""
+        """The kernel of a recorded launch. Raises `NotCompared` if the reference cannot compile it."""
         source = capture.manifest.kernel.source
         if source is None:
             raise NotCompared(
-                "Triton did not keep the kernel's IR (TRITON_STORE_BINARY_ONLY, or the launch was recorded by an older "
-                "kit)"
+                "Triton did not keep the kernel's IR (TRITON_STORE_BINARY_ONLY was set), or an older kit recorded the "
+                "launch"
             )
         key = (source.sha256, programs(capture.manifest))
         kernel = self._kernels.pop(key, None) or self.kernel(capture, _structured_text(capture))
@@ -97,32 +97,32 @@ Change = Callable[[Any], object]
 
 
 class Kernel:
-    """One kernel, in its own types and in float64; each is compiled when it is first run."""
+    """A kernel in its own types and in float64. Each version is compiled when it is first run."""
 
     def __init__(self, device: HostDevice, name: str, text: str, count: int) -> None:
-        """`text`: its structured form; `count`: of the grid's programs."""
+        """`text`: the structured form; `count`: the number of programs in the grid."""
         self._device, self._name, self._programs = device, name, count
         self.text = text
         self._functions: dict[tuple[str, bool], tuple[int, int]] = {}
         module = self.module()
         self.varies = rounding_rules.varies(module)
-        """Whether right results may differ, because it rounds numbers or has operations without a result."""
+        """Whether correct results may differ: it rounds numbers, or has operations with undefined results."""
         self.depends_on_order = _depends_on_order(module)
-        """Why results may depend on the order in which programs run; empty where they do not."""
+        """Why results may depend on the order in which programs run; empty if they do not."""
 
     def module(self) -> Any:
-        """Its structured form, to be changed."""
+        """A copy of the structured form, which may be changed."""
         return mlir.parse_module(self.text)
 
     def unload(self) -> None:
-        """Give back what the device holds."""
+        """Unload all versions from the device."""
         for module, _ in self._functions.values():
             self._device.unload_module(module)
         self._functions.clear()
 
     @cached_property
     def cannot_widen(self) -> str:
-        """Why there is no float64 version; empty where there is one."""
+        """Why there is no float64 version; empty if there is one."""
         try:
             self._function("", None, wide=True)
         except CannotWiden as error:
@@ -140,10 +140,10 @@ class Kernel:
         change: Change | None = None,
         more: Sequence[Argument] = (),
     ) -> Memory:
-        """What a launch leaves in memory: in the kernel's own types, or, with a `variation`, computed in float64.
+        """The memory after a launch: computed in the kernel's own types, or in float64 with a `variation`.
 
-        `change` makes another kernel, by the `name` of which it is kept; `more` are the arguments that this has more.
-        What is left in those that are memory comes last. Raises `NotCompared`.
+        `change` changes the kernel; the result is cached under `name`, and `more` are its additional arguments. The
+        contents of those that are memory come last in the result. Raises `NotCompared`.
         """
         function = self._function(name, change, wide=variation is not None)
         arguments = [*more, *(() if variation is None else variation.packed())]
@@ -177,7 +177,7 @@ class Kernel:
             except LaunchTimeout as error:
                 raise NotCompared(f"the reference takes too long: {error}") from error
             except DeviceError as error:
-                raise NotCompared(f"on the reference it fails: {error}") from error
+                raise NotCompared(f"it fails on the reference: {error}") from error
             result = []
             for address, size in (*places, *(item for item in added if not isinstance(item, bytes))):
                 content = np.empty(size, np.uint8)
@@ -200,7 +200,7 @@ class Kernel:
 
 
 def programs(manifest: Manifest) -> int:
-    """How many programs a launch has."""
+    """The number of programs of a launch."""
     x, y, z = manifest.grid
     return x * y * z
 
@@ -213,9 +213,9 @@ def own_slots(manifest: Manifest) -> list[Slot]:
 def argument_block(
     capture: Capture, places: Sequence[Place], more: Sequence[bytes | Place] = (), *, checked: bool = False
 ) -> bytes:
-    """The argument block of a kernel that has `more` parameters behind its own, with its buffers at `places`.
+    """The argument block of a kernel with its buffers at `places` and `more` parameters after its own.
 
-    `checked`: for one that checks its accesses, whose bounds follow (docs/architecture.md).
+    `checked`: for a kernel that checks its accesses; the bounds follow the arguments (docs/architecture.md).
     """
     slots = own_slots(capture.manifest)
     end = max((slot.offset + slot.size for slot in slots), default=0)
@@ -238,7 +238,7 @@ def argument_block(
 
 
 def compiled(module: Any) -> bytes:
-    """The object of a structured module for this machine, which checks its accesses. Raises `CompilationError`."""
+    """Compile a structured module for this machine, with checked accesses. Raises `CompilationError`."""
     artefacts.verify(module)
     mlir.run_passes(module, _TIDY)
     pipeline = cpu_pipeline(CpuTarget.host(), check_memory=True)
@@ -247,7 +247,7 @@ def compiled(module: Any) -> bytes:
 
 
 def _structured_text(capture: Capture) -> str:
-    """The structured form that the reference makes of a recorded kernel, without what prints."""
+    """The reference's structured form of a recorded kernel, without prints."""
     stored = capture.manifest.kernel.source
     assert stored is not None
     try:
@@ -258,7 +258,7 @@ def _structured_text(capture: Capture) -> str:
         ttir.optimize(source)
         module = structured.import_ttir(compat.generic_text(source))
     except (PortingKitError, RuntimeError) as error:
-        raise NotCompared(f"the reference does not compile it: {error}") from error
+        raise NotCompared(f"the reference cannot compile it: {error}") from error
     for operation in list(_operations(module)):
         if operation.name == "tpk.print":
             operation.erase()

@@ -1,4 +1,4 @@
-"""Which operations round, and by how much: what is exact on any chip, and what may differ between right ones."""
+"""Which operations are exact on every chip, and which may round differently on correct chips, and by how much."""
 
 from __future__ import annotations
 
@@ -18,34 +18,35 @@ EXACT = {
     *("tpk.join", "tpk.split", "tpk.repeat", "tpk.gather_along"),
     *("scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition"),
 }
-"""Operations that give the same in float64, or only hand values on."""
+"""Operations that give the same result in float64, or only pass values on."""
 
 ROUNDED_ONCE = {
     *(f"arith.{name}" for name in ("addf", "subf", "mulf", "sitofp", "uitofp", "truncf", "remf")),
     "math.fma",
 }
-"""Operations whose result is exact on any chip where their type can hold it."""
+"""Operations whose result is exact on every chip if the type can represent it."""
 
 DIVISIONS = {"arith.divf": 2, "math.sqrt": 2}
-"""Operations that some chips round once and some approximate, and by how many units."""
+"""Operations that some chips round once and others approximate, with their error in units."""
 FUNCTION_UNITS = 4
-"""Units that a function of mathematics may lose beside what a unit of its operand makes of it."""
+"""The error of a mathematical function in units, in addition to the effect of one unit of its operand."""
 TO_INTEGER = ("arith.fptosi", "arith.fptoui")
 _DIVISION = {
     f"arith.{name}" for name in ("divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floordivsi")
 }
 SHIFTS = {"arith.shli", "arith.shrsi", "arith.shrui"}
-"""Operations that have no result for some operands: numbers out of range, divisors of 0, shifts by all bits."""
+"""`TO_INTEGER`, `_DIVISION` and `SHIFTS` have undefined results for some operands: numbers out of range, a divisor of
+0, shifts by the width or more."""
 SCATTERED = ("tpk.store", "tpk.scatter")
 PRECISIONS = {"tf32": (2, 10), "tf32x3": (4, 20), "bf16x3": (4, 16), "bf16x6": (4, 22)}
-"""Of products of fp32 in several ways: roundings of an operand's product, and the bits that are kept."""
+"""For each input precision of fp32 products: the roundings of one product, and the bits that are kept."""
 EIGHT_BITS = (2, 13)
-"""The same of 8-bit floats, of which some matrix units keep 13 bits of the largest product."""
+"""The same for 8-bit floats, where some matrix units keep 13 bits of the largest product."""
 
 
 def varies(module: Any) -> bool:
-    """Whether any operation of a structured module may give different results on chips that are right: because it
-    rounds floating-point numbers, or because its result is not defined for all operands."""
+    """Whether an operation of a structured module may give different results on correct chips: it rounds floating-point
+    numbers, or its result is undefined for some operands."""
     found = False
 
     def visit(operation: Any) -> Any:
@@ -75,7 +76,7 @@ def varies(module: Any) -> bool:
 
 
 def is_partial(operation: Any) -> bool:
-    """Whether an operation on integers has no result for some operands that it may get."""
+    """Whether an operation has an undefined result for some operands that it may get."""
     name = operation.name
     if name in TO_INTEGER:
         return True

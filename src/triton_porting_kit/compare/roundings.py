@@ -1,4 +1,4 @@
-"""Operations on float64 values in a structured form, and roundings that are played out at random on them."""
+"""Building float64 operations in a structured form, with simulated random roundings."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from triton_porting_kit.toolchain.mlir import ir
 
 @dataclass(frozen=True)
 class _Format:
-    """A type that is computed in float64 instead."""
+    """A floating-point type that is computed in float64 instead."""
 
     precision: int
     smallest: float
-    """What may be lost near zero: denormals where they may be flushed, else half of the smallest one."""
+    """The possible error near zero: denormals if they may be flushed, otherwise half of the smallest denormal."""
 
 
 _SMALLEST = {"f16": 2.0**-25, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 0.0}
@@ -27,11 +27,11 @@ FORMATS = {
     for name, smallest in _SMALLEST.items()
     if (form := OF_MLIR[name].form)
 }
-"""f64 is not widened, but rounded at random as the others."""
+"""The formats by MLIR's names. f64 is not widened, but rounded at random like the others."""
 
 
 class Roundings:
-    """Makes operations at a place of a kernel that has the parameters `amount`, `direction` and `seed`."""
+    """Creates operations in a kernel with the parameters `amount`, `direction` and `seed`."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
@@ -40,7 +40,7 @@ class Roundings:
         self._at: Any = None
         self._location: Any = ir.Location.unknown()
         self._amount: Any = None
-        """None where nothing is to be rounded."""
+        """None if nothing is rounded."""
         self._direction: Any = None
         self._seed: Any = None
 
@@ -64,7 +64,7 @@ class Roundings:
     # --- roundings ---------------------------------------------------------------------------------------
 
     def _moved(self, value: Any, kind: Any, units: float, exact_stays: bool = False) -> Any:
-        """A value that is off by up to so many units, half of a last place each, of type `kind`."""
+        """Perturb a value by up to `units`, each half a unit in the last place of type `kind`."""
         if self._amount is None:
             return value
         how = FORMATS[kind]
@@ -76,10 +76,10 @@ class Roundings:
         return self._unless_exact(value, moved, kind) if exact_stays else moved
 
     def _spread(self, value: Any, scale: Any, relative: float) -> Any:
-        """A value that is off by up to a share of `scale`."""
+        """Perturb a value by up to the share `relative` of `scale`."""
         if self._amount is None:
             return value
-        most = self._number_like(value, 1e300)  # no infinity, which times 0 is no number
+        most = self._number_like(value, 1e300)  # Infinity times 0 would be NaN.
         size = self._op(
             "arith.minnumf", [self._op("math.absf", [scale], [scale.type])[0], most], [value.type]
         )[0]
@@ -87,7 +87,7 @@ class Roundings:
         return self._plus(value, part)
 
     def _directed(self, value: Any, kind: Any, units: float, exact_stays: bool) -> Any:
-        """A value that is moved up or down, all values the same way."""
+        """Perturb a value up or down; all values in the same direction."""
         if self._amount is None:
             return value
         how = FORMATS[kind]
@@ -102,7 +102,7 @@ class Roundings:
         return self._unless_exact(value, moved, kind) if exact_stays else moved
 
     def _unless_exact(self, value: Any, moved: Any, kind: str) -> Any:
-        if kind == "f64":  # nobody knows: float64 has nothing more exact to compare with
+        if kind == "f64":  # There is no more precise type to tell whether the value is exact.
             return moved
         own = (
             ir.RankedTensorType.get(value.type.shape, ir.Type.parse(kind))
@@ -118,7 +118,7 @@ class Roundings:
         return self._op("arith.select", [same, value, moved], [value.type])[0]
 
     def _noise(self, value: Any) -> Any:
-        """Numbers of magnitudes from a half to 1 (times `amount`), from the bits of a value, the place and the seed."""
+        """Pseudo-random numbers of magnitude 0.5 to 1, times `amount`, from the value's bits, place and seed."""
         kind = value.type
         bits_kind = ir.RankedTensorType.get(kind.shape, self._i64) if is_tensor(kind) else self._i64
         salt = self._integer(next(self._numbers) * 0x9E3779B97F4A7C15)
@@ -149,7 +149,7 @@ class Roundings:
         return self._op("arith.constant", [], [self._i64], value=ir.IntegerAttr.get(self._i64, value))[0]
 
     def _like(self, scalar: Any, value: Any) -> Any:
-        """A scalar as often as a value has elements."""
+        """A scalar, splat to the shape of a value."""
         if not is_tensor(value.type):
             return scalar
         return self._op("tensor.splat", [scalar], [ir.RankedTensorType.get(value.type.shape, scalar.type)])[0]
@@ -169,6 +169,6 @@ def is_tensor(kind: Any) -> bool:
 
 
 def float_of(kind: Any) -> str | None:
-    """The floating-point type of a scalar or of the elements of a tensor, where it is in `FORMATS`."""
+    """The floating-point type of a scalar or of a tensor's elements, if it is in `FORMATS`."""
     element = str(kind.element_type if is_tensor(kind) else kind)
     return element if element in FORMATS else None

@@ -1,4 +1,4 @@
-"""Runs a program and judges its launches, one after the other, while the program waits."""
+"""Runs a program and judges its launches one by one, while the program waits."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from triton_porting_kit.replay.settings import parse_size, readable, size_of
 
 _LOOK = 0.002
 _PATIENCE = 10.0
-"""Seconds that a program has to end when it is asked to."""
+"""Seconds that the program has to end after SIGTERM."""
 _UNBOUNDED = "1000T"
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be compared."""
+    """The options of a comparison."""
 
     script: Path
     arguments: tuple[str, ...] = ()
     kernel: str = "*"
-    """A pattern for kernels' names."""
+    """A shell pattern for the names of kernels."""
     every: int = 1
     most: int = 1 << 30
-    """Bytes that one launch may take."""
+    """The maximum size of one launch in bytes."""
     keep_going: bool = False
     dest: Path = Path("compared")
     locate: bool = True
-    """Whether to look where a launch that differs goes wrong: of each kernel the first."""
+    """Whether to find the wrong operation of the first launch of each kernel that differs."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Of the program, beside this process's."""
+    """Environment variables for the program, in addition to those of this process."""
 
 
 @dataclass(frozen=True)
@@ -55,26 +55,26 @@ class Judged:
     """One launch of the program."""
 
     number: int
-    """Among all launches of the program, from 1 on."""
+    """The number of the launch in the program, from 1."""
     kernel: str
     judgement: Judgement
     manifest: Manifest | None = None
-    """None where it is not recorded."""
+    """None if the launch is not recorded."""
     folder: Path | None = None
-    """Where it can be replayed from; None where it is not kept."""
+    """The folder to replay the launch from; None if it is not kept."""
     cause: Cause | None = None
-    """Where it goes wrong, where that was looked for."""
+    """The cause of a wrong result; None if tpk did not look for it."""
 
 
 @dataclass
 class Outcome:
-    """What came of a program."""
+    """The result of comparing a program."""
 
     judged: list[Judged] = field(default_factory=list)
     status: int = 0
-    """The program's exit status; negative: the signal that ended it."""
+    """The program's exit status; negative: the signal that killed it."""
     ended_early: bool = False
-    """Whether the program was ended after the first launch that differs."""
+    """Whether the program was stopped after the first launch that differs."""
     seconds: float = 0.0
 
     @property
@@ -91,7 +91,7 @@ Watch = Callable[[Judged, Outcome], None]
 
 
 def run(request: Request, watch: Watch) -> Outcome:
-    """Run the program; `watch` is called after each launch. Raises `CaptureError` for what cannot be recorded."""
+    """Run the program, and call `watch` after each launch. Raises `CaptureError` if launches cannot be recorded."""
     dest = request.dest
     Recording(dest, "*", None, 0).make_folder()
     outcome, start = Outcome(), time.monotonic()
@@ -117,7 +117,7 @@ def run(request: Request, watch: Watch) -> Outcome:
     outcome.seconds = time.monotonic() - start
     if not launches_in(dest):
         (dest / ".lock").unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # it holds something that is not ours
+        with contextlib.suppress(OSError):  # The folder contains other files.
             dest.rmdir()
     return outcome
 
@@ -129,7 +129,7 @@ def _environment(request: Request) -> dict[str, str]:
         names.EVERY: str(request.every),
         names.BYTES: str(request.most),
         names.JUDGED: "1",
-        names.LIMIT: _UNBOUNDED,  # there is one launch at a time, and what is kept is bounded here
+        names.LIMIT: _UNBOUNDED,  # There is one launch at a time; this process limits what is kept.
     }
     environment = {**os.environ, **request.environment, **wanted}
     environment.pop(names.COUNT, None)
@@ -154,25 +154,25 @@ class _Session:
         self._room = parse_size(os.environ.get(names.LIMIT, "")) - size_of(request.dest)
         self._known: set[Path] = set()
         self._located: set[str] = set()
-        # What one launch may take is asked for on the command line.
+        # The size of one launch is limited by a command-line option instead.
         os.environ[names.LIMIT] = str(4 * request.most + (64 << 20))
 
     def look(self) -> None:
-        """Judge what has been written down since the last time."""
+        """Judge the launches that were recorded since the last call."""
         for entry in self._journal.entries():
             self._add(self._judged(entry))
             if self._outcome.wrong and not self._request.keep_going:
                 return
 
     def left(self, folders: set[Path]) -> None:
-        """What is there of launches that the program did not come back from."""
+        """Add launches during which the program ended."""
         for folder in sorted(folders - self._known):
             try:
                 manifest = read(folder).manifest
             except CaptureError:
                 continue
             if manifest.state == "launched":
-                reason = "the program ended within it"
+                reason = "the program ended during it"
                 self._add(
                     self._one(manifest.kernel.name, Judgement(Status.NOT_COMPARED, reason), manifest, folder)
                 )
@@ -213,9 +213,11 @@ class _Session:
 
 
 def room_is_used_up(outcome: Outcome) -> str:
-    """What to say where launches that differ were not kept; empty where all were."""
+    """The message about launches that differ and were not kept; empty if all were."""
     missing = sum(one.folder is None for one in outcome.wrong)
     if not missing:
         return ""
     limit = readable(parse_size(os.environ.get(names.LIMIT, "")))
-    return f"{missing} of them are not kept, as the folder would have more than {limit}: set {names.LIMIT} to more"
+    return (
+        f"{missing} of them are not kept, because the folder would exceed {limit}: set {names.LIMIT} to more"
+    )

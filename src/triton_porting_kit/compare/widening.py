@@ -1,15 +1,15 @@
-"""A kernel's structured form computed in float64, exactly or with every rounding played out at random.
+"""Changes the structured form of a kernel to compute in float64, exactly or with simulated random roundings.
 
-Memory keeps its types: what is loaded is extended, and rounded where it is stored. In between all arithmetic on fp16,
-bf16 and fp32 is done in float64, and so are conversions between them. An operation that has no counterpart in float64
+Memory keeps its types: values are extended when loaded and rounded when stored. In between, all arithmetic on fp16,
+bf16 and fp32 is done in float64, including conversions between these types. An operation without a float64 counterpart
 is computed in its own types.
 
-The new kernel has three parameters more. `amount` is 0 for the results of float64. With 1, every value that an
-operation of the original kernel would have had to round is moved by up to a few units of its own type, at random by
-`seed`; sums by what adding their terms in any order may lose; and what is stored by half a unit in the direction of
-`direction` (1 or -1). What is exact in its type stays as it is, so that a kernel which only moves numbers, or computes
-with whole ones, gives the same results always. How far results then lie from those of float64 is how far a right
-backend's may.
+The new kernel has three additional parameters. With `amount` 0 it gives the float64 results. With 1, every value that
+the original kernel would round is perturbed by up to a few units of its type, at random by `seed`; sums are perturbed
+by the error of adding their terms in any order, and stored values by half a unit in `direction` (1 or -1). Values that
+are exact in their type are not perturbed, so a kernel that only moves numbers or computes with whole numbers always
+gives the same results. The distance of the perturbed results from the float64 results is the distance that a correct
+backend may have.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from triton_porting_kit.conformance.tolerances import lost
 from triton_porting_kit.toolchain.mlir import ir
 
 EXTRA = ("f64", "f64", "i64")
-"""Types of the parameters `amount`, `direction`, `seed`."""
+"""The types of the parameters `amount`, `direction` and `seed`."""
 
 
 class CannotWiden(Exception):
-    """A kernel that is not understood well enough to be computed in float64; the text says what is in the way."""
+    """A kernel has no float64 version. The message says why."""
 
 
 def widen(module: Any, contributions: int) -> None:
-    """Let the only kernel of a structured module compute in float64, in place.
+    """Change the only kernel of a structured module in place to compute in float64.
 
-    `contributions`: how many programs may add to one element atomically. Raises `CannotWiden`.
+    `contributions`: the number of programs that may add to one element atomically. Raises `CannotWiden`.
     """
     functions = [op for op in module.body.operations if op.operation.name == "func.func"]
     if len(functions) != 1:
@@ -76,7 +76,7 @@ class _Widening(Roundings):
             old.add_argument(kind, ir.Location.unknown()) for kind in extra
         )
         body = list(old.operations)
-        # The new operations stand before the old ones, which are then erased from the last on.
+        # The new operations are inserted before the old ones, which are then erased, the last one first.
         self._at = ir.InsertionPoint(body[0])
         for argument in list(old.arguments)[: -len(extra)]:
             self._define(argument, self._extended(argument))
@@ -150,7 +150,7 @@ class _Widening(Roundings):
         )
 
     def _counterpart(self, op: Any, rounded: bool = False) -> None:
-        """The same operation on float64. `rounded`: of operands that are off by a unit."""
+        """The same operation on float64. `rounded`: perturb the operands by a unit."""
         operands = [self._of(value) for value in op.operands]
         if rounded:
             operands = [
@@ -186,7 +186,7 @@ class _Widening(Roundings):
         self._at = outer
 
     def _as_it_is(self, op: Any) -> None:
-        """An operation on its own types."""
+        """Keep an operation in its own types."""
         operands = [self._own(value) for value in op.operands]
         created = op.clone(self._at)
         for index, value in enumerate(operands):
@@ -196,7 +196,7 @@ class _Widening(Roundings):
             self._define(old, self._extended(new))
 
     def _rebind(self, created: Any) -> None:
-        """Let the regions of a clone use what is outside in its own type."""
+        """Make the regions of a clone use outer values in their own types."""
         for region in created.regions:
             for block in region.blocks:
                 for operation in block.operations:
@@ -208,7 +208,7 @@ class _Widening(Roundings):
                     self._rebind(operation.operation)
 
     def _partial(self, op: Any) -> None:
-        """An operation that has no result for some operands: then any, another in each run."""
+        """An operation with an undefined result for some operands: for these, a random result in each run."""
         wide = op.name in TO_INTEGER and float_of(op.operands[0].type) is not None
         if wide:
             self._counterpart(op)
@@ -283,7 +283,7 @@ class _Widening(Roundings):
             self._define(op.results[0], self._number(value, kind.shape))
 
     def _conversion(self, op: Any) -> None:
-        """Between types that are float64 now, nothing but a rounding."""
+        """A conversion between types that are now float64: only its rounding remains."""
         self._define(op.results[0], self._of(op.operands[0]))
         if op.name == "arith.truncf":
             self._round(op, 2 if "roundingmode" in op.attributes else 1, exact_stays=True)
@@ -310,7 +310,7 @@ class _Widening(Roundings):
         self._define(op.results[0], self._moved(result, acc, 1, exact_stays=True))
 
     def _operand(self, value: Any) -> Any:
-        """Of a product: also 8-bit floats in float64."""
+        """An operand of a product in float64, also if it has an 8-bit float type."""
         if float_of(value.type) is not None:
             return self._of(value)
         wide = self._op("arith.extf", [value if value not in self._wide else self._of(value)],
@@ -332,7 +332,7 @@ class _Widening(Roundings):
         return created.results[0]
 
     def _combination(self, op: Any) -> None:
-        """A reduction or a scan: its region in float64, and what the combinations before may have lost."""
+        """A reduction or a scan: its region in float64, and the error of its combinations."""
         inside = {
             inner.operation.name
             for region in op.regions
@@ -341,7 +341,7 @@ class _Widening(Roundings):
         }
         sums = inside == {"arith.addf", "tpk.yield"}
         exact = inside <= EXACT
-        before, self._amount = self._amount, None  # the region is computed without roundings
+        before, self._amount = self._amount, None  # The region is computed without roundings.
         self._counterpart(op)
         self._amount = before
         self._location = op.location
@@ -372,7 +372,7 @@ class _Widening(Roundings):
         return list(created.results)
 
     def _write(self, op: Any) -> None:
-        """A store of what is rounded in one direction; an atomic addition of what all additions may lose as well."""
+        """A store rounds its value in one direction. An atomic addition also gets the error of all additions."""
         added = AtomicRmw.isa(op)
         number = OPERATIONS[op.name](op).position("value")
         value = op.operands[number]

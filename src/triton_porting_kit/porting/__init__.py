@@ -1,1 +1,1 @@
-"""From nothing to a backend of one's own: making a repository from the template, and keeping it up to date."""
+"""Creating the repository of a backend from the template, updating it, and reporting the progress of the port."""

@@ -1,7 +1,7 @@
-"""copier, which writes repositories from templates and updates them: run as a program, in an environment of its own.
+"""Running copier, which creates repositories from templates and updates them, as a program in its own environment.
 
-So neither a repository named in git's variables, nor settings that the user keeps for copier, nor its cache of
-templates is touched, whatever the process is that asks.
+This keeps it from using a repository named in git's environment variables, the user's settings for copier, and its
+cache of templates.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from triton_porting_kit.errors import TemplateError
 from triton_porting_kit.porting import git
 
 SOURCE = "triton-porting-kit:template"
-"""What repositories say that they were made from; git is told where that is for as long as an update takes."""
+"""The source that repositories record. During an update, git's configuration maps it to the actual place."""
 
 
 def copy(template: Path, folder: Path, answers: Mapping[str, str], workshop: Path) -> None:
-    """Write a template's repository. `workshop`: a folder for what is needed meanwhile. Raises `TemplateError`."""
+    """Create a repository from a template. `workshop`: a folder for temporary files. Raises `TemplateError`."""
     data = workshop / "answers.json"  # JSON is YAML
     data.write_text(json.dumps(dict(answers)), encoding="utf-8")
     _copier(workshop, {}, "copy", "--defaults", "--quiet", "--data-file", data, template, folder)
@@ -35,9 +35,9 @@ def update(
     answers_file: str,
     workshop: Path,
 ) -> None:
-    """Bring a folder from its version of the template to another, `answers` being those that change.
+    """Update a folder to another version of the template. `answers`: those that change.
 
-    `repository`: git's, with a tag for both versions. Raises `TemplateError`.
+    `repository`: a git repository with tags for both versions. Raises `TemplateError`.
     """
     found = {
         "GIT_CONFIG_COUNT": "1",
@@ -75,4 +75,4 @@ def _copier(workshop: Path, variables: Mapping[str, str], *arguments: str | Path
     )
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if line.strip()]
-        raise TemplateError(f"copier could not write it: {' '.join(said[-3:]) or 'it said nothing'}")
+        raise TemplateError(f"copier failed: {' '.join(said[-3:]) or 'it printed no message'}")

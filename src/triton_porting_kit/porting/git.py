@@ -1,4 +1,4 @@
-"""What is asked of git: never about another repository than the one that is named."""
+"""Running git on the repository of a given folder, whatever the environment says."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 IDENTITY = ("-c", "user.name=Triton Porting Kit", "-c", "user.email=tpk@localhost")
-"""Of commits that nobody is asked about: where git does not know who the user is, and in temporary repositories."""
+"""The author of commits if git does not know the user, and in temporary repositories."""
 _SHARED = (
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -21,18 +21,19 @@ _SHARED = (
 
 
 def available() -> bool:
-    """Whether there is a git to run."""
+    """Whether git is installed."""
     return shutil.which("git") is not None
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's, without what leads git to another repository, as it is set while a hook runs."""
+    """The environment of this process without variables that redirect git to another repository, as git's hooks have
+    them."""
     kept = {name: value for name, value in os.environ.items() if name not in _SHARED}
     return {**kept, **(more or {})}
 
 
 def run(folder: Path, *arguments: str, check: bool = True) -> str:
-    """What git prints, run in a folder. Raises `subprocess.CalledProcessError` where it fails and `check` is set."""
+    """The output of git, run in a folder. Raises `subprocess.CalledProcessError` if it fails and `check` is set."""
     done = subprocess.run(
         ["git", *arguments], cwd=folder, env=environment(), capture_output=True, text=True, check=check
     )
@@ -40,24 +41,24 @@ def run(folder: Path, *arguments: str, check: bool = True) -> str:
 
 
 def top(folder: Path) -> Path | None:
-    """The folder of the repository that a folder is in, if it is in one."""
+    """The top folder of the repository that contains a folder; None if there is none."""
     found = run(folder, "rev-parse", "--show-toplevel", check=False).strip()
     return Path(found) if found else None
 
 
 def knows_user(folder: Path) -> bool:
-    """Whether git knows whose commits these would be."""
+    """Whether git knows the user's name and address for commits."""
     return all(run(folder, "config", key, check=False).strip() for key in ("user.name", "user.email"))
 
 
 def start(folder: Path, message: str, identity: Sequence[str] = IDENTITY) -> None:
-    """Make a repository of a folder, with all that is in it as the first commit. No hook and no key is asked."""
+    """Make a folder a repository, and commit all its files. Hooks do not run, and the commit is not signed."""
     run(folder, "init", "-q", "--template=")
     commit(folder, message, identity)
 
 
 def commit(folder: Path, message: str, identity: Sequence[str] = IDENTITY) -> None:
-    """Commit everything in a folder that holds nothing but what belongs there."""
+    """Commit all files of a folder, including ignored ones."""
     run(folder, "add", "--all", "--force", ".")
     quiet = ("-c", f"core.hooksPath={os.devnull}", "-c", "commit.gpgSign=false")
     run(folder, *identity, *quiet, "commit", "-q", "--allow-empty", "-m", message)

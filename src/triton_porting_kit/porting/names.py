@@ -1,11 +1,10 @@
-"""The rule for the names of a backend: what may be typed, and every other name that follows from it.
+"""The rules for the name of a backend, and the other names that are derived from it.
 
-A name is 1 to 24 ASCII letters, digits and single dashes; it begins with a letter and does not end with a dash.
-An underscore counts as a dash, and capitals matter to names of classes only. It is refused where something else is
-called so: a backend, a package, a word of Python, or a class of the kit once `Device` and the like are added to it.
+A name consists of 1 to 24 ASCII letters, digits and single dashes, begins with a letter and does not end with a dash.
+An underscore counts as a dash. Capitals matter only for class names. A name is refused if it is taken: by a backend, a
+package, a keyword of Python, or, with a suffix such as `Device`, by a class of the kit.
 
-The limits on length, and on what a vendor or a chip may be called, are also what keeps generated code formatted:
-no line of the template becomes too long, whatever the names are.
+The length limits of backends, vendors and chips also ensure that no line of generated code becomes too long.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from importlib import metadata
 from triton_porting_kit.errors import NamingError
 
 MAXIMUM = 24
-"""Characters of a name."""
+"""The maximum length of a backend's name."""
 MAXIMUM_TITLE = 32
-"""Characters of what a vendor or a chip is called."""
+"""The maximum length of the name of a vendor or a chip."""
 
 IN_TREE = {
     "cpu": "the kit's reference backend",
@@ -33,26 +32,26 @@ IN_TREE = {
     "amd": "Triton's backend for AMD's GPUs",
     "hip": "the target of Triton's backend for AMD's GPUs",
 }
-"""Names that are taken wherever Triton and the kit are installed, and by what."""
+"""Names that Triton and the kit use, and for what."""
 PACKAGES = {
     "porting-kit": "the kit itself",
     "kernels": "Triton's collection of kernels, triton-kernels",
     "nightly": "a build of Triton itself, triton-nightly",
     "windows": "a build of Triton itself, triton-windows",
 }
-"""Names X such that triton-X is known to be something else, though it may not be installed."""
+"""Names X for which triton-X is another package, whether or not it is installed."""
 RESERVED = {
     **{
-        name.lower(): f"{name} is a module of Python's standard library, which people and tools would take it for"
+        name.lower(): f"{name} is a module of Python's standard library, with which people and tools would confuse it"
         for name in sorted(sys.stdlib_module_names)
     },
     **dict.fromkeys(
         ("test", "tests", "testing", "example", "examples", "demo", "sample"),
-        "what is called so is taken for tests or an example, by people and by tools",
+        "people and tools would take it for tests or an example",
     ),
     **dict.fromkeys(
         ("build", "dist", "src", "lib", "include", "native", "docs"),
-        "it is what folders of a repository are called",
+        "folders of a repository have this name",
     ),
     **dict.fromkeys(
         (
@@ -67,18 +66,18 @@ RESERVED = {
             "plugins",
             "core",
         ),
-        "parts of a backend, or of Triton, are called so",
+        "parts of a backend or of Triton have this name",
     ),
     **dict.fromkeys(
         ("con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))),
-        "Windows keeps that name for a device, and has no file or folder called so",
+        "Windows reserves this name for a device, so no file or folder can have it",
     ),
     **dict.fromkeys(
         ("default", "auto", "any", "all", "unknown", "null", "self", "super", "object"),
-        "it reads as a setting or a word of a language, not as a name",
+        "it looks like a setting or a keyword, not like a name",
     ),
 }
-"""Names that would make a repository that confuses people or tools, or that cannot be built everywhere; and why."""
+"""Names that would confuse people or tools, or that do not work on every system, and why."""
 CLASSES = frozenset(
     {
         "base",
@@ -94,41 +93,41 @@ CLASSES = frozenset(
         "python",
     }
 )
-"""Beginnings of classes that the kit or Triton has, where those of a backend would be called alike: HostDevice."""
+"""Prefixes of classes of the kit or Triton, such as HostDevice, that a backend's classes would clash with."""
 
 
 @dataclass(frozen=True)
 class Names:
-    """What a backend and the parts of its repository are called."""
+    """The names of a backend and of the parts of its repository."""
 
     name: str
-    """As in ``triton-NAME``: lower case, with dashes."""
+    """The name in ``triton-NAME``: lower case, with dashes."""
     backend: str
-    """What Triton knows the backend and its target by: lower case, with underscores."""
+    """The name of the backend and of its target in Triton: lower case, with underscores."""
     class_prefix: str
-    """What the names of classes begin with."""
+    """The prefix of class names."""
 
     @property
     def repository(self) -> str:
-        """Of the folder and the distribution."""
+        """The name of the folder and of the distribution."""
         return f"triton-{self.name}"
 
     @property
     def package(self) -> str:
-        """What Python imports."""
+        """The name of the Python package."""
         return f"triton_{self.backend}"
 
     @property
     def words(self) -> str:
-        """As a vendor of that name writes it."""
+        """The name as the default name of the vendor: words with capitals."""
         return " ".join(word[0].upper() + word[1:] for word in self.name.split("-"))
 
 
 def names_of(given: str, registered: Mapping[str, str] | None = None) -> Names:
-    """The names that follow from what was typed.
+    """Derive all names from the name that the user gave.
 
-    `registered`: names of backends that are there, and what each is; by default those that are installed. Raises
-    `NamingError` with the reason and, where there is one, a name that would do.
+    `registered`: the names of existing backends with a description; by default the installed ones. Raises `NamingError`
+    with the reason and, if there is one, an allowed name.
     """
     registered = installed() if registered is None else registered
     reason = refusal(given, registered)
@@ -139,7 +138,7 @@ def names_of(given: str, registered: Mapping[str, str] | None = None) -> Names:
 
 
 def following(given: str) -> Names:
-    """The names that follow from one that was taken before. Raises `NamingError` where it has another form."""
+    """Derive all names from a name that was accepted before. Raises `NamingError` if its form is invalid."""
     if reason := _wrong_form(given):
         raise NamingError(f"{given!r:.80} cannot be the name of a backend: {reason}")
     name = given.replace("_", "-")
@@ -148,35 +147,35 @@ def following(given: str) -> Names:
 
 
 def refusal(given: str, registered: Mapping[str, str]) -> str:
-    """Why a name cannot be taken; empty if it can."""
+    """Why a name is refused; empty if it is accepted."""
     return _wrong_form(given) or _taken(given.lower().replace("_", "-"), registered)
 
 
 def title(text: str, what: str) -> str:
-    """What a vendor or a chip (`what`) is called, if that can stand in code, TOML and YAML. Raises `NamingError`."""
+    """The name of a vendor or a chip (`what`), if it is valid in code, TOML and YAML. Raises `NamingError`."""
     stripped = " ".join(text.split())
     wrong = sorted({character for character in stripped if not _is_plain(character)})
     if not stripped:
-        raise NamingError(f"the {what} is called nothing: leave the option out, or give it a name")
+        raise NamingError(f"the name of the {what} is empty: leave out the option, or give a name")
     if wrong:
         shown = " ".join(repr(character) for character in wrong)
         better = " ".join("".join(c if _is_plain(c) else " " for c in _ascii(stripped)).split())
         raise NamingError(
-            f"the {what} cannot be called {text!r}, for {shown}: Latin letters, digits, spaces and -.,&+() may stand "
-            "in it",
+            f"the {what} cannot be called {text!r}, because of {shown}: only Latin letters, digits, spaces and "
+            "-.,&+() are allowed",
             better[:MAXIMUM_TITLE].strip(),
         )
     if len(stripped) > MAXIMUM_TITLE:
         raise NamingError(
-            f"the {what} cannot be called {text!r}: that is {len(stripped)} characters, and {MAXIMUM_TITLE} fit on a "
-            "line of code beside the rest",
+            f"the {what} cannot be called {text!r}: the name has {len(stripped)} characters, and at most "
+            f"{MAXIMUM_TITLE} fit into a line of generated code",
             stripped[:MAXIMUM_TITLE].strip(),
         )
     return stripped
 
 
 def installed() -> dict[str, str]:
-    """Names that backends are registered by, in this environment and in Triton, and what each is."""
+    """The names of backends that are registered in this environment and in Triton, with a description of each."""
     found = dict(IN_TREE)
     for entry in metadata.entry_points(group="triton.backends"):
         by = entry.dist.name if entry.dist else entry.value
@@ -185,7 +184,7 @@ def installed() -> dict[str, str]:
 
 
 def suggestions(given: str) -> Iterable[str]:
-    """Names that are near, the nearest first; not all of them would do."""
+    """Similar names, the most similar first; some of them may be refused, too."""
     last = re.split(r"[/\\]", given.rstrip("/\\"))[-1]
     plain = "-".join(re.findall(r"[A-Za-z0-9]+", _ascii(last)))
     plain = re.sub(r"^triton-?", "", plain, flags=re.IGNORECASE)
@@ -203,33 +202,33 @@ def _wrong_form(given: str) -> str:
     if not given:
         return "it is empty"
     if re.search(r"[/\\]", given):
-        return "it is a path; --dest DIR says where the repository goes"
+        return "it is a path; use --dest DIR for the place of the repository"
     if foreign := sorted({character for character in given if not re.match(r"[A-Za-z0-9_-]", character)}):
         shown = " ".join(repr(character) for character in foreign)
-        return f"it holds {shown}, and only ASCII letters, digits and dashes can be part of it"
+        return f"it contains {shown}; only ASCII letters, digits and dashes are allowed"
     if len(given) > MAXIMUM:
-        return f"it has {len(given)} characters, and {MAXIMUM} are the most"
+        return f"it has {len(given)} characters; at most {MAXIMUM} are allowed"
     if not given[0].isalpha():
-        return f"it begins with {given[0]!r}, and what Python imports begins with a letter"
+        return f"it begins with {given[0]!r}, but names of Python packages begin with a letter"
     if not re.fullmatch(r"[A-Za-z0-9]+([_-][A-Za-z0-9]+)*", given):
-        return "its dashes have to stand singly, between letters or digits"
+        return "each dash must be single and between letters or digits"
     return ""
 
 
 def _taken(name: str, registered: Mapping[str, str]) -> str:
     backend = name.replace("-", "_")
     if name.startswith("triton"):
-        return "what is made from it begins with triton already: triton-NAME"
+        return "the derived names begin with triton already, as in triton-NAME"
     if reason := RESERVED.get(name) or RESERVED.get(backend):
         return reason
     if keyword.iskeyword(backend) or backend in ("true", "false", "none"):
-        return f"{backend} is a word of Python, which no module of a language extension can be called"
+        return f"{backend} is a keyword of Python, which cannot be the name of a module"
     if name in registered:
         return f"that is {registered[name]}"
     if name in PACKAGES:
         return f"triton-{name} is {PACKAGES[name]}"
     if backend.replace("_", "") in CLASSES:
-        return "classes of the kit or of Triton begin so, and those of the backend would be called alike"
+        return "the backend's classes would have the names of classes of the kit or of Triton"
     return _importable(f"triton_{backend}", f"triton-{name}")
 
 
@@ -240,15 +239,15 @@ def _importable(package: str, distribution: str) -> str:
     except metadata.PackageNotFoundError:
         pass
     spec = importlib.util.find_spec(package)
-    return f"a package {package} is there already, in {spec.origin or 'this environment'}" if spec else ""
+    return f"a package {package} already exists, in {spec.origin or 'this environment'}" if spec else ""
 
 
 _ALIKE = "\u0131\u017f"
-"""Latin letters that are easily taken for others."""
+"""Latin letters that are easily confused with others."""
 
 
 def _is_plain(character: str) -> bool:
-    """Whether a character may stand in what a vendor or a chip is called: nothing that quotes or looks like another."""
+    """Whether a character is allowed in the name of a vendor or a chip: no quotes, and no look-alikes of others."""
     if character in " -.,&+()":
         return True
     latin = character.isascii() or "\xc0" <= character <= "\u017f"
@@ -256,5 +255,5 @@ def _is_plain(character: str) -> bool:
 
 
 def _ascii(text: str) -> str:
-    """With accents taken off; what has no ASCII letter is left out."""
+    """The text without accents, and without characters that have no ASCII letter."""
     return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()

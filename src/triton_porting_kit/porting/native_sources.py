@@ -1,4 +1,4 @@
-"""Reading the C++ of a generated repository's extension, without compiling it."""
+"""Reading the C++ sources of a generated repository's extension without compiling them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triton_porting_kit.errors import PortingKitError
 
 @dataclass(frozen=True)
 class Place:
-    """A line of a file, which is named from the top of the repository."""
+    """A line of a file; the file's path is relative to the top of the repository."""
 
     file: str
     line: int
@@ -25,7 +25,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Function:
-    """A definition: where it is, and its body with comments and texts left out."""
+    """A function definition: its place, and its body without comments and string literals."""
 
     place: Place
     body: str
@@ -33,13 +33,13 @@ class Function:
 
 @dataclass(frozen=True)
 class NativeSources:
-    """The C and C++ of the repository in `root`."""
+    """The C and C++ sources of the repository in `root`."""
 
     root: Path
 
     @cached_property
     def functions(self) -> dict[str, list[Function]]:
-        """Every function that is defined, by its name without the class."""
+        """All defined functions, by name without the class."""
         found: dict[str, list[Function]] = {}
         for path in self._files:
             text = _without(_native(path), texts=True)
@@ -49,7 +49,7 @@ class NativeSources:
         return found
 
     def bound(self, name: str) -> Place | None:
-        """Where C++ binds something under a name of Python's."""
+        """The place where C++ binds something to this Python name."""
         for path in self._files:
             text = _without(_native(path), texts=False)
             if match := re.search(rf'\b(?:def\w*|bind)\s*\([^"()]*"{re.escape(name)}"', text):
@@ -57,9 +57,9 @@ class NativeSources:
         return None
 
     def behind(self, names: Iterable[str], keep_out: Collection[str] = ()) -> list[Function]:
-        """The C++ functions of these names, and those that they call, as far as names tell which.
+        """The C++ functions with these names, and the functions that they call, found by name.
 
-        Calls of members of other objects, of what is overloaded, and of functions in `keep_out` are not followed.
+        Calls of members of other objects, of overloaded functions, and of functions in `keep_out` are not followed.
         """
         found: list[Function] = []
         waiting, seen = list(names), set(names)
@@ -77,7 +77,7 @@ class NativeSources:
 
     @cached_property
     def _files(self) -> list[Path]:
-        """C and C++ in ``native/``, or, where there is no such folder, anywhere but where things are built."""
+        """The C and C++ files in ``native/``. If there is no such folder: all outside of build folders."""
         folder = self.root / "native"
         if folder.is_dir():
             found = [*folder.rglob("*")]
@@ -98,13 +98,13 @@ _WORDS = frozenset(
 
 
 _FOLLOWS = re.compile(r"\s*+(?:(?:const|noexcept|override|final)\b\s*+|->\s*+[\w:<>*& ]++\s*+)*+\{")
-"""Between the parameters of a function and its body."""
+"""The text between the parameters of a function and its body."""
 
 
 def definitions(text: str) -> Iterator[tuple[str, int, str]]:
-    """Functions that are defined in C++ without comments and texts: (name, where it begins, body).
+    """The function definitions in C++ without comments and string literals: (name, start, body).
 
-    Those in the body of another are left out.
+    Functions within the body of another are left out.
     """
     closed = _closed(text)
     end = 0
@@ -118,7 +118,7 @@ def definitions(text: str) -> Iterator[tuple[str, int, str]]:
 
 
 def _closed(text: str) -> dict[int, int]:
-    """Of parentheses and braces that are closed, by their places: what is behind the one that closes them."""
+    """For each parenthesis or brace that is closed, by position: the position after the closing one."""
     found: dict[int, int] = {}
     waiting: dict[str, list[int]] = {")": [], "}": []}
     for match in re.finditer(r"[(){}]", text):
@@ -139,7 +139,7 @@ def _native(path: Path) -> str:
 
 
 def _without(text: str, *, texts: bool) -> str:
-    """C++ with comments, and texts if asked, as blanks: places stay what they are."""
+    """C++ with comments replaced by blanks, and with `texts` also string literals. Positions do not change."""
 
     def blank(match: re.Match[str]) -> str:
         if match[0][0] != "/" and not texts:

@@ -1,4 +1,4 @@
-"""`make`: a repository from the template, whole or not at all."""
+"""`make` creates a repository from the template, completely or not at all."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from triton_porting_kit.porting.template import Template
 
 @dataclass(frozen=True)
 class Made:
-    """A repository that was made."""
+    """A repository that was created."""
 
     path: Path
     files: tuple[str, ...]
-    """Relative to `path`, sorted."""
+    """Paths relative to `path`, sorted."""
     git: str
-    """What was done about git, in a sentence."""
+    """A sentence about the git repository."""
 
 
 def make(
@@ -37,21 +37,21 @@ def make(
     template: Template | None = None,
     own_repository: bool | None = None,
 ) -> Made:
-    """Make `into`/triton-NAME.
+    """Create `into`/triton-NAME.
 
-    `own_repository`: whether it becomes a git repository with a first commit; None: where git is there, and `into` is
-    in no repository already. Raises `TemplateError`, and leaves nothing behind, where it cannot be made.
+    `own_repository`: whether it becomes a git repository with a first commit; None: if git is installed and `into` is
+    not in a repository. Raises `TemplateError`, and leaves nothing behind, if it cannot be created.
     """
     template = template or Template.own()
     target = into.absolute() / names.repository
     if os.path.lexists(target):
         raise TemplateError(
-            f"{target} is there already: choose another name, another --dest, or move it away"
+            f"{target} already exists: choose another name or another --dest, or move it away"
         )
     if own_repository and not git.available():
-        raise TemplateError("there is no git to make a repository with: install it, or leave --git out")
+        raise TemplateError("git is not installed, and --git needs it: install git, or leave out --git")
     with _workshop(into.absolute()) as workshop:
-        # Made beside the target and moved there when it is whole: half of it is never seen.
+        # Created beside the target and moved when complete, so that an incomplete repository is never visible.
         made = workshop / names.repository
         engine.copy(template.root, made, answers(names, vendor, chip, template.version), workshop)
         files = sorted(path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file())
@@ -59,7 +59,7 @@ def make(
         try:
             made.rename(target)
         except OSError as error:
-            raise TemplateError(f"{target} cannot be made: {error.strerror}") from error
+            raise TemplateError(f"{target} cannot be created: {error.strerror}") from error
     return Made(target, tuple(files), said)
 
 
@@ -78,7 +78,7 @@ def answers(names: Names, vendor: str, chip: str, version: str) -> dict[str, str
 
 @contextmanager
 def _workshop(into: Path) -> Iterator[Path]:
-    """A folder in `into`, which is made if it is not there; all that was made goes where something fails."""
+    """A temporary folder in `into`, which is created if it is missing. On failure, all that was created is removed."""
     there = next(path for path in (into, *into.parents) if os.path.lexists(path))
     created = into.parents[into.parents.index(there) - 1] if there in into.parents[1:] else into
     workshop: Path | None = None
@@ -102,12 +102,12 @@ def _workshop(into: Path) -> Iterator[Path]:
 
 def _start(made: Path, into: Path, template: Template, own: bool | None) -> str:
     if own is False:
-        return "No git repository was made, as --no-git says."
+        return "No git repository was created, because of --no-git."
     if not git.available():
-        return "git is not installed: no repository was made of it. `tpk update` will need one."
+        return "No git repository was created, because git is not installed. `tpk update` will need one."
     around = git.top(into)
     if around is not None and own is None:
-        return f"It lies in the git repository {around}: commit it there. --git makes one of its own."
+        return f"It is in the git repository {around}: commit it there. --git creates a separate repository."
     known = git.knows_user(into)
     try:
         git.start(
@@ -116,6 +116,6 @@ def _start(made: Path, into: Path, template: Template, own: bool | None) -> str:
             () if known else git.IDENTITY,
         )
     except subprocess.CalledProcessError as error:
-        raise TemplateError(f"git could not make a repository of it: {error.stderr.strip()}") from error
+        raise TemplateError(f"git could not create the repository: {error.stderr.strip()}") from error
     who = "" if known else ", by `tpk@localhost`, because git does not know your name"
     return f"It is a git repository with a first commit{who}."

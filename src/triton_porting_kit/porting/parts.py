@@ -1,4 +1,4 @@
-"""Whose each part of a port is: the virtual NPU's, the kit's, or the vendor's own."""
+"""The parts of a port, and whether each is the virtual NPU's, the kit's, or the vendor's own."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from triton_porting_kit.porting.native_sources import Place
 from triton_porting_kit.porting.sources import Repository
 
 _VIRTUAL = re.compile(r"\bvnpu_(?!last_error\b|status_name\b)\w+\s*\(")
-"""A call of the virtual NPU's runtime, but for the words of its errors."""
+"""A call of the virtual NPU's runtime, except calls that only get error texts."""
 
 
 class State(StrEnum):
-    """Whose a part is."""
+    """The owner of a part."""
 
     VIRTUAL = "virtual NPU"
     KIT = "the kit's"
-    """It serves any chip, and need not be replaced."""
+    """It works for any chip and need not be replaced."""
     OWN = "own"
     MISSING = "missing"
 
@@ -40,9 +40,9 @@ class Part:
     state: State
     place: Place | None
     checks: tuple[str, ...] = ()
-    """Patterns for names of checks."""
+    """Patterns of the names of checks."""
     results: Mapping[Status, int] | None = None
-    """How many of those checks ended how, when they were last tried."""
+    """The number of these checks by their last status."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -60,7 +60,7 @@ _ACTIVE_CHECKS = ("registration/discovery/driver-active",)
 
 
 def parts_of(repository: Repository, reports: Path) -> list[Part]:
-    """Every part of a port in the order in which it is replaced. Raises `PortingKitError`."""
+    """The parts of a port, in the order in which they are replaced. Raises `PortingKitError`."""
     last = _last_results(reports)
 
     def part(name: str, judged: tuple[State, Place | None], checks: tuple[str, ...]) -> Part:
@@ -90,13 +90,13 @@ def parts_of(repository: Repository, reports: Path) -> list[Part]:
 
 
 def _library(repository: Repository) -> tuple[State, Place | None]:
-    """What the extension is linked with."""
+    """The runtime library that the extension is linked with."""
     sign = repository.line("CMakeLists.txt", r"^[^#]*(find_package\(\s*vnpu\b|\bvnpu::)")
     return (State.VIRTUAL, sign) if sign else (State.OWN, repository.line("CMakeLists.txt", "."))
 
 
 def _devices(repository: Repository) -> tuple[State, Place | None]:
-    """What says whether there is a chip: the kit's answer is always yes."""
+    """The driver's method that tells whether there is a chip; the kit's always returns True."""
     if repository.driver is None:
         return State.OWN, None
     if repository.method("is_available", repository.driver) is None:
@@ -107,7 +107,7 @@ def _devices(repository: Repository) -> tuple[State, Place | None]:
 def _hook(repository: Repository, name: str) -> tuple[State, Place | None]:
     method = repository.method(name)
     if method is None or method.raises:
-        # A device need not have a native launch routine.
+        # Some hooks, such as the native launch routine, are optional.
         optional = method is None and HOOKS[name].optional
         place = method.place if method else repository.place_of_class(repository.device)
         return State.OWN if optional else State.MISSING, place
@@ -115,7 +115,7 @@ def _hook(repository: Repository, name: str) -> tuple[State, Place | None]:
 
 
 def _behind(repository: Repository, name: str, cls: str | None = None) -> tuple[State, Place | None]:
-    """Whose a method is: the virtual NPU's if it, or a C++ function behind it, calls the virtual NPU's runtime."""
+    """The owner of a method: the virtual NPU if it or a C++ function that it calls uses the virtual NPU's runtime."""
     method = repository.method(name, cls)
     assert method is not None
     if method.kit:
@@ -141,7 +141,7 @@ def _behind(repository: Repository, name: str, cls: str | None = None) -> tuple[
 
 
 def _launcher(repository: Repository, hooks: Mapping[str, Part]) -> tuple[State, Place | None]:
-    """A launcher of the kit's ends in a hook, or in a routine of the runtime that it is given the name of."""
+    """The launcher. The kit's launchers call a hook, or a runtime routine whose name they are given."""
     if symbol := repository.use("RuntimeSymbol"):
         return State.OWN, symbol
     names = ("GeneratedLauncher", "PackedLauncher", "PythonLauncher")
@@ -155,7 +155,7 @@ def _launcher(repository: Repository, hooks: Mapping[str, Part]) -> tuple[State,
 
 
 def _target(repository: Repository) -> tuple[State, Place | None]:
-    """What loops and machine code are made for: the virtual NPU's cores are those of this machine."""
+    """The target of loops and machine code. The virtual NPU's target is the CPU of this machine."""
     if host := repository.attribute("CpuTarget", "host"):
         return State.VIRTUAL, host
     if named := repository.attribute("CpuTarget", "of") or repository.call("cpu_pipeline"):
@@ -165,7 +165,7 @@ def _target(repository: Repository) -> tuple[State, Place | None]:
 
 
 def _binary(repository: Repository) -> tuple[State, Place | None]:
-    """What makes the modules: shared objects of this machine's code are the virtual NPU's."""
+    """The code that makes binaries. Shared objects for this machine are the virtual NPU's."""
     is_virtual = _target(repository)[0] is State.VIRTUAL
     linked = repository.use("link_shared_object")
     if linked and is_virtual:
@@ -196,13 +196,13 @@ def _tests(repository: Repository) -> tuple[State, Place | None]:
 
 
 def _last_results(reports: Path) -> dict[str, Status]:
-    """The last status of each check, of a run of everything and of one of a selection."""
+    """The last status of each check, from the reports of a full run and of a run with `--select`."""
     found = []
     for folder in (reports, reports / "selected"):
         try:
             report = load(folder)
         except ReportError:
-            continue  # there is none, or it is another kit's
+            continue  # There is no report, or another release of the kit wrote it.
         found.append((str(report.run.get("start", "")), report.statuses))
     return {
         name: status

@@ -1,7 +1,7 @@
-"""Reading the sources of a generated repository, without importing or building them.
+"""Reading the sources of a generated repository without importing or building them.
 
-A hook is a method of the class in the package that derives from `Device`, or of one that this derives from. It calls
-functions of the extension, whose C++ has functions of the same names.
+A hook is a method of the package's class that derives from `Device`, or of one of its base classes. It calls functions
+of the extension; the C++ functions have the same names.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from triton_porting_kit.errors import PortingKitError
 from triton_porting_kit.porting.native_sources import NativeSources, Place
 
 NATIVE = "_native"
-"""Name of the extension module, and of what a device calls it by."""
+"""The name of the extension module in the package."""
 VIRTUAL_ABILITY = "virtual-npu"
-"""What tests of generated repositories need of a device that is the virtual NPU."""
+"""The ability that tests of generated repositories require if they test the virtual NPU."""
 _KIT_DEVICES = ("Device", "NativeDevice", "HostDevice", "HipDevice")
 
 
 @dataclass(frozen=True)
 class Method:
-    """A hook in Python: where it is, and the names that it uses of the extension, itself or through other methods."""
+    """A hook in Python: its place, and the names of the extension that it uses, directly or through other methods."""
 
     place: Place
     natives: tuple[str, ...]
     raises: bool
-    """Whether it does nothing but raise."""
+    """Whether it only raises an exception."""
     names_virtual: bool
-    """Whether it names the virtual NPU: calls its runtime, or has a text that speaks of it."""
+    """Whether it calls the virtual NPU's runtime, or contains a string that mentions the virtual NPU."""
     kit: str = ""
-    """The kit's class that it is inherited from, where it is not of this repository."""
+    """The class of the kit that it is inherited from; empty if the repository defines it."""
 
 
 @dataclass(frozen=True)
 class Test:
-    """A test function, and whether the virtual NPU is what it is about."""
+    """A test function, and whether it tests the virtual NPU."""
 
     place: Place
     name: str
@@ -57,7 +57,7 @@ class Repository:
 
     @cached_property
     def backend(self) -> str:
-        """The name under which Triton has it. Raises `PortingKitError` where this is no backend's repository."""
+        """The backend's name in Triton. Raises `PortingKitError` if this is not the repository of a backend."""
         return self._entry[0]
 
     @property
@@ -75,13 +75,13 @@ class Repository:
         entries = found if isinstance(found, dict) else {}
         if len(entries) != 1:
             raise PortingKitError(
-                f"{file} registers {len(entries)} backends under triton.backends, and one is looked at: name the "
-                "repository of one with --repo"
+                f"{file} registers {len(entries)} backends under triton.backends, and exactly one is expected: name "
+                "the repository of a backend with --repo"
             )
         ((name, package),) = entries.items()
         if not re.fullmatch(r"\w+(\.\w+)*", str(package)):
             raise PortingKitError(
-                f"{file} registers {package!r:.80} under triton.backends, which is no package"
+                f"{file} registers {package!r:.80} under triton.backends, which is not the name of a package"
             )
         return name, package
 
@@ -89,7 +89,7 @@ class Repository:
 
     @cached_property
     def modules(self) -> dict[Path, ast.Module]:
-        """Every module of the package. Raises `PortingKitError` for one that Python cannot read."""
+        """The modules of the package. Raises `PortingKitError` for one that Python cannot parse."""
         found = {}
         for path in sorted(self.package.rglob("*.py")):
             try:
@@ -123,16 +123,16 @@ class Repository:
 
     @cached_property
     def driver(self) -> str | None:
-        """The name of the class that Triton's driver is."""
+        """The name of the class that derives from `TritonDriver`."""
         return next((name for name in self.classes if "TritonDriver" in self._foreign_bases(name)), None)
 
     def place_of_class(self, name: str) -> Place:
-        """Where a class begins."""
+        """The place of a class."""
         path, node = self.classes[name]
         return Place(self._name(path), node.lineno)
 
     def method(self, name: str, cls: str | None = None) -> Method | None:
-        """A method of a class, the device's unless another is named."""
+        """A method of a class, by default of the device's class."""
         cls = cls or self.device
         chain = self._own_bases(cls)
         methods: dict[str, tuple[Path, ast.FunctionDef]] = {}
@@ -169,7 +169,7 @@ class Repository:
         return Method(Place(self._name(path), found.lineno), tuple(natives), raises, names_virtual)
 
     def _inherited(self, name: str, cls: str) -> Method | None:
-        """A hook that a class of the kit's has."""
+        """A hook that is inherited from a class of the kit."""
         for kit in sorted(self._foreign_bases(cls)):
             if kit == "NativeDevice" and name in vars(NativeDevice):
                 natives = (name, "synchronize_all") if name == "synchronize" else (name,)
@@ -179,7 +179,7 @@ class Repository:
         return None
 
     def _own_bases(self, cls: str) -> list[str]:
-        """A class and those of the package that it derives from, itself first."""
+        """A class and its base classes in the package, itself first."""
         found: list[str] = []
         waiting = [cls]
         while waiting:
@@ -190,16 +190,16 @@ class Repository:
         return found
 
     def _foreign_bases(self, cls: str) -> set[str]:
-        """The classes of others that a class derives from."""
+        """The base classes of a class that are not in the package."""
         own = self._own_bases(cls)
         return {_last_name(base) for name in own for base in self.classes[name][1].bases} - {*self.classes}
 
     def use(self, name: str) -> Place | None:
-        """The first use of a name in the package, imports aside."""
+        """The first use of a name in the package, except imports."""
         return self._first(lambda node: isinstance(node, ast.Name) and node.id == name)
 
     def attribute(self, owner: str, name: str) -> Place | None:
-        """The first place where a name of something is used, as in ``owner.name``."""
+        """The first use of an attribute ``owner.name``."""
         return self._first(
             lambda node: (
                 isinstance(node, ast.Attribute) and node.attr == name and _last_name(node.value) == owner
@@ -207,7 +207,7 @@ class Repository:
         )
 
     def call(self, function: str, lacking: str = "", position: int = 99) -> Place | None:
-        """The first call of a function; if `lacking` is given, that does not pass this argument, by place or name."""
+        """The first call of a function; with `lacking`, the first that does not pass this argument."""
 
         def is_it(node: ast.AST) -> bool:
             return (
@@ -222,7 +222,7 @@ class Repository:
         return self._first(is_it)
 
     def subclass(self, suffix: str) -> tuple[Place, str] | None:
-        """The first class whose base's name ends so, and that name."""
+        """The first class with a base whose name has this suffix, and the name of the base."""
         for name, (_, node) in self.classes.items():
             for base in map(_last_name, node.bases):
                 if base.endswith(suffix):
@@ -230,7 +230,7 @@ class Repository:
         return None
 
     def constant(self, name: str) -> tuple[Place, str] | None:
-        """The first text that a variable of this name is set to."""
+        """The first string that is assigned to a variable of this name."""
         for path, module in self.modules.items():
             for node in ast.walk(module):
                 if (
@@ -253,7 +253,7 @@ class Repository:
 
     @cached_property
     def tests(self) -> list[Test]:
-        """The test functions in ``tests/``. A file that Python cannot read has none."""
+        """The test functions in ``tests/``. A file that Python cannot parse has none."""
         found = []
         for path in sorted((self.root / "tests").rglob("*.py")):
             try:
@@ -277,13 +277,13 @@ class Repository:
 
     @cached_property
     def native(self) -> NativeSources:
-        """The C++ of the extension."""
+        """The C++ sources of the extension."""
         return NativeSources(self.root)
 
     # --- anything ----------------------------------------------------------------------------------------
 
     def line(self, file: str, pattern: str) -> Place | None:
-        """The first line of a file in which a regular expression is found."""
+        """The first line of a file that matches a regular expression."""
         try:
             lines = untrusted.read_text(self.root / file, untrusted.SOURCE, PortingKitError).splitlines()
         except PortingKitError:
@@ -296,7 +296,7 @@ class Repository:
 
 
 def _without_docstring(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    """All nodes of a function's statements, but for texts that stand alone."""
+    """All nodes of a function's statements, without docstrings."""
     for statement in function.body:
         if not _is_text(statement):
             yield from ast.walk(statement)
@@ -313,7 +313,7 @@ def _names_virtual(node: ast.AST) -> bool:
 
 
 def _asks_for_virtual(node: ast.AST) -> bool:
-    """Whether a test says that it is about the virtual NPU: it needs it, or sets one of its variables."""
+    """Whether a test is about the virtual NPU: it requires it, or sets one of its environment variables."""
     return (
         isinstance(node, ast.Constant)
         and isinstance(node.value, str)
@@ -322,7 +322,7 @@ def _asks_for_virtual(node: ast.AST) -> bool:
 
 
 def _root(node: ast.expr) -> str:
-    """The name that an expression of attributes and calls begins with."""
+    """The first name of an expression of attributes and calls."""
     while isinstance(node, ast.Attribute | ast.Call):
         node = node.value if isinstance(node, ast.Attribute) else node.func
     return node.id if isinstance(node, ast.Name) else ""

@@ -1,4 +1,4 @@
-"""`tpk status`: how far a port is, part by part, read from its sources and its last conformance reports."""
+"""`tpk status`: the progress of a port, part by part, read from its sources and its last conformance reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from triton_porting_kit.porting.sources import Repository
 from triton_porting_kit.untrusted import shown
 
 REPORTS = "conformance-report"
-"""Where `tpk conform` leaves reports; those of selections lie in a folder in it."""
+"""The folder of `tpk conform`'s reports; reports of selections are in a subfolder."""
 
 _STYLES = {
     State.VIRTUAL: "yellow",
@@ -51,7 +51,7 @@ def run_status(root: Path, reports: Path | None, *, as_json: bool = False) -> in
         _print(console, parts)
         for file, tests in groupby(about_virtual, key=lambda test: test.place.file):
             names = ", ".join(test.name for test in tests)
-            console.print(f"{file} is about the virtual NPU: {names}", highlight=False, markup=False)
+            console.print(f"{file} tests the virtual NPU: {names}", highlight=False, markup=False)
         more = f", {kit} the kit's" if kit else ""
         console.print(f"{backend}: {own} of {len(parts)} parts are the vendor's own{more}", highlight=False)
     return int(any(part.state is State.MISSING for part in parts))

@@ -1,7 +1,7 @@
-"""`Template`: the template of a kit, as files, and those of earlier releases, as archives beside it.
+"""`Template`: the files of this kit's template, and the archives of the templates of earlier releases.
 
-A release is ``releases/VERSION.tar.xz``: what `copier.yml` and `template/` were when the kit VERSION was released. It
-is written once (`make release-template`) and never changed: repositories were made from it.
+A release is ``releases/VERSION.tar.xz``: `copier.yml` and `template/` of the release VERSION of the kit. It is written
+once (`make release-template`) and never changed, because repositories were created from it.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ import triton_porting_kit
 from triton_porting_kit.errors import TemplateError
 
 PARTS = ("copier.yml", "template")
-"""What belongs to a template, in its folder."""
+"""The parts of a template, in its folder."""
 ANSWERS = ".copier-answers.yml"
-"""In a repository: what it was made from."""
+"""The file in a repository that records how it was created."""
 
 
 @dataclass(frozen=True)
 class Template:
-    """A template, with those that it came from."""
+    """A template, with the templates of earlier releases."""
 
     root: Path
     """The folder with `copier.yml`, `template/` and `releases/`."""
     version: str
-    """Of the kit that it belongs to."""
+    """The version of the kit."""
 
     @classmethod
     def own(cls) -> Template:
-        """That of this kit."""
+        """The template of this kit."""
         import triton_porting_kit.backend_template as package
 
         return cls(Path(package.__path__[0]), triton_porting_kit.__version__)
 
     def archive(self, version: str) -> Path:
-        """Where a release is, or would be."""
+        """The path of a release, whether or not it exists."""
         return self.root / "releases" / f"{version}.tar.xz"
 
     def versions(self) -> list[str]:
-        """All that there are, the oldest first; the last is this one."""
+        """All versions, the oldest first; the last is this kit's."""
         released = {path.name.removesuffix(".tar.xz") for path in self.root.glob("releases/*.tar.xz")}
         return sorted({*released, self.version}, key=Version)
 
     def files(self) -> Iterator[tuple[str, bytes, bool]]:
-        """Every file: its path below the root, its content, and whether it can be executed; sorted by path."""
+        """All files, sorted by path: path below the root, content, and whether it is executable."""
         paths = (path for part in PARTS for path in (self.root / part, *(self.root / part).rglob("*")))
         for path in sorted(path for path in paths if path.is_file()):
             if "__pycache__" not in path.parts:
@@ -59,7 +59,7 @@ class Template:
                 yield name, path.read_bytes(), bool(path.stat().st_mode & 0o100)
 
     def write(self, version: str, folder: Path) -> None:
-        """Write the files of a version into a folder. Raises `TemplateError` for a version that is not there."""
+        """Write the files of a version to a folder. Raises `TemplateError` for an unknown version."""
         files = self.files() if version == self.version else read_archive(self.archive(version))
         for name, content, executable in files:
             path = folder / name
@@ -68,7 +68,7 @@ class Template:
             path.chmod(0o755 if executable else 0o644)
 
     def release(self) -> Path:
-        """Write this version's archive, or see that it is as it was. Raises `TemplateError` if it has changed."""
+        """Write this version's archive, or check an existing one. Raises `TemplateError` if the template changed."""
         path = self.archive(self.version)
         if path.exists():
             if changed := self.changed():
@@ -81,7 +81,7 @@ class Template:
         return path
 
     def changed(self) -> list[str]:
-        """Files that are not as they were when this version was released; empty if it was not."""
+        """The files that changed since this version was released; empty if it was not released."""
         path = self.archive(self.version)
         if not path.exists():
             return []
@@ -90,7 +90,7 @@ class Template:
 
 
 def pack(files: Iterator[tuple[str, bytes, bool]]) -> bytes:
-    """An archive in which nothing says when, where and by whom it was made."""
+    """A reproducible archive, without dates, owners and places."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, content, executable in files:
@@ -102,7 +102,7 @@ def pack(files: Iterator[tuple[str, bytes, bool]]) -> bytes:
 
 
 def read_archive(path: Path) -> Iterator[tuple[str, bytes, bool]]:
-    """The files of an archive, as `Template.files` gives them. Raises `TemplateError` if it cannot be read."""
+    """The files of an archive, as from `Template.files`. Raises `TemplateError` if it cannot be read."""
     try:
         with tarfile.open(path, "r:xz") as archive:
             for member in archive:
@@ -114,15 +114,15 @@ def read_archive(path: Path) -> Iterator[tuple[str, bytes, bool]]:
 
 
 def version_of(text: str) -> Version | None:
-    """A version, or None where the text is none."""
+    """Parse a version; None if the text is not a version."""
     try:
         return Version(text)
-    except ValueError:  # InvalidVersion, or a number of thousands of digits
+    except ValueError:  # InvalidVersion, or a number with thousands of digits.
         return None
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Release the template of a source tree's folder, by default of this one, as this kit's version."""
+    """Release the template in a folder of a source tree, by default this kit's, as this kit's version."""
     own = Template.own()
     try:
         print(Template(Path(arguments[0]), own.version).release() if arguments else own.release())

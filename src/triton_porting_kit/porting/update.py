@@ -1,7 +1,7 @@
-"""`update`: a newer kit's template into a repository that was made from an older one, keeping what was changed there.
+"""`update` merges a newer kit's template into a repository that was created from an older one.
 
-The versions are written into a temporary git repository, a tag for each, so that copier has what it needs to merge
-three ways: the template as it was, the template as it is, and the repository.
+Both versions of the template are written to a temporary git repository with a tag for each. copier uses them for a
+three-way merge of the old template, the new template and the repository.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from triton_porting_kit.porting.template import ANSWERS, Template, version_of
 
 @dataclass(frozen=True)
 class Update:
-    """What an update did."""
+    """The result of an update."""
 
     old: str
-    """The version that the repository was made from, or brought to last."""
+    """The version of the template that the repository had."""
     new: str
     changed: tuple[str, ...] = ()
-    """Files that are not as they were, relative to the repository, sorted."""
+    """The files that changed, relative to the repository, sorted."""
     conflicts: tuple[str, ...] = ()
-    """Those of `changed` in which the template and the vendor changed the same lines."""
+    """The files of `changed` in which the template and the vendor changed the same lines."""
 
 
 def update(folder: Path, template: Template | None = None) -> Update:
-    """Bring a repository up to date with a template, by default this kit's. Nothing is committed.
+    """Update a repository to a template, by default this kit's. Nothing is committed.
 
-    Raises `AnswersError` where it cannot be told what the repository was made from, `DirtyTreeError` where something
-    is not committed, and `TemplateError` for versions that cannot be had, without git, or where copier fails: then
-    the repository is as it was.
+    Raises `AnswersError` if the version of the repository is unknown, `DirtyTreeError` for uncommitted changes, and
+    `TemplateError` for versions that are not available, without git, or if copier fails. The repository is then
+    unchanged.
     """
     template = template or Template.own()
     folder = folder.absolute()
@@ -68,27 +68,27 @@ def update(folder: Path, template: Template | None = None) -> Update:
 
 
 def read_answers(folder: Path) -> dict[str, str]:
-    """What a repository was made from, by the names of the template's variables. Raises `AnswersError`."""
+    """Read the variables of the template that a repository was created with. Raises `AnswersError`."""
     path = folder / ANSWERS
-    mend = f"`git log -- {ANSWERS}` shows whether it was there, `git checkout COMMIT -- {ANSWERS}` brings it back"
+    mend = f"`git log -- {ANSWERS}` shows its commits, and `git checkout COMMIT -- {ANSWERS}` restores it"
 
     def error(message: str) -> AnswersError:
         return AnswersError(
-            f"{message}: without that file nobody knows what this repository was made from. Run this in a repository "
-            f"that `tpk new` made; {mend}"
+            f"{message}; this file records how the repository was created. Run this in a repository that `tpk new` "
+            f"created; {mend}"
         )
 
     content = untrusted.read_bytes(path, untrusted.ANSWERS, error)
     held: Any = untrusted.parse_yaml(content, path, error)
     if not isinstance(held, dict) or not all(isinstance(value, str) for value in held.values()):
-        raise AnswersError(f"{path} does not hold what `tpk new` wrote: it was edited; {mend}")
+        raise AnswersError(f"{path} was edited: it no longer has the form that `tpk new` wrote; {mend}")
     if wrong := _edited(held):
         raise AnswersError(f"{path} was edited: {wrong}; {mend}")
     return held
 
 
 def _edited(held: dict[str, str]) -> str:
-    """What in a file of answers cannot have been written by the kit; empty if nothing is."""
+    """What was edited in a file of answers; empty if nothing was."""
     expected = [
         "_commit",
         "_src_path",
@@ -110,11 +110,11 @@ def _edited(held: dict[str, str]) -> str:
     follow = {**answers(names, vendor, chip, held["kit_version"]), "_commit": held["kit_version"]}
     follow["_src_path"] = f"git+{engine.SOURCE}"
     for key, value in follow.items():
-        # Capitals of classes are as they were typed.
+        # The capitals of class names are the user's.
         if held[key] != value and not (key == "class_prefix" and held[key].lower() == value.lower()):
-            return f"{key} is {held[key]!r}, and {value!r} follows from the rest"
+            return f"{key} is {held[key]!r}, but the other values require {value!r}"
     if version_of(held["kit_version"]) is None:
-        return f"{held['kit_version']!r} is no version"
+        return f"{held['kit_version']!r} is not a version"
     return ""
 
 
@@ -124,44 +124,44 @@ def _check_version(old: str, template: Template) -> None:
     assert here is not None
     if there > here:
         raise TemplateError(
-            f"this repository was made by the kit {old}, and this kit is {template.version}: run "
+            f"this repository was created or updated by kit {old}, and this is kit {template.version}: run "
             f"`pip install 'triton-porting-kit>={old}'`"
         )
     if old not in template.versions():
         raise TemplateError(
-            f"this kit has no template of {old}, which the repository was made from; it has "
-            f"{', '.join(template.versions())}. `pip install triton-porting-kit=={old}` brings the kit that has"
+            f"this kit does not have the template of {old}, which the repository was created from; it has "
+            f"{', '.join(template.versions())}. `pip install triton-porting-kit=={old}` installs the kit that has it"
         )
 
 
 def _check_tree(folder: Path) -> None:
     if not git.available():
         raise TemplateError(
-            "there is no git, by which changes of yours and of the template are joined: install it"
+            "git is not installed, and the update needs it to merge your changes with the template's: install git"
         )
     if git.top(folder) is None:
         raise TemplateError(
-            f"{folder} is in no git repository, by which your changes are found: run `git init`, `git add .` and "
-            "`git commit` there"
+            f"{folder} is not in a git repository, which the update needs to find your changes: run `git init`, "
+            "`git add .` and `git commit` there"
         )
     if not git.run(folder, "ls-files", "--", ANSWERS):
         raise DirtyTreeError(f"{ANSWERS} is not committed: run `git add .` and `git commit` first")
     if dirty := _status(folder):
         shown = "".join(f"\n  {line}" for line in dirty[:10]) + ("\n  ..." if len(dirty) > 10 else "")
         raise DirtyTreeError(
-            f"{folder} has changes that are not committed; commit them, or put them away with `git stash -u`:{shown}"
+            f"{folder} has uncommitted changes; commit them, or stash them with `git stash -u`:{shown}"
         )
 
 
 def _status(folder: Path) -> list[str]:
-    """Lines like `?? path`, of the folder alone, with paths relative to it."""
+    """The lines of `git status` for a folder, such as `?? path`, with paths relative to it."""
     prefix = git.run(folder, "rev-parse", "--show-prefix").strip()
     lines = git.run(folder, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", ".")
     return [line[:3] + line[3:].removeprefix(prefix) for line in lines.split("\0") if line]
 
 
 def _history(template: Template, versions: tuple[str, ...], folder: Path) -> Path:
-    """A git repository with these versions of a template, each of them tagged."""
+    """Create a git repository with a tagged commit for each of these versions of a template."""
     folder.mkdir()
     for version in versions:
         for path in sorted(folder.rglob("*"), reverse=True):
@@ -175,6 +175,6 @@ def _history(template: Template, versions: tuple[str, ...], folder: Path) -> Pat
 
 
 def _restore(folder: Path) -> None:
-    """Take back everything in a folder that had no changes."""
+    """Undo all changes in a folder that had none before."""
     git.run(folder, "restore", "--source=HEAD", "--staged", "--worktree", "--", ".", check=False)
     git.run(folder, "clean", "-fdq", "--", ".", check=False)

@@ -1,4 +1,4 @@
-"""The kernel ABI symbols of a binary, read from its file: nothing is loaded."""
+"""The kernel ABI symbols of a binary, read from the file without loading it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _HASH, _STRTAB, _SYMTAB = 4, 5, 6
 
 
 def abi_version(binary: bytes) -> int | None:
-    """Of an ELF object, relocatable or shared, that follows the kit's kernel ABI; None for anything else."""
+    """The ABI version of an ELF object, relocatable or shared, that follows the kit's kernel ABI; otherwise None."""
     content = _after_symbol(binary, VERSION_SYMBOL)
     return int(struct.unpack_from("<i", content)[0]) if content is not None and len(content) >= 4 else None
 
 
 def pointer_offsets(binary: bytes, kernel: str) -> list[int] | None:
-    """Where in the argument block the pointers of a kernel lie, in bytes; None where the binary does not say."""
+    """The byte offsets of a kernel's pointers in the argument block; None if the binary does not contain them."""
     content = _after_symbol(binary, kernel + POINTERS)
     if content is None or len(content) < 4:
         return None
@@ -34,7 +34,7 @@ def pointer_offsets(binary: bytes, kernel: str) -> list[int] | None:
 
 
 def _after_symbol(binary: bytes, name: str) -> bytes | None:
-    """What lies at a symbol and behind it; None where there is none, or no ELF object that can be read."""
+    """The content from a symbol on; None if there is no such symbol, or no readable ELF object."""
     if binary[:4] != b"\x7fELF" or len(binary) < _HEADER.size:
         return None
     kind = _HEADER.unpack_from(binary)[1]
@@ -59,7 +59,7 @@ def _in_shared(binary: bytes, name: bytes) -> bytes | None:
     segments = [_SEGMENT.unpack_from(binary, header[5] + i * header[9]) for i in range(header[10])]
 
     def place(address: int) -> int:
-        """The offset in the file of what is loaded at `address`."""
+        """The file offset of the content that is loaded at `address`."""
         for kind, _, offset, start, _, size, _, _ in segments:
             if kind == _LOAD and start <= address < start + size:
                 return int(offset + address - start)

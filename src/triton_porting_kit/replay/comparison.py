@@ -1,4 +1,4 @@
-"""How memory differs from what was recorded: the first element, by its type, and how far it is off."""
+"""Comparing memory with the recording: the first element that differs, its type, and the distance in ulp."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from triton_porting_kit.driver.dtypes import ALL, DType, decode
 from triton_porting_kit.replay.manifest import Manifest, Slot
 
 _NAMES = {name: element.array for name, element in (*PARAMETERS.items(), *ELEMENTS.items())}
-"""Of Triton's element types, those of `triton_porting_kit.driver.dtypes`."""
+"""The types of `triton_porting_kit.driver.dtypes`, by Triton's names of element types."""
 
 _BYTE = ALL["uint8"]
 
 
 def element_type(pointer: str) -> DType:
-    """What a pointer of Triton's type `pointer` points to; bytes where that is no element type."""
+    """The element type of Triton's pointer type `pointer`; bytes if it has none."""
     return ALL[_NAMES.get(pointer.removeprefix("*"), "uint8")]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Where a buffer is not as it was recorded. Values are text, with their bits."""
+    """How a buffer differs from the recording. Values are text and include their bits."""
 
     buffer: int
     name: str
-    """The parameter that leads there, with its type."""
+    """The parameter that points there, with its type."""
     elements: int
-    """That differ."""
+    """The number of elements that differ."""
     total: int
     index: int
-    """Of the first one, counted from where the parameter points; negative in front of it."""
+    """The index of the first one, relative to the parameter's pointer; negative before it."""
     byte: int
-    """Of the first one, in the buffer."""
+    """The offset of the first one in the buffer."""
     actual: str
     expected: str
     ulp: int | None
-    """How many floating-point numbers apart the two are; None for integers and NaN."""
+    """The distance of the two in floating-point numbers; None for integers and NaN."""
 
     def __str__(self) -> str:
         distance = "" if self.ulp is None else f", {self.ulp:,} ulp apart"
@@ -51,7 +51,7 @@ class Difference:
 
 
 def difference(manifest: Manifest, number: int, actual: bytes, expected: bytes) -> Difference | None:
-    """How buffer `number` differs from what was recorded, bit by bit; None if it does not."""
+    """Compare buffer `number` with the recording, bit by bit; None if they are identical."""
     if actual == expected:
         return None
     size = min(len(actual), len(expected))
@@ -61,11 +61,11 @@ def difference(manifest: Manifest, number: int, actual: bytes, expected: bytes) 
     offset = slot.buffer_offset or 0
     dtype = element_type(slot.type)
     item = dtype.itemsize
-    phase = offset % item  # elements are counted from the parameter on, in both directions
+    phase = offset % item  # There are elements before the parameter's pointer, too.
     indices = (wrong - phase) // item
     index = int(indices[0])
     at = index * item + phase
-    if at < 0 or at + item > size:  # bytes that are no whole element
+    if at < 0 or at + item > size:  # These bytes are not a whole element.
         dtype, item, at, indices, index, offset, phase = _BYTE, 1, first, wrong, first, offset, 0
     total = (size - phase) // item
     found, wanted = actual[at : at + item], expected[at : at + item]
@@ -83,7 +83,7 @@ def difference(manifest: Manifest, number: int, actual: bytes, expected: bytes) 
 
 
 def _slot_for(slots: Iterable[Slot], number: int, byte: int) -> Slot:
-    """The parameter that points to what lies at `byte`: the last one before it, or else the first."""
+    """The parameter that points to `byte`: the last one at or before it, otherwise the first."""
     found: Sequence[Slot] = sorted(
         (slot for slot in slots if slot.buffer == number), key=lambda slot: slot.buffer_offset or 0
     )
@@ -111,7 +111,7 @@ def _distance(one: bytes, other: bytes, dtype: DType) -> int | None:
 
 
 def _rank(element: bytes) -> int:
-    """The place of a floating-point number among all of its type, 0 for both zeros."""
+    """The rank of a floating-point number among all numbers of its type; 0 for both zeros."""
     bits = int.from_bytes(element, "little")
     sign = 1 << (8 * len(element) - 1)
     return -(bits - sign) if bits & sign else bits

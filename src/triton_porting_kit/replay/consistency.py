@@ -1,24 +1,21 @@
-"""What the parts of a manifest say of each other, and of the files beside it."""
+"""Consistency checks of a manifest: its parts against each other and against the files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from triton_porting_kit.abi.elements import PARAMETERS, POINTER_SIZE
-
-if TYPE_CHECKING:
-    from triton_porting_kit.replay.manifest import Buffer, Manifest, Slot
+from triton_porting_kit.replay.manifest import Buffer, Manifest, Slot
 
 FIELD_TYPES = {name: element.cpp for name, element in PARAMETERS.items()}
-"""Types of parameters that are no pointers, and what C++ has a field of the argument block as."""
+"""The C++ type of a field in the argument block, by the type of a parameter that is not a pointer."""
 
 
 def contradictions(manifest: Manifest, sizes: Mapping[str, int]) -> Iterator[str]:
-    """What cannot be so, a sentence each. `sizes`: bytes of the files, by name."""
+    """The contradictions in a manifest, one sentence each. `sizes`: the sizes of the files in bytes, by name."""
     for stored in manifest.stored():
         if stored.size != sizes[stored.file]:
-            yield f"{stored.file} has {sizes[stored.file]:,} bytes, and is said to have {stored.size:,}"
+            yield f"{stored.file} has {sizes[stored.file]:,} bytes, and the manifest says {stored.size:,}"
     if (manifest.state == "failed") != (manifest.error is not None):
         yield f"the launch is {manifest.state}, with{'' if manifest.error else 'out'} an error"
     end = 0
@@ -33,7 +30,7 @@ def _of_slot(slot: Slot, manifest: Manifest, end: int) -> Iterator[str]:
     block = manifest.block.size
     if slot.offset < end or slot.offset % slot.size or slot.offset + slot.size > block:
         yield (
-            f"has {slot.size} bytes at {slot.offset:,} of an argument block of {block:,}, behind one that ends at "
+            f"has {slot.size} bytes at {slot.offset:,} in an argument block of {block:,}, and the one before ends at "
             f"{end:,}"
         )
     if slot.is_pointer:
@@ -41,22 +38,22 @@ def _of_slot(slot: Slot, manifest: Manifest, end: int) -> Iterator[str]:
     else:
         expected = PARAMETERS[slot.type].size if slot.type in PARAMETERS else None
     if slot.size != expected:
-        yield f"is of the type {slot.type}, and has {slot.size} bytes"
+        yield f"has the type {slot.type}, but {slot.size} bytes"
     if slot.buffer is None:
         return
     if not slot.is_pointer:
-        yield f"is of the type {slot.type}, and leads to a buffer"
+        yield f"has the type {slot.type}, but points to a buffer"
     if slot.buffer >= len(manifest.buffers):
-        yield f"leads to buffer {slot.buffer:,}, and there are {len(manifest.buffers)}"
+        yield f"points to buffer {slot.buffer:,}, and there are {len(manifest.buffers)}"
     elif (slot.buffer_offset or 0) > manifest.buffers[slot.buffer].size:
-        yield f"leads to byte {slot.buffer_offset:,} of a buffer of {manifest.buffers[slot.buffer].size:,}"
+        yield f"points to byte {slot.buffer_offset:,} of a buffer of {manifest.buffers[slot.buffer].size:,}"
 
 
 def _of_buffer(number: int, buffer: Buffer, manifest: Manifest) -> Iterator[str]:
     if all(slot.buffer != number for slot in manifest.slots):
-        yield "is none that a parameter leads to"
+        yield "has no parameter that points to it"
     for stored in (buffer.before, buffer.after):
         if stored is not None and stored.size != buffer.size:
-            yield f"has {buffer.size:,} bytes, and {stored.file} has {stored.size:,}"
+            yield f"has {buffer.size:,} bytes, but {stored.file} has {stored.size:,}"
     if buffer.after is None and manifest.state == "complete":
-        yield "is not recorded after a launch that came back"
+        yield "has no recorded content after a launch that returned"

@@ -1,4 +1,4 @@
-"""Writing a recorded launch as a C++ program of its own, with its build and its data."""
+"""Writing a recorded launch as a standalone C++ program, with its build files and its data."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ import jinja2
 
 from triton_porting_kit.errors import CaptureError
 from triton_porting_kit.launcher.codegen import text
+from triton_porting_kit.replay.capture import Capture
 from triton_porting_kit.replay.comparison import element_type
 from triton_porting_kit.replay.consistency import FIELD_TYPES
-from triton_porting_kit.replay.manifest import Buffer, Capture, Manifest, Slot
+from triton_porting_kit.replay.manifest import Buffer, Manifest, Slot
 from triton_porting_kit.replay.replaying import check_replayable
 from triton_porting_kit.replay.runtimes import ReplayRuntime, find_runtime, runtime_of
 from triton_porting_kit.untrusted import Folder
 
 TEMPLATES = Path(__file__).parent / "templates"
 BESIDE = "cpp"
-"""The folder beside a manifest that its program goes into."""
+"""The default folder of the program, beside the manifest."""
 
 _HEADERS = ("<cstddef>", "<cstdint>", "<cstdio>", "<cstdlib>", "<cstring>")
-"""Of the standard library, what ``main.cpp`` needs whatever the runtime."""
+"""The headers of the standard library that ``main.cpp`` needs with any runtime."""
 
 
 def emit_cpp(capture: Capture, dest: Path | None = None, runtime: str | ReplayRuntime = "") -> None:
-    """Write the program for `capture` into the folder `dest`, over what is there of an earlier one.
+    """Write the program for `capture` to the folder `dest`, over an earlier program if there is one.
 
-    `dest`: ``cpp`` beside the manifest by default. `runtime`: a `ReplayRuntime`, or its name as in `find_runtime`; by
-    default the recorded driver's. Raises `CaptureError` where a pointer's memory is not recorded, the runtime cannot
+    `dest`: by default ``cpp`` beside the manifest. `runtime`: a `ReplayRuntime`, or its name as in `find_runtime`; by
+    default the recorded driver's. Raises `CaptureError` if the memory of a pointer is not recorded, the runtime cannot
     run the launch, or a link leads out of the folder.
     """
     check_replayable(capture.manifest)
@@ -42,7 +43,7 @@ def emit_cpp(capture: Capture, dest: Path | None = None, runtime: str | ReplayRu
         found = find_runtime(runtime) if runtime else runtime_of(capture.manifest)
     found.check(capture)
     program = _Program(capture, found)
-    # What lies in the folder of the launch is whoever's that is: a link there is not followed.
+    # The content of the launch's folder is not trusted: links in it are not followed.
     place, prefix = (capture.folder, f"{BESIDE}/") if dest is None else (dest, "")
     with Folder(place, CaptureError, make=dest is not None) as folder:
         for name, content in {**program.files(), **program.data()}.items():
@@ -51,7 +52,7 @@ def emit_cpp(capture: Capture, dest: Path | None = None, runtime: str | ReplayRu
 
 @dataclass(frozen=True)
 class _Field:
-    """A field of the argument block; `pointer` is what it is set to, if it leads to a buffer."""
+    """A field of the argument block; `pointer` is the value it is set to if it points to a buffer."""
 
     name: str
     declaration: str
@@ -77,7 +78,7 @@ class _Program:
         self._environment.filters["markdown"] = _in_markdown
 
     def files(self) -> dict[str, bytes]:
-        """The program and its build, by path."""
+        """The program and its build files, by path."""
         values = self._values()
         made = {
             name.removesuffix(".j2"): self._environment.get_template(name).render(values).encode()
@@ -104,7 +105,7 @@ class _Program:
             preset["cacheVariables"]["CMAKE_PREFIX_PATH"] = prefix
         return {"version": 3, "configurePresets": [preset]}
 
-    # --- what the templates see ----------------------------------------------------------------------
+    # --- the variables of the templates --------------------------------------------------------------
 
     def _values(self) -> dict[str, Any]:
         manifest, kernel = self._manifest, self._manifest.kernel
@@ -191,18 +192,18 @@ class _Program:
         )
 
     def _render(self, template: str, depth: int = 1, **values: Any) -> str:
-        """Statements of C++ in a body `depth` blocks deep."""
+        """Render C++ statements, indented for a body `depth` blocks deep."""
         rendered = self._environment.from_string(template).render(values)
         return "\n".join("  " * depth + line if line else line for line in rendered.splitlines())
 
 
 def _in_markdown(line: str) -> str:
-    """Text that makes no link and no element of HTML."""
+    """Escape text so that it makes no Markdown link and no HTML element."""
     return re.sub(r"([\\`<>\[\]])", r"\\\1", line)
 
 
 def _about(manifest: Manifest) -> list[str]:
-    """What was recorded, in a few lines."""
+    """A description of the recording, in a few lines."""
     x, y, z = manifest.grid
     device = text.comment(str(manifest.device.get("name", "")))
     lines = [
@@ -211,7 +212,7 @@ def _about(manifest: Manifest) -> list[str]:
         f"Kit {manifest.versions['kit']}, Triton {manifest.versions['triton']}.",
     ]
     if manifest.state == "launched":
-        lines.append("The process that it was recorded in ended within the launch.")
+        lines.append("The recorded process ended during the launch.")
     if manifest.state == "failed":
         lines.append(f"The launch raised {(manifest.error or {}).get('type')} when it was recorded.")
     return [*lines, *(f"Note: {text.comment(note)}" for note in manifest.notes)]

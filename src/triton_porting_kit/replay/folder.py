@@ -1,4 +1,4 @@
-"""The folder of recorded launches: what is in it, whether more fits, and the number of the next launch."""
+"""The folder of recorded launches: its content and limits, and the number of the next launch."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from triton_porting_kit.errors import CaptureWarning
-from triton_porting_kit.replay.manifest import (
-    launches_in,
-)
+from triton_porting_kit.replay.capture import launches_in
 from triton_porting_kit.replay.settings import COUNT, FOLDER, LIMIT, Settings, readable, size_of
 
 _told: set[tuple[Path, str]] = set()
@@ -22,7 +20,7 @@ _told: set[tuple[Path, str]] = set()
 
 @dataclass
 class _Content:
-    """What is in a folder: what this process found there first, and what it has added."""
+    """The content of a folder: what this process found there first, plus what it has added."""
 
     launches: int
     size: int
@@ -32,14 +30,16 @@ _contents: dict[Path, _Content] = {}
 
 
 def fits(settings: Settings, kernel: str, need: int) -> bool:
-    """Whether another launch may be recorded. Where not, it is said, once for each reason."""
+    """Whether another launch of `need` bytes may be recorded. If not, warns once for each reason."""
     folder = settings.folder
     if folder not in _contents:
         _contents[folder] = _Content(len(launches_in(folder)), size_of(folder))
     there = _contents[folder]
     if settings.count is not None and there.launches >= settings.count:
         _warn_once(
-            folder, COUNT, f"{folder} has the {settings.count} launches of {COUNT}: no more are recorded"
+            folder,
+            COUNT,
+            f"no more launches are recorded: {folder} has {settings.count}, the limit that {COUNT} sets",
         )
         return False
     if there.size + need <= settings.limit:
@@ -49,20 +49,20 @@ def fits(settings: Settings, kernel: str, need: int) -> bool:
     _warn_once(
         folder,
         kernel,
-        f"a launch of kernel '{kernel}' is not recorded: with its {readable(need)}, the folder of {FOLDER}, {folder}, "
-        f"would have more than {readable(settings.limit)} ({readable(there.size)} are there); set {LIMIT} to more, "
+        f"a launch of kernel '{kernel}' is not recorded: it takes {readable(need)}, and the folder of {FOLDER}, "
+        f"{folder}, already has {readable(there.size)} of at most {readable(settings.limit)}; set {LIMIT} to more, "
         "such as 4G, or record fewer kernels",
     )
     return False
 
 
 def give_back(folder: Path, size: int) -> None:
-    """Note that a launch took fewer bytes of a folder than `fits` was asked for."""
+    """Return bytes of a folder that `fits` reserved and a launch did not use."""
     _contents[folder].size -= size
 
 
 def forget(folder: Path) -> None:
-    """Look anew what is in a folder, of which something may have been removed."""
+    """Measure a folder again at the next launch, because files may have been removed from it."""
     _contents.pop(folder, None)
 
 
@@ -74,7 +74,7 @@ def _warn_once(folder: Path, reason: str, text: str) -> None:
 
 @contextmanager
 def numbering(folder: Path) -> Iterator[int]:
-    """The next number for a launch in a folder, which several processes may write to."""
+    """The next number for a launch in a folder, under a lock, as several processes may write to the folder."""
     descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -85,5 +85,5 @@ def numbering(folder: Path) -> Iterator[int]:
 
 
 def warn(text: str) -> None:
-    """Warn of what is not recorded, or not as a whole."""
+    """Issue a `CaptureWarning`: a launch is not recorded, or not completely."""
     warnings.warn(text, CaptureWarning, stacklevel=5)

@@ -1,4 +1,4 @@
-"""The host CPU, for programs that replay launches: the kernel is a shared object that the program loads."""
+"""The host CPU as a runtime of replay programs. The kernel is a shared object that the program loads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triton_porting_kit.abi import header, kernel
 from triton_porting_kit.binaries.elf import Object, read_object
 from triton_porting_kit.binaries.shared_object import link_shared_object
 from triton_porting_kit.errors import CaptureError, InvalidModule
-from triton_porting_kit.replay.manifest import Capture
+from triton_porting_kit.replay.capture import Capture
 from triton_porting_kit.replay.replaying import uses_matrix_registers
 from triton_porting_kit.replay.runtimes import ReplayRuntime
 
@@ -23,22 +23,22 @@ _MATHEMATICS = ("functions_directed.cpp", "functions_elementary.cpp", "functions
 
 
 class HostRuntime(ReplayRuntime):
-    """This machine's CPU runs the programs of the grid on threads of the program itself."""
+    """The CPU of this machine. The replay program runs the programs of the grid on its own threads."""
 
     name = "the host CPU"
     includes = ('"host_cpu.h"',)
     cmake = """\
 find_package(Threads REQUIRED)
-# The kernel finds the routines that it calls in the program.
+# The kernel calls routines of the program, which must be exported.
 set_target_properties(replay PROPERTIES ENABLE_EXPORTS ON)
 set_source_files_properties(host/functions_directed.cpp PROPERTIES COMPILE_OPTIONS -frounding-math)"""
     libraries = ("Threads::Threads", "${CMAKE_DL_LIBS}", "m")
-    open = "// There is nothing to open: device memory is the memory of this process."
+    open = "// Nothing to open: device memory is the memory of this process."
     load = 'const host::Kernel kernel = host::load(options.path("{{ file }}"), "{{ kernel }}");'
     allocate = "{{ address }} = host::allocate({{ size }}, {{ alignment }});"
     copy_in = "std::memcpy(reinterpret_cast<void *>({{ address }}), {{ host }}.data(), {{ size }});"
     launch = "host::run(kernel, {{ x }}, {{ y }}, {{ z }}, {{ arguments }});"
-    wait = "// Nothing to wait for: what was called has ended."
+    wait = "// Nothing to wait for: calls are synchronous."
     copy_out = "std::memcpy({{ host }}.data(), reinterpret_cast<const void *>({{ address }}), {{ size }});"
     free = "host::release({{ address }});"
     close = "host::unload(kernel);"
@@ -80,7 +80,7 @@ set_source_files_properties(host/functions_directed.cpp PROPERTIES COMPILE_OPTIO
 
 
 def _calls(capture: Capture) -> set[str]:
-    """The host's routines that the kernel calls."""
+    """The names of the host's routines that the kernel calls."""
     return {s.name for s in _object(capture).symbols if s.section == 0 and s.name.startswith("tpk_")}
 
 
@@ -88,11 +88,11 @@ def _object(capture: Capture) -> Object:
     try:
         return read_object(capture.binary)
     except InvalidModule as error:
-        raise CaptureError(f"the binary is no code for the host CPU: {error}") from error
+        raise CaptureError(f"the binary is not code for the host CPU: {error}") from error
 
 
 def _native_sources(names: Iterable[str]) -> dict[str, bytes]:
-    """Sources of the kit's host device, and the headers that they include."""
+    """The sources of the kit's host device and the headers that they include, by name."""
     from triton_porting_kit import driver
 
     folder = Path(driver.__file__).parent
@@ -100,7 +100,7 @@ def _native_sources(names: Iterable[str]) -> dict[str, bytes]:
         folder / "host" / "native",
         folder / "native",
         header.INCLUDE,
-    )  # the others have what devices share
+    )  # The last two have code that all devices share.
     found: dict[str, bytes] = {}
     waiting = list(names)
     while waiting:

@@ -1,8 +1,8 @@
-"""What passes between a program whose launches are recorded and `tpk compare`, which judges them one by one.
+"""The protocol between a program whose launches are recorded and `tpk compare`, which judges them one by one.
 
-The program writes a line for every launch into a file of the folder, recorded or not, and waits until a recorded one
-was judged: so there is never more than one of a process on disk that nobody has looked at. A launch was judged when its
-folder is gone, or has the mark. Where nobody holds the lock any more, nothing is recorded.
+For every launch, recorded or not, the program writes a line to a file in the folder. After a recorded launch it waits
+until `tpk compare` has judged it, so each process has at most one unjudged launch on disk. A launch is judged when its
+folder is removed or contains the mark. If no process holds the lock, nothing is recorded.
 """
 
 from __future__ import annotations
@@ -24,47 +24,47 @@ from triton_porting_kit.replay.settings import Settings
 
 _NAME, _LOCK, _MARK = "journal.jsonl", ".judge", "judged"
 _LOOK = 0.002
-"""Seconds between two looks at what the other side has done."""
+"""The polling interval in seconds."""
 
 NOT_CHOSEN = "--kernel leaves it out"
 NOT_SAMPLED = "--every leaves it out"
 TOO_LARGE = "it has more memory than --max-bytes allows"
-"""Why a launch is not recorded, for people."""
+"""Reasons why a launch is not recorded, as shown to users."""
 
 _seen: Counter[str] = Counter()
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One launch, in the order in which they ended."""
+    """One launch. Entries are in the order in which launches end."""
 
     kernel: str
     folder: str = ""
-    """The name of its folder; empty where it is not recorded."""
+    """The name of its folder; empty if the launch is not recorded."""
     why: str = ""
-    """Why not."""
+    """Why the launch is not recorded."""
 
 
 def is_sampled(settings: Settings, kernel: str) -> bool:
-    """Whether this launch of a kernel is one of those that are recorded; to be asked once for each."""
+    """Whether this launch of a kernel is recorded. It counts launches, so call it once for each."""
     number = _seen[kernel]
     _seen[kernel] += 1
     return number % settings.every == 0
 
 
 def add(settings: Settings, entry: Entry) -> None:
-    """Write a launch down."""
+    """Add a launch to the journal."""
     line = (json.dumps(asdict(entry)) + "\n").encode()
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(settings.folder / _NAME, flags, 0o600)
     try:
-        os.write(descriptor, line)  # whole: it is shorter than a page, or nobody else writes
+        os.write(descriptor, line)  # One write: lines of several processes do not mix.
     finally:
         os.close(descriptor)
 
 
 def is_judged(settings: Settings) -> bool:
-    """Whether there is still somebody who judges what is recorded."""
+    """Whether a `tpk compare` still judges the recorded launches."""
     try:
         descriptor = os.open(settings.folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -80,13 +80,13 @@ def is_judged(settings: Settings) -> bool:
 
 
 def wait(settings: Settings, launch: Path) -> None:
-    """Until a recorded launch was judged, or nobody is there any more who would."""
+    """Wait until a recorded launch was judged, or until no process judges any more."""
     while launch.exists() and not (launch / _MARK).exists() and is_judged(settings):
         time.sleep(_LOOK)
 
 
 class Journal:
-    """The side that judges."""
+    """The journal as `tpk compare` reads it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -95,7 +95,7 @@ class Journal:
 
     @contextmanager
     def held(self) -> Iterator[Journal]:
-        """As long as this side judges. Raises `CaptureError` where another process does, in the same folder."""
+        """Hold the lock while this process judges. Raises `CaptureError` if another process judges in this folder."""
         descriptor = os.open(
             self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
         )
@@ -104,7 +104,7 @@ class Journal:
         except BlockingIOError as error:
             os.close(descriptor)
             raise CaptureError(
-                f"another `tpk compare` works in {self._folder}; name another folder with --dest"
+                f"another `tpk compare` is using {self._folder}; name another folder with --dest"
             ) from error
         try:
             (self._folder / _NAME).unlink(missing_ok=True)
@@ -115,7 +115,7 @@ class Journal:
                 (self._folder / name).unlink(missing_ok=True)
 
     def entries(self) -> list[Entry]:
-        """What was added since the last time."""
+        """The entries that were added since the last call."""
         try:
             with (self._folder / _NAME).open("rb") as file:
                 file.seek(self._read)
@@ -127,7 +127,7 @@ class Journal:
         return [Entry(**_fields(line)) for line in lines]
 
     def judged(self, launch: Path) -> None:
-        """Let the program go on, and keep the launch."""
+        """Let the program continue, and keep the launch."""
         trust.write_private(launch / _MARK, b"")
 
 

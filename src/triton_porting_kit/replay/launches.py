@@ -1,4 +1,4 @@
-"""`LaunchRecord`: one launch on its way to disk, what is there before it first."""
+"""`LaunchRecord`: writes one launch to disk, its inputs before it starts and its results after it."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from triton_porting_kit.replay.settings import Settings, readable
 from triton_porting_kit.toolchain import compat
 
 _MANIFEST_BYTES = 16 << 10
-"""About what a manifest takes."""
+"""The approximate size of a manifest."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What is launched: the call of a launcher, taken apart."""
+    """The call of a launcher, as its parts."""
 
     kernel: Any
     """Triton's compiled kernel."""
@@ -52,11 +52,11 @@ class Launch:
     layout: ArgLayout
     block: bytes
     values: list[Any]
-    """Of the parameters, in the order of the layout's slots and then its hidden ones."""
+    """The values of the parameters, in the order of the layout's slots and then its hidden slots."""
     grid: tuple[int, int, int]
     stream: int
     missing: tuple[str, ...]
-    """Hidden arguments whose values the launcher alone knows."""
+    """Hidden arguments whose values only the launcher knows."""
 
     @classmethod
     def of(
@@ -68,7 +68,8 @@ class Launch:
         args: Sequence[Any],
         hidden: Mapping[str, Any],
     ) -> Launch | None:
-        """None for an empty grid, which launches nothing. Raises `SignatureError` as the launcher will."""
+        """The launch of a call; None for an empty grid, which launches nothing. Raises `SignatureError` as the launcher
+        would."""
         grid = (int(leading[0]), int(leading[1]), int(leading[2]))
         if 0 in grid:
             return None
@@ -88,14 +89,14 @@ class Launch:
 
 
 class TooLarge(Exception):
-    """A launch that would take more bytes than one may."""
+    """A launch would take more bytes than the limit for one launch."""
 
     def __init__(self, bytes_needed: int) -> None:
         super().__init__(f"it would take {readable(bytes_needed)}")
 
 
 class LaunchRecord:
-    """A launch whose inputs are on disk and that has not come back."""
+    """A launch whose inputs are on disk and that has not returned."""
 
     def __init__(self, launch: Launch, folder: Path, manifest: Manifest, contents: list[bytes]) -> None:
         self.launch, self.folder = launch, folder
@@ -103,9 +104,9 @@ class LaunchRecord:
 
     @classmethod
     def begin(cls, launch: Launch, memory: TrackedMemory, settings: Settings) -> LaunchRecord | None:
-        """Write what is there before the launch. None, with a warning, where a limit is reached.
+        """Write the inputs of a launch. Returns None, with a warning, if a limit of the folder is reached.
 
-        Raises `TooLarge` where one launch may not take as much, and what earlier work on the stream failed with.
+        Raises `TooLarge` if it exceeds the limit for one launch, and the error of earlier work on the stream.
         """
         launch.device.synchronize(launch.stream)
         regions, unresolved = _regions(launch, memory)
@@ -143,7 +144,7 @@ class LaunchRecord:
         return cls(launch, folder, manifest, contents)
 
     def end(self, error: Exception | None) -> None:
-        """Add what is there after the launch, and the error that it raised."""
+        """Add the memory after the launch, and the error that it raised."""
         manifest = self._manifest
         if not isinstance(error, DeviceLost):
             pairs = list(zip(manifest.buffers, self._contents, strict=True))
@@ -161,14 +162,14 @@ class LaunchRecord:
         return replace(buffer, after=StoredFile.write(self.folder, f"buffer-{number}.after.bin", content))
 
 
-# --- what the arguments lead to ----------------------------------------------------------------------
+# --- the memory of the arguments ---------------------------------------------------------------------
 
 
 def _regions(launch: Launch, memory: TrackedMemory) -> tuple[list[Region], list[dict[str, str]]]:
-    """The memory that pointers lead to, what overlaps joined; and the pointers that lead nobody knows where."""
+    """The memory that pointers point to, with overlapping regions merged; and the pointers whose memory is unknown."""
     found: list[Region] = []
     unresolved = [
-        {"name": name, "why": "its value is the launcher's own and was not given with the launch"}
+        {"name": name, "why": "its value comes from the launcher and was not passed to the launch"}
         for name in launch.missing
     ]
     known = {slot.offset for slot in launch.slots if slot.type.startswith("*")}
@@ -176,8 +177,8 @@ def _regions(launch: Launch, memory: TrackedMemory) -> tuple[list[Region], list[
     unresolved += [
         {
             "name": f"byte {offset} of the argument block",
-            "why": "the binary has a pointer there, and no argument of the launch is one: the launcher adds arguments "
-            "of its own; let it have an attribute `layout`, and take their values as keywords",
+            "why": "the binary has a pointer there, but the launch has no pointer argument for it: the launcher adds "
+            "arguments of its own; give the launcher an attribute `layout`, and let it take their values as keywords",
         }
         for offset in declared
         if offset not in known
@@ -191,8 +192,8 @@ def _regions(launch: Launch, memory: TrackedMemory) -> tuple[list[Region], list[
         region = region_of(value, address, memory)
         if region is None or not region[0] <= address <= region[0] + region[1]:
             why = (
-                f"{hex(address)}, given as {type(value).__name__}, lies in no memory that the device allocated, and "
-                "the object does not say how much there is; pass a tensor or a device array"
+                f"{hex(address)}, passed as {type(value).__name__}, is not in memory that the device allocated, and "
+                "the object does not tell its size; pass a tensor or a device array"
             )
             unresolved.append({"name": slot.name, "why": why})
         else:
@@ -201,10 +202,10 @@ def _regions(launch: Launch, memory: TrackedMemory) -> tuple[list[Region], list[
 
 
 def _notes(launch: Launch, memory: TrackedMemory) -> list[str]:
-    """Integers that look like addresses."""
+    """Notes on integers that are addresses in device memory."""
     return [
-        f"the integer '{slot.name}' is an address in device memory ({hex(launch.word(slot))}): where the kernel uses "
-        "it as a pointer, a replay goes astray"
+        f"the integer '{slot.name}' is an address in device memory ({hex(launch.word(slot))}): if the kernel uses it "
+        "as a pointer, a replay accesses wrong memory"
         for slot in launch.slots
         if slot.type in ("i64", "u64") and launch.word(slot) and memory.find(launch.word(slot))
     ]
@@ -213,7 +214,7 @@ def _notes(launch: Launch, memory: TrackedMemory) -> list[str]:
 def _addresses_in(
     regions: Sequence[Region], contents: Sequence[bytes], launch: Launch, memory: TrackedMemory
 ) -> Iterator[str]:
-    """Buffers of 64-bit integers, or of pointers, in which addresses lie."""
+    """Notes on buffers of 64-bit integers or of pointers that contain device addresses."""
     types = {slot.name: slot.type for slot in launch.slots}
     for region, content in zip(regions, contents, strict=True):
         wide = [n for n in region.names if types[n] in ("*i64", "*u64") or types[n].startswith("**")]
@@ -223,16 +224,16 @@ def _addresses_in(
         count, first = memory.count_addresses(words)
         if count:
             yield (
-                f"the memory of '{wide[0]}' holds {count} device address{'es' if count > 1 else ''} (the first at byte "
-                f"{8 * first}): what {'they lead' if count > 1 else 'it leads'} to is not recorded, and a replay that "
-                "follows them goes astray"
+                f"the memory of '{wide[0]}' contains {count} device address{'es' if count > 1 else ''} (the first at "
+                f"byte {8 * first}): the memory at {'these addresses' if count > 1 else 'this address'} is not "
+                "recorded, and a replay that uses such an address accesses wrong memory"
             )
 
 
 def _contents_of(
     launch: Launch, regions: Sequence[Region], unresolved: list[dict[str, str]]
 ) -> tuple[list[Region], list[bytes]]:
-    """The regions that the device can read, and what is in them; the others become `unresolved`."""
+    """The regions that can be read, and their contents. The others are added to `unresolved`."""
     found, contents = [], []
     for region in regions:
         try:
@@ -247,7 +248,7 @@ def _contents_of(
 
 
 def _read(launch: Launch, region: Region) -> bytes:
-    """The memory of a region, behind what is on the stream of the launch."""
+    """The memory of a region, after all work on the stream of the launch."""
     content = np.empty(region.size, np.uint8)
     if region.size:
         launch.device.memcpy_dtoh(content, region.address, launch.stream)
@@ -339,5 +340,5 @@ def _alignment(address: int) -> int:
 
 
 def _plain_name(name: str) -> str:
-    """A name that a file can have anywhere."""
+    """The name with only characters that are valid in file names everywhere."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:100]

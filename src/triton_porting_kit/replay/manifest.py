@@ -1,29 +1,24 @@
-"""``manifest.json`` of a recorded launch: its content as data, written and read against its schema."""
+"""The ``manifest.json`` of a recorded launch: its content as dataclasses, written and validated by its schema."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from triton_porting_kit import trust, untrusted
+from triton_porting_kit import trust
 from triton_porting_kit.errors import CaptureError
-from triton_porting_kit.replay.consistency import contradictions
-from triton_porting_kit.replay.settings import LIMIT, parse_size
-from triton_porting_kit.untrusted import Folder
 
 FORMAT = 2
 """Version of the schema. 2: with the kernel's `source`."""
 READABLE = (1, 2)
 NAME = "manifest.json"
 SCHEMA = Path(__file__).parent / "schema.json"
-REMEDY = "replay only what you recorded yourself, in a folder that only you can write (chmod -R go-w)"
 
 
 @dataclass(frozen=True)
@@ -36,14 +31,14 @@ class StoredFile:
 
     @classmethod
     def write(cls, folder: Path, name: str, content: bytes) -> StoredFile:
-        """Write `content` into `folder`, all of it or nothing."""
+        """Write `content` to a file in `folder`, atomically."""
         trust.write_private(folder / name, content)
         return cls(name, len(content), hashlib.sha256(content).hexdigest())
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A parameter's place in the argument block; `buffer` is None for what is no pointer into a recorded buffer."""
+    """A parameter's place in the argument block. `buffer` is None unless it is a pointer into a recorded buffer."""
 
     name: str
     type: str
@@ -60,7 +55,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Buffer:
-    """Memory that arguments lead to; `after` is None where the launch did not come back."""
+    """Memory that arguments point to; `after` is None if the launch did not return."""
 
     names: list[str]
     address: str
@@ -72,7 +67,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Kernel:
-    """The code, and where it came from."""
+    """The code of the kernel and its source."""
 
     name: str
     hash: str
@@ -83,12 +78,12 @@ class Kernel:
     source_file: str
     source_line: int
     source: StoredFile | None = None
-    """Triton's IR before any pass of a backend; None where Triton did not keep it."""
+    """Triton's IR before any pass of a backend; None if Triton did not keep it."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """A recorded launch; docs/debugging.md and ``schema.json`` say what each field means."""
+    """A recorded launch; docs/debugging.md and ``schema.json`` describe the fields."""
 
     kernel: Kernel
     grid: tuple[int, int, int]
@@ -111,12 +106,12 @@ class Manifest:
     error: dict[str, str] | None = None
 
     def write(self, folder: Path) -> None:
-        """Write it into `folder`, all of it or nothing. Raises `CaptureError` if it does not keep to the schema."""
+        """Write the manifest to `folder`, atomically. Raises `CaptureError` if it does not match the schema."""
         text = json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n"
         trust.write_private(folder / NAME, text.encode())
 
     def to_json(self) -> dict[str, Any]:
-        """The document, with its digest. Raises `CaptureError` if it does not keep to the schema."""
+        """The document with its digest. Raises `CaptureError` if it does not match the schema."""
         content = {
             "format": FORMAT,
             "state": self.state,
@@ -139,7 +134,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Manifest:
-        """What `to_json` wrote, validated before."""
+        """The manifest that `to_json` wrote, from a document that was validated."""
         kernel, launch, arguments = data["kernel"], data["launch"], data["arguments"]
         ttir, source = kernel["ttir"], kernel.get("source")
         return cls(
@@ -165,114 +160,34 @@ class Manifest:
         )
 
     def stored(self) -> list[StoredFile]:
-        """Every file that it names; one may be named several times."""
+        """All files that the manifest names; a file may occur several times."""
         listed = [self.kernel.binary, self.kernel.ttir, self.kernel.source, self.block]
         listed += [file for buffer in self.buffers for file in (buffer.before, buffer.after)]
         return [file for file in listed if file is not None]
 
     def files(self) -> dict[str, StoredFile]:
-        """The same by name."""
+        """The files that the manifest names, by name."""
         return {file.file: file for file in self.stored()}
 
 
 _PLAIN = ("unresolved", "notes", "backend", "runtime", "target", "device", "metadata", "versions")
 
 
-@dataclass(frozen=True)
-class Capture:
-    """A recorded launch on disk. Its files are what was written, fit together, and nobody else can write them."""
-
-    folder: Path
-    manifest: Manifest
-    contents: dict[str, bytes] = field(repr=False)
-
-    def content(self, file: StoredFile) -> bytes:
-        """What is in a file of the manifest."""
-        return self.contents[file.file]
-
-    @property
-    def block(self) -> bytes:
-        """The packed argument block, with the addresses of then."""
-        return self.content(self.manifest.block)
-
-    @property
-    def binary(self) -> bytes:
-        """What the compiler's last stage made."""
-        return self.content(self.manifest.kernel.binary)
-
-
-def read(folder: Path) -> Capture:
-    """The recorded launch in `folder`.
-
-    Its binary is code that will be executed: raises `InsecureCacheError` where others can write the folder or a file in
-    it. The rest is data, whoever wrote it: raises `CaptureError` where the manifest does not keep to its schema or
-    contradicts itself, and where a file is not what was written, is no regular one, or all are more than
-    ``TPK_CAPTURE_LIMIT``.
-    """
-    with Folder(folder, CaptureError) as held:
-        if not held.has(NAME):
-            raise CaptureError(f"{folder} holds no recorded launch: there is no {NAME}{_inside(folder)}")
-        trust.check_way(folder, REMEDY)
-        for place in (folder.resolve(), folder / NAME):
-            trust.check_private(place, REMEDY)
-        manifest = Manifest.from_json(_document(held.read(NAME, untrusted.MANIFEST), folder / NAME))
-        limit = parse_size(os.environ.get(LIMIT, ""))
-        contents: dict[str, bytes] = {}
-        for stored in manifest.stored():
-            if stored.file not in contents:
-                trust.check_private(folder / stored.file, REMEDY)
-                left = limit - sum(map(len, contents.values()))
-                remedy = f"record the launch again, or set {LIMIT} to more if it is yours"
-                contents[stored.file] = held.read(stored.file, left, remedy)
-            if hashlib.sha256(contents[stored.file]).hexdigest() != stored.sha256:
-                raise CaptureError(
-                    f"{folder / stored.file} is not what was written: its SHA-256 differs; record the launch again"
-                )
-    sizes = {name: len(content) for name, content in contents.items()}
-    if wrong := next(contradictions(manifest, sizes), ""):
-        raise CaptureError(f"{folder / NAME} contradicts itself: {wrong}; record the launch again")
-    return Capture(folder, manifest, contents)
-
-
-def launches_in(folder: Path) -> list[Path]:
-    """The folders of recorded launches in `folder`, in order."""
-    return sorted(path.parent for path in folder.glob(f"[0-9]*/{NAME}"))
-
-
-def _inside(folder: Path) -> str:
-    found = launches_in(folder) if folder.is_dir() else []
-    return f"; name one of those in it, such as {found[-1]}" if found else ""
-
-
-def _document(content: bytes, path: Path) -> dict[str, Any]:
-    data = untrusted.parse_json(content, path, CaptureError)
-    if isinstance(data, dict) and data.get("format") not in READABLE:
-        known = " and ".join(map(str, READABLE))
-        raise CaptureError(
-            f"{path} has format {data.get('format')!r:.80}, and this kit reads {known}; use the release that wrote it"
-        )
-    validate(data, str(path))
-    assert isinstance(data, dict)
-    if data["digest"] != digest(data):
-        raise CaptureError(f"{path} is not what was written: its digest differs; record the launch again")
-    return data
-
-
 def digest(data: Mapping[str, Any]) -> str:
-    """Of a manifest, but its digest. It shows accidents and careless changes; it is no signature."""
+    """The digest of a manifest without its digest. It detects accidental changes; it is not a signature."""
     content = {key: value for key, value in data.items() if key != "digest"}
     text = json.dumps(content, separators=(",", ":"), sort_keys=True)
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def validate(data: Any, what: str) -> None:
-    """Raises `CaptureError` with the first place that does not keep to the schema."""
+    """Raise `CaptureError` with the first place that does not match the schema."""
     import fastjsonschema
 
     try:
         _validator()(data)
     except fastjsonschema.JsonSchemaValueException as error:
-        raise CaptureError(f"{what} does not keep to its schema: {error.message:.300}") from error
+        raise CaptureError(f"{what} does not match its schema: {error.message:.300}") from error
 
 
 @cache
@@ -284,7 +199,7 @@ def _validator() -> Callable[[Any], Any]:
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON can hold it; what it cannot is written as text."""
+    """Convert `value` to what JSON can hold; anything else becomes text."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

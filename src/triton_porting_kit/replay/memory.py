@@ -1,4 +1,4 @@
-"""Which memory a pointer argument of a launch leads to, and what is in it."""
+"""Finding the memory that a pointer argument of a launch points to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triton_porting_kit.launcher import own_memory
 
 
 class TrackedMemory:
-    """The live allocations of a device, by watching its `memalloc`, `memfree` and `reset`."""
+    """The live allocations of a device, tracked by wrapping its `memalloc`, `memfree` and `reset`."""
 
     def __init__(self, device: Device) -> None:
         self._lock = threading.Lock()
@@ -49,12 +49,14 @@ class TrackedMemory:
                     self._sizes.clear()
                     self._starts.clear()
 
-        # On the object: its class stays as it is.
+        # Set on the object; its class is not changed.
         vars(device).update(memalloc=memalloc, memfree=memfree, reset=forget)
 
     def find(self, address: int) -> tuple[int, int] | None:
-        """Start and bytes of the live allocation that `address` lies in; one right behind it belongs to it if no other
-        begins there."""
+        """The start and the size in bytes of the live allocation that contains `address`.
+
+        The address right after an allocation belongs to it unless another allocation starts there.
+        """
         with self._lock:
             index = bisect.bisect_right(self._starts, address) - 1
             if index < 0:
@@ -64,7 +66,7 @@ class TrackedMemory:
         return (start, size) if address <= start + size else None
 
     def count_addresses(self, words: np.ndarray[Any, np.dtype[np.uint64]]) -> tuple[int, int]:
-        """How many of `words` are addresses in live allocations, and the index of the first; (0, 0) for none."""
+        """The number of `words` that are addresses in live allocations, and the index of the first; (0, 0) if none."""
         with self._lock:
             starts = np.array(self._starts, np.uint64)
             sizes = np.array([self._sizes[start] for start in self._starts], np.uint64)
@@ -78,12 +80,12 @@ class TrackedMemory:
 
 @dataclass
 class Region:
-    """A stretch of device memory that arguments lead to."""
+    """A range of device memory that arguments point to."""
 
     address: int
     size: int
     names: list[str] = field(default_factory=list)
-    """Of the parameters that lead there."""
+    """The parameters that point into it."""
 
     @property
     def end(self) -> int:
@@ -91,10 +93,10 @@ class Region:
 
 
 def region_of(value: Any, address: int, memory: TrackedMemory) -> tuple[int, int] | None:
-    """Start and bytes of the memory that an argument, whose address is `address`, leads to; None if unknown.
+    """The start and the size in bytes of the memory that an argument with this `address` points to; None if unknown.
 
-    The whole allocation of what knows it (device arrays, torch tensors), or that the device has made; else the
-    elements of an object that has a shape.
+    This is the whole allocation if the argument knows it (device arrays, torch tensors) or the device has made it;
+    otherwise the elements of an object with a shape.
     """
     if found := own_memory(value) or memory.find(address):
         return found
@@ -119,7 +121,7 @@ def _elements_of(value: Any, address: int) -> tuple[int, int] | None:
 
 
 def merged(regions: Iterable[Region]) -> list[Region]:
-    """Regions that overlap as one each, in the order of their addresses: what aliases is recorded once."""
+    """Merge overlapping regions, so that aliased memory is recorded once. Sorted by address."""
     result: list[Region] = []
     for region in sorted(regions, key=lambda r: (r.address, -r.size)):
         last = result[-1] if result else None

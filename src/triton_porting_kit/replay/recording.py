@@ -1,6 +1,6 @@
-"""Recording launches: what stands between Triton and a backend's launcher while ``TPK_CAPTURE`` names a folder.
+"""Recording launches: wraps the backend's launcher while ``TPK_CAPTURE`` names a folder.
 
-Nothing of this is loaded otherwise.
+This module is not imported otherwise.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from triton_porting_kit.replay.settings import Settings
 from triton_porting_kit.toolchain import compat
 
 LEADING = 9
-"""What a launcher is called with before the kernel's arguments."""
+"""The number of arguments of a launcher before the kernel's arguments."""
 
 _memories: weakref.WeakKeyDictionary[Device, TrackedMemory] = weakref.WeakKeyDictionary()
 
 
 def start() -> None:
-    """Record the launches of drivers that are made from now on, as long as ``TPK_CAPTURE`` names a folder."""
+    """Record the launches of drivers created from now on, as long as ``TPK_CAPTURE`` names a folder."""
     TritonDriver.on_open = _watch
 
 
 def _watch(device: Device) -> None:
-    # Not before a device is opened: Triton is still being imported when the kit is.
+    # Not earlier: when the kit is imported, Triton is still being imported.
     _wrap_launchers()
     _memories[device] = TrackedMemory(device)
 
@@ -45,11 +45,11 @@ def _wrap_launchers() -> None:
 
 
 class RecordingLauncher:
-    """Launches as the launcher that it is made around does, and records what went in and what came out."""
+    """Wraps a launcher and records the inputs and the results of its launches."""
 
     def __init__(self, kernel: Any, launcher: Any) -> None:
         """`kernel`: Triton's compiled kernel."""
-        # Triton's kernel keeps this object, which must not keep the kernel.
+        # Triton's kernel holds a reference to this object; a reference back would be a cycle.
         self._kernel = weakref.ref(kernel)
         self._launcher = launcher
         layout = getattr(launcher, "layout", None)
@@ -65,7 +65,7 @@ class RecordingLauncher:
             return self._launcher(*call, **hidden)
         try:
             result = self._launcher(*call, **hidden)
-            # A launch that fails later than this would have no record of it.
+            # Errors that the device reports later would not be recorded.
             record.launch.device.synchronize(record.launch.stream)
         except Exception as error:
             _end(record, error, settings)
@@ -124,7 +124,7 @@ class RecordingLauncher:
                 launch = replace(launch, kernel=guard.other_kernel())
             return LaunchRecord.begin(launch, memory, settings)
         except (DeviceError, TooLarge):
-            raise  # of earlier work on the stream: whoever launches would have met it
+            raise  # An error of earlier work on the stream, which the launch itself would raise too.
         except Exception as error:
             _warn(f"a launch of kernel '{kernel.name}' is not recorded: {type(error).__name__}: {error}")
             return None
@@ -134,7 +134,7 @@ def _end(record: LaunchRecord, error: Exception | None, settings: Settings) -> N
     try:
         record.end(error)
     except Exception as trouble:
-        _warn(f"what a launch left in memory is not recorded in {record.folder}: {trouble}")
+        _warn(f"the memory after the launch is not recorded in {record.folder}: {trouble}")
     if settings.judged:
         journal.add(settings, journal.Entry(record.launch.kernel.name, folder=record.folder.name))
         journal.wait(settings, record.folder)

@@ -1,4 +1,4 @@
-"""Running a recorded launch again, on a device of the backend, through the hooks of `Device`."""
+"""Running a recorded launch again on a device of a backend, through the hooks of `Device`."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ import numpy as np
 from triton_porting_kit.driver import DEFAULT_STREAM, Device
 from triton_porting_kit.driver.adapter import TritonDriver
 from triton_porting_kit.errors import CaptureError, DeviceError, InvalidModule
+from triton_porting_kit.replay.capture import Capture
 from triton_porting_kit.replay.comparison import Difference, difference
-from triton_porting_kit.replay.manifest import Capture, Manifest
+from triton_porting_kit.replay.manifest import Manifest
 from triton_porting_kit.untrusted import Folder
 
 
 @dataclass(frozen=True)
 class Result:
-    """How a launch went, all the times that it was run."""
+    """The result of all runs of a launch."""
 
     differences: tuple[Difference, ...]
-    """Of the first run that differs from the recorded one; none where nothing was recorded."""
+    """The differences of the first run that differs from the recording; empty if no memory was recorded."""
     error: DeviceError | None
-    """What a run raised; it was the last one."""
+    """The error of the last run, if it raised one."""
     milliseconds: tuple[float, ...]
-    """Of each run that came back, by the device's events."""
+    """The times of the runs that returned, from the device's events."""
     run: int
-    """Which run the differences or the error are of; else how many there were."""
+    """The number of the run with the differences or the error; otherwise the number of runs."""
 
     def agrees(self, manifest: Manifest) -> bool:
-        """Whether it ended as the recorded launch did. One whose process ended within it has nothing to agree with:
-        then, whether it came back."""
+        """Whether the launch ended as recorded. If the recorded process ended during the launch: whether it returned
+        without an error."""
         if self.error is not None:
             recorded = manifest.error or {}
             return type(self.error).__name__ == recorded.get("type") and not self.differences
@@ -42,7 +43,7 @@ class Result:
 
     @property
     def timing(self) -> str:
-        """The time of a run, for people; empty if none came back."""
+        """The time of a run as text; empty if no run returned."""
         if not self.milliseconds:
             return ""
         if len(self.milliseconds) == 1:
@@ -52,48 +53,48 @@ class Result:
 
 
 def open_device(backend: str, number: int) -> Device:
-    """Device `number` of a backend. Raises `CaptureError` where there is none, or it is not made with the kit."""
+    """Open device `number` of a backend. Raises `CaptureError` without such a device or a driver made with the kit."""
     from triton.backends import backends
 
     if backend not in backends:
         raise CaptureError(
-            f"Triton knows no backend {backend!r}; name one of {', '.join(sorted(backends))} with --backend"
+            f"Triton has no backend {backend!r}; name one of {', '.join(sorted(backends))} with --backend"
         )
     driver = backends[backend].driver
     if not (isinstance(driver, type) and issubclass(driver, TritonDriver)):
         raise CaptureError(
-            f"launches are replayed through the kit's device hooks, and the driver of backend {backend!r}, {driver}, "
-            "is not made with triton_porting_kit.driver.adapter.TritonDriver"
+            f"launches are replayed through the kit's device hooks, but the driver of backend {backend!r}, {driver}, "
+            "does not derive from triton_porting_kit.driver.adapter.TritonDriver"
         )
     made: Any = driver
     devices = made().devices
     if number >= len(devices):
         raise CaptureError(
-            f"backend {backend!r} has {len(devices)} devices, and the launch was on device {number}"
+            f"backend {backend!r} has {len(devices)} devices, but the launch was recorded on device {number}"
         )
     device: Device = devices[number]
     return device
 
 
 def uses_matrix_registers(manifest: Manifest) -> bool:
-    """Whether the kernel was compiled for a CPU's AMX tile registers, which a process must ask for."""
+    """Whether the kernel uses AMX tile registers, which a process must request from Linux."""
     return "+amx-tile" in str(manifest.metadata.get("cpu_features", ""))
 
 
 def check_replayable(manifest: Manifest) -> None:
-    """Raises `CaptureError` where a pointer's memory is not recorded."""
+    """Raise `CaptureError` if the memory of a pointer is not recorded."""
     if manifest.unresolved:
         why = "; ".join(f"'{item['name']}': {item['why']}" for item in manifest.unresolved)
         raise CaptureError(
-            f"the launch cannot be run again, for the memory of a pointer is not recorded: {why}"
+            f"the launch cannot be run again, because the memory of a pointer is not recorded: {why}"
         )
 
 
 def replay(capture: Capture, device: Device, *, repeat: int = 1, dump: Path | None = None) -> Result:
-    """Run a recorded launch `repeat` times on `device`, each time with the memory as it was before.
+    """Run a recorded launch `repeat` times on `device`, each time with the recorded memory from before the launch.
 
-    Stops at the first run that ends otherwise than the recorded one. `dump`: a folder that gets the memory after the
-    last run, ``buffer-N.bin``. Raises `CaptureError` where it cannot be run at all.
+    Stops at the first run that ends differently from the recording. `dump`: a folder for the memory after the last run,
+    ``buffer-N.bin``. Raises `CaptureError` if the launch cannot be run.
     """
     check_replayable(capture.manifest)
     if uses_matrix_registers(capture.manifest):
@@ -114,13 +115,13 @@ class _Prepared:
 
 @contextlib.contextmanager
 def _prepared(capture: Capture, device: Device) -> Iterator[_Prepared]:
-    """The kernel on the device, memory for the buffers, and the argument block with their addresses."""
+    """Load the kernel, allocate the buffers, and build the argument block with their addresses."""
     manifest = capture.manifest
     try:
         module = device.load_module(capture.binary, manifest.kernel.name)
     except InvalidModule as error:
         raise CaptureError(
-            f"this device does not take the binary, which was made for {manifest.target.get('backend')} "
+            f"this device cannot load the binary, which was compiled for {manifest.target.get('backend')} "
             f"{manifest.target.get('arch')}: {error}"
         ) from error
     addresses: list[int] = []
@@ -130,7 +131,7 @@ def _prepared(capture: Capture, device: Device) -> Iterator[_Prepared]:
             addresses.append(device.memalloc(buffer.size, max(64, buffer.alignment)))
         yield _Prepared(device, function, addresses, relocated(capture, addresses))
     finally:
-        # A lost device has nothing to free.
+        # On a lost device, freeing fails.
         with contextlib.suppress(DeviceError):
             for address in addresses:
                 device.memfree(address)
@@ -138,7 +139,7 @@ def _prepared(capture: Capture, device: Device) -> Iterator[_Prepared]:
 
 
 def relocated(capture: Capture, addresses: list[int]) -> bytes:
-    """The argument block of a launch whose buffers lie at `addresses`."""
+    """The argument block of a launch with its buffers at `addresses`."""
     block = bytearray(capture.block)
     for slot in capture.manifest.slots:
         if slot.buffer is not None:

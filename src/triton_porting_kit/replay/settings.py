@@ -1,4 +1,4 @@
-"""What the environment says about recording launches."""
+"""The settings for recording launches, from environment variables."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ LIMIT = "TPK_CAPTURE_LIMIT"
 EVERY = "TPK_CAPTURE_EVERY"
 BYTES = "TPK_CAPTURE_BYTES"
 JUDGED = "TPK_CAPTURE_JUDGED"
-"""What `tpk compare` sets for the program that it runs: record every so many launches of each kernel, none of more
-bytes, and wait after each until it was judged (see `journal`)."""
+"""EVERY, BYTES and JUDGED are set by `tpk compare` for the program that it runs: record the first launch of each kernel
+and every EVERY-th after it, none of more than BYTES, and wait after each until it was judged (see `journal`)."""
 
 DEFAULT_LIMIT = 1 << 30
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_REMEDY = "take the permission away (chmod go-w), or name a folder that only you can write"
+_REMEDY = "remove the permission (chmod go-w), or name a folder that only you can write to"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Where launches are recorded, and which."""
+    """Which launches are recorded, and in which folder."""
 
     folder: Path
     kernel: str
-    """A pattern for the kernels' names, as of a shell."""
+    """A shell pattern for the names of kernels."""
     count: int | None
-    """Launches that may be in `folder`; None: any number."""
+    """The maximum number of launches in `folder`; None: no limit."""
     limit: int
-    """Bytes that may be in `folder`."""
+    """The maximum size of `folder` in bytes."""
     every: int = 1
-    """Of the launches of a kernel, the first and every so many after it."""
+    """Record the first launch of each kernel and every `every`-th after it."""
     most: int | None = None
-    """Bytes that one launch may take."""
+    """The maximum size of one launch in bytes; None: no limit."""
     judged: bool = False
-    """Whether each launch is written into the journal, and waited for until it was judged."""
+    """Whether each launch is written to the journal, and the program waits until it was judged."""
 
     @classmethod
     def from_environment(cls) -> Settings | None:
-        """None where nothing is to be recorded. Raises `CaptureError` for a value that makes no sense."""
+        """The settings of this process; None if nothing is recorded. Raises `CaptureError` for an invalid value."""
         folder = os.environ.get(FOLDER)
         if not folder:
             return None
@@ -66,24 +66,27 @@ class Settings:
         )
 
     def wants(self, kernel: str) -> bool:
-        """Whether launches of the kernel of that name are to be recorded."""
+        """Whether launches of the kernel with this name are recorded."""
         return fnmatchcase(kernel, self.kernel)
 
     def make_folder(self) -> None:
-        """Make `folder`, for this user only. Raises `InsecureCacheError` where others can write it."""
+        """Create `folder` for this user only. Raises `InsecureCacheError` if others can write to it."""
         try:
             self.folder.parent.mkdir(parents=True, exist_ok=True)
             self.folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise CaptureError(
-                f"{self.folder} cannot be made for recorded launches: {error.strerror}"
+                f"the folder {self.folder} for recorded launches cannot be created: {error.strerror}"
             ) from error
         trust.check_way(self.folder, _REMEDY)
         trust.check_private(self.folder.resolve(), _REMEDY)
 
 
 def parse_size(text: str, what: str = LIMIT) -> int:
-    """Bytes: a number, perhaps with K, M, G or T behind it. Raises `CaptureError` for anything else, by its name."""
+    """Parse a number of bytes, with an optional suffix K, M, G or T. Empty text gives `DEFAULT_LIMIT`.
+
+    Raises `CaptureError`, naming the setting `what`, for anything else.
+    """
     if not text:
         return DEFAULT_LIMIT
     found = re.fullmatch(r"(\d+)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
@@ -93,19 +96,19 @@ def parse_size(text: str, what: str = LIMIT) -> int:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all files in a folder and the folders in it."""
+    """The total size in bytes of all files in a folder and its subfolders."""
     total = 0
     for place, _, files in os.walk(folder):
         for name in files:
             try:
                 total += os.lstat(os.path.join(place, name)).st_size
-            except OSError:  # removed meanwhile
+            except OSError:  # The file was removed meanwhile.
                 continue
     return total
 
 
 def readable(size: int) -> str:
-    """``1.5 MiB``."""
+    """A number of bytes as text: ``1.5 MiB``."""
     if size < 1024:
         return f"{size} bytes"
     power = min((size.bit_length() - 1) // 10, 4)

@@ -16,7 +16,7 @@ class VnpuRuntime(ReplayRuntime):
     declarations = """\
 namespace {
 
-// Ends the program where a call fails, with the runtime's own words.
+// Ends the program if a call fails, with the runtime's message.
 void check(vnpu_status status, const char *call) {
   if (status == VNPU_OK)
     return;
@@ -54,5 +54,5 @@ CHECK(vnpu_close(device));"""
             from triton_porting_kit.driver.virtual import cmake_prefix
 
             return str(cmake_prefix())
-        except (ImportError, FileNotFoundError):  # it was not built: CMake will say that it finds none
+        except (ImportError, FileNotFoundError):  # It was not built. CMake reports the missing package.
             return ""

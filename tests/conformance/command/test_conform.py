@@ -126,7 +126,7 @@ def test_a_backend_that_cannot_be_imported_fails_every_check(
     ("options", "message"),
     [
         ({"backend": ""}, "name it with --backend"),
-        ({"backend": "nosuch"}, "no backend 'nosuch'; registered are"),
+        ({"backend": "nosuch"}, "no backend 'nosuch'; the registered ones are"),
         ({"profile": "nosuch.toml"}, "nosuch.toml cannot be read"),
         ({"shard": "3/2"}, "is not K/N"),
         ({"selections": ("(a",)}, "a parenthesis is not closed"),

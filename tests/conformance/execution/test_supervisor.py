@@ -179,5 +179,8 @@ def test_a_worker_that_cannot_start(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_no_such_backend() -> None:
-    with Supervisor(Settings("nosuch")) as supervisor, pytest.raises(CannotStart, match="registered are"):
+    with (
+        Supervisor(Settings("nosuch")) as supervisor,
+        pytest.raises(CannotStart, match="registered ones are"),
+    ):
         supervisor.start()

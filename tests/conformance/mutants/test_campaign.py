@@ -133,4 +133,4 @@ def test_effort() -> None:
 def test_options_that_do_not_fit(words: list[str]) -> None:
     done = CliRunner().invoke(app, ["conform", *words])
     assert done.exit_code != 0
-    assert "--mutants is an option of --self-test" in str(done.exception) + done.output
+    assert "--mutants requires --self-test" in str(done.exception) + done.output

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 from report_runs import KERNELS, error, every_status, everything, metadata, record, report, wrong
 
-from triton_porting_kit.conformance.context import Session
 from triton_porting_kit.conformance.profile import Capabilities, Profile
 from triton_porting_kit.conformance.record import Listing
 from triton_porting_kit.conformance.report import document
 from triton_porting_kit.conformance.report.errors import ReportError
-from triton_porting_kit.conformance.report.verify import disagreements, seed_of
+from triton_porting_kit.conformance.report.verify import disagreements
 from triton_porting_kit.conformance.stress.checks import programs
 
 Data = dict[str, Any]
@@ -232,11 +231,3 @@ def test_other_lists_are_not_verified() -> None:
     data["mandatory_digest"] = data["digest"]
     with pytest.raises(ReportError, match=r"other mandatory lists of version 1.* commit 0123"):
         disagreements(data)
-
-
-def test_seeds_are_those_of_sessions() -> None:
-    class Check:
-        name = "language/arithmetic/add-fp32-tile_1"
-
-    session = Session("cpu", None, seed=5)  # type: ignore[arg-type]
-    assert session.seed_of(Check()) == seed_of(5, Check.name)  # type: ignore[arg-type]

@@ -62,7 +62,7 @@ def test_a_report_is_of_bounded_depth(tmp_path: Path, capsys: pytest.CaptureFixt
     path.write_text('{"format": 1, "run": ' + "[" * 100_000 + "]" * 100_000 + "}")
     assert tpk(capsys, "verify", path) == (
         1,
-        f"tpk: {path} is not read: there are more than 64 lists and tables in one another\n",
+        f"tpk: {path} is refused: lists and tables are nested more than 64 deep\n",
     )
 
 

@@ -63,7 +63,7 @@ def test_no_device_is_a_note(standin: Standin) -> None:
     standin.arm("hipGetDeviceCount:1:100")  # hipErrorNoDevice
     finding = found()
     assert finding.status is Status.NOTE
-    assert "it sees no device" in finding.detail
+    assert "it finds no device" in finding.detail
     assert "/dev/kfd" in finding.remedy
 
 

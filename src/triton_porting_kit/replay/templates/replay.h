@@ -1,4 +1,4 @@
-// What a replay needs beside the device: the command line, files, and comparing memory with what was there.
+// The parts of a replay that do not depend on the device: command line, files, and comparison of memory.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ using Bytes = std::vector<unsigned char>;
 // The command line.
 struct Options {
   std::string data;   // --data DIR: the recorded files
-  std::string dumped; // --dump DIR: where memory is written to; empty: nowhere
+  std::string dumped; // --dump DIR: the folder for the resulting memory; empty: it is not written
   int repeat = 1;     // --repeat N
 
   std::string path(const char *name) const { return data + "/" + name; }
@@ -34,11 +34,11 @@ struct Options {
     std::FILE *stream = std::fopen(file.c_str(), "rb");
     if (!stream)
       fail(file + " cannot be opened; name its folder with --data");
-    Bytes content(size + 1); // one more than there should be, to see that there is no more
+    Bytes content(size + 1); // one more than expected, to detect a longer file
     const std::size_t found = std::fread(content.data(), 1, content.size(), stream);
     std::fclose(stream);
     if (found != size)
-      fail(file + " has not the " + std::to_string(size) + " bytes that were recorded");
+      fail(file + " does not have the recorded size of " + std::to_string(size) + " bytes");
     content.resize(size);
     return content;
   }
@@ -81,7 +81,7 @@ inline void print_time(int run, Time start) {
   std::printf("run %d: %.3f ms\n", run, time.count());
 }
 
-// An element as text: its bits, and the number where C++ has its type.
+// An element as text: its bits, and its value if C++ has such a type.
 inline std::string element(const unsigned char *bytes, std::size_t size, const std::string &type) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, bytes, size);
@@ -104,14 +104,14 @@ inline std::string element(const unsigned char *bytes, std::size_t size, const s
   return result + text;
 }
 
-// What an argument points to in a buffer: elements of a type and size, from byte `offset` of the buffer on.
+// The elements that an argument points to: their type and size, and the byte of the buffer where they begin.
 struct Elements {
   const char *type;
   std::size_t size;
   std::size_t offset;
 };
 
-// Whether memory is as it was recorded, bit for bit. Prints the first element that is not.
+// Returns whether memory is identical to the recording, bit for bit. Prints the first element that differs.
 inline bool compare(const char *name, const Elements &elements, const Bytes &actual, const Bytes &expected) {
   const auto &[type, size, offset] = elements;
   if (actual == expected)
@@ -119,7 +119,7 @@ inline bool compare(const char *name, const Elements &elements, const Bytes &act
   std::size_t byte = 0;
   while (actual[byte] == expected[byte])
     ++byte;
-  const std::size_t phase = offset % size; // elements are counted in both directions
+  const std::size_t phase = offset % size; // there are elements before `offset`, too
   const std::size_t start = byte < phase ? actual.size() : byte - (byte - phase) % size;
   if (start + size > actual.size()) {
     std::fprintf(stderr, "%s: byte %zu of the buffer differs\n", name, byte);
