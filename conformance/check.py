@@ -40,6 +40,8 @@ class Check:
     """Whether it tests the hooks of the kit's `Device`, which not every backend is made with."""
     compiles: bool = False
     """Whether it is worth running where kernels are compiled only."""
+    torch: str = ""
+    """What it needs of the backend's torch device, as `conformance.torch.support` names it. Empty: none."""
 
     @property
     def level(self) -> str:

@@ -14,6 +14,8 @@ class Level:
     """What a backend that passes can do, in one sentence."""
     compiled: str
     """The same where kernels were compiled and not run."""
+    optional: bool = False
+    """Whether it is tried only if it is asked for. Its mandatory checks are those that the run planned."""
 
     def promise(self, *, compile_only: bool) -> str:
         """What a pass says of a backend."""
@@ -48,6 +50,15 @@ LEVELS = {
             "Random programs give the right results.",
             "Random programs compile to sound binaries.",
         ),
+        Level(
+            "torch",
+            "PyTorch's operators and models give the right results on the backend's torch device.",
+            "PyTorch's operators and models are not compiled without a device.",
+            optional=True,
+        ),
     )
 }
 """By name."""
+
+DEFAULT_LEVELS = tuple(level.name for level in LEVELS.values() if not level.optional)
+"""The levels of a run that asks for none."""

@@ -17,6 +17,7 @@ from triton_porting_kit.conformance.execution.shards import ShardError
 from triton_porting_kit.conformance.profile import ProfileError
 from triton_porting_kit.conformance.report import document
 from triton_porting_kit.conformance.report.errors import ReportError
+from triton_porting_kit.conformance.torch.support import TorchLevelUnavailable
 from triton_porting_kit.errors import PortingKitError
 
 SAME = (
@@ -33,7 +34,7 @@ SAME = (
 )
 """What has to be as it was for a run to go on: all its records are about one thing."""
 
-MISTAKES = (PlanError, ProfileError, RunFolderError, SelectionError, ShardError)
+MISTAKES = (PlanError, ProfileError, RunFolderError, SelectionError, ShardError, TorchLevelUnavailable)
 """Errors of whoever typed the command."""
 
 

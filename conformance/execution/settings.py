@@ -32,6 +32,8 @@ class Settings:
     catalogue: str = CATALOGUE
     """The module whose `checks` gives the checks of some levels; tests of the suite have their own."""
 
+    torch: bool = False
+    """Whether the level `torch` is to run: workers then import torch and report its device."""
     captures: str = ""
     """The folder for recorded launches of checks that fail, which are run again for that; empty: none are."""
 
