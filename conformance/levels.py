@@ -62,3 +62,10 @@ LEVELS = {
 
 DEFAULT_LEVELS = tuple(level.name for level in LEVELS.values() if not level.optional)
 """The levels of a run that asks for none."""
+
+
+def selecting(name: str) -> list[str]:
+    """The options of `tpk conform` that select the check `name`."""
+    level = name.partition("/")[0]
+    optional = level in LEVELS and LEVELS[level].optional
+    return [*(["--level", level] if optional else []), "--select", name]

@@ -174,13 +174,15 @@ def stock_failure(call: Call, sample: Sample, expected: Reference, error: Except
 
 
 def shown(error: BaseException) -> str:
-    """An exception in a line."""
-    inner = _innermost(error)
-    text = str(inner).strip().splitlines()
-    return f"{type(inner).__name__}: {text[0] if text else ''}"[:500]
+    """An exception in a line: type, first line, and the last one if the first only names a place."""
+    inner = innermost(error)
+    lines = str(inner).strip().splitlines() or [""]
+    text = f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]
+    return f"{type(inner).__name__}: {text}"[:500]
 
 
-def _innermost(error: BaseException) -> BaseException:
+def innermost(error: BaseException) -> BaseException:
+    """The exception that those of torch's compiler wrap."""
     while isinstance(inner := getattr(error, "inner_exception", None), BaseException):
         error = inner
     return error

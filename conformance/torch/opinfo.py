@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -91,6 +92,7 @@ class _Trial:
         self._form_only = op.name in tables.UNSPECIFIED or (device != "cpu" and op.name in tables.NOT_UNIQUE)
         self._name = name
         self._refused = ""
+        self._sample: Sample | None = None
         self._graphs = _graphs()
         self._done = 0
 
@@ -106,7 +108,7 @@ class _Trial:
         expected = replace(expected, indices=self._ties(sample, expected))
         import torch
 
-        self._done += 1
+        self._done, self._sample = self._done + 1, sample
         torch.manual_seed(seed)
         try:
             if self._mode.kind == "out":
@@ -134,11 +136,24 @@ class _Trial:
                 "no sample", self._refused or "OpInfo has none", "torch's CPU operator takes no sample"
             )
         elif self._mode.compiles and not (graphs := _graphs() - self._graphs):
-            self._upstream(
-                "no graph", "Dynamo compiles no graph", "it does so for no device: tracing needs none"
-            )
+            self._no_graph()
         elif self._mode.compiles:
             self._context.expect(True, f"{graphs} graphs were compiled")
+
+    def _no_graph(self) -> None:
+        """Whether Dynamo compiles no graph for Inductor's C++ code either."""
+        assert self._sample is not None
+        before = _graphs()
+        self._call(calling.compiled(self._function, "cpu", stock=True), self._sample)(self._sample.on("cpu"))
+        graphs = _graphs() - before
+        self._context.expect(
+            not graphs,
+            "Dynamo compiles a graph as for the CPU",
+            f"it compiles none on {self._device}, there {graphs}",
+        )
+        self._upstream(
+            "no graph", "Dynamo compiles no graph", "nor does it for Inductor's C++ code for the CPU"
+        )
 
     def _function(self, first: Any, args: Any, kwargs: Any) -> Any:
         return self._op.op(first, *args, **kwargs)
@@ -183,10 +198,15 @@ class _Trial:
         """Whether Inductor's C++ code for the CPU fails in the same way; recorded if so."""
         if not self._mode.compiles:
             return False
+        found = "the result is wrong" if error is None else calling.shown(error)
+        if error is not None and self._device == "cpu":
+            for pattern, cause in tables.INDUCTOR_ON_CPU.items():
+                if re.search(pattern, f"{calling.innermost(error)}"):
+                    self._upstream(sample.name, found, cause)
+                    return True
         stock = self._call(calling.compiled(self._function, "cpu", stock=True), sample)
         same = calling.stock_failure(stock, sample, expected, error)
         if same:
-            found = "the result is wrong" if error is None else calling.shown(error)
             self._upstream(sample.name, found, f"Inductor's C++ code for the CPU: {same}")
         return bool(same)
 

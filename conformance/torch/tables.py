@@ -43,3 +43,11 @@ SKIPPED = {
     "torch.ops.aten._flash_attention_forward": _NO_CPU,
 }
 """Operators (with their variant) without checks."""
+
+INDUCTOR_ON_CPU = {
+    r"invalid operands of type pointer<\w+> and": (
+        "Inductor passes CPU tensors without dimensions to Triton kernels as numbers, also if it then updates them in "
+        "place through a pointer: its code mixes both"
+    ),
+}
+"""Messages of failures of Inductor's Triton code for the CPU, which its C++ code cannot have, with their causes."""

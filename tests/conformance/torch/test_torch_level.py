@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from levels_helpers import session
+from report_runs import metadata, report
 
 from triton_porting_kit.conformance import catalogue
 from triton_porting_kit.conformance.check import Check
@@ -16,7 +17,9 @@ from triton_porting_kit.conformance.execution.plan import applies
 from triton_porting_kit.conformance.execution.settings import Settings
 from triton_porting_kit.conformance.profile import TORCH_DTYPES, Profile, load
 from triton_porting_kit.conformance.record import Record
-from triton_porting_kit.conformance.status import Status
+from triton_porting_kit.conformance.report.evidence import in_text, rerun
+from triton_porting_kit.conformance.report.model import Report
+from triton_porting_kit.conformance.status import Status, Verdict
 from triton_porting_kit.conformance.torch import calling, models, opinfo, support, tables
 from triton_porting_kit.conformance.trial import try_check
 
@@ -32,6 +35,11 @@ def check_of(name: str) -> Check:
 def tried(name: str) -> Record:
     """What becomes of a check here."""
     return try_check(check_of(name), session())
+
+
+def report_of(records: list[Record], **options: Any) -> Report:
+    """The report of a run with some options."""
+    return report(records, options={**metadata()["options"], **options})
 
 
 def compiled_as(change: Callable[..., Any], stock: Callable[..., Any] | None = None) -> Callable[..., Any]:
@@ -241,3 +249,27 @@ def test_a_missing_function_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_views_and_copies_of_the_cpu_pass() -> None:
     assert {tried(f"memory/{name}").status for name in ("views", "copies")} == {Status.PASS}
+
+
+# --- the report --------------------------------------------------------------------------------------
+
+
+def test_all_planned_checks_are_mandatory() -> None:
+    records = [tried(f"memory/{name}") for name in ("views", "copies")]
+    whole = report_of(records, levels=["torch"])
+    assert [result.level for result in whole.levels][-1] == "torch"
+    assert whole.verdict is whole.levels[-1].verdict is Verdict.PASS
+    selected = report_of(records, levels=["torch"], select=["*memory*"])
+    assert selected.levels[-1].verdict is Verdict.INCOMPLETE
+    assert report_of([]).levels[-1].level == "stress"
+
+
+def test_a_failure_of_torch_is_shown_with_both_messages() -> None:
+    item = {"kind": "upstream", "what": "sample 0", "message": "no lowering; C++ code: no lowering"}
+    passed = {"kind": "expectation", "what": "a graph", "holds": True}
+    wrong = {"kind": "expectation", "what": "a graph", "holds": False}
+    found = Record("torch/opinfo/add-x", "torch", "Right.", 1.0, 0, [passed, item])
+    assert (found.status, found.stage) == (Status.WAIVED, "torch")
+    assert "C++ code: no lowering" in in_text(found)
+    assert Record("torch/opinfo/add-x", "torch", "Right.", 1.0, 0, [wrong, item]).status is Status.FAIL
+    assert "--level torch --select torch/opinfo/add-x" in rerun(report_of([found]).run, found.name)
