@@ -91,6 +91,8 @@ def _host(tensor: Any) -> Any:
     import torch
 
     found = tensor.detach().cpu()
+    if found._is_zerotensor():  # it has no memory, and NumPy refuses it
+        return torch.zeros(found.shape, dtype=found.dtype)
     if found.layout is not torch.strided:
         found = found.to_dense()
     if found.is_quantized:

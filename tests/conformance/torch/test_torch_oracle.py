@@ -51,6 +51,12 @@ def test_integers_shapes_and_types_must_agree() -> None:
     assert oracle.compare(torch.ones(3, 0), torch.ones(3, 0), None).elements == 1
 
 
+def test_tensors_of_zeros_without_memory_are_read() -> None:
+    zeros = torch._efficientzerotensor((3,))
+    assert oracle.compare(torch.zeros(3), zeros, None).differ == 0
+    assert oracle.compare(torch.ones(3), zeros, None).differ == 3
+
+
 def test_complex_numbers_are_compared() -> None:
     same = torch.randn(9, dtype=torch.complex64)
     assert oracle.compare(same.clone(), same, same.to(torch.complex128)).differ == 0
