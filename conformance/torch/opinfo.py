@@ -93,7 +93,7 @@ class _Trial:
         self._name = name
         self._refused = ""
         self._sample: Sample | None = None
-        self._graphs = _graphs()
+        self._graphs, self._kernels = _graphs(), _kernels()
         self._done = 0
 
     def run(self, sample: Sample) -> None:
@@ -138,7 +138,10 @@ class _Trial:
         elif self._mode.compiles and not (graphs := _graphs() - self._graphs):
             self._no_graph()
         elif self._mode.compiles:
-            self._context.expect(True, f"{graphs} graphs were compiled")
+            kernels = _kernels() - self._kernels
+            self._context.expect(
+                True, f"{graphs} graphs were compiled, with {kernels} kernels of Inductor's own"
+            )
 
     def _no_graph(self) -> None:
         """Whether Dynamo compiles no graph for Inductor's C++ code either."""
@@ -232,6 +235,13 @@ def _graphs() -> int:
     from torch._dynamo.utils import counters
 
     return int(counters["stats"]["unique_graphs"])
+
+
+def _kernels() -> int:
+    """How many kernels Inductor has generated. It leaves some operators to torch's own."""
+    from torch._inductor import metrics
+
+    return int(metrics.generated_kernel_count)
 
 
 def dtypes_of(op: Any, mode: Mode) -> Iterator[str]:
