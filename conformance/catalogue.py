@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.kernels import FAMILIES
-from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.conformance.levels import DEFAULT_LEVELS
 from triton_porting_kit.errors import PortingKitError
 
 MODULES: dict[str, tuple[str, ...]] = {
@@ -41,6 +41,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "language": ("language.checks", "language.programs", "language.addresses"),
     "kernels": tuple(f"kernels.{family}" for family in FAMILIES),
     "stress": ("stress.checks",),
+    "torch": ("torch.opinfo", "torch.models", "torch.memory", "torch.streams"),
 }
 """By level, the modules of this package whose `CHECKS` form the level."""
 
@@ -49,8 +50,8 @@ class CatalogueError(PortingKitError):
     """Two checks have the same name, which is a defect of the suite."""
 
 
-def checks(levels: Sequence[str] = tuple(LEVELS), *, stress: int = 0, seed: int = 0) -> Iterator[Check]:
-    """The checks of some levels, in order, for the installed release of Triton.
+def checks(levels: Sequence[str] = DEFAULT_LEVELS, *, stress: int = 0, seed: int = 0) -> Iterator[Check]:
+    """The checks of some levels, in order, for the release of Triton that is installed.
 
     `stress`: the number of random programs; 0: the mandatory ones. `seed`: the seed of the random programs.
     """

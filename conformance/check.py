@@ -39,7 +39,9 @@ class Check:
     kit_device: bool = False
     """Whether it tests the hooks of the kit's `Device`, which not every backend uses."""
     compiles: bool = False
-    """Whether it also applies to compile-only runs."""
+    """Whether it is worth running where kernels are compiled only."""
+    torch: str = ""
+    """What it needs of the backend's torch device, as `conformance.torch.support` names it. Empty: none."""
 
     @property
     def level(self) -> str:

@@ -37,10 +37,15 @@ class Session:
 
     @property
     def target(self) -> Any:
-        """Triton's target for which kernels are compiled."""
+        """Triton's target that kernels are compiled for."""
+        return self.driver.get_current_target()
+
+    @property
+    def driver(self) -> Any:
+        """Triton's active driver."""
         from triton.runtime import driver
 
-        return driver.active.get_current_target()
+        return driver.active
 
     def seed_of(self, check: str) -> int:
         """The seed of the check with this name."""
@@ -85,9 +90,7 @@ class Context:
     @property
     def driver(self) -> Any:
         """Triton's active driver."""
-        from triton.runtime import driver
-
-        return driver.active
+        return self.session.driver
 
     # --- arrays --------------------------------------------------------------------------------------
 

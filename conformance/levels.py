@@ -13,7 +13,9 @@ class Level:
     meaning: str
     """What a backend that passes can do, in one sentence."""
     compiled: str
-    """The same for compile-only runs."""
+    """The same where kernels were compiled and not run."""
+    optional: bool = False
+    """Whether it is tried only if it is asked for. Its mandatory checks are those that the run planned."""
 
     def promise(self, *, compile_only: bool) -> str:
         """What a pass of the level means."""
@@ -48,6 +50,22 @@ LEVELS = {
             "Random programs give the right results.",
             "Random programs compile to sound binaries.",
         ),
+        Level(
+            "torch",
+            "PyTorch's operators and models give the right results on the backend's torch device.",
+            "PyTorch's operators and models are not compiled without a device.",
+            optional=True,
+        ),
     )
 }
-"""The levels by name."""
+"""By name."""
+
+DEFAULT_LEVELS = tuple(level.name for level in LEVELS.values() if not level.optional)
+"""The levels of a run that asks for none."""
+
+
+def selecting(name: str) -> list[str]:
+    """The options of `tpk conform` that select the check `name`."""
+    level = name.partition("/")[0]
+    optional = level in LEVELS and LEVELS[level].optional
+    return [*(["--level", level] if optional else []), "--select", name]

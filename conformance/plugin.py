@@ -20,10 +20,12 @@ from triton_porting_kit.conformance.execution.run import Choice
 from triton_porting_kit.conformance.execution.settings import CATALOGUE, Settings
 from triton_porting_kit.conformance.execution.shards import Shard
 from triton_porting_kit.conformance.execution.supervisor import CannotStart, Supervisor
-from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.conformance.levels import DEFAULT_LEVELS, LEVELS
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.stages import IMPORTED
 from triton_porting_kit.conformance.status import BAD, Status
+from triton_porting_kit.conformance.torch.support import LEVEL as TORCH
+from triton_porting_kit.conformance.torch.support import verify as verify_torch
 from triton_porting_kit.errors import PortingKitError
 
 RECORD = "conformance_record"
@@ -152,7 +154,7 @@ def described(record: Record) -> str:
 
 
 def _explained(record: Record) -> str:
-    reason = record.listing.reason if record.listing else ""
+    reason = record.listing.reason if record.listing else record.message
     return f"{record.status}: {reason}"
 
 
@@ -199,6 +201,7 @@ class Runner:
                 stress=option.stress,
                 catalogue=option.conformance_catalogue,
                 captures=option.capture_failures,
+                torch=TORCH in option.level,
             )
             self._names, self.strict = None, option.fail_unexpected_pass
         shard = Shard.parse(option.shard) if option.shard else None
@@ -220,10 +223,13 @@ class Runner:
             description = self._supervisor.start()
         except CannotStart:
             description = None
+        if self._settings.torch:
+            verify_torch(description)
         chosen = self._choice
         plan = make_plan(self._settings, chosen.levels, chosen.selections, chosen.shard, description)
         if self._supervisor.profile.entries:
-            self._supervisor.profile.verify_patterns(load_checks(self._settings, list(LEVELS)))
+            levels = [level for level in LEVELS if level in (*DEFAULT_LEVELS, *chosen.levels)]
+            self._supervisor.profile.verify_patterns(load_checks(self._settings, levels), levels)
         return list(plan.checks)
 
     def choose(self, checks: Iterable[Check]) -> None:

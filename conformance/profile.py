@@ -12,6 +12,7 @@ from typing import Any
 from triton_porting_kit import untrusted
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.essential import ESSENTIAL
+from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.conformance.record import Listing
 from triton_porting_kit.errors import PortingKitError
 
@@ -34,12 +35,16 @@ class Capabilities:
     features: tuple[str, ...] | None = None
     """Features that some chips lack, from `FEATURES`."""
     maximum_tile: int | None = None
-    """The number of elements of the largest tile."""
+    """Elements of the largest tile."""
+    torch_dtypes: tuple[str, ...] | None = None
+    """Types of torch beside float32 that the level `torch` tries; `TORCH_DTYPES` has them all."""
 
     def lacks(self, check: Check) -> str:
         """The first capability that a check needs and the chip lacks, as text; empty if it lacks none."""
         for need in sorted(check.needs):
             kind, _, name = need.partition(":")
+            if kind == "torch":
+                continue  # checks of other types are not planned
             have = {"type": self.types, "atomic": self.atomics, "feature": self.features}[kind]
             if have is not None and name not in have:
                 return f"{kind} {name}"
@@ -62,6 +67,9 @@ FEATURES = {
     "noinline": "functions that are called, not inlined",
 }
 """The features that a profile may name, with descriptions."""
+
+TORCH_DTYPES = ("bfloat16", "float16", "int64", "bool")
+"""Types beside float32 on which the level `torch` tries operators."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +99,15 @@ class Profile:
                 return entry
         return None
 
-    def verify_patterns(self, checks: Iterable[Check]) -> None:
-        """Raise `ProfileError` if a pattern matches no check."""
+    def verify_patterns(self, checks: Iterable[Check], levels: Sequence[str] = tuple(LEVELS)) -> None:
+        """Raises `ProfileError` for a pattern that matches no check: a declaration must be about something.
+
+        `levels`: those of the checks. A pattern of another level is not looked at.
+        """
         names = [check.name for check in checks]
-        idle = [e for e in self.entries if not fnmatch.filter(names, e.pattern)]
+        absent = tuple(f"{level}/" for level in LEVELS if level not in levels)
+        about = [e for e in self.entries if not e.pattern.startswith(absent)]
+        idle = [e for e in about if not fnmatch.filter(names, e.pattern)]
         if idle:
             shown = ", ".join(f"{e.pattern!r} in [[{e.list}]]" for e in idle)
             raise ProfileError(
@@ -112,6 +125,7 @@ class Profile:
                 "atomics": self.capabilities.atomics,
                 "features": self.capabilities.features,
                 "maximum_tile": self.capabilities.maximum_tile,
+                "torch_dtypes": self.capabilities.torch_dtypes,
             },
             **{
                 name: [
@@ -197,7 +211,7 @@ def _names_this(path: Path, name: str, item: Mapping[str, Any], key: str, this: 
 def _capabilities(path: Path, data: Mapping[str, Any]) -> Capabilities:
     from triton_porting_kit.conformance.types import KINDS
 
-    _known(path, "[capabilities] ", data, ("types", "atomics", "features", "maximum_tile"))
+    _known(path, "[capabilities] ", data, ("types", "atomics", "features", "maximum_tile", "torch_dtypes"))
     tile = data.get("maximum_tile")
     if tile is not None and (not isinstance(tile, int) or isinstance(tile, bool) or tile < 1):
         raise ProfileError(f"{path}: [capabilities] maximum_tile is {tile!r}; it is a number of elements")
@@ -206,6 +220,7 @@ def _capabilities(path: Path, data: Mapping[str, Any]) -> Capabilities:
         _names(path, data, "atomics", KINDS),
         _names(path, data, "features", FEATURES),
         tile,
+        _names(path, data, "torch_dtypes", TORCH_DTYPES),
     )
 
 

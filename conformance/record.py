@@ -46,6 +46,8 @@ class Record:
                 return str(item.get("stage", "harness"))
             if item["kind"] == "comparison" and item["differ"]:
                 return "wrong result"
+            if item["kind"] == "upstream":
+                return "torch"
             if item["kind"] == "expectation" and not item["holds"]:
                 return str(item.get("stage", "wrong result"))
         return ""
@@ -59,6 +61,8 @@ class Record:
                     return f"{item['type']}: {item['message']}"
                 case "process":
                     return str(item["message"])
+                case "upstream":
+                    return f"{item['what']}: {item['message']}"
                 case "comparison" if item["differ"]:
                     return f"{item['what']}: {item.get('message', '')}"
                 case "expectation" if not item["holds"]:

@@ -4,6 +4,7 @@ An item of evidence is a dictionary of JSON types, of one of these kinds:
 
 - ``comparison``: `elements` were compared, `differ` of them were wrong. ``expectation``: `holds`, or does not.
 - ``compiled``: a kernel became a binary of `bytes`.
+- ``upstream``: torch itself fails in the same way without the backend, as `message` shows.
 - ``error``: an exception in a `stage`. ``process``: the worker process died (`signal` or `exit`), or was ended after
   a check's limit (`timeout`, seconds), in a `stage`. ``harness``: the suite itself failed.
 """
@@ -58,8 +59,10 @@ def outcome(evidence: Sequence[Evidence]) -> Status:
     for item in evidence:
         if item["kind"] == "process":
             return Status.TIMEOUT if item.get("timeout") else Status.CRASH
-    if "error" in kinds or not all(map(holds, evidence)):
+    if "error" in kinds or not all(holds(item) for item in evidence if item["kind"] != "upstream"):
         return Status.FAIL
+    if "upstream" in kinds:
+        return Status.WAIVED
     proofs = {"comparison", "expectation", "compiled"}
     return Status.PASS if kinds & proofs else Status.HARNESS_ERROR
 
@@ -97,7 +100,7 @@ def declared(evidence: Sequence[Evidence], listing: str | None) -> Status:
     `listing`: ``unsupported``, ``expected_failures``, ``waivers`` or None.
     """
     found = outcome(evidence)
-    if listing is None or found is Status.HARNESS_ERROR:
+    if listing is None or found in (Status.HARNESS_ERROR, Status.WAIVED):
         return found
     if listing == "unsupported":
         if found is Status.PASS:

@@ -40,12 +40,13 @@ from triton_porting_kit.conformance.execution.runfolder import (
 from triton_porting_kit.conformance.execution.settings import Settings
 from triton_porting_kit.conformance.execution.shards import Shard
 from triton_porting_kit.conformance.execution.supervisor import LOST_WORKER, OUT_OF_TIME, Supervisor
-from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.conformance.levels import DEFAULT_LEVELS, LEVELS
 from triton_porting_kit.conformance.profile import ProfileError, load
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report.build import write_reports
 from triton_porting_kit.conformance.report.model import GOOD
 from triton_porting_kit.conformance.status import Status
+from triton_porting_kit.conformance.torch import support as torch_support
 from triton_porting_kit.untrusted import shown
 
 INTERRUPTED = 130
@@ -118,6 +119,7 @@ class _Conform:
             stress=request.stress,
             scratch=str(scratch),
             catalogue=request.catalogue,
+            torch=torch_support.LEVEL in request.levels,
             captures=str(Path(request.captures).absolute()) if request.captures else "",
         )
         shard = Shard.parse(request.shard) if request.shard else None
@@ -138,11 +140,14 @@ class _Conform:
     def plan(self, found: Probe) -> Plan:
         """The checks of the run."""
         choice = self._choice
+        if self._settings.torch:
+            torch_support.verify(found.description)
         if found.profile.entries:
             # A profile may list any random program of the level `stress`, even if this run tries fewer.
             every = [replace(self._settings, stress=0), self._settings]
-            names = {c.name: c for settings in every for c in load_checks(settings, list(LEVELS))}
-            found.profile.verify_patterns(names.values())
+            levels = [level for level in LEVELS if level in (*DEFAULT_LEVELS, *choice.levels)]
+            names = {c.name: c for settings in every for c in load_checks(settings, levels)}
+            found.profile.verify_patterns(names.values(), levels)
         return make_plan(
             self._settings, choice.levels, choice.selections, choice.shard, found.description or None
         )

@@ -17,6 +17,7 @@ from triton_porting_kit.conformance.execution.shards import ShardError
 from triton_porting_kit.conformance.profile import ProfileError
 from triton_porting_kit.conformance.report import document
 from triton_porting_kit.conformance.report.errors import ReportError
+from triton_porting_kit.conformance.torch.support import TorchLevelUnavailable
 from triton_porting_kit.errors import PortingKitError
 
 SAME = (
@@ -33,8 +34,8 @@ SAME = (
 )
 """Metadata that must not change for a run to be resumed."""
 
-MISTAKES = (PlanError, ProfileError, RunFolderError, SelectionError, ShardError)
-"""Errors in the options of the command."""
+MISTAKES = (PlanError, ProfileError, RunFolderError, SelectionError, ShardError, TorchLevelUnavailable)
+"""Errors of whoever typed the command."""
 
 
 @dataclass(frozen=True)

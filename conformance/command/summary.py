@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from triton_porting_kit.conformance.command.progress import STYLES, counted, plain
+from triton_porting_kit.conformance.levels import selecting
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report.model import Report
 from triton_porting_kit.conformance.status import BAD, Status, Verdict
@@ -34,7 +35,7 @@ def show_failures(console: Console, records: Iterable[Record], rerun: Sequence[s
         )
         console.print(f"    {plain(_shortened(first.message))}", highlight=False, soft_wrap=True)
         console.print(
-            f"    rerun: {plain(' '.join([*rerun, '--select', first.name]))}",
+            f"    rerun: {plain(' '.join([*rerun, *selecting(first.name)]))}",
             highlight=False,
             soft_wrap=True,
         )

@@ -11,7 +11,8 @@ from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.execution.selection import select
 from triton_porting_kit.conformance.execution.settings import Settings
 from triton_porting_kit.conformance.execution.shards import Shard, share
-from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.conformance.levels import DEFAULT_LEVELS, LEVELS
+from triton_porting_kit.conformance.torch import support
 from triton_porting_kit.errors import PortingKitError
 
 
@@ -48,7 +49,7 @@ def make_plan(
     unknown = [level for level in levels if level not in LEVELS]
     if unknown:
         raise PlanError(f"there is no level {unknown[0]!r}; there are {', '.join(LEVELS)}")
-    ordered = [level for level in LEVELS if level in levels or not levels]
+    ordered = [level for level in LEVELS if level in (levels or DEFAULT_LEVELS)]
     checks = load_checks(settings, ordered)
     if not checks:
         raise PlanError(f"the suite has no checks of {', '.join(ordered)}")
@@ -74,6 +75,8 @@ def applies(check: Check, settings: Settings, description: Mapping[str, Any] | N
     """Whether a check applies to the backend with these settings."""
     if settings.target:
         return check.compiles and not check.kit_device
+    if check.torch and description is not None:
+        return support.applies_to(check.torch, check.needs, description)
     return not check.kit_device or description is None or bool(description["kit_device"])
 
 

@@ -32,6 +32,8 @@ class Settings:
     catalogue: str = CATALOGUE
     """The module whose function `checks` returns the checks. Tests of the suite use another one."""
 
+    torch: bool = False
+    """Whether the level `torch` is to run: workers then import torch and report its device."""
     captures: str = ""
     """The folder for recorded launches of failed checks, which are repeated for this; empty: nothing is recorded."""
 

@@ -132,7 +132,12 @@ class _Worker:
             self._profile = profile.load(found, self._session.target.arch)
         if order["reset"]:
             self._session.memory.reset()
-        return describe(self._session, self._profile)
+        description = describe(self._session, self._profile)
+        if settings.torch and not settings.target:
+            from triton_porting_kit.conformance.torch import support
+
+            description[support.LEVEL] = support.describe(self._session.driver)
+        return description
 
     # --- running -------------------------------------------------------------------------------------
 

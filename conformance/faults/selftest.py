@@ -16,7 +16,7 @@ from triton_porting_kit.conformance.faults.fault import PARTS, Fault
 from triton_porting_kit.conformance.faults.plugin import installed
 from triton_porting_kit.conformance.faults.table import CLEAN_BINARY, CLEAN_FAULT, FAULTS, find
 from triton_porting_kit.conformance.faults.trying import Trial, chosen, run_checks, try_fault
-from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.conformance.levels import DEFAULT_LEVELS as LEVELS
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.status import BAD, Verdict, verdict
 from triton_porting_kit.errors import PortingKitError

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.conformance.levels import DEFAULT_LEVELS
 from triton_porting_kit.conformance.mandatory import (
     FIRST,
     LAST,
@@ -112,7 +112,8 @@ def documents() -> dict[str, str]:
     """The lists of all levels, by level."""
     entries = combine({release: catalogue_of(release) for release in compat.TRIED})
     return {
-        level: document(level, [e for e in entries if e.name.startswith(f"{level}/")]) for level in LEVELS
+        level: document(level, [e for e in entries if e.name.startswith(f"{level}/")])
+        for level in DEFAULT_LEVELS
     }
 
 

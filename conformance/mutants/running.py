@@ -14,7 +14,7 @@ from triton_porting_kit.conformance.batches import try_checks
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.context import Session
 from triton_porting_kit.conformance.language.addresses import NUMBERS
-from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.conformance.levels import DEFAULT_LEVELS
 from triton_porting_kit.conformance.mutants.outcome import FAIL, PASS, Outcome
 from triton_porting_kit.conformance.mutants.unit import CHECKS, PROGRAM, Unit
 from triton_porting_kit.conformance.status import BAD
@@ -33,8 +33,8 @@ class Runner:
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
 
-    def load(self, levels: Iterable[str] = tuple(LEVELS)) -> None:
-        """Create the checks of some levels, except random programs, which are created one at a time."""
+    def load(self, levels: Iterable[str] = DEFAULT_LEVELS) -> None:
+        """Make the checks of some levels, but for random programs, which are made one at a time."""
         for level in levels:
             if level != "stress":
                 for name in set(catalogue.MODULES[level]) - {"language.addresses"}:

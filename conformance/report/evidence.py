@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from triton_porting_kit.conformance.levels import selecting
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report import code_objects
 from triton_porting_kit.conformance.status import Evidence, holds
@@ -70,7 +71,11 @@ _LONG = ("traceback", "output", "stdout", "stderr", "stack", "dump", "program", 
 
 
 def _mishap(item: Evidence) -> Exhibit:
-    what = {"process": "the worker process ended", "harness": "the suite itself failed"}
+    what = {
+        "process": "the worker process ended",
+        "harness": "the suite itself failed",
+        "upstream": f"torch fails in the same way without the backend: {item.get('what')}",
+    }
     title = what.get(item["kind"]) or str(item.get("type", item["kind"]))
     if item["kind"] == "harness" and item.get("type"):
         title = f"{title}: {item['type']}"
@@ -113,4 +118,4 @@ def rerun(run: Mapping[str, Any], name: str) -> str:
         words += ["--target", str(options["target"])] if options.get("target") else []
     if run["seed"]:
         words += ["--seed", str(run["seed"])]
-    return shlex.join([*words, "--select", name])
+    return shlex.join([*words, *selecting(name)])

@@ -70,7 +70,7 @@ def _of_record(record: Record, report: Report, full: bool) -> TestCase:
             case.system_out = shown(compiled)
         return case
     if status in _SKIPPED or status is Status.UNEXPECTED_PASS:
-        reason = record.listing.reason if record.listing else ""
+        reason = record.listing.reason if record.listing else record.message
         if status is Status.UNEXPECTED_PASS:
             case = _case(record.name, record.seconds)
             case.system_out = shown(f"passed, though the profile lists it: {reason}")

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from triton_porting_kit.conformance import mandatory
-from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.conformance.levels import DEFAULT_LEVELS, LEVELS
 from triton_porting_kit.conformance.mandatory import SUITE_VERSION, Release
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report.errors import ReportError
@@ -97,8 +97,8 @@ class Report:
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """The levels that the run requested."""
-        wanted = self.options.get("levels") or tuple(LEVELS)
+        """The levels that the run was to try."""
+        wanted = self.options.get("levels") or DEFAULT_LEVELS
         return tuple(level for level in LEVELS if level in wanted)
 
     @property
@@ -108,8 +108,8 @@ class Report:
 
     @cached_property
     def levels(self) -> tuple[LevelResult, ...]:
-        """The result of each level."""
-        return tuple(self._level(level) for level in LEVELS)
+        """What each level comes to."""
+        return tuple(self._level(level) for level in LEVELS if level in self.asked or level in DEFAULT_LEVELS)
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -139,12 +139,18 @@ class Report:
     def mandatory(self, level: str) -> tuple[str, ...]:
         """The names of the mandatory checks of a level. Raises `ReportError` for another version of the suite."""
         self.verify_version()
+        if LEVELS[level].optional:
+            return self._planned(level)
         return mandatory.names(
             level,
             release_of(str(self.run["triton_version"])),
             kit=not str(self.run["device"].get("memory", "")).startswith("torch"),
             compile_only=self.compile_only,
         )
+
+    def _planned(self, level: str) -> tuple[str, ...]:
+        """The checks that a run planned of a level."""
+        return tuple(name for name in (*self.statuses, *self.not_run) if name.startswith(f"{level}/"))
 
     def verify_version(self) -> None:
         """Raise `ReportError` if this kit lacks the mandatory lists of the report's version of the suite."""
@@ -162,6 +168,8 @@ class Report:
         result = LevelResult(
             level, level in self.asked, found, _counted(statuses.values()), len(names), missing
         )
+        if LEVELS[level].optional and found in GOOD and not self.whole:
+            return replace(result, verdict=Verdict.INCOMPLETE)
         if found is Verdict.INCOMPLETE and self.gone(result):
             return replace(result, verdict=Verdict.FAIL)
         return result

@@ -11,7 +11,7 @@ from typing import Any
 from triton_porting_kit.conformance import mandatory
 from triton_porting_kit.conformance.check import Check
 from triton_porting_kit.conformance.context import Context
-from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.conformance.levels import DEFAULT_LEVELS
 from triton_porting_kit.conformance.profile import LISTS, Capabilities, Profile
 from triton_porting_kit.conformance.record import Listing, Record
 from triton_porting_kit.conformance.report import document
@@ -103,7 +103,7 @@ def _profile(data: Mapping[str, Any]) -> Profile:
     limits: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in data["capabilities"].items()
-        if key in ("types", "atomics", "features", "maximum_tile")
+        if key in ("types", "atomics", "features", "maximum_tile", "torch_dtypes")
     }
     entries = [
         Listing(name, entry["pattern"], entry["reason"], entry.get("link", ""))
@@ -119,7 +119,8 @@ def _catalogue(report: Report) -> dict[str, Check]:
     from triton_porting_kit.conformance.stress.checks import DEFAULT_COUNT, program_of_run
 
     found = {
-        check.name: check for check in catalogue.checks([level for level in LEVELS if level != "stress"])
+        check.name: check
+        for check in catalogue.checks([level for level in DEFAULT_LEVELS if level != "stress"])
     }
     count, seed = int(report.options.get("stress") or DEFAULT_COUNT), report.run["seed"]
     for name in report.statuses:

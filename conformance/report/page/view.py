@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.conformance.levels import DEFAULT_LEVELS, LEVELS
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report import code_objects
 from triton_porting_kit.conformance.report.evidence import Exhibit, exhibit, rerun
@@ -81,7 +81,7 @@ def lead(report: Report) -> str:
 def _scope(report: Report) -> str:
     """The scope of the verdict, if it does not cover everything."""
     parts = []
-    if len(report.asked) < len(LEVELS):
+    if not set(DEFAULT_LEVELS).issubset(report.asked):
         parts.append(f"level{'s' if len(report.asked) > 1 else ''} {', '.join(report.asked)} only")
     if report.compile_only:
         parts.append("kernels compiled, not run")

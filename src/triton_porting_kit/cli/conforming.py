@@ -30,7 +30,7 @@ def conform(
         typer.Option(
             "--level",
             metavar="LEVEL",
-            help="registration, runtime, language, kernels or stress; may be repeated. All by default.",
+            help="registration, runtime, language, kernels, stress or torch; may be repeated. Default: all but torch.",
         ),
     ] = None,
     select: Annotated[

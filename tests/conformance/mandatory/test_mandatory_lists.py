@@ -7,14 +7,14 @@ from collections import Counter
 import pytest
 
 from triton_porting_kit.conformance import catalogue, mandatory
-from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.conformance.levels import DEFAULT_LEVELS
 from triton_porting_kit.conformance.mandatory import Entry, MandatoryListError, writing
 from triton_porting_kit.toolchain import compat
 
 HINT = "run `make docs` if checks were to come or go, and say so in CHANGELOG.md"
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", DEFAULT_LEVELS)
 def test_lists_are_the_catalogue(level: str) -> None:
     """On the release of Triton that is installed."""
     listed = mandatory.names(level, compat.release())
@@ -23,7 +23,7 @@ def test_lists_are_the_catalogue(level: str) -> None:
     assert (list(gone)[:20], list(unlisted)[:20]) == ([], []), HINT
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", DEFAULT_LEVELS)
 def test_marks_are_those_of_checks(level: str) -> None:
     checks = list(catalogue.checks([level]))
     compiled = mandatory.names(level, compat.release(), compile_only=True)

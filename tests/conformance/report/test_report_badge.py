@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from report_runs import every_status, record, right, write_run
 
-from triton_porting_kit.conformance.levels import LEVELS
+from triton_porting_kit.conformance.levels import DEFAULT_LEVELS
 from triton_porting_kit.conformance.report.badge import NOT_JUDGED, badge, reached, run_badge
 from triton_porting_kit.conformance.report.build import write_reports
 from triton_porting_kit.conformance.report.errors import ReportError
@@ -36,7 +36,7 @@ def said(svg: str) -> str:
 def levels_with(verdicts: str) -> list[LevelResult]:
     return [
         LevelResult(level, True, LETTERS[letter], {}, 0, ())
-        for level, letter in zip(LEVELS, verdicts, strict=True)
+        for level, letter in zip(DEFAULT_LEVELS, verdicts, strict=True)
     ]
 
 
