@@ -1,6 +1,7 @@
 """PyTorch on the devices of a Triton backend: tensors, operators, ``torch.<name>`` and ``torch.compile``.
 
-A backend's package calls `register_device` from an entry point of group ``torch.backends``, which ``import torch`` loads.
+A backend's package calls `register_device` from an entry point of group ``torch.backends``, which ``import torch``
+loads.
 Nothing of the kit outside this package imports torch.
 """
 

@@ -90,7 +90,9 @@ _registered: list[Accelerator] = []
 def accelerator() -> Accelerator:
     """The torch device of this process. Raises `InvalidArgument` if none is registered."""
     if not _registered:
-        raise InvalidArgument("no torch device is registered; call triton_porting_kit.pytorch.register_device")
+        raise InvalidArgument(
+            "no torch device is registered; call triton_porting_kit.pytorch.register_device"
+        )
     return _registered[0]
 
 
@@ -103,5 +105,3 @@ def set_accelerator(name: str) -> Accelerator:
 def registered_name() -> str | None:
     """The name of the registered torch device, if any."""
     return _registered[0].name if _registered else None
-
-

@@ -76,7 +76,7 @@ class Allocator:
             made = self._allocate(sizes, strides, code, bits, stream, 0)
             if type(made) is int:
                 made = self._allocate(sizes, strides, code, bits, stream, self._reserve(made))
-        return torch._C._from_dlpack(made)  # type: ignore[no-any-return]
+        return torch._C._from_dlpack(made)
 
     def use(self, tensor: torch.Tensor, stream: int) -> None:
         """Keep the memory of a tensor until the work that is on `stream` when it is freed has run."""

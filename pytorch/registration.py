@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
+from typing import Any
 
 import torch
+from torch.utils import backend_registration
 
 from triton_porting_kit.driver.active import SELECTION_VARIABLE
 from triton_porting_kit.pytorch import accelerator, inductor, operators, serialization
@@ -33,8 +35,8 @@ def register_device(name: str) -> bool:
     if _another_is_selected(name):
         return False
     accelerator.set_accelerator(name)
-    torch.utils.rename_privateuse1_backend(name)
-    torch.utils.generate_methods_for_privateuse1_backend(
+    backend_registration.rename_privateuse1_backend(name)
+    backend_registration.generate_methods_for_privateuse1_backend(
         unsupported_dtype=[torch.quint8, torch.quint4x2, torch.quint2x4, torch.qint32, torch.qint8]
     )
     torch._register_device_module(name, module)
@@ -56,7 +58,7 @@ def _another_is_selected(name: str) -> bool:
     return selected in entry_points(group="torch.backends").names
 
 
-class _Hooks(torch._C._acc.PrivateUse1Hooks):  # type: ignore[misc]
+class _Hooks(torch._C._acc.PrivateUse1Hooks):
     def is_available(self) -> bool:
         return module.is_available()
 
@@ -67,6 +69,6 @@ class _Hooks(torch._C._acc.PrivateUse1Hooks):  # type: ignore[misc]
         return True
 
 
-class _Guard(torch._C._acc.DeviceGuard):  # type: ignore[misc]
-    def type_(self) -> torch._C._autograd.DeviceType:
+class _Guard(torch._C._acc.DeviceGuard):
+    def type_(self) -> Any:
         return torch._C._autograd.DeviceType.PrivateUse1

@@ -25,5 +25,7 @@ def _tag(storage: Any) -> str | None:
 def _restore(storage: Any, location: str) -> Any:
     if location.partition(":")[0] != accelerator().name:
         return None
-    host = torch.empty(0, dtype=torch.uint8).set_(storage.untyped() if hasattr(storage, "untyped") else storage)
+    host = torch.empty(0, dtype=torch.uint8).set_(
+        storage.untyped() if hasattr(storage, "untyped") else storage
+    )
     return host.to(accelerator().name).untyped_storage()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 
-_lock = threading.RLock()
-_generator = torch.Generator()
+from triton_porting_kit.pytorch.operators.generators import default_generator as _generator
+
 default_generators = (_generator,)
 """One for each device. They live in the memory of the host."""
 
@@ -59,17 +57,3 @@ def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
     """Restore the states of the generators of all devices."""
     for state in new_states:
         set_rng_state(state)
-
-
-@contextmanager
-def as_default() -> Iterator[None]:
-    """A context in which the CPU's operators draw numbers from the device's generator."""
-    with _lock:
-        host = torch.default_generator
-        saved = host.get_state()
-        host.set_state(_generator.get_state())
-        try:
-            yield
-        finally:
-            _generator.set_state(host.get_state())
-            host.set_state(saved)

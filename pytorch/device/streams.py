@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import torch
@@ -9,6 +10,8 @@ import torch
 from triton_porting_kit.driver.device import DEFAULT_STREAM
 from triton_porting_kit.errors import InvalidArgument
 from triton_porting_kit.pytorch.accelerator import accelerator
+
+_QUERY_SECONDS = 1e-3
 
 _PRIVATE_USE_1 = 20
 """``c10::DeviceType::PrivateUse1``: c10/core/DeviceType.h."""
@@ -30,9 +33,7 @@ class Stream(torch.Stream):
         device_type: int | None = None,
     ) -> Stream:
         handle = accelerator().device.create_stream() if stream_id is None else stream_id
-        stream: Stream = super().__new__(
-            cls, stream_id=handle, device_index=0, device_type=_PRIVATE_USE_1
-        )
+        stream: Stream = super().__new__(cls, stream_id=handle, device_index=0, device_type=_PRIVATE_USE_1)
         stream._owner = stream_id is None
         stream._generation = accelerator().device.generation
         return stream
@@ -48,10 +49,18 @@ class Stream(torch.Stream):
         accelerator().device.synchronize(self.stream_id)
 
     def query(self) -> bool:
-        """Whether the work of the stream has finished."""
-        return self.record_event().query()
+        """Whether the work of the stream has finished.
 
-    def record_event(self, event: Any = None) -> Event:
+        Devices have no such hook: this waits up to a millisecond for an event, which idle streams reach sooner.
+        """
+        event = self.record_event()
+        deadline = time.perf_counter() + _QUERY_SECONDS
+        while not event.query():
+            if time.perf_counter() > deadline:
+                return False
+        return True
+
+    def record_event(self, event: Any = None) -> Event:  # type: ignore[override]
         """Record the work that is on the stream now."""
         event = event or Event()
         event.record(self)

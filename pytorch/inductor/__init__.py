@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import importlib
 
+from triton_porting_kit.pytorch.accelerator import accelerator
 from triton_porting_kit.pytorch.importing import after_import
 
 _PARTS = {
-    "torch._dynamo.device_interface": "interface",
-    "torch._inductor.utils": "device_types",
-    "torch._inductor.runtime.benchmarking": "benchmarks",
-    "torch._inductor.runtime.triton_heuristics": "triton_driver",
-    "torch._inductor.choices": "choices",
-    "torch._inductor.kernel.bmm": "products",
+    "torch._dynamo.device_interface": ("interface", "register"),
+    "torch._inductor.choices": ("patches", "split_long_reductions"),
+    "torch._inductor.decomposition": ("decompositions", "register"),
+    "torch._inductor.lowering": ("products", "register"),
+    "torch._inductor.runtime.benchmarking": ("benchmarks", "register"),
+    "torch._inductor.runtime.triton_heuristics": ("patches", "select_drivers"),
 }
-"""Modules of torch, and the module here whose function `register` is called after their import."""
+"""Modules of torch, and the function here that is called after their import, by its module."""
 
 
 def register() -> None:
     """Register with Dynamo and Inductor when they are imported, or now if they have been."""
+    after_import("torch._inductor.utils", _add_device_type)
     for name, part in _PARTS.items():
-        after_import(name, lambda part=part: _register(part))  # type: ignore[misc]
+        after_import(name, lambda part=part: _call(*part))  # type: ignore[misc]
 
 
-def _register(part: str) -> None:
-    importlib.import_module(f"{__name__}.{part}").register()
+def _call(module: str, function: str) -> None:
+    getattr(importlib.import_module(f"{__name__}.{module}"), function)()
+
+
+def _add_device_type() -> None:
+    """Add the device to the types that Inductor generates Triton kernels for."""
+    from torch._inductor import utils
+
+    utils.GPU_TYPES.append(accelerator().name)
+    _call("patches", "accept_templates")

@@ -16,10 +16,6 @@ def register() -> None:
     register_benchmarker(accelerator().name, _measure, override=True)
 
 
-def _measure(
-    self: Any, call: Callable[[], Any], *, warmup: float = 25, rep: float = 100, **_: Any
-) -> float:
+def _measure(self: Any, call: Callable[[], Any], *, warmup: float = 25, rep: float = 100, **_: Any) -> float:
     """Milliseconds of one call, the median."""
-    return float(
-        Benchmarker(accelerator().driver)(call, warmup=warmup, rep=rep, return_mode="median")
-    )
+    return float(Benchmarker(accelerator().driver)(call, warmup=warmup, rep=rep, return_mode="median"))

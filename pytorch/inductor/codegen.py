@@ -13,7 +13,7 @@ from triton_porting_kit.pytorch.accelerator import accelerator
 __all__ = ["CppWrapperCodegen", "PythonWrapperCodegen", "Scheduling", "WrapperFxCodegen"]
 
 
-class Overrides(DeviceOpOverrides):  # type: ignore[misc]
+class Overrides(DeviceOpOverrides):
     """Source text of the calls."""
 
     def import_get_raw_stream_as(self, name: str) -> str:

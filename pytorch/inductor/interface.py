@@ -10,7 +10,7 @@ from triton_porting_kit.pytorch.accelerator import accelerator
 from triton_porting_kit.pytorch.device import module, streams
 
 
-class AcceleratorInterface(DeviceInterface):  # type: ignore[misc]
+class AcceleratorInterface(DeviceInterface):
     """Forwards to ``torch.<name>``."""
 
     device = module.device
@@ -71,5 +71,3 @@ def register() -> None:
     name = accelerator().name
     register_interface_for_device(name, AcceleratorInterface)
     register_interface_for_device(f"{name}:0", AcceleratorInterface)
-
-

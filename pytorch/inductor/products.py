@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -78,11 +79,9 @@ def _as_sum(packet: Any, first: int, args: tuple[Any, ...], kwargs: dict[str, An
 
 def _register_heuristics() -> None:
     """Give the templates the configurations that they have on CPUs: small tiles, which fit any scratchpad."""
-    from torch._inductor.template_heuristics import registry
-    from torch._inductor.template_heuristics import triton as heuristics
-
+    importlib.import_module("torch._inductor.template_heuristics.triton")  # registers those of CPUs
+    registry = importlib.import_module("torch._inductor.template_heuristics.registry")
     name = accelerator().name
-    assert heuristics.CPUConfigHeuristic
     for (template, device, operator), heuristic in list(registry._TEMPLATE_HEURISTIC_REGISTRY.items()):
         if device == "cpu":
             registry._TEMPLATE_HEURISTIC_REGISTRY[template, name, operator] = _first_of(heuristic)

@@ -1,10 +1,17 @@
-"""Operators of the torch device: what makes, copies and views tensors, and the fallback for all others."""
+"""Operators of the torch device: what makes, copies and views tensors, and what runs all others."""
 
 from __future__ import annotations
 
-from triton_porting_kit.pytorch.operators import copies, factories, fallback, metadata, registry
-
-__all__ = ["copies", "factories", "fallback", "metadata", "register", "registry"]
+from triton_porting_kit.pytorch.operators import (  # noqa: F401 (they declare operators)
+    attention,
+    convolution,
+    copies,
+    factories,
+    fallback,
+    metadata,
+    normalisation,
+    registry,
+)
 
 
 def register() -> None:

@@ -38,14 +38,39 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
         return dst
     if self.shape != dst.shape:
         self = self.expand(dst.shape)
-    name = accelerator().name
-    if self.device.type != name:
-        _from_host(self, dst, non_blocking)
-    elif dst.device.type != name:
-        _to_host(self, dst)
-    else:
-        _on_device(self, dst)
+    _copy(_without_bits(self), _without_bits(dst), _differing_bits(self, dst), non_blocking)
     return dst
+
+
+def _copy(source: torch.Tensor, dst: torch.Tensor, bits: _Bits, non_blocking: bool) -> None:
+    name = accelerator().name
+    if source.device.type != name:
+        _from_host(_with_bits(source, bits), dst, non_blocking)
+    elif any(bits):
+        _copy(_with_bits(_host_copy(source), bits), dst, (False, False), non_blocking)
+    elif dst.device.type != name:
+        _to_host(source, dst)
+    else:
+        _on_device(source, dst)
+
+
+_Bits = tuple[bool, bool]
+"""Whether the elements are the conjugates, and the negatives, of those in memory."""
+
+
+def _differing_bits(a: torch.Tensor, b: torch.Tensor) -> _Bits:
+    return a.is_conj() != b.is_conj(), a.is_neg() != b.is_neg()
+
+
+def _without_bits(tensor: torch.Tensor) -> torch.Tensor:
+    """A view of the elements as they are in memory."""
+    return _with_bits(tensor, (tensor.is_conj(), tensor.is_neg()))
+
+
+def _with_bits(tensor: torch.Tensor, bits: _Bits) -> torch.Tensor:
+    if bits[0]:
+        tensor = torch.ops.aten._conj(tensor)
+    return torch.ops.aten._neg_view(tensor) if bits[1] else tensor
 
 
 @implements("_copy_from_and_resize")
@@ -61,6 +86,11 @@ def local_scalar_dense(self: torch.Tensor) -> Any:
 
 def to_host(tensor: torch.Tensor) -> torch.Tensor:
     """A copy in host memory, with the same strides if the elements are dense, and contiguous otherwise."""
+    copy = _host_copy(_without_bits(tensor))
+    return _with_bits(copy, (tensor.is_conj(), tensor.is_neg()))
+
+
+def _host_copy(tensor: torch.Tensor) -> torch.Tensor:
     result = torch.empty_strided(tensor.shape, _dense_strides(tensor), dtype=tensor.dtype)
     if tensor.numel():
         _to_host(tensor, result)
@@ -109,19 +139,10 @@ def _to_host(source: torch.Tensor, dst: torch.Tensor) -> None:
     found.device.memcpy_dtoh(_bytes(ready), source.data_ptr(), stream)
     found.device.synchronize(stream)
     if ready is not dst:
-        dst.copy_(_with_bits_of(ready, source))
-
-
-def _with_bits_of(copy: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
-    """The elements that a copy of the memory of `source` stands for."""
-    if source.is_conj():
-        copy = copy.conj()
-    return copy.neg() if source.is_neg() else copy
+        dst.copy_(ready)
 
 
 def _on_device(source: torch.Tensor, dst: torch.Tensor) -> None:
-    if source.is_conj() != dst.is_conj() or source.is_neg() != dst.is_neg():
-        source = source.resolve_conj().resolve_neg()
     found = accelerator()
     if same_dense_layout(source, dst):
         if source.data_ptr() != dst.data_ptr():

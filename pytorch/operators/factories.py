@@ -11,7 +11,9 @@ from triton_porting_kit.pytorch.operators.layouts import is_dense
 from triton_porting_kit.pytorch.operators.registry import implements
 
 
-def empty_like_layout(sizes: Sequence[int], strides: Sequence[int] | None, dtype: torch.dtype) -> torch.Tensor:
+def empty_like_layout(
+    sizes: Sequence[int], strides: Sequence[int] | None, dtype: torch.dtype
+) -> torch.Tensor:
     """A tensor of the device with undefined contents; contiguous if `strides` is None."""
     found = accelerator()
     return found.memory.empty(
@@ -73,7 +75,7 @@ def resize_(
     elements = 1 + sum((n - 1) * s for n, s in zip(size, strides, strict=True)) if 0 not in size else 0
     storage, offset = self.untyped_storage(), self.storage_offset()
     if (offset + elements) * self.itemsize > storage.nbytes():
-        larger = empty_like_layout((offset + elements,), None, self.dtype)
+        larger = empty_like_layout((int(offset + elements),), None, self.dtype)
         kept = storage.nbytes() // self.itemsize
         if kept:
             old = torch.as_strided(self.detach(), (kept,), (1,), 0)
@@ -89,10 +91,18 @@ def replace_(self: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
 
 @implements("zero_")
 def zero_(self: torch.Tensor) -> torch.Tensor:
-    if not self.numel():
-        return self
-    if is_dense(self):
-        found = accelerator()
-        found.device.memset(self.data_ptr(), 0, self.numel() * self.itemsize, found.stream())
-        return self
-    return self.fill_(0)
+    return fill_(self, 0)
+
+
+@implements("fill_.Scalar")
+def fill_(self: torch.Tensor, value: float) -> torch.Tensor:
+    if self.numel():
+        element = torch.full((), value, dtype=self.dtype)
+        pattern = set(element.view(-1).view(torch.uint8).tolist())
+        if len(pattern) == 1 and is_dense(self):
+            found = accelerator()
+            size = self.numel() * self.itemsize
+            found.device.memset(self.data_ptr(), pattern.pop(), size, found.stream())
+        else:
+            self.copy_(element.to(self.device).expand(self.shape))
+    return self

@@ -1,10 +1,11 @@
-"""Runs operators that the device lacks on the CPU: copies the arguments there and the results back."""
+"""What runs an operator that the device has no implementation of: code of Inductor, or the CPU with copies."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections import Counter
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -12,8 +13,9 @@ from torch.utils._pytree import tree_map
 
 from triton_porting_kit.errors import InvalidArgument
 from triton_porting_kit.pytorch.accelerator import accelerator
+from triton_porting_kit.pytorch.operators import eager, generators
 from triton_porting_kit.pytorch.operators.copies import to_device, to_host
-from triton_porting_kit.pytorch.operators.registry import KEY
+from triton_porting_kit.pytorch.operators.registry import KEY, outside_dynamo
 
 _log = logging.getLogger(__name__)
 _library = torch.library.Library("_", "IMPL")
@@ -49,14 +51,25 @@ def set_policy(policy: str) -> str:
 
 def register() -> None:
     """Make the fallback the device's implementation of all operators that have none."""
-    _library.fallback(run_on_host, KEY)
+    _library.fallback(outside_dynamo(run), KEY)
+
+
+def run(operator: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
+    """Run an operator on the device if Inductor can compile it, and on the CPU otherwise."""
+    try:
+        return eager.call(operator, args, kwargs)
+    except eager.NotCompiled as reason:
+        _log.debug("%s runs on the CPU: %s", operator, reason)
+    return run_on_host(operator, *args, **kwargs)
 
 
 def run_on_host(operator: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
     """Call an operator on the CPU with copies of the arguments, and copy back what it returns and writes."""
     _count(operator)
     call = _Call(operator)
-    result = operator(*call.on_host(args), **call.on_host(kwargs))
+    random = torch.Tag.nondeterministic_seeded in operator.tags
+    with generators.as_default() if random else nullcontext():
+        result = operator(*call.on_host(args), **call.on_host(kwargs))
     call.write_back(args, kwargs)
     return call.on_device(result)
 
