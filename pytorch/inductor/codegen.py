@@ -1,0 +1,38 @@
+"""What Inductor generates code with: its own classes for Triton, and calls of ``torch.<name>``."""
+
+from __future__ import annotations
+
+from torch._inductor.codegen.common import DeviceOpOverrides, register_device_op_overrides
+from torch._inductor.codegen.cpp_wrapper_gpu import CppWrapperGpu as CppWrapperCodegen
+from torch._inductor.codegen.triton import TritonScheduling as Scheduling
+from torch._inductor.codegen.wrapper import PythonWrapperCodegen
+from torch._inductor.codegen.wrapper_fxir import WrapperFxCodegen
+
+from triton_porting_kit.pytorch.accelerator import accelerator
+
+__all__ = ["CppWrapperCodegen", "PythonWrapperCodegen", "Scheduling", "WrapperFxCodegen"]
+
+
+class Overrides(DeviceOpOverrides):
+    """Source text of the calls."""
+
+    def import_get_raw_stream_as(self, name: str) -> str:
+        return f"from triton_porting_kit.pytorch.device.streams import raw_stream as {name}"
+
+    def set_device(self, device_idx: int) -> str:
+        return f"torch.{accelerator().name}.set_device({device_idx})"
+
+    def synchronize(self) -> str:
+        return f"torch.{accelerator().name}.synchronize()"
+
+    def device_guard(self, device_idx: int) -> str:
+        return f"torch.{accelerator().name}.device({device_idx})"
+
+    def current_stream(self) -> str:
+        return f"torch.{accelerator().name}.current_stream()"
+
+    def stream_handle(self, stream_name: str) -> str:
+        return f"{stream_name}.stream_id"
+
+
+register_device_op_overrides(accelerator().name, Overrides())

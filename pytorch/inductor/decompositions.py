@@ -1,0 +1,46 @@
+"""Convolutions in Inductor: as the device's operators make them of products."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._inductor.decomposition import decompositions
+
+from triton_porting_kit.pytorch.accelerator import accelerator
+from triton_porting_kit.pytorch.operators import convolution
+
+_aten = torch.ops.aten
+
+
+def register() -> None:
+    """Add the decompositions, which leave other devices' convolutions to those that were there."""
+    _add(_aten.convolution.default, _convolution)
+    _add(_aten.convolution_backward.default, _convolution_backward)
+
+
+def _add(operator: Any, decomposition: Callable[..., Any]) -> None:
+    others = decompositions.get(operator)
+
+    @functools.wraps(decomposition)
+    def choose(first: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if first.device.type == accelerator().name:
+            return decomposition(first, *args, **kwargs)
+        return NotImplemented if others is None else others(first, *args, **kwargs)
+
+    decompositions[operator] = choose
+
+
+def _convolution(*args: Any) -> torch.Tensor:
+    input, weight, *rest = args
+    if input.dim() == weight.dim():
+        return convolution.convolution(input, weight, *rest)
+    return convolution.convolution(input.unsqueeze(0), weight, *rest).squeeze(0)
+
+
+def _convolution_backward(
+    grad_output: torch.Tensor, input: torch.Tensor, weight: torch.Tensor, bias_sizes: Any, *rest: Any
+) -> Any:
+    return convolution.convolution_backward(grad_output, input, weight, *rest)

@@ -1,0 +1,134 @@
+"""What is replaced in torch, because torch has no hook for it. Each function replaces one thing.
+
+The discussion of such hooks: https://github.com/pytorch/pytorch/issues/171956 (Triton in Inductor names its devices).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import torch
+
+from triton_porting_kit.pytorch.accelerator import accelerator
+
+_SHORTEST_PIECE = 256
+"""Elements that a piece of a reduction has at least."""
+
+
+def accept_templates() -> None:
+    """Let Inductor use Triton templates on the device.
+
+    ``is_big_gpu`` allows them on GPUs of at least 68 cores (torch 2.13); the number is of NVIDIA's GPUs.
+    """
+    from torch._inductor import utils
+
+    is_big_gpu = utils.is_big_gpu
+
+    @functools.wraps(is_big_gpu)
+    def patched(index_or_device: Any = 0) -> bool:
+        if isinstance(index_or_device, torch.device) and index_or_device.type == accelerator().name:
+            return True
+        return bool(is_big_gpu(index_or_device))
+
+    utils.is_big_gpu = patched  # type: ignore[assignment]
+
+
+def split_long_reductions() -> None:
+    """Let Inductor split a reduction in pieces of some length only.
+
+    On devices of few cores it splits short ones, too, unrolls the pieces, and fails on the assertion that a piece is a
+    reduction (torch 2.13, ``_find_split_reduction`` in ir.py). `InductorChoices` could be derived from, but the setting
+    that names the class is one of the thread that compiles.
+    """
+    from torch._inductor.choices import InductorChoices
+
+    split_factor = InductorChoices.reduction_split_factor
+
+    @functools.wraps(split_factor)
+    def patched(
+        device: torch.device, reduction_numel_hint: int, numel_hint: int, inner_reduction: bool
+    ) -> int:
+        split = split_factor(device, reduction_numel_hint, numel_hint, inner_reduction)
+        short = device.type == accelerator().name and reduction_numel_hint < _SHORTEST_PIECE * split
+        return 1 if short else int(split)
+
+    InductorChoices.reduction_split_factor = staticmethod(patched)  # type: ignore[method-assign]
+
+
+def select_drivers() -> None:
+    """Select Triton's driver for each kernel by the device that the kernel is for.
+
+    Inductor (2.13) selects a driver before it compiles a kernel, by asking every driver whether it is active, and
+    selects none before it loads one. So the driver of another device loads the kernel if a program uses two devices,
+    or if TRITON_DEFAULT_BACKEND names another one.
+    """
+    from torch._dynamo.device_interface import get_interface_for_device
+    from torch._inductor.runtime import triton_helpers, triton_heuristics
+
+    compile_ = triton_heuristics.CachingAutotuner._precompile_config
+    load = triton_heuristics.TritonCompileResult.make_launcher
+    to_gpu = triton_helpers.set_driver_to_gpu
+
+    @functools.wraps(compile_)
+    def _precompile_config(self: Any, cfg: Any) -> Any:
+        with _driver_for(self.device_props.type):
+            return compile_(self, cfg)
+
+    @functools.wraps(load)
+    def make_launcher(self: Any) -> Any:
+        with _driver_for(self.compile_meta["device_type"]):
+            return load(self)
+
+    interface = triton_heuristics.CachingAutotuner.get_device_interface
+
+    @functools.wraps(to_gpu)
+    def set_driver_to_gpu() -> None:
+        if not _selected:
+            to_gpu()
+
+    @functools.wraps(interface)
+    def get_device_interface(self: Any) -> Any:
+        # Inductor replaces "hip" by "cuda" in the name, also in that of an "acme-chip".
+        ours = self.device_props.type == accelerator().name
+        return get_interface_for_device(self.device_props.type) if ours else interface(self)
+
+    triton_heuristics.CachingAutotuner.get_device_interface = get_device_interface  # type: ignore[method-assign]
+
+    triton_heuristics.CachingAutotuner._precompile_config = _precompile_config  # type: ignore[method-assign]
+    triton_heuristics.TritonCompileResult.make_launcher = make_launcher  # type: ignore[method-assign]
+    triton_helpers.set_driver_to_gpu = set_driver_to_gpu
+
+
+_selected: list[str] = []
+
+
+def _driver_for(device_type: str) -> Any:
+    if device_type == accelerator().name:
+        return _device_driver()
+    return _cpu_driver() if device_type == "cpu" else nullcontext()
+
+
+@contextmanager
+def _device_driver() -> Iterator[None]:
+    with accelerator().active():
+        _selected.append(accelerator().name)
+        try:
+            yield
+        finally:
+            _selected.pop()
+
+
+@contextmanager
+def _cpu_driver() -> Iterator[None]:
+    from torch._inductor.runtime import triton_helpers
+    from triton.runtime import driver
+
+    previous = driver.active
+    triton_helpers.set_driver_to_cpu()
+    try:
+        yield
+    finally:
+        driver.set_active(previous)

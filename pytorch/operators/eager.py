@@ -1,0 +1,334 @@
+"""Operators that Inductor compiles for the device one at a time, when programs call them.
+
+An operator is compiled for the types and the shapes of its arguments. When other shapes come, it is compiled once more
+with sizes that may vary. Inductor keeps what it compiled on disk, so later processes load it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+
+from triton_porting_kit.pytorch.accelerator import accelerator
+from triton_porting_kit.pytorch.operators.layouts import is_dense
+
+_log = logging.getLogger(__name__)
+_lock = threading.RLock()
+_running = threading.local()
+_THREAD = "tpk-eager"
+_compiling = ThreadPoolExecutor(1, thread_name_prefix=_THREAD)
+"""Compiles. Its thread has none of the dispatcher's state of the threads that call operators."""
+
+_HOST_TAGS = frozenset(
+    {torch.Tag.nondeterministic_seeded, torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output}
+)
+"""Operators whose results depend on more than the types and the shapes of the arguments."""
+
+_CONFIG = {"compile_threads": 1}
+"""For Inductor: one kernel is compiled sooner here than by another process."""
+
+_MOST_SHAPES = 16
+"""Variants of one operator with the same types and ranks. Calls that need more run on the host."""
+
+
+class NotCompiled(Exception):
+    """The operator must run on the host."""
+
+
+class _Slot(NamedTuple):
+    """The position of a tensor among the tensors of a call, in place of the tensor."""
+
+    place: int
+
+
+@dataclass(frozen=True)
+class _Variant:
+    """One compilation of an operator."""
+
+    run: Any
+    guard: Any
+    """Takes the sizes, strides and offsets of the tensors, and returns whether the compiled code is right for them."""
+
+
+@dataclass
+class _Family:
+    """The compilations for arguments that differ only in sizes and strides."""
+
+    exact: dict[tuple[Any, ...], _Variant] = field(default_factory=dict)
+    general: list[_Variant] = field(default_factory=list)
+    resized: dict[tuple[Any, ...], list[tuple[int, tuple[int, ...]]]] = field(default_factory=dict)
+    """The shapes that the operator gives to results that it is passed, where they have others."""
+    reason: str = ""
+    """Why calls run on the host, if they do."""
+
+
+_families: dict[Any, _Family] = {}
+
+
+def call(operator: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run an operator on the device. Raises `NotCompiled` if it must run on the host."""
+    if getattr(_running, "operators", None) and operator in _running.operators:
+        raise NotCompiled("Inductor has no code for it")
+    if _HOST_TAGS.intersection(operator.tags):
+        raise NotCompiled("its results depend on values or on random numbers")
+    tensors: list[torch.Tensor] = []
+    static = _skeleton(operator, args, kwargs, tensors)
+    _check(tensors)
+    family_key = (operator, static, tuple((t.dtype, t.dim(), t.device.type) for t in tensors))
+    with _lock:
+        family = _families.setdefault(family_key, _Family())
+    if family.reason:
+        raise NotCompiled(family.reason)
+    _resize(family, operator, static, tensors)
+    variant = _find(family, operator, static, tensors)
+    results = _run(operator, variant, tensors)
+    return _outputs(operator, args, kwargs, results)
+
+
+# --- arguments -------------------------------------------------------------------------------------------
+
+
+def _skeleton(
+    operator: torch._ops.OpOverload,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    tensors: list[torch.Tensor],
+) -> tuple[Any, ...]:
+    """The arguments with slots for the tensors, which are appended to `tensors`. It is hashable.
+
+    Numbers for parameters that are tensors become tensors on the host, so that other numbers need no compilation.
+    """
+    number_type = _number_type((*args, *kwargs.values()))
+    arguments = operator._schema.arguments
+    by_name = {argument.name: argument for argument in arguments}
+
+    def place(value: Any, argument: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            for index, known in enumerate(tensors):
+                if known is value:
+                    return _Slot(index)
+            tensors.append(value)
+            return _Slot(len(tensors) - 1)
+        if isinstance(value, (int, float)) and isinstance(argument.type, torch.TensorType):
+            return place(torch.tensor(value, dtype=number_type(value)), argument)
+        if isinstance(value, (list, tuple)):
+            return tuple(place(each, argument) for each in value)
+        if isinstance(value, torch.Generator):
+            raise NotCompiled("it draws random numbers")
+        return value
+
+    positional = tuple(place(value, arguments[i]) for i, value in enumerate(args))
+    named = tuple((name, place(value, by_name[name])) for name, value in sorted(kwargs.items()))
+    return (positional, named)
+
+
+def _number_type(values: Iterable[Any]) -> Any:
+    """The type that torch computes with in place of a Python number: float64 only where a tensor has it."""
+    wide = any(isinstance(v, torch.Tensor) and v.dtype in (torch.float64, torch.complex128) for v in values)
+
+    def choose(value: Any) -> torch.dtype:
+        if isinstance(value, bool):
+            return torch.bool
+        if isinstance(value, int):
+            return torch.int64
+        return torch.float64 if wide else torch.get_default_dtype()
+
+    return choose
+
+
+def _check(tensors: Sequence[torch.Tensor]) -> None:
+    name = accelerator().name
+    for tensor in tensors:
+        if tensor.dtype.is_complex or tensor.is_quantized or tensor.layout != torch.strided:
+            raise NotCompiled("Inductor compiles no complex, quantized or sparse tensors")
+        if tensor.device.type != name and tensor.dim():
+            raise NotCompiled("an argument is on the host")
+
+
+# --- compilation -----------------------------------------------------------------------------------------
+
+
+def _exact(tensors: Sequence[torch.Tensor]) -> tuple[Any, ...]:
+    return tuple((tuple(t.shape), t.stride(), t.storage_offset() % 64 == 0) for t in tensors)
+
+
+def _resize(
+    family: _Family, operator: torch._ops.OpOverload, static: Any, tensors: list[torch.Tensor]
+) -> None:
+    """Give results that the caller passes the shapes that the operator gives them."""
+    outputs = _passed_results(operator, static)
+    if not outputs:
+        return
+    if family.exact and all(tensors[i].numel() for i in outputs):
+        return  # one that is not empty and has another shape is found when it is compiled
+    exact = _exact(tensors)
+    if exact not in family.resized:
+        family.resized[exact] = _in_compiler(_result_shapes, operator, static, tensors, outputs)
+    for index, shape in family.resized[exact]:
+        tensors[index].resize_(shape)
+
+
+def _passed_results(operator: torch._ops.OpOverload, static: Any) -> list[int]:
+    written = {
+        a.name for a in operator._schema.arguments if a.is_out and a.alias_info and a.alias_info.is_write
+    }
+    return [value.place for name, value in static[1] if name in written and isinstance(value, _Slot)]
+
+
+def _result_shapes(
+    operator: torch._ops.OpOverload, static: Any, tensors: list[torch.Tensor], outputs: list[int]
+) -> list[tuple[int, tuple[int, ...]]]:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    detached = [t.detach() for t in tensors]
+    with torch.no_grad(), FakeTensorMode() as mode:
+        fakes = [mode.from_tensor(t) for t in detached]
+        torch.fx.Interpreter(_graph(operator, static, len(tensors))).run(*fakes)
+    return [(i, tuple(fakes[i].shape)) for i in outputs if fakes[i].shape != tensors[i].shape]
+
+
+def _in_compiler(function: Any, *arguments: Any) -> Any:
+    """Call a function in the thread that compiles. Raises `NotCompiled` if the function fails."""
+    if threading.current_thread().name.startswith(_THREAD):
+        raise NotCompiled("Inductor needs it while it compiles")
+    try:
+        return _compiling.submit(function, *arguments).result()
+    except Exception as error:
+        _log.debug("%s is not compiled", arguments[0], exc_info=True)
+        first = (str(error) or repr(error)).splitlines()[0]
+        raise NotCompiled(f"Inductor does not compile it: {first}") from None
+
+
+def _find(
+    family: _Family, operator: torch._ops.OpOverload, static: Any, tensors: list[torch.Tensor]
+) -> _Variant:
+    exact = _exact(tensors)
+    known = family.exact.get(exact)
+    if known is not None:
+        return known
+    geometry = _geometry(tensors)
+    for candidate in family.general:
+        if candidate.guard(geometry):
+            return candidate
+    if len(family.exact) + len(family.general) >= _MOST_SHAPES:
+        raise NotCompiled(f"it was compiled {_MOST_SHAPES} times for other shapes")
+    dynamic = bool(family.exact)
+    outputs = _passed_results(operator, static)
+    if dynamic and _in_compiler(_result_shapes, operator, static, tensors, outputs):
+        raise NotCompiled("it gives a result that it was passed another shape")
+    try:
+        variant: _Variant = _in_compiler(_compile, operator, static, tensors, dynamic)
+    except NotCompiled as error:
+        family.reason = str(error)
+        raise
+    if dynamic:
+        family.general.append(variant)
+    else:
+        family.exact[exact] = variant
+    return variant
+
+
+def _geometry(tensors: Sequence[torch.Tensor]) -> list[int]:
+    return [n for t in tensors for n in (*t.shape, *t.stride(), t.storage_offset())]
+
+
+def _compile(
+    operator: torch._ops.OpOverload, static: Any, tensors: list[torch.Tensor], dynamic: bool
+) -> _Variant:
+    from torch._inductor.compile_fx import compile_fx
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    shapes = ShapeEnv()
+    mode = FakeTensorMode(shape_env=shapes)
+    with torch.no_grad():
+        fakes = [_fake(mode, tensor, f"a{i}", dynamic) for i, tensor in enumerate(tensors)]
+        run = compile_fx(_graph(operator, static, len(tensors)), fakes, config_patches=_CONFIG)
+        numbers = [n for f in fakes for n in (*f.shape, *f.stride(), f.storage_offset())]
+        places = [i for i, n in enumerate(numbers) if isinstance(n, torch.SymInt)]
+        guards = shapes.produce_guards_expression([numbers[i] for i in places]) if places else None
+    fixed = [(i, n) for i, n in enumerate(numbers) if not isinstance(n, torch.SymInt)]
+
+    def guard(geometry: list[int]) -> bool:
+        if any(geometry[i] != n for i, n in fixed):
+            return False
+        return guards is None or bool(
+            shapes.evaluate_guards_expression(guards, [geometry[i] for i in places])
+        )
+
+    return _Variant(run, guard)
+
+
+def _fake(mode: Any, tensor: torch.Tensor, name: str, dynamic: bool) -> Any:
+    from torch._dynamo.source import ConstantSource
+    from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
+
+    kind = DimDynamic.DUCK if dynamic and is_dense(tensor) else DimDynamic.STATIC
+    context: Any = StatelessSymbolicContext(dynamic_sizes=[kind] * tensor.dim())
+    return mode.from_tensor(tensor.detach(), symbolic_context=context, source=ConstantSource(name))
+
+
+def _graph(operator: torch._ops.OpOverload, static: Any, count: int) -> torch.fx.GraphModule:
+    """A graph that calls the operator and returns what it makes; what it returns of its arguments is left out."""
+    graph = torch.fx.Graph()
+    inputs = [graph.placeholder(f"a{i}") for i in range(count)]
+
+    def fill(value: Any) -> Any:
+        if isinstance(value, _Slot):
+            return inputs[value.place]
+        return [fill(each) for each in value] if isinstance(value, tuple) else value
+
+    positional, named = static
+    result = graph.call_function(
+        operator, tuple(fill(v) for v in positional), {name: fill(v) for name, v in named}
+    )
+    returns = operator._schema.returns
+    fresh = [i for i, each in enumerate(returns) if each.alias_info is None]
+    if len(returns) == 1:
+        graph.output((result,) if fresh else ())
+    else:
+        graph.output(tuple(graph.call_function(_item, (result, i)) for i in fresh))
+    return torch.fx.GraphModule(torch.nn.Module(), graph)
+
+
+def _item(values: Any, index: int) -> Any:
+    return values[index]
+
+
+# --- results ---------------------------------------------------------------------------------------------
+
+
+def _run(operator: torch._ops.OpOverload, variant: _Variant, tensors: list[torch.Tensor]) -> list[Any]:
+    """Run the compiled code. Operators that it calls itself run on the host if they are this one."""
+    outer = getattr(_running, "operators", ())
+    _running.operators = (*outer, operator)
+    try:
+        with torch.no_grad():
+            return list(variant.run(*tensors))
+    finally:
+        _running.operators = outer
+
+
+def _outputs(
+    operator: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], results: list[Any]
+) -> Any:
+    """What the operator returns: its results, and the arguments that its schema says it returns."""
+    schema = operator._schema
+    values = dict(zip((a.name for a in schema.arguments), args, strict=False)) | kwargs
+    written = {
+        frozenset(a.alias_info.before_set): values.get(a.name)
+        for a in schema.arguments
+        if a.alias_info is not None and a.alias_info.is_write
+    }
+    fresh = iter(results)
+    returned = [
+        next(fresh) if each.alias_info is None else written[frozenset(each.alias_info.before_set)]
+        for each in schema.returns
+    ]
+    return returned[0] if len(returned) == 1 else (tuple(returned) if returned else None)

@@ -1,0 +1,74 @@
+"""Registration of a Triton backend as a torch device."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+import torch
+from torch.utils import backend_registration
+
+from triton_porting_kit.driver.active import SELECTION_VARIABLE
+from triton_porting_kit.pytorch import accelerator, inductor, operators, serialization
+from triton_porting_kit.pytorch.device import module
+
+_UNNAMED = "privateuseone"
+
+
+def register_device(name: str) -> bool:
+    """Make the Triton backend `name` the torch device of the same name; returns whether it is.
+
+    The device is opened when it is first needed. PyTorch has one such device in a process: if several backends want to
+    be it, the one that ``TRITON_DEFAULT_BACKEND`` names is, otherwise the first. The others warn.
+    """
+    taken = accelerator.registered_name() or torch._C._get_privateuse1_backend_name()
+    if taken == name:
+        return True
+    if taken != _UNNAMED:
+        warnings.warn(
+            f"torch.device({name!r}) is not available: this process has torch.device({taken!r}), and PyTorch gives one "
+            f"device to packages. Set {SELECTION_VARIABLE}={name} to have this one",
+            stacklevel=2,
+        )
+        return False
+    if _another_is_selected(name):
+        return False
+    accelerator.set_accelerator(name)
+    backend_registration.rename_privateuse1_backend(name)
+    backend_registration.generate_methods_for_privateuse1_backend(
+        unsupported_dtype=[torch.quint8, torch.quint4x2, torch.quint2x4, torch.qint32, torch.qint8]
+    )
+    torch._register_device_module(name, module)
+    torch._C._acc.register_python_privateuseone_hook(_Hooks())
+    torch._C._acc.register_python_privateuseone_device_guard(_Guard())
+    operators.register()
+    serialization.register()
+    inductor.register()
+    return True
+
+
+def _another_is_selected(name: str) -> bool:
+    """Whether the user selected another backend that is also a torch device."""
+    selected = os.environ.get(SELECTION_VARIABLE)
+    if not selected or selected == name:
+        return False
+    from importlib.metadata import entry_points
+
+    return selected in entry_points(group="torch.backends").names
+
+
+class _Hooks(torch._C._acc.PrivateUse1Hooks):
+    def is_available(self) -> bool:
+        return module.is_available()
+
+    def has_primary_context(self, dev_id: int) -> bool:
+        return True
+
+    def is_built(self) -> bool:
+        return True
+
+
+class _Guard(torch._C._acc.DeviceGuard):
+    def type_(self) -> Any:
+        return torch._C._autograd.DeviceType.PrivateUse1

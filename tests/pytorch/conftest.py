@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="session")
+def inductor_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache of Inductor's that no other process writes."""
+    folder = tmp_path_factory.mktemp("inductor")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder))
+        patch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")  # other processes lack the backend of these tests
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def chip(inductor_cache: Path) -> Any:
+    """The module of a torch device whose memory is the host's."""
+    from host_backend import register
+
+    return register()
+
+
+@pytest.fixture(autouse=True)
+def reset(chip: Any) -> Iterator[None]:
+    """Each test counts the operators that run on the CPU anew."""
+    chip.reset_fallbacks()
+    chip.set_fallback("silent")
+    yield
+    torch._dynamo.reset()

@@ -1,0 +1,72 @@
+"""``torch.<name>``: streams, events, saving, and what programs ask."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+from host_backend import NAME
+
+from triton_porting_kit.pytorch import register_device
+
+
+def test_the_module_answers_as_torch_cuda_does(chip: Any) -> None:
+    assert chip.is_available()
+    assert chip.device_count() == 1
+    assert chip.current_device() == 0
+    assert chip.get_device_properties().multi_processor_count >= 1
+    assert torch.accelerator.current_accelerator() == torch.device(NAME)
+
+
+def test_streams_and_events(chip: Any) -> None:
+    start, end = chip.Event(enable_timing=True), chip.Event(enable_timing=True)
+    stream = chip.Stream()
+    with chip.stream(stream):
+        assert chip.current_stream() == stream
+        start.record()
+        x = torch.ones(1000, device=NAME) + 1
+        end.record()
+    chip.current_stream().wait_stream(stream)
+    assert (x + 1).sum().item() == 3000
+    end.synchronize()
+    assert end.query()
+    stream.synchronize()
+    assert any(stream.query() for _ in range(1000))
+    assert start.elapsed_time(end) >= 0
+
+
+def test_save_and_load(chip: Any) -> None:
+    file = io.BytesIO()
+    torch.save({"x": torch.arange(5.0, device=NAME)[1:]}, file)
+    file.seek(0)
+    loaded = torch.load(file)
+    assert loaded["x"].device.type == NAME
+    assert loaded["x"].cpu().equal(torch.arange(1.0, 5.0))
+    file.seek(0)
+    assert torch.load(file, map_location="cpu")["x"].equal(torch.arange(1.0, 5.0))
+
+
+def test_printing(chip: Any) -> None:
+    assert repr(torch.tensor(0.001, device=NAME)) == f"tensor(0.0010, device='{NAME}:0')"
+
+
+def test_a_second_device_is_refused_with_a_warning(chip: Any) -> None:
+    with pytest.warns(
+        UserWarning, match=rf"'other'. is not available.*'{NAME}'.*TRITON_DEFAULT_BACKEND=other"
+    ):
+        assert not register_device("other")
+    assert register_device(NAME)
+
+
+def test_registration_opens_no_device_and_imports_no_dynamo() -> None:
+    script = (
+        "import sys, host_backend; host_backend.register()\n"
+        "from triton_porting_kit.pytorch.accelerator import accelerator\n"
+        "assert not accelerator().is_open\n"
+        "assert not [name for name in sys.modules if name.startswith(('torch._dynamo', 'torch._inductor'))]\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=__file__.rpartition("/")[0])

@@ -1,0 +1,58 @@
+"""``torch.compile`` for the device: right results, and no operator on the CPU."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from host_backend import NAME
+from torch.nn import functional
+
+
+def both(function: Any, *inputs: torch.Tensor) -> tuple[Any, Any]:
+    """The results of the CPU and of the compiled function on the device."""
+    compiled = torch.compile(function)
+    return function(*inputs), compiled(*(x.to(NAME) for x in inputs)).cpu()
+
+
+def test_pointwise_and_reduction(chip: Any) -> None:
+    expected, result = both(lambda x: functional.gelu(x * 2 + 1).sum(-1), torch.randn(40, 33))
+    torch.testing.assert_close(result, expected)
+    assert chip.fallbacks() == {}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64, torch.int32], ids=str)
+def test_products(chip: Any, dtype: torch.dtype) -> None:
+    a, b, c = (torch.randn(*shape).mul(4).to(dtype) for shape in [(33, 20), (20, 17), (17,)])
+    expected, result = both(lambda a, b, c: torch.addmm(c, a, b) + a @ b, a, b, c)
+    torch.testing.assert_close(result, expected, atol=0.3 if dtype == torch.bfloat16 else 1e-4, rtol=2e-2)
+    assert chip.fallbacks() == {}
+
+
+def test_convolutional_network_trains(chip: Any) -> None:
+    torch.manual_seed(0)
+    host = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3, padding=1, stride=2),
+        torch.nn.BatchNorm2d(4),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(4 * 4 * 4, 5),
+    )
+    device = copy.deepcopy(host).to(NAME)
+    x, y = torch.randn(6, 3, 8, 8), torch.randint(0, 5, (6,))
+    functional.cross_entropy(host(x), y).backward()
+    chip.reset_fallbacks()
+    torch.compile(lambda x, y: functional.cross_entropy(device(x), y))(x.to(NAME), y.to(NAME)).backward()
+    for ours, theirs in zip(device.parameters(), host.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad.cpu(), theirs.grad, atol=1e-5, rtol=1e-4)
+    assert chip.fallbacks() == {}
+
+
+def test_the_cpu_keeps_its_code(chip: Any) -> None:
+    def function(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return functional.conv2d(x, w).relu() @ torch.ones(6, 2)
+
+    x, w = torch.randn(1, 2, 8, 8), torch.randn(3, 2, 3, 3)
+    torch.testing.assert_close(torch.compile(function)(x, w), function(x, w))

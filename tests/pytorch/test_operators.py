@@ -1,0 +1,176 @@
+"""Operators of the device against those of the CPU."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import pytest
+import torch
+from host_backend import NAME
+
+from triton_porting_kit.pytorch.operators.convolution import convolution, convolution_backward
+
+TYPES = [torch.bool, torch.uint8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16]
+TYPES += [torch.float32, torch.float64, torch.complex64, torch.complex128]
+
+
+def values(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(math.prod(shape))
+    wide = torch.randn(shape, generator=generator, dtype=torch.float64) * 4
+    return wide.abs().to(dtype) if dtype in (torch.bool, torch.uint8) else wide.to(dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_copies_keep_every_type(chip: Any, dtype: torch.dtype) -> None:
+    host = values(5, 7, dtype=dtype)
+    device = host.to(NAME)
+    assert device.device == torch.device(NAME, 0)
+    assert device.cpu().equal(host)
+    assert device.t().contiguous().cpu().equal(host.t())
+    assert device[1:, ::2].cpu().equal(host[1:, ::2])
+    assert chip.fallbacks() == {}
+
+
+@pytest.mark.parametrize(("source", "target"), itertools.product(TYPES[:-2], repeat=2), ids=str)
+def test_copies_convert(chip: Any, source: torch.dtype, target: torch.dtype) -> None:
+    host = values(6, 5, dtype=source)
+    host = host.abs() if source.is_signed else host
+    assert host.to(NAME).t().to(target).cpu().equal(host.t().to(target))
+
+
+def test_copies_of_many_dimensions(chip: Any) -> None:
+    host = values(2, 3, 2, 3, 2, 3, 2)
+    order = (6, 0, 5, 1, 4, 2, 3)
+    assert host.to(NAME).permute(order).contiguous().cpu().equal(host.permute(order))
+    target = torch.zeros(2, 3, 2, 3, 2, 3, 2, device=NAME)
+    target.permute(order).copy_(host.permute(order).to(NAME))
+    assert target.cpu().equal(host)
+
+
+def test_copies_within_a_storage(chip: Any) -> None:
+    host = values(6, 6)
+    device = host.to(NAME)
+    device.copy_(device.t().clone())
+    assert device.cpu().equal(host.t())
+    device[1:].copy_(device[:-1])
+    expected = host.t().clone()
+    expected[1:] = expected[:-1].clone()
+    assert device.cpu().equal(expected)
+
+
+def test_broadcast_and_host_copies_into_views(chip: Any) -> None:
+    device = torch.zeros(4, 6, device=NAME)
+    device[:, ::2] = values(3)
+    device[1] = 7
+    expected = torch.zeros(4, 6)
+    expected[:, ::2] = values(3)
+    expected[1] = 7
+    assert device.cpu().equal(expected)
+
+
+def test_conjugate_views(chip: Any) -> None:
+    host = values(3, 4, dtype=torch.complex64)
+    assert host.to(NAME).conj().cpu().equal(host.conj())
+    assert host.to(NAME).conj().resolve_conj().cpu().equal(host.conj().resolve_conj())
+
+
+def test_resize_keeps_elements(chip: Any) -> None:
+    device = values(6).to(NAME)
+    device.resize_(3, 4)
+    assert device.shape == (3, 4)
+    assert device.flatten()[:6].cpu().equal(values(6))
+
+
+def test_compiled_operators_are_right_for_other_shapes(chip: Any) -> None:
+    for shape in [(8, 16), (8, 16), (4, 16), (5, 3), (1, 3), (0, 3), (5, 3)]:
+        a, b = values(*shape), values(*shape) + 1
+        result = torch.div(a.to(NAME), b.to(NAME))
+        assert torch.allclose(result.cpu(), a / b)
+    assert chip.fallbacks() == {}
+
+
+def test_numbers_need_no_compilation(chip: Any) -> None:
+    x = values(9)
+    for factor in (2, 2.5, -1.0, True):
+        assert torch.allclose((x.to(NAME) * factor).cpu(), x * factor)
+    assert (values(9, dtype=torch.int32).to(NAME) * 2.5).dtype == torch.float32
+    assert chip.fallbacks() == {}
+
+
+def test_results_that_are_passed_are_resized(chip: Any) -> None:
+    out = torch.empty(0, device=NAME)
+    torch.abs(values(4, 3).to(NAME), out=out)
+    assert out.cpu().equal(values(4, 3).abs())
+
+
+def test_in_place_operators_return_their_argument(chip: Any) -> None:
+    x = values(4).to(NAME)
+    assert x.mul_(2) is x
+    assert x.cpu().equal(values(4) * 2)
+
+
+def test_operators_without_code_run_on_the_cpu(chip: Any) -> None:
+    matrix = values(3, 3) + 5 * torch.eye(3)
+    assert torch.allclose(torch.linalg.inv(matrix.to(NAME)).cpu(), torch.linalg.inv(matrix))
+    assert "aten.linalg_inv_ex.inverse" in chip.fallbacks()
+
+
+def test_the_cpu_can_be_forbidden(chip: Any) -> None:
+    chip.set_fallback("raise")
+    with pytest.raises(NotImplementedError, match=r"linalg_inv_ex.*set_fallback"):
+        torch.linalg.inv(torch.eye(3, device=NAME))
+
+
+def test_random_numbers_come_from_the_devices_generator(chip: Any) -> None:
+    torch.manual_seed(1)
+    first = torch.randn(5, device=NAME).cpu()
+    on_host = torch.randn(5)
+    torch.manual_seed(1)
+    assert torch.randn(5).equal(on_host)  # the device has drawn none of the CPU's numbers
+    assert torch.randn(5, device=NAME).cpu().equal(first)
+    state = chip.get_rng_state()
+    second = torch.rand(3, device=NAME).cpu()
+    chip.set_rng_state(state)
+    assert torch.rand(3, device=NAME).cpu().equal(second)
+
+
+def test_batch_norm_updates_its_statistics(chip: Any) -> None:
+    host = torch.nn.BatchNorm1d(4)
+    device = torch.nn.BatchNorm1d(4).to(NAME)
+    x = values(10, 4)
+    expected, result = host(x), device(x.to(NAME))
+    result.square().sum().backward()
+    assert torch.allclose(result.cpu(), expected, atol=1e-5)
+    assert torch.allclose(device.running_mean.cpu(), host.running_mean)
+    assert torch.allclose(device.running_var.cpu(), host.running_var)
+
+
+CONVOLUTIONS = [
+    (rank, *rest)
+    for rank in (1, 2, 3)
+    for rest in itertools.product((1, 2, 3), (0, 1, 2), (1, 2), (1, 2), (False, True), (0, 1))
+]
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_convolutions(rank: int) -> None:
+    """On the CPU in float64: what the device's operators are made of is the same there."""
+    tried = 0
+    for _, stride, pad, dilation, groups, transposed, extra in (c for c in CONVOLUTIONS if c[0] == rank):
+        if extra and not (transposed and extra < max(stride, dilation)):
+            continue
+        kernel, sizes = [3, 2, 3][:rank], [7, 8, 6][:rank]
+        x = values(2, 4, *sizes, dtype=torch.float64)
+        weights = (4, 6 // groups) if transposed else (6, 4 // groups)
+        w = values(*weights, *kernel, dtype=torch.float64)
+        bias = values(6, dtype=torch.float64)
+        rest = ([stride] * rank, [pad] * rank, [dilation] * rank, transposed, [extra] * rank, groups)
+        expected = torch.ops.aten.convolution(x, w, bias, *rest)
+        torch.testing.assert_close(convolution(x, w, bias, *rest), expected)
+        gradient = values(*expected.shape, dtype=torch.float64)
+        wanted = torch.ops.aten.convolution_backward(gradient, x, w, [6], *rest, [True] * 3)
+        torch.testing.assert_close(convolution_backward(gradient, x, w, *rest, [True] * 3), tuple(wanted))
+        tried += 1
+    assert tried == 102
