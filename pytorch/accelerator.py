@@ -18,9 +18,11 @@ from triton_porting_kit.pytorch.memory import Allocator
 class Accelerator:
     """The first device of a Triton backend as a torch device. It is opened when it is first needed."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, backend: str) -> None:
         self.name = name
-        """Of the torch device and of the Triton backend."""
+        """The type of the torch device."""
+        self.backend = backend
+        """The name of the Triton backend."""
         self._lock = threading.RLock()
         self._process: int | None = None
 
@@ -29,12 +31,12 @@ class Accelerator:
         """The backend's driver."""
         from triton.backends import backends
 
-        if self.name not in backends:
+        if self.backend not in backends:
             raise InvalidArgument(
-                f"the torch device {self.name!r} has no Triton backend of this name; "
+                f"torch.device({self.name!r}) needs the Triton backend {self.backend!r}, which is not installed; "
                 f"installed are {', '.join(sorted(backends))}"
             )
-        return backends[self.name].driver()  # type: ignore[no-any-return]
+        return backends[self.backend].driver()  # type: ignore[no-any-return]
 
     @cached_property
     def device(self) -> Device:
@@ -96,9 +98,9 @@ def accelerator() -> Accelerator:
     return _registered[0]
 
 
-def set_accelerator(name: str) -> Accelerator:
-    """Make the Triton backend `name` the torch device of this process, once."""
-    _registered.append(Accelerator(name))
+def set_accelerator(name: str, backend: str) -> Accelerator:
+    """Make a Triton backend the torch device `name` of this process, once."""
+    _registered.append(Accelerator(name, backend))
     return _registered[0]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from typing import Any
 
@@ -10,31 +11,39 @@ import torch
 from torch.utils import backend_registration
 
 from triton_porting_kit.driver.active import SELECTION_VARIABLE
+from triton_porting_kit.errors import InvalidArgument
 from triton_porting_kit.pytorch import accelerator, inductor, operators, serialization
 from triton_porting_kit.pytorch.device import module
 
 _UNNAMED = "privateuseone"
 
 
-def register_device(name: str) -> bool:
-    """Make the Triton backend `name` the torch device of the same name; returns whether it is.
+def register_device(backend: str, name: str) -> bool:
+    """Make the first device of a Triton backend ``torch.device(name)``; returns whether it is.
 
-    The device is opened when it is first needed. PyTorch has one such device in a process: if several backends want to
-    be it, the one that ``TRITON_DEFAULT_BACKEND`` names is, otherwise the first. The others warn.
+    `name` consists of lower-case letters and underscores, as PyTorch demands. The device is opened when it is first
+    needed. PyTorch has one such device in a process: if several backends want to be
+    it, the one that ``TRITON_DEFAULT_BACKEND`` names is, otherwise the first. The others warn.
+
+    Raises `InvalidArgument` for a name that PyTorch does not accept.
     """
+    if not re.fullmatch(r"[a-z_]+", name):
+        raise InvalidArgument(
+            f"{name!r} cannot be a torch device: PyTorch accepts names of lower-case letters and underscores"
+        )
     taken = accelerator.registered_name() or torch._C._get_privateuse1_backend_name()
     if taken == name:
         return True
     if taken != _UNNAMED:
         warnings.warn(
             f"torch.device({name!r}) is not available: this process has torch.device({taken!r}), and PyTorch gives one "
-            f"device to packages. Set {SELECTION_VARIABLE}={name} to have this one",
+            f"device to packages. Set {SELECTION_VARIABLE}={backend} to have this one",
             stacklevel=2,
         )
         return False
-    if _another_is_selected(name):
+    if _another_is_selected(backend):
         return False
-    accelerator.set_accelerator(name)
+    accelerator.set_accelerator(name, backend)
     backend_registration.rename_privateuse1_backend(name)
     backend_registration.generate_methods_for_privateuse1_backend(
         unsupported_dtype=[torch.quint8, torch.quint4x2, torch.quint2x4, torch.qint32, torch.qint8]
@@ -48,10 +57,10 @@ def register_device(name: str) -> bool:
     return True
 
 
-def _another_is_selected(name: str) -> bool:
+def _another_is_selected(backend: str) -> bool:
     """Whether the user selected another backend that is also a torch device."""
     selected = os.environ.get(SELECTION_VARIABLE)
-    if not selected or selected == name:
+    if not selected or selected == backend:
         return False
     from importlib.metadata import entry_points
 

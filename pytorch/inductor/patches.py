@@ -82,11 +82,20 @@ def select_drivers() -> None:
         with _driver_for(self.compile_meta["device_type"]):
             return load(self)
 
+    make_target = triton_heuristics.GPUTarget
+
+    def target(backend: str, arch: Any, warp_size: int) -> Any:
+        """A target of the backend's name: Inductor passes the type of the torch device."""
+        ours = backend == accelerator().name
+        return make_target(accelerator().backend if ours else backend, arch, warp_size)
+
+    triton_heuristics.GPUTarget = target  # type: ignore[misc,assignment]
     interface = triton_heuristics.CachingAutotuner.get_device_interface
 
     @functools.wraps(to_gpu)
     def set_driver_to_gpu() -> None:
-        if not _selected:
+        # Generated modules call this, too. It fails if no GPU of torch's own is there.
+        if not _selected and (torch.cuda.is_available() or torch.xpu.is_available()):
             to_gpu()
 
     @functools.wraps(interface)

@@ -19,6 +19,7 @@ MODULES = (
     "driver.adapter",
     "driver.hip",
     "driver.host",
+    "pytorch",
     "backends.cpu.libdevice",
 )
 """Modules whose names are public unless they begin with an underscore."""

@@ -51,6 +51,7 @@ def test_answers_say_what_it_was_made_from(template: Template, dest: Path) -> No
         "backend": "acme",
         "package": "triton_acme",
         "class_prefix": "Acme",
+        "torch_device": "acme",
         "vendor": "Acme",
         "chip": "NPU",
         "kit_version": "1.0.0",

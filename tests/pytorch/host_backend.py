@@ -13,37 +13,34 @@ from triton_porting_kit.backends.cpu.driver import CPUDriver
 from triton_porting_kit.driver import Device
 from triton_porting_kit.pytorch import register_device
 
-NAME = "testchip"
+NAME = "test_chip"
+BACKEND = "testchip2"
 
 
 class TestCompiler(CPUBackend):
     __test__ = False
-    name = NAME
+    name = BACKEND
 
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:
-        return target.backend == NAME
+        return target.backend == BACKEND
 
 
 class TestDriver(CPUDriver):
     __test__ = False
-    backend_name = NAME
+    backend_name = BACKEND
     torch_device = NAME
-    fallback = False
-
-    @classmethod
-    def is_active(cls) -> bool:
-        return False  # other tests of the process have their own driver
+    fallback = True  # the CPU comes first by name, so other tests of the process have their driver
 
     def make_target(self, device: Device) -> GPUTarget:
-        return GPUTarget(NAME, platform.machine(), 1)
+        return GPUTarget(BACKEND, platform.machine(), 1)
 
 
 def register() -> Any:
     """Register the backend and its torch device once, and return the module of the device."""
     import torch
 
-    if NAME not in triton.backends.backends:
-        triton.backends.backends[NAME] = triton.backends.Backend(compiler=TestCompiler, driver=TestDriver)
-    assert register_device(NAME)
+    if BACKEND not in triton.backends.backends:
+        triton.backends.backends[BACKEND] = triton.backends.Backend(compiler=TestCompiler, driver=TestDriver)
+    assert register_device(BACKEND, NAME)
     return getattr(torch, NAME)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from host_backend import NAME
+from host_backend import BACKEND, NAME
 
+from triton_porting_kit.errors import InvalidArgument
 from triton_porting_kit.pytorch import register_device
 
 
@@ -56,10 +57,16 @@ def test_printing(chip: Any) -> None:
 
 def test_a_second_device_is_refused_with_a_warning(chip: Any) -> None:
     with pytest.warns(
-        UserWarning, match=rf"'other'. is not available.*'{NAME}'.*TRITON_DEFAULT_BACKEND=other"
+        UserWarning, match=rf"'another'. is not available.*'{NAME}'.*TRITON_DEFAULT_BACKEND=other"
     ):
-        assert not register_device("other")
-    assert register_device(NAME)
+        assert not register_device("other", "another")
+    assert register_device(BACKEND, NAME)
+
+
+@pytest.mark.parametrize("name", ["npu2", "my-chip", "Acme", ""])
+def test_names_that_pytorch_refuses_are_refused(chip: Any, name: str) -> None:
+    with pytest.raises(InvalidArgument, match="cannot be a torch device"):
+        register_device(BACKEND, name)
 
 
 def test_registration_opens_no_device_and_imports_no_dynamo() -> None:

@@ -33,6 +33,31 @@ IN_TREE = {
     "hip": "the target of Triton's backend for AMD's GPUs",
 }
 """Names that Triton and the kit use, and for what."""
+TORCH_DEVICES = frozenset(
+    (
+        "cpu",
+        "cuda",
+        "ipu",
+        "xpu",
+        "mkldnn",
+        "opengl",
+        "opencl",
+        "ideep",
+        "hip",
+        "ve",
+        "fpga",
+        "maia",
+        "xla",
+        "lazy",
+        "vulkan",
+        "mps",
+        "meta",
+        "hpu",
+        "mtia",
+        "privateuseone",
+    )
+)
+"""The device types of PyTorch: c10/core/DeviceType.h."""
 PACKAGES = {
     "porting-kit": "the kit itself",
     "kernels": "Triton's collection of kernels, triton-kernels",
@@ -116,6 +141,12 @@ class Names:
     def package(self) -> str:
         """The name of the Python package."""
         return f"triton_{self.backend}"
+
+    @property
+    def torch_device(self) -> str:
+        """The type of the torch device, for which PyTorch allows letters and underscores."""
+        letters = re.sub(r"_+", "_", re.sub(r"[0-9]", "", self.backend)).strip("_")
+        return f"{letters}_device" if letters in TORCH_DEVICES else letters
 
     @property
     def words(self) -> str:

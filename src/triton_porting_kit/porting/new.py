@@ -70,6 +70,7 @@ def answers(names: Names, vendor: str, chip: str, version: str) -> dict[str, str
         "backend": names.backend,
         "package": names.package,
         "class_prefix": names.class_prefix,
+        "torch_device": names.torch_device,
         "vendor": vendor,
         "chip": chip,
         "kit_version": version,

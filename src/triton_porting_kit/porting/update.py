@@ -98,6 +98,7 @@ def _edited(held: dict[str, str]) -> str:
         "vendor",
         "chip",
         "class_prefix",
+        "torch_device",
         "kit_version",
     ]
     if missing := [key for key in expected if key not in held]:
