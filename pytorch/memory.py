@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from triton_porting_kit.driver.device import Device
-from triton_porting_kit.errors import DeviceError, OutOfMemory
+from triton_porting_kit.errors import DeviceError, InvalidArgument, OutOfMemory
 from triton_porting_kit.pytorch._storage import Pool
 
 ALIGNMENT = 256
@@ -114,6 +114,8 @@ class Allocator:
                 try:
                     self._device.record_event(event, other)
                     self._device.wait_event(block[3], event)
+                except InvalidArgument:
+                    pass  # a stream was destroyed, after its work
                 finally:
                     self._device.destroy_event(event)
             self._pool.settle(block)

@@ -11,7 +11,7 @@ from triton_porting_kit.driver.device import DEFAULT_STREAM
 from triton_porting_kit.errors import InvalidArgument
 from triton_porting_kit.pytorch.accelerator import accelerator
 
-_QUERY_SECONDS = 1e-3
+_QUERY_SECONDS = 20e-3
 
 _PRIVATE_USE_1 = 20
 """``c10::DeviceType::PrivateUse1``: c10/core/DeviceType.h."""
@@ -51,7 +51,7 @@ class Stream(torch.Stream):
     def query(self) -> bool:
         """Whether the work of the stream has finished.
 
-        Devices have no such hook: this waits up to a millisecond for an event, which idle streams reach sooner.
+        Devices have no such hook: this waits up to 20 ms for an event, which idle streams reach sooner.
         """
         event = self.record_event()
         deadline = time.perf_counter() + _QUERY_SECONDS

@@ -89,6 +89,12 @@ def replace_(self: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
     return self.set_(source.untyped_storage(), source.storage_offset(), source.shape, source.stride())
 
 
+@implements("record_stream")
+def record_stream(self: torch.Tensor, s: torch.Stream) -> None:
+    """Keep the memory of the tensor until the work that is on another stream when it is freed has run."""
+    accelerator().memory.use(self, s.stream_id)
+
+
 @implements("zero_")
 def zero_(self: torch.Tensor) -> torch.Tensor:
     return fill_(self, 0)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # a process has one device, here that of `host_backend`
 torch = pytest.importorskip("torch")
 
 

@@ -33,6 +33,15 @@ def test_memory_of_another_stream_is_not_reused(chip: Any) -> None:
         assert torch.empty(3000, device=NAME).data_ptr() != address
 
 
+def test_memory_used_by_a_destroyed_stream_is_reused(chip: Any) -> None:
+    tensor = torch.empty(5000, device=NAME)
+    address = tensor.data_ptr()
+    stream = chip.Stream()
+    tensor.record_stream(stream)
+    del stream, tensor
+    assert torch.empty(5000, device=NAME).data_ptr() == address
+
+
 def test_statistics_count_bytes(chip: Any) -> None:
     chip.reset_peak_memory_stats()
     before = chip.memory_allocated()
