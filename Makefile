@@ -48,7 +48,8 @@ demo: $(VENV)/.build-tools $(VENV)/.installed ## install the kit, make and insta
 	@echo "look at $(DEMO)/report.html"
 
 test: lint $(VENV)/.installed ## install with test tools, check the code, run every test
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --ignore tests/pytorch $(PYTEST_ARGS)
+	$(if $(TORCH),$(BIN)/python -m pytest $(PYTEST_ARGS) tests/pytorch)
 
 test-browser: $(VENV)/.test-tools $(VENV)/.installed ## try the page of reports in Chromium, which has to be there
 	$(BIN)/python -m pytest -m browser $(PYTEST_ARGS) tests/conformance/report

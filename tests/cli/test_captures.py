@@ -63,7 +63,7 @@ def test_emit(tpk: Tpk) -> None:
     capture("--kernel", "thrice", "program.py")
     outcome = tpk("replay", "captures/0001-thrice", "--emit-cpp", "--dest", "program")
     assert (outcome.status, outcome.errors) == (0, "")
-    assert "program/README.md says how" in outcome.output
+    assert "program/README.md describes how" in outcome.output
     made = {path.name for path in Path("program").iterdir()}
     assert made == {
         "CMakeLists.txt",
@@ -85,7 +85,7 @@ def test_emit(tpk: Tpk) -> None:
         (("capture", "missing.py"), 2, "tpk: there is no file missing.py"),
         (("replay", "missing"), 2, "tpk: there is no folder missing"),
         (("replay", "."), 1, "tpk: . has no recorded launch: there is no manifest.json"),
-        (("replay", ".", "--dest", "x"), 2, "tpk: --dest and --runtime belong to --emit-cpp"),
+        (("replay", ".", "--dest", "x"), 2, "tpk: --dest and --runtime require --emit-cpp"),
     ],
 )
 def test_mistakes(tpk: Tpk, arguments: tuple[str, ...], status: int, message: str) -> None:

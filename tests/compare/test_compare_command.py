@@ -58,7 +58,7 @@ def test_a_fault_behind_the_structured_form_is_named_by_its_operation(compare: C
     assert launch["cause"]["operation"]["place"].endswith(
         f":{line_of('x, y = tl.load(x_ptr + offsets, mask=inside)')}"
     )
-    assert "after its stage structured" in launch["cause"]["stage"]
+    assert "after the backend's stage structured" in launch["cause"]["stage"]
     assert "the program was stopped at this launch" in found.output
 
 
@@ -105,7 +105,7 @@ def test_a_program_without_launches(compare: Comparer) -> None:
     assert found.status == 2
     assert "no kernel is launched" in found.output
     assert "launched no kernel that tpk can see" in found.errors
-    assert "whose driver is made with the kit" in found.errors
+    assert "whose driver derives from triton_porting_kit.driver.adapter.TritonDriver" in found.errors
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ EXTENSIONS = (
     "triton_porting_kit/driver/hip/_hip",
     "triton_porting_kit/driver/host/_host",
     "triton_porting_kit/launcher/_packed",
+    "triton_porting_kit/pytorch/_storage",
 )
 
 

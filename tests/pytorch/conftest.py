@@ -1,3 +1,5 @@
+"""`make test` runs these tests in a process of their own: torch wants its device before autograd or Inductor is used."""
+
 from __future__ import annotations
 
 import os

@@ -109,7 +109,7 @@ def test_a_report_that_was_touched(tmp_path: Path) -> None:
 
 def test_a_badge_that_cannot_be_written(tmp_path: Path) -> None:
     write_reports(write_run(tmp_path, every_status()), tmp_path)
-    with pytest.raises(ReportError, match="is a folder: nothing is written there"):
+    with pytest.raises(ReportError, match="is a folder, which is not replaced"):
         run_badge(tmp_path, tmp_path)
 
 
