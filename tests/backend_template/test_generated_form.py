@@ -51,7 +51,10 @@ def test_names_stand_where_they_belong(repository: Repository) -> None:
     names = repository.names
     project = tomllib.loads((repository.path / "pyproject.toml").read_text())
     assert project["project"]["name"] == names.repository
-    assert project["project"]["entry-points"] == {"triton.backends": {names.backend: names.package}}
+    assert project["project"]["entry-points"] == {
+        "triton.backends": {names.backend: names.package},
+        "torch.backends": {names.backend: f"{names.package}.pytorch:register"},
+    }
     assert (repository.path / "src" / names.package / "__init__.py").is_file()
     assert f"DESTINATION {names.package})" in (repository.path / "CMakeLists.txt").read_text()
     for title in (repository.vendor, repository.chip):
