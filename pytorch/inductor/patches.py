@@ -6,6 +6,7 @@ The discussion of such hooks: https://github.com/pytorch/pytorch/issues/171956 (
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -66,8 +67,10 @@ def select_drivers() -> None:
     or if TRITON_DEFAULT_BACKEND names another one.
     """
     from torch._dynamo.device_interface import get_interface_for_device
-    from torch._inductor.runtime import triton_helpers, triton_heuristics
+    from torch._inductor.runtime import triton_helpers
 
+    # Any: mypy finds GPUTarget in this module or not, depending on what is installed.
+    triton_heuristics: Any = importlib.import_module("torch._inductor.runtime.triton_heuristics")
     compile_ = triton_heuristics.CachingAutotuner._precompile_config
     load = triton_heuristics.TritonCompileResult.make_launcher
     to_gpu = triton_helpers.set_driver_to_gpu
@@ -89,7 +92,7 @@ def select_drivers() -> None:
         ours = backend == accelerator().name
         return make_target(accelerator().backend if ours else backend, arch, warp_size)
 
-    triton_heuristics.GPUTarget = target  # type: ignore[misc,assignment]
+    triton_heuristics.GPUTarget = target
     interface = triton_heuristics.CachingAutotuner.get_device_interface
 
     @functools.wraps(to_gpu)
@@ -104,10 +107,10 @@ def select_drivers() -> None:
         ours = self.device_props.type == accelerator().name
         return get_interface_for_device(self.device_props.type) if ours else interface(self)
 
-    triton_heuristics.CachingAutotuner.get_device_interface = get_device_interface  # type: ignore[method-assign]
+    triton_heuristics.CachingAutotuner.get_device_interface = get_device_interface
 
-    triton_heuristics.CachingAutotuner._precompile_config = _precompile_config  # type: ignore[method-assign]
-    triton_heuristics.TritonCompileResult.make_launcher = make_launcher  # type: ignore[method-assign]
+    triton_heuristics.CachingAutotuner._precompile_config = _precompile_config
+    triton_heuristics.TritonCompileResult.make_launcher = make_launcher
     triton_helpers.set_driver_to_gpu = set_driver_to_gpu
 
 
