@@ -51,6 +51,7 @@ class_prefix: "Acme"
 kit_version: "1.0.0"
 name: "acme"
 package: "triton_acme"
+torch_device: "acme"
 vendor: "Acme"
 """
 PROJECT = """[project]
