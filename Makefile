@@ -13,6 +13,8 @@ RELEASE_TESTS ?= tests/kernels/test_device_arrays.py tests/toolchain tests/binar
   tests/compiler/test_semantics_shapes.py tests/compiler/test_semantics_block_pointers.py \
   tests/conformance/registration tests/conformance/runtime tests/conformance/language tests/conformance/kernels \
   tests/conformance/stress tests/conformance/mandatory tests/conformance/test_plugin.py tests/conformance/test_sessions.py
+# The releases of torch that `make test-torch-releases` tries beside $(TORCH), each with the Triton that it asks for.
+TORCH_RELEASES ?= 2.11.0 2.12.0
 # Processes that run tests, as pytest-xdist is told it.
 JOBS ?= auto
 PYTEST_ARGS ?=
@@ -27,13 +29,13 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
   $(sort $(shell find -L src -type f -not -name '*.pyc' -not -name '*.so'))
 NATIVE := $(filter %.cpp %.h,$(SOURCES)) $(wildcard docs/porting-guide/runtime/*)
 
-.PHONY: help demo test test-browser test-releases test-all docs lint check format release-template bench bench-counts \
+.PHONY: help demo test test-browser test-releases test-torch-releases test-all docs lint check format release-template bench bench-counts \
   performance install clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | \
-	  awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
+	  awk -F'\t' '{printf "  make %-20s %s\n", $$1, $$2}'
 	@echo "  TORCH=$(TORCH)   the torch that tests compare with; TORCH= goes without"
 
 demo: $(VENV)/.build-tools $(VENV)/.installed ## install the kit, make and install a backend, run its kernels, judge it
@@ -61,6 +63,12 @@ test-releases: $(RELEASES:%=.venv-releases/%/.installed) ## the main tests on ol
 	    -m "not slow and not browser and (sample or not table)" $(PYTEST_ARGS) $(RELEASE_TESTS) || \
 	    failed="$$failed $$release"; \
 	done; test -z "$$failed" || { echo "failed on Triton$$failed"; exit 1; }
+
+test-torch-releases: $(TORCH_RELEASES:%=.venv-torch/%/.installed) ## the torch device on other releases of torch: 5 GB each
+	@failed=; for release in $(TORCH_RELEASES); do \
+	  echo "torch $$release"; \
+	  .venv-torch/$$release/bin/python -m pytest $(PYTEST_ARGS) tests/pytorch || failed="$$failed $$release"; \
+	done; test -z "$$failed" || { echo "failed on torch$$failed"; exit 1; }
 
 test-all: test test-browser ## the tests, the slow ones too, then the demo and the quick benchmark
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m slow $(PYTEST_ARGS)
@@ -102,7 +110,7 @@ performance: $(VENV)/.test-tools $(VENV)/.installed ## write docs/performance.md
 install: $(VENV)/.installed ## install the kit into $(VENV)
 
 clean: ## remove the environment and everything built
-	rm -rf $(VENV) .venv-releases build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-releases .venv-torch build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # --- the environment ---------------------------------------------------------------------------------
 
@@ -162,9 +170,22 @@ $(VENV)/.installed: $(VENV)/.needed $(VENV)/.sources $(SOURCES)
 	  hypothesis jsonschema "pytest<9.2" "rocm-llvm-python>=7.2"
 	@touch $@
 
-.PRECIOUS: .venv-releases/%/.needed
+.PRECIOUS: .venv-releases/%/.needed .venv-torch/%/.needed
 .venv-releases/%/.installed: .venv-releases/%/.needed .venv-releases/.wheel
 	.venv-releases/$*/bin/python -m pip install -q --disable-pip-version-check --no-deps --force-reinstall \
+	  .venv-releases/wheel/*.whl
+	@touch $@
+
+# torch first: it pins the release of Triton.
+.venv-torch/%/.needed: pyproject.toml | $(VENV)/.needed
+	$(PYTHON) -m venv .venv-torch/$*
+	.venv-torch/$*/bin/python -m pip install -q --disable-pip-version-check torch==$*
+	.venv-torch/$*/bin/python -m pip install -q --disable-pip-version-check -r $(VENV)/needed.txt \
+	  hypothesis "pytest<9.2" "expecttest>=0.3"
+	@touch $@
+
+.venv-torch/%/.installed: .venv-torch/%/.needed .venv-releases/.wheel
+	.venv-torch/$*/bin/python -m pip install -q --disable-pip-version-check --no-deps --force-reinstall \
 	  .venv-releases/wheel/*.whl
 	@touch $@
 
