@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -23,6 +23,8 @@ class Accelerator:
         """The type of the torch device."""
         self.backend = backend
         """The name of the Triton backend."""
+        self.after_reset: list[Callable[[], None]] = []
+        """Called before the first tensor is made after a reset of the device. Until then no kernel can run."""
         self._lock = threading.RLock()
         self._process: int | None = None
 
@@ -49,7 +51,11 @@ class Accelerator:
     def memory(self) -> Allocator:
         """The memory of its tensors."""
         with self._lock:
-            return vars(self).get("memory") or Allocator(self.device)
+            return vars(self).get("memory") or Allocator(self.device, self._was_reset)
+
+    def _was_reset(self) -> None:
+        for call in self.after_reset:
+            call()
 
     @property
     def is_open(self) -> bool:

@@ -7,6 +7,7 @@ tensors and gives them to later tensors of the same stream.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -49,8 +50,9 @@ DLPACK_TYPES: dict[torch.dtype, tuple[int, int]] = {
 class Allocator:
     """Makes tensors in the memory of one device."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, after_reset: Callable[[], None]) -> None:
         self._device = device
+        self._after_reset = after_reset
         self._pool = Pool()
         self._allocate = self._pool.allocate
         self.generation = device.generation
@@ -93,6 +95,7 @@ class Allocator:
         """Forget all blocks after a reset of the device, which has freed them."""
         self._pool.forget()
         self.generation = self._device.generation
+        self._after_reset()
 
     def _reserve(self, size: int) -> int:
         try:

@@ -68,6 +68,7 @@ __all__ = [
     "memory_snapshot",
     "memory_stats",
     "memory_summary",
+    "reset",
     "reset_fallbacks",
     "reset_peak_memory_stats",
     "seed",
@@ -157,6 +158,12 @@ def synchronize(device: Any = None) -> None:
     """Wait for all work of the device, and raise what failed."""
     _index(device)
     accelerator().device.synchronize()
+
+
+def reset(device: Any = None) -> None:
+    """Restart the device, also one that was lost. All tensors and streams on it become invalid."""
+    _index(device)
+    accelerator().device.reset()
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -82,8 +83,12 @@ def select_drivers() -> None:
 
     @functools.wraps(load)
     def make_launcher(self: Any) -> Any:
-        with _driver_for(self.compile_meta["device_type"]):
-            return load(self)
+        device_type = self.compile_meta["device_type"]
+        with _driver_for(device_type):
+            launcher = load(self)
+        if device_type == accelerator().name:
+            _launchers.add(launcher)
+        return launcher
 
     make_target = triton_heuristics.GPUTarget
 
@@ -112,6 +117,21 @@ def select_drivers() -> None:
     triton_heuristics.CachingAutotuner._precompile_config = _precompile_config
     triton_heuristics.TritonCompileResult.make_launcher = make_launcher
     triton_helpers.set_driver_to_gpu = set_driver_to_gpu
+    accelerator().after_reset.append(_load_again)
+
+
+_launchers: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The device's launchers, which Inductor generates: each has the handle of its loaded kernel among its globals."""
+
+
+def _load_again() -> None:
+    """Load all kernels after a reset of the device. Triton does so at the next launch; Inductor keeps the handles."""
+    with _device_driver():
+        for launcher in list(_launchers):
+            scope = launcher.__globals__
+            kernel = scope["bin"]
+            kernel._init_handles()  # as Inductor does
+            scope["function"], scope["runner"] = kernel.function, kernel.run
 
 
 _selected: list[str] = []

@@ -40,6 +40,20 @@ def test_streams_and_events(chip: Any) -> None:
     assert start.elapsed_time(end) >= 0
 
 
+def test_compiled_programs_go_on_after_a_reset(chip: Any) -> None:
+    compiled = torch.compile(lambda x: (x * 2).sum(0))
+    host = torch.arange(12.0).reshape(3, 4)
+    before = host.to(NAME)
+    assert compiled(before).cpu().equal((host * 2).sum(0))
+    chip.reset()
+    after = host.to(NAME)
+    assert chip.memory_allocated() == host.nbytes + (-host.nbytes) % 256
+    assert compiled(after).cpu().equal((host * 2).sum(0))
+    assert (after + 1).cpu().equal(host + 1)
+    del before  # its memory is gone: freeing it must not free memory of the tensors after the reset
+    assert chip.memory_allocated() == host.nbytes + (-host.nbytes) % 256
+
+
 def test_save_and_load(chip: Any) -> None:
     file = io.BytesIO()
     torch.save({"x": torch.arange(5.0, device=NAME)[1:]}, file)
