@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -224,20 +225,24 @@ class _Current(threading.local):
 
 
 class DriverUtils:
-    """The interface ``driver.utils`` of Triton's compiled kernels."""
+    """The interface ``driver.utils`` of Triton's compiled kernels.
+
+    All drivers of a process share the handles of modules: Triton unloads a kernel by the driver that is active then.
+    """
+
+    _owners: ClassVar[dict[int, tuple[Device, int]]] = {}
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+    _handles: ClassVar[Iterator[int]] = itertools.count(1)
 
     def __init__(self, driver: TritonDriver) -> None:
         self._driver = driver
-        self._owners: dict[int, tuple[Device, int]] = {}
-        self._lock = threading.Lock()
-        self._next = 1
 
     def load_binary(
         self, name: str, kernel: bytes, shared: int, device: int
     ) -> tuple[int, int, int, int, int]:
         """Load a kernel: (module, function, registers, spills, largest number of threads).
 
-        The module handle is the driver's own, because Triton does not say which device it unloads from.
+        The module handle is not the device's, because Triton does not say which device it unloads from.
         """
         self._driver._check_device(device)
         owner = self._driver.devices[device]
@@ -248,7 +253,7 @@ class DriverUtils:
             owner.unload_module(module)
             raise
         with self._lock:
-            handle, self._next = self._next, self._next + 1
+            handle = next(self._handles)
             self._owners[handle] = (owner, module)
         owner.on_reset = partial(self._forget, owner)
         return handle, *found

@@ -1,4 +1,4 @@
-"""Convolutions in Inductor: as the device's operators make them of products."""
+"""Convolutions and recurrent cells in Inductor: as the device's operators make them of others."""
 
 from __future__ import annotations
 
@@ -10,25 +10,28 @@ import torch
 from torch._inductor.decomposition import decompositions
 
 from triton_porting_kit.pytorch.accelerator import accelerator
-from triton_porting_kit.pytorch.operators import convolution
+from triton_porting_kit.pytorch.operators import convolution, recurrent
 
 _aten = torch.ops.aten
 
 
 def register() -> None:
-    """Add the decompositions, which leave other devices' convolutions to those that were there."""
+    """Add the decompositions, which leave other devices' tensors to those that were there."""
     _add(_aten.convolution.default, _convolution)
     _add(_aten.convolution_backward.default, _convolution_backward)
+    for name, function in recurrent.COMPOSED.items():
+        _add(getattr(_aten, name).default, function)
 
 
 def _add(operator: Any, decomposition: Callable[..., Any]) -> None:
     others = decompositions.get(operator)
 
     @functools.wraps(decomposition)
-    def choose(first: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        if first.device.type == accelerator().name:
-            return decomposition(first, *args, **kwargs)
-        return NotImplemented if others is None else others(first, *args, **kwargs)
+    def choose(*args: Any, **kwargs: Any) -> Any:
+        tensors = (value for value in args if isinstance(value, torch.Tensor))
+        if next(tensors).device.type == accelerator().name:
+            return decomposition(*args, **kwargs)
+        return NotImplemented if others is None else others(*args, **kwargs)
 
     decompositions[operator] = choose
 

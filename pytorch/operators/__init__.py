@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from triton_porting_kit.pytorch.operators import (  # noqa: F401 (they declare operators)
     attention,
+    autocast,
     convolution,
     copies,
     factories,
     fallback,
     metadata,
     normalisation,
+    recurrent,
     registry,
 )
 
@@ -17,4 +19,6 @@ from triton_porting_kit.pytorch.operators import (  # noqa: F401 (they declare o
 def register() -> None:
     """Register them with torch's dispatcher."""
     registry.register()
+    registry.add_meta(recurrent.COMPOSED)
     fallback.register()
+    autocast.register()

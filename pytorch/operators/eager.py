@@ -53,7 +53,7 @@ class _Variant:
 
     run: Any
     guard: Any
-    """Takes the sizes, strides and offsets of the tensors, and returns whether the compiled code is right for them."""
+    """Takes `_geometry` of the tensors, and returns whether the compiled code is right for them."""
 
 
 @dataclass
@@ -155,7 +155,12 @@ def _check(tensors: Sequence[torch.Tensor]) -> None:
 
 
 def _exact(tensors: Sequence[torch.Tensor]) -> tuple[Any, ...]:
-    return tuple((tuple(t.shape), t.stride(), t.storage_offset() % 64 == 0) for t in tensors)
+    return tuple((tuple(t.shape), t.stride(), _is_shifted(t)) for t in tensors)
+
+
+def _is_shifted(tensor: torch.Tensor) -> bool:
+    """Whether the first element is not where Inductor expects it. Compiled code does not depend on the offset itself."""
+    return tensor.storage_offset() % 64 != 0
 
 
 def _resize(
@@ -220,8 +225,11 @@ def _find(
         raise NotCompiled(f"it was compiled {_MOST_SHAPES} times for other shapes")
     dynamic = bool(family.exact)
     outputs = _passed_results(operator, static)
-    if dynamic and _in_compiler(_result_shapes, operator, static, tensors, outputs):
-        raise NotCompiled("it gives a result that it was passed another shape")
+    shapes = _in_compiler(_result_shapes, operator, static, tensors, outputs) if dynamic and outputs else []
+    if shapes:
+        for index, shape in shapes:
+            tensors[index].resize_(shape)
+        return _find(family, operator, static, tensors)
     try:
         variant: _Variant = _in_compiler(_compile, operator, static, tensors, dynamic)
     except NotCompiled as error:
@@ -235,7 +243,7 @@ def _find(
 
 
 def _geometry(tensors: Sequence[torch.Tensor]) -> list[int]:
-    return [n for t in tensors for n in (*t.shape, *t.stride(), t.storage_offset())]
+    return [n for t in tensors for n in (*t.shape, *t.stride(), int(_is_shifted(t)))]
 
 
 def _compile(
@@ -250,7 +258,7 @@ def _compile(
     with torch.no_grad():
         fakes = [_fake(mode, tensor, f"a{i}", dynamic) for i, tensor in enumerate(tensors)]
         run = compile_fx(_graph(operator, static, len(tensors)), fakes, config_patches=_CONFIG)
-        numbers = [n for f in fakes for n in (*f.shape, *f.stride(), f.storage_offset())]
+        numbers = [n for f in fakes for n in (*f.shape, *f.stride(), int(_is_shifted(f)))]
         places = [i for i, n in enumerate(numbers) if isinstance(n, torch.SymInt)]
         guards = shapes.produce_guards_expression([numbers[i] for i in places]) if places else None
     fixed = [(i, n) for i, n in enumerate(numbers) if not isinstance(n, torch.SymInt)]
@@ -271,7 +279,17 @@ def _fake(mode: Any, tensor: torch.Tensor, name: str, dynamic: bool) -> Any:
 
     kind = DimDynamic.DUCK if dynamic and is_dense(tensor) else DimDynamic.STATIC
     context: Any = StatelessSymbolicContext(dynamic_sizes=[kind] * tensor.dim())
-    return mode.from_tensor(tensor.detach(), symbolic_context=context, source=ConstantSource(name))
+    example = _without_offset(tensor.detach())
+    return mode.from_tensor(example, symbolic_context=context, source=ConstantSource(name))
+
+
+def _without_offset(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor of the same layout whose offset is 0, or 1 if it is shifted. Code for others would hold for one offset."""
+    if not tensor.storage_offset():
+        return tensor
+    span = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True) if n)
+    storage = torch.empty(span + 1, dtype=tensor.dtype, device=tensor.device)
+    return storage.as_strided(tensor.shape, tensor.stride(), int(_is_shifted(tensor)))
 
 
 def _graph(operator: torch._ops.OpOverload, static: Any, count: int) -> torch.fx.GraphModule:
