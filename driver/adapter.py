@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -226,18 +227,22 @@ class _Current(threading.local):
 class DriverUtils:
     """The interface ``driver.utils`` of Triton's compiled kernels."""
 
+    _owners: ClassVar[dict[int, tuple[Device, int]]] = {}
+    """The loaded modules of all drivers of the kit, by the handles that Triton knows."""
+    _handles: ClassVar[Iterator[int]] = itertools.count(1)
+    _lock: ClassVar[threading.RLock] = threading.RLock()
+    """A thread that holds it may collect garbage, and so unload a module."""
+
     def __init__(self, driver: TritonDriver) -> None:
         self._driver = driver
-        self._owners: dict[int, tuple[Device, int]] = {}
-        self._lock = threading.Lock()
-        self._next = 1
 
     def load_binary(
         self, name: str, kernel: bytes, shared: int, device: int
     ) -> tuple[int, int, int, int, int]:
         """Load a kernel: (module, function, registers, spills, largest number of threads).
 
-        The module handle is the driver's own, because Triton does not say which device it unloads from.
+        The module handle is the kit's own, because Triton does not say which device it unloads from, and asks the
+        driver that is active when it does.
         """
         self._driver._check_device(device)
         owner = self._driver.devices[device]
@@ -248,7 +253,7 @@ class DriverUtils:
             owner.unload_module(module)
             raise
         with self._lock:
-            handle, self._next = self._next, self._next + 1
+            handle = next(self._handles)
             self._owners[handle] = (owner, module)
         owner.on_reset = partial(self._forget, owner)
         return handle, *found
@@ -272,9 +277,7 @@ class DriverUtils:
         with self._lock:
             found = self._owners.pop(module, None)
         if found is None:
-            raise InvalidArgument(
-                f"{self._driver.backend_name}: module {module} does not exist or was unloaded"
-            )
+            raise InvalidArgument(f"module {module} does not exist or was unloaded")
         owner, handle = found
         owner.unload_module(handle)
 

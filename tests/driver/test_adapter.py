@@ -136,6 +136,15 @@ def test_binaries() -> None:
         driver.utils.load_binary("count", kernel("count"), 0, 2)
 
 
+def test_modules_are_unloaded_from_their_device_whichever_driver_is_active() -> None:
+    first, second = fresh_driver(Driver), fresh_driver(Driver)
+    kept, dropped = (d.utils.load_binary("count", kernel("count"), 0, 0)[0] for d in (first, second))
+    first.utils.unload_module(dropped)
+    with pytest.raises(InvalidArgument, match="was unloaded"):
+        second.utils.unload_module(dropped)
+    second.utils.unload_module(kept)
+
+
 def test_properties(driver: Driver) -> None:
     properties = driver.utils.get_device_properties(0)
     assert properties["max_shared_mem"] > 0
