@@ -4,6 +4,7 @@ An item of evidence is a dictionary of JSON types, of one of these kinds:
 
 - ``comparison``: `elements` were compared, `differ` of them were wrong. ``expectation``: `holds`, or does not.
 - ``compiled``: a kernel became a binary of `bytes`.
+- ``fallbacks``: operators that a torch device left to the CPU, with `counts`, which affect no status.
 - ``upstream``: torch itself fails in the same way without the backend, as `message` shows.
 - ``error``: an exception in a `stage`. ``process``: the worker process died (`signal` or `exit`), or was ended after
   a check's limit (`timeout`, seconds), in a `stage`. ``harness``: the suite itself failed.
@@ -59,13 +60,16 @@ def outcome(evidence: Sequence[Evidence]) -> Status:
     for item in evidence:
         if item["kind"] == "process":
             return Status.TIMEOUT if item.get("timeout") else Status.CRASH
-    if "error" in kinds or not all(holds(item) for item in evidence if item["kind"] != "upstream"):
+    if "error" in kinds or not all(holds(item) for item in evidence if item["kind"] not in _NEUTRAL):
         return Status.FAIL
     if "upstream" in kinds:
         return Status.WAIVED
     proofs = {"comparison", "expectation", "compiled"}
     return Status.PASS if kinds & proofs else Status.HARNESS_ERROR
 
+
+_NEUTRAL = frozenset({"upstream", "fallbacks"})
+"""Kinds that neither hold nor fail."""
 
 _REFUSALS = frozenset({"NotImplementedError", "OutOfResources"})
 """Exceptions that mean "not supported on this chip" at any stage: Python's, and Triton's for on-chip resources."""
@@ -90,7 +94,7 @@ def refused_cleanly(evidence: Sequence[Evidence]) -> bool:
     return (
         bool(errors)
         and all(item["stage"].startswith("compiled") or item["type"] in _REFUSALS for item in errors)
-        and all(map(holds, others))
+        and all(holds(item) for item in others if item["kind"] not in _NEUTRAL)
     )
 
 

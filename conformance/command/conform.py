@@ -265,6 +265,7 @@ class _Conform:
         if not told:
             summary.show_failures(self._console, records, self._rerun())
         summary.show_levels(self._console, report)
+        summary.show_fallbacks(self._console, records)
         happened = Counter(incident["what"] for incident in self._settings.incidents())
         if count := happened[LOST_WORKER]:
             batches = "a batch" if count == 1 else f"{count} batches"

@@ -14,6 +14,7 @@ from triton_porting_kit.conformance.levels import selecting
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report.model import Report
 from triton_porting_kit.conformance.status import BAD, Status, Verdict
+from triton_porting_kit.conformance.torch.fallbacks import shares
 
 _GROUPS = 20
 _WIDTH = 300
@@ -62,6 +63,13 @@ def show_levels(console: Console, report: Report) -> None:
             f" (kernels were compiled for {plain(report.options.get('target') or 'a target')}, and not run)"
         )
     console.print(f"verdict: {_styled(report.verdict)}{why}", highlight=False)
+
+
+def show_fallbacks(console: Console, records: Iterable[Record]) -> None:
+    """Print how many operators and models ran without the CPU, where a torch device counts that."""
+    found = ", ".join(f"{share.group} {share}" for share in shares(records))
+    if found:
+        console.print(f"without the CPU: {found}", highlight=False)
 
 
 def _styled(verdict: Verdict) -> str:

@@ -29,7 +29,12 @@ class Exhibit:
 
 def exhibit(item: Evidence) -> Exhibit:
     """Format an item of evidence. Unknown fields are shown as well."""
-    make = {"comparison": _comparison, "expectation": _expectation, "compiled": _compiled}
+    make = {
+        "comparison": _comparison,
+        "expectation": _expectation,
+        "compiled": _compiled,
+        "fallbacks": _fallbacks,
+    }
     found = make.get(item["kind"], _mishap)(item)
     recorded = tuple((name, str(item[name])) for name in _RECORDED if name in item)
     return replace(found, facts=(*found.facts, *recorded))
@@ -64,6 +69,13 @@ def _compiled(item: Evidence) -> Exhibit:
         holds(item),
         f"{item['what']} was compiled",
         (("binary", f"{item['bytes']:,} bytes"), *code_objects.facts(item)),
+    )
+
+
+def _fallbacks(item: Evidence) -> Exhibit:
+    counts = item["counts"]
+    return Exhibit(
+        True, f"{item['what']}: {sum(counts.values())}", tuple((n, str(c)) for n, c in sorted(counts.items()))
     )
 
 

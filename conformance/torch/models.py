@@ -10,6 +10,7 @@ from triton_porting_kit.conformance.check import Checks
 from triton_porting_kit.conformance.context import Context
 from triton_porting_kit.conformance.torch import calling, support
 from triton_porting_kit.conformance.torch.calling import Reference
+from triton_porting_kit.conformance.torch.fallbacks import Fallbacks
 
 SECONDS = 600.0
 STEPS = 3
@@ -48,7 +49,10 @@ class Body:
         with support.inductor(context.session.scratch):
             same = self._run(network, data, "cpu", None)
             wide = Body(self.network, False, self.trains, False)._run(network.double(), data, "cpu", None)
-            found = self._run(network.float(), data, device, support.compile_options(device))
+            fallbacks = Fallbacks(context, device)
+            with fallbacks.counted():
+                found = self._run(network.float(), data, device, support.compile_options(device))
+            fallbacks.record()
         for what, comparison in calling.comparisons(found, Reference(same, wide)):
             context.compare(what, comparison)
 

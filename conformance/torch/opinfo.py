@@ -14,6 +14,7 @@ from triton_porting_kit.conformance.context import Context
 from triton_porting_kit.conformance.profile import TORCH_DTYPES as DTYPES
 from triton_porting_kit.conformance.torch import calling, support, tables
 from triton_porting_kit.conformance.torch.calling import Call, Reference, Refused
+from triton_porting_kit.conformance.torch.fallbacks import Fallbacks
 from triton_porting_kit.conformance.torch.samples import PLAIN, STRIDED, VIEW, Sample, choose
 
 SECONDS = 180.0
@@ -91,6 +92,7 @@ class _Trial:
         self._context, self._op, self._mode, self._device = context, op, mode, device
         self._form_only = op.name in tables.UNSPECIFIED or (device != "cpu" and op.name in tables.NOT_UNIQUE)
         self._name = name
+        self._fallbacks = Fallbacks(context, device)
         self._refused = ""
         self._sample: Sample | None = None
         self._graphs, self._kernels = _graphs(), _kernels()
@@ -113,14 +115,8 @@ class _Trial:
         self._done, self._sample = self._done + 1, sample
         torch.manual_seed(seed)
         try:
-            if self._mode.kind == "out":
-                found = self._into_output(sample, expected, self._device)
-            elif self._mode.compiles:
-                found = self._call(calling.compiled(self._function, self._device), sample)(
-                    sample.on(self._device)
-                )
-            else:
-                found = eager(sample.on(self._device))
+            with self._fallbacks.counted():
+                found = self._on_device(eager, sample, expected)
         except Exception as error:
             if not self._is_upstream(sample, expected, error):
                 raise
@@ -131,8 +127,17 @@ class _Trial:
         for what, comparison in calling.comparisons(found, expected):
             self._context.compare(f"{sample.name}: {what}", comparison)
 
+    def _on_device(self, eager: Call, sample: Sample, expected: Reference) -> Any:
+        if self._mode.kind == "out":
+            return self._into_output(sample, expected, self._device)
+        values = sample.on(self._device)
+        if not self._mode.compiles:
+            return eager(values)
+        return self._call(calling.compiled(self._function, self._device), sample)(values)
+
     def conclude(self) -> None:
         """Record what all samples have in common."""
+        self._fallbacks.record()
         if not self._done:
             self._upstream(
                 "no sample", self._refused or "OpInfo has none", "torch's CPU operator takes no sample"

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from triton_porting_kit.conformance.torch import tables
+
 PLAIN, STRIDED, VIEW = "plain", "strided", "view"
 """Layouts: as OpInfo makes it; with gaps between elements; behind other elements of a larger allocation."""
 
@@ -28,10 +30,13 @@ class Sample:
     """Input, positional and keyword arguments."""
     process: Callable[[Any], Any]
     """What OpInfo applies to outputs before they are differentiated."""
+    arguments_on_host: bool = False
+    """Whether only the input moves: see `tables.ON_HOST`."""
 
     def on(self, device: str) -> Any:
         """A copy of the values on a device, with the same strides and offsets."""
-        return _mapped(self.values, lambda t: _placed(t, device), device)
+        moved = _mapped(self.values, lambda t: _placed(t, device), device)
+        return (moved[0], *self.on("cpu")[1:]) if self.arguments_on_host and device != "cpu" else moved
 
     def wide(self) -> Any:
         """A copy of the values on the CPU, with floats in the widest type."""
@@ -55,7 +60,7 @@ def choose(op: Any, dtype: Any, layouts: tuple[str, ...], *, grad: bool, seed: i
         values = (sample.input, tuple(sample.args), dict(sample.kwargs))
         process = sample.output_process_fn_grad or (lambda output: output)
         laid = values if layout == PLAIN else _mapped(values, _LAYOUTS[layout], "cpu")
-        yield Sample(f"sample {index}, {layout}", laid, process)
+        yield Sample(f"sample {index}, {layout}", laid, process, op.name in tables.ON_HOST)
 
 
 def _elements(sample: Any) -> int:

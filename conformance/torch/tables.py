@@ -33,6 +33,9 @@ TIES = {
 }
 """If elements of the input are equal, only shape and type of the indices are compared; the values are compared."""
 
+ON_HOST = {"tensor_split": "torch refuses places of splits that are not on the CPU"}
+"""Only the input of these is moved to the device."""
+
 _NO_CPU = "torch has no CPU operator, with which results could be compared"
 _FLOAT8 = "it takes 8-bit floats only, which are none of the level's types"
 SKIPPED = {

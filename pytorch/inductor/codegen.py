@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch._inductor.codegen.common import DeviceOpOverrides, register_device_op_overrides
 from torch._inductor.codegen.cpp_wrapper_gpu import CppWrapperGpu as CppWrapperCodegen
-from torch._inductor.codegen.triton import TritonScheduling as Scheduling
+from torch._inductor.codegen.triton import TritonScheduling
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.codegen.wrapper_fxir import WrapperFxCodegen
 
 from triton_porting_kit.pytorch.accelerator import accelerator
 
 __all__ = ["CppWrapperCodegen", "PythonWrapperCodegen", "Scheduling", "WrapperFxCodegen"]
+
+
+class Scheduling(TritonScheduling):
+    """Inductor's fusion for Triton."""
+
+    def can_fuse_horizontal(self, node1: Any, node2: Any) -> bool:
+        """Not of templates with nodes that do not use their results.
+
+        Inductor (2.13) takes such a node for an epilogue if it is as large as a prologue that the template has, and
+        raises CantSplit, since the template's own result has another size.
+        """
+        if node1.is_template() or node2.is_template():
+            return False
+        return bool(super().can_fuse_horizontal(node1, node2))
 
 
 class Overrides(DeviceOpOverrides):

@@ -9,6 +9,7 @@ from triton_porting_kit.pytorch.operators import (  # noqa: F401 (they declare o
     copies,
     factories,
     fallback,
+    indices,
     metadata,
     normalisation,
     recurrent,

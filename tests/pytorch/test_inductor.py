@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -48,6 +49,17 @@ def test_convolutional_network_trains(chip: Any) -> None:
     for ours, theirs in zip(device.parameters(), host.parameters(), strict=True):
         torch.testing.assert_close(ours.grad.cpu(), theirs.grad, atol=1e-5, rtol=1e-4)
     assert chip.fallbacks() == {}
+
+
+@pytest.mark.parametrize("templates", [(True, False), (False, True)])
+def test_products_are_not_fused_with_what_does_not_use_them(chip: Any, templates: tuple[bool, bool]) -> None:
+    """Inductor would take a node as large as a fused input of the product for one that uses its result."""
+    from triton_porting_kit.pytorch.inductor.codegen import Scheduling
+
+    nodes = [
+        SimpleNamespace(is_template=lambda is_template=is_template: is_template) for is_template in templates
+    ]
+    assert not Scheduling(None).can_fuse_horizontal(*nodes)
 
 
 def test_the_cpu_keeps_its_code(chip: Any) -> None:

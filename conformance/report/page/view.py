@@ -16,6 +16,7 @@ from triton_porting_kit.conformance.report.matrix import Mark, matrix
 from triton_porting_kit.conformance.report.model import LevelResult, Report
 from triton_porting_kit.conformance.report.page.figures import parts, seconds, size
 from triton_porting_kit.conformance.status import Status
+from triton_porting_kit.conformance.torch.fallbacks import shares
 from triton_porting_kit.conformance.types import KINDS
 
 GROUPS = 60
@@ -143,9 +144,10 @@ def facts(report: Report) -> list[tuple[str, list[tuple[str, str]]]]:
         ("Backend", [("name", run["backend"]), ("driver", run.get("driver")), ("target", run.get("target"))]),
         ("Device", list(run["device"].items())),
         ("Software", kit),
+        ("Without the CPU", [(share.group, str(share)) for share in shares(report.records)]),
         ("Run", [*times, ("seed", run["seed"]), ("profile", run["profile"].get("source")), *options]),
     ]
-    return [(title, _shown(items)) for title, items in found]
+    return [(title, _shown(items)) for title, items in found if items]
 
 
 def _shown(items: Sequence[tuple[str, Any]]) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 from rich.box import SIMPLE
@@ -13,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from triton_porting_kit.cli import training
 from triton_porting_kit.kernels import cases, peers
 from triton_porting_kit.kernels.cases import Case
 from triton_porting_kit.kernels.places import DevicePlace
@@ -83,10 +85,11 @@ def run_case(case: Case, place: DevicePlace) -> tuple[list[str], bool]:
 
 
 def run_demo(console: Console | None = None) -> int:
-    """Run every case on the active device, print the table, and return the exit status.
+    """Run every case on the active device, then train on its torch device, and return the exit status.
 
     The status is 0 only if all results are within tolerance. A kernel that cannot be compiled or launched counts as
-    failed; its error is printed after the table.
+    failed; its error is printed after the table. So does training. Without torch, or without a torch device of the
+    backend, nothing is trained.
     """
     from triton.runtime import driver
 
@@ -116,4 +119,23 @@ def run_demo(console: Console | None = None) -> int:
         console.print(message, style="red", markup=False)
     total = len(DEMO_CASES)
     console.print(f"{total - failed} of {total} within tolerance")
-    return 1 if failed else 0
+    return 1 if not train_there(console, driver.active) or failed else 0
+
+
+def train_there(console: Console, driver: Any) -> bool:
+    """Train on the torch device of a backend; returns whether that went well, or there is none."""
+    if find_spec("torch") is None:
+        console.print(
+            "no model is trained: torch is not installed (pip install torch==2.13.0)", highlight=False
+        )
+        return True
+    device = training.torch_device_of(driver)
+    if device is None:
+        return True
+    try:
+        found = training.train(device)
+    except Exception as error:
+        console.print(f"training: {type(error).__name__}: {error}", style="red", markup=False)
+        return False
+    training.show(console, found)
+    return found.ok

@@ -19,8 +19,9 @@ from triton_porting_kit.conformance.profile import TORCH_DTYPES, Profile, load
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report.evidence import in_text, rerun
 from triton_porting_kit.conformance.report.model import Report
+from triton_porting_kit.conformance.report.page import view
 from triton_porting_kit.conformance.status import Status, Verdict
-from triton_porting_kit.conformance.torch import calling, models, opinfo, support, tables
+from triton_porting_kit.conformance.torch import calling, fallbacks, models, opinfo, support, tables
 from triton_porting_kit.conformance.trial import try_check
 
 torch = pytest.importorskip("torch")
@@ -273,3 +274,36 @@ def test_a_failure_of_torch_is_shown_with_both_messages() -> None:
     assert "C++ code: no lowering" in in_text(found)
     assert Record("torch/opinfo/add-x", "torch", "Right.", 1.0, 0, [wrong, item]).status is Status.FAIL
     assert "--level torch --select torch/opinfo/add-x" in rerun(report_of([found]).run, found.name)
+
+
+def counted(name: str, **counts: int) -> Record:
+    """A check that passed, with the operators that it left to the CPU."""
+    passed = {"kind": "expectation", "what": "a graph", "holds": True}
+    item = {"kind": "fallbacks", "what": "calls that ran on the CPU", "counts": counts}
+    return Record(f"torch/{name}", "torch", "Right.", 1.0, 0, [passed, item])
+
+
+def test_the_share_of_operators_that_run_without_the_cpu() -> None:
+    records = [
+        counted("opinfo/add-eager_forward-float32"),
+        counted("opinfo/add-eager_backward-float32"),
+        counted("opinfo/linalg.inv-eager_forward-float32", inv=2),
+        counted("opinfo/linalg.inv-eager_forward-int64"),
+        counted("opinfo/add-compiled_forward-float32"),
+        counted("models/lstm-eager_training-float32", lstm=1),
+        tried("memory/views"),
+    ]
+    assert {share.group: (share.without, share.whole) for share in fallbacks.shares(records)} == {
+        "eager operators": (1, 2),
+        "compiled operators": (1, 1),
+        "models": (0, 1),
+    }
+    assert {record.status for record in records[:-1]} == {Status.PASS}
+    assert "inv: 2" in in_text(records[2])
+    [shown] = [items for title, items in view.facts(report_of(records)) if title == "Without the CPU"]
+    assert ("eager operators", "1 of 2 (50.0%)") in shown
+
+
+def test_operators_on_the_cpu_are_no_failures_and_no_proof() -> None:
+    item = {"kind": "fallbacks", "what": "calls that ran on the CPU", "counts": {"inv": 1}}
+    assert Record("torch/opinfo/x-y-z", "torch", "Right.", 1.0, 0, [item]).status is Status.HARNESS_ERROR
