@@ -159,7 +159,7 @@ def _exact(tensors: Sequence[torch.Tensor]) -> tuple[Any, ...]:
 
 
 def _is_shifted(tensor: torch.Tensor) -> bool:
-    """Whether the first element is not where Inductor expects it. Compiled code does not depend on the offset itself."""
+    """Whether the first element is not where Inductor expects it. Compiled code depends on this, and on no offset."""
     return tensor.storage_offset() % 64 != 0
 
 
@@ -284,7 +284,7 @@ def _fake(mode: Any, tensor: torch.Tensor, name: str, dynamic: bool) -> Any:
 
 
 def _without_offset(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor of the same layout whose offset is 0, or 1 if it is shifted. Code for others would hold for one offset."""
+    """A tensor of the same layout with the offset 0, or 1 if it is shifted. Other code would hold for one offset."""
     if not tensor.storage_offset():
         return tensor
     span = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True) if n)
