@@ -5,8 +5,10 @@ from __future__ import annotations
 from triton_porting_kit.pytorch.operators import (  # noqa: F401 (they declare operators)
     attention,
     autocast,
+    comparisons,
     convolution,
     copies,
+    distributions,
     factories,
     fallback,
     indices,

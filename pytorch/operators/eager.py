@@ -159,7 +159,7 @@ def _exact(tensors: Sequence[torch.Tensor]) -> tuple[Any, ...]:
 
 
 def _is_shifted(tensor: torch.Tensor) -> bool:
-    """Whether the first element is not where Inductor expects it. Compiled code depends on this, and on no offset."""
+    """Whether the first element is not where Inductor expects it. Compiled code depends on no more of the offset."""
     return tensor.storage_offset() % 64 != 0
 
 
@@ -280,11 +280,13 @@ def _fake(mode: Any, tensor: torch.Tensor, name: str, dynamic: bool) -> Any:
     kind = DimDynamic.DUCK if dynamic and is_dense(tensor) else DimDynamic.STATIC
     context: Any = StatelessSymbolicContext(dynamic_sizes=[kind] * tensor.dim())
     example = _without_offset(tensor.detach())
-    return mode.from_tensor(example, symbolic_context=context, source=ConstantSource(name))
+    # A number has no source: torch would make a variable of it, and compile for its value if it is of float64.
+    source = None if tensor.device.type == "cpu" else ConstantSource(name)
+    return mode.from_tensor(example, symbolic_context=context, source=source)
 
 
 def _without_offset(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor of the same layout with the offset 0, or 1 if it is shifted. Other code would hold for one offset."""
+    """A tensor of the same layout whose offset is 0, or 1 if it is shifted: code for it holds for all offsets."""
     if not tensor.storage_offset():
         return tensor
     span = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True) if n)

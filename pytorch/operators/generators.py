@@ -1,4 +1,7 @@
-"""The generator of the device's random numbers, which the operators of the CPU draw from."""
+"""The generator of the device's random numbers.
+
+Each operator on the device draws a seed for Philox from it. Those that run on the CPU draw their numbers from it.
+"""
 
 from __future__ import annotations
 
@@ -24,3 +27,10 @@ def as_default() -> Iterator[None]:
         finally:
             default_generator.set_state(host.get_state())
             host.set_state(saved)
+
+
+def draw_seed(generator: torch.Generator | None = None) -> int:
+    """A number of 63 bits that decides all random numbers of one operator; by default of the device's generator."""
+    with _lock:
+        chosen = default_generator if generator is None else generator
+        return int(torch.randint(2**62, 2**63 - 1, (), generator=chosen, device="cpu"))
