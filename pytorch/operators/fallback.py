@@ -60,7 +60,7 @@ _NO_KERNELS = (f"Sparse{KEY}", f"SparseCsr{KEY}", f"Quantized{KEY}")
 """Sparse and quantized tensors of the device."""
 
 
-def _refuse(operator: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
+def _refuse(operator: object, *args: Any, **kwargs: Any) -> Any:
     device = accelerator().name
     raise NotImplementedError(
         f"{operator}: {device} has dense tensors only, and neither sparse nor quantized ones. Convert the tensor with "
