@@ -17,6 +17,9 @@ from triton_porting_kit.conformance.seeds import seed_of
 from triton_porting_kit.conformance.stages import OUT_OF_BOUNDS, of_exception
 from triton_porting_kit.conformance.types import KINDS, Array, Kind
 
+BY_BACKEND = "raised_by_backend"
+"""The attribute of an exception that native code raised for the backend, in a frame of the suite."""
+
 
 class Failed(Exception):
     """Raised by a context when the evidence shows that the check failed. Bodies must not catch it."""

@@ -7,7 +7,7 @@ import traceback
 
 from triton_porting_kit.conformance.arrays import OutOfBounds, WrongResult
 from triton_porting_kit.conformance.check import Check
-from triton_porting_kit.conformance.context import Context, Failed, Session
+from triton_porting_kit.conformance.context import BY_BACKEND, Context, Failed, Session
 from triton_porting_kit.conformance.paths import without_roots
 from triton_porting_kit.conformance.record import Listing, Record
 from triton_porting_kit.conformance.stages import IN_CHECK, OUT_OF_BOUNDS, WRONG_RESULT, of_exception
@@ -87,6 +87,8 @@ def error_evidence(error: BaseException) -> dict[str, object]:
 def _names_the_backend(error: BaseException) -> bool:
     """Whether an exception was raised outside of the suite's own modules, by the access to device memory, or by a
     planted fault."""
+    if getattr(error, BY_BACKEND, False):
+        return True
     frames = list(traceback.walk_tb(error.__traceback__))
     module = str(frames[-1][0].f_globals.get("__name__", "")) if frames else ""
     ours = module.startswith(_SUITE) and not module.startswith((f"{_SUITE}.memory", f"{_SUITE}.faults"))

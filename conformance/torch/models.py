@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from triton_porting_kit.conformance.check import Checks
-from triton_porting_kit.conformance.context import Context
+from triton_porting_kit.conformance.context import BY_BACKEND, Context
 from triton_porting_kit.conformance.torch import calling, support
 from triton_porting_kit.conformance.torch.calling import Reference
 from triton_porting_kit.conformance.torch.fallbacks import Fallbacks
@@ -51,10 +51,17 @@ class Body:
             wide = Body(self.network, False, self.trains, False)._run(network.double(), data, "cpu", None)
             fallbacks = Fallbacks(context, device)
             with fallbacks.counted():
-                found = self._run(network.float(), data, device, support.compile_options(device))
+                found = self._on_device(network.float(), data, device)
             fallbacks.record()
         for what, comparison in calling.comparisons(found, Reference(same, wide)):
             context.compare(what, comparison)
+
+    def _on_device(self, network: Any, data: Any, device: str) -> Any:
+        try:
+            return self._run(network, data, device, support.compile_options(device))
+        except Exception as error:
+            setattr(error, BY_BACKEND, True)
+            raise
 
     def _run(self, network: Any, data: Any, device: str, options: Any) -> Any:
         """The outputs, or losses and first gradients. `options`: of compiling; on the CPU, references run eager."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from triton_porting_kit.conformance.check import Check
-from triton_porting_kit.conformance.context import Context
+from triton_porting_kit.conformance.context import BY_BACKEND, Context
 from triton_porting_kit.conformance.profile import TORCH_DTYPES as DTYPES
 from triton_porting_kit.conformance.torch import calling, support, tables
 from triton_porting_kit.conformance.torch.calling import Call, Reference, Refused
@@ -119,6 +119,7 @@ class _Trial:
                 found = self._on_device(eager, sample, expected)
         except Exception as error:
             if not self._is_upstream(sample, expected, error):
+                setattr(error, BY_BACKEND, True)
                 raise
             return
         found_wrong = [(w, c) for w, c in calling.comparisons(found, expected) if c.differ]

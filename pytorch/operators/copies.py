@@ -24,6 +24,9 @@ _KERNEL_RANK = 4
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 """The type that the kernel copies elements of so many bytes as, if they need no conversion."""
 
+_LARGEST_GAPS = 4
+"""A tensor is copied to the host with the gaps between its elements if they make it so many times as large at most."""
+
 _CONVERTED = frozenset(
     {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32}
     | {torch.uint64, torch.float16, torch.bfloat16, torch.float32, torch.float64}
@@ -85,13 +88,25 @@ def local_scalar_dense(self: torch.Tensor) -> Any:
 
 
 def to_host(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy in host memory, with the same strides if the elements are dense, and contiguous otherwise."""
+    """A copy in host memory.
+
+    It has the same strides, or others if there are large gaps between the elements. It is contiguous only if the
+    tensor is: the derivative of ``linalg.det`` depends on it, and sees the tensor where the operator has seen the copy.
+    """
     copy = _host_copy(_without_bits(tensor))
     return _with_bits(copy, (tensor.is_conj(), tensor.is_neg()))
 
 
 def _host_copy(tensor: torch.Tensor) -> torch.Tensor:
-    result = torch.empty_strided(tensor.shape, _dense_strides(tensor), dtype=tensor.dtype)
+    shape, strides, dtype = tensor.shape, tensor.stride(), tensor.dtype
+    if not tensor.numel() or is_dense(tensor):
+        result = torch.empty_strided(shape, strides, dtype=dtype)
+    else:
+        extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+        if extent <= _LARGEST_GAPS * tensor.numel():
+            whole = tensor.as_strided((extent,), (1,), tensor.storage_offset())
+            return _host_copy(whole).as_strided(shape, strides)
+        result = torch.empty((*shape[:-1], 2 * shape[-1]), dtype=dtype)[..., ::2]
     if tensor.numel():
         _to_host(tensor, result)
     return result

@@ -52,6 +52,20 @@ def set_policy(policy: str) -> str:
 def register() -> None:
     """Make the fallback the device's implementation of all operators that have none."""
     _library.fallback(outside_dynamo(run), KEY)
+    for key in _NO_KERNELS:
+        _library.fallback(_refuse, key)
+
+
+_NO_KERNELS = (f"Sparse{KEY}", f"SparseCsr{KEY}", f"Quantized{KEY}")
+"""Sparse and quantized tensors of the device."""
+
+
+def _refuse(operator: object, *args: Any, **kwargs: Any) -> Any:
+    device = accelerator().name
+    raise NotImplementedError(
+        f"{operator}: {device} has dense tensors only, and neither sparse nor quantized ones. Convert the tensor with "
+        "to_dense() or dequantize(), or compute on the CPU"
+    )
 
 
 def run(operator: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
@@ -136,6 +150,8 @@ class _Call:
     def _device_value(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
+        if value.layout != torch.strided or value.is_quantized:
+            _refuse(self._schema.name)
         for original, copy in self._copies.values():
             if value is copy:
                 return original

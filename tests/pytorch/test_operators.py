@@ -135,6 +135,16 @@ def test_operators_without_code_run_on_the_cpu(chip: Any) -> None:
     assert "aten.linalg_inv_ex.inverse" in chip.fallbacks()
 
 
+@pytest.mark.parametrize("gap", [2, 30])
+def test_operators_on_the_cpu_see_which_arguments_are_contiguous(chip: Any, gap: int) -> None:
+    """The derivative of the determinant is wrong otherwise: it decides by the argument whether to transpose."""
+    wide = values(2, 4, 4 * gap)
+    host, device = (x[..., ::gap].detach().requires_grad_() for x in (wide, wide.to(NAME)))
+    for x in (host, device):
+        torch.linalg.det(x).sum().backward()
+    torch.testing.assert_close(device.grad.cpu(), host.grad)
+
+
 def test_the_cpu_can_be_forbidden(chip: Any) -> None:
     chip.set_fallback("raise")
     with pytest.raises(NotImplementedError, match=r"linalg_inv_ex.*set_fallback"):
@@ -223,3 +233,18 @@ def test_indices_lie_as_compiled_code_expects(chip: Any) -> None:
     found = torch.compile(lambda x: torch.nonzero_static(x, size=8))(x.to(NAME))
     assert found.stride() == (1, 8)
     assert found.cpu().equal(torch.nonzero_static(x, size=8))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x.to(NAME).to_sparse(),
+        lambda x: x.to_sparse().to(NAME),
+        lambda x: torch.sparse.mm(x.to_sparse_csr().to(NAME), x.to(NAME)),
+    ],
+    ids=["of dense", "copied", "multiplied"],
+)
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_sparse_tensors_are_refused_with_a_remedy(chip: Any, make: Any) -> None:
+    with pytest.raises(NotImplementedError, match=r"dense tensors only.*to_dense"):
+        make(torch.eye(3))

@@ -6,11 +6,11 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 
 from triton_porting_kit.cli.findings import Check, Finding, Status, describe
 from triton_porting_kit.cli.requirements import tried_range, within
+from triton_porting_kit.cli.torch_checks import torch
 
 _CPU_FEATURES = ("avx2", "fma", "avx512f", "avx512bf16", "avx512fp16", "amx-tile", "amx-bf16", "neon", "sve")
 
@@ -88,19 +88,6 @@ def numpy() -> Iterator[Finding]:
         yield Finding("NumPy", Status.OK, numpy.__version__)
     except Exception as error:
         yield Finding("NumPy", Status.PROBLEM, describe(error), "run `pip install numpy`")
-
-
-def torch() -> Iterator[Finding]:
-    """torch, which is optional. Only its metadata is read, because importing it takes seconds."""
-    try:
-        yield Finding("torch", Status.OK, metadata.version("torch"))
-    except metadata.PackageNotFoundError:
-        yield Finding(
-            "torch",
-            Status.NOTE,
-            "not installed (optional)",
-            "with torch installed, kernels also take torch tensors and the demo compares with torch",
-        )
 
 
 def native_parts() -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from triton_porting_kit.cli import training
+from triton_porting_kit.cli.requirements import TORCH
 from triton_porting_kit.kernels import cases, peers
 from triton_porting_kit.kernels.cases import Case
 from triton_porting_kit.kernels.places import DevicePlace
@@ -126,7 +127,7 @@ def train_there(console: Console, driver: Any) -> bool:
     """Train on the torch device of a backend; returns whether that went well, or there is none."""
     if find_spec("torch") is None:
         console.print(
-            "no model is trained: torch is not installed (pip install torch==2.13.0)", highlight=False
+            f"no model is trained: torch is not installed (pip install torch=={TORCH})", highlight=False
         )
         return True
     device = training.torch_device_of(driver)

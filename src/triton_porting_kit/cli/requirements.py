@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from importlib import metadata
 
+TORCH = "2.13.0"
+"""The tested release of torch."""
+
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)\s*([^;]*)")
 _CLAUSE = re.compile(r"(>=|<=|==|!=|~=|<|>)\s*([0-9][0-9a-zA-Z.*+!-]*)")
 

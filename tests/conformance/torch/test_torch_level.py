@@ -307,3 +307,15 @@ def test_the_share_of_operators_that_run_without_the_cpu() -> None:
 def test_operators_on_the_cpu_are_no_failures_and_no_proof() -> None:
     item = {"kind": "fallbacks", "what": "calls that ran on the CPU", "counts": {"inv": 1}}
     assert Record("torch/opinfo/x-y-z", "torch", "Right.", 1.0, 0, [item]).status is Status.HARNESS_ERROR
+
+
+def test_errors_of_native_operators_are_the_backends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have no frame of the backend's."""
+
+    def compiled(function: Any, device: str, **options: Any) -> Any:
+        return function if options.get("stock") else lambda *values: torch.zeros(2) @ torch.zeros(3)
+
+    monkeypatch.setattr(calling, "compiled", compiled)
+    found = tried("opinfo/add-compiled_forward-float32")
+    assert found.status is Status.FAIL
+    assert "inconsistent tensor size" in found.message
