@@ -225,13 +225,14 @@ class _Current(threading.local):
 
 
 class DriverUtils:
-    """The interface ``driver.utils`` of Triton's compiled kernels."""
+    """The interface ``driver.utils`` of Triton's compiled kernels.
+
+    All drivers of a process share the handles of modules: Triton unloads a kernel by the driver that is active then.
+    """
 
     _owners: ClassVar[dict[int, tuple[Device, int]]] = {}
-    """The loaded modules of all drivers of the kit, by the handles that Triton knows."""
+    _lock: ClassVar[threading.Lock] = threading.Lock()
     _handles: ClassVar[Iterator[int]] = itertools.count(1)
-    _lock: ClassVar[threading.RLock] = threading.RLock()
-    """A thread that holds it may collect garbage, and so unload a module."""
 
     def __init__(self, driver: TritonDriver) -> None:
         self._driver = driver
@@ -241,8 +242,7 @@ class DriverUtils:
     ) -> tuple[int, int, int, int, int]:
         """Load a kernel: (module, function, registers, spills, largest number of threads).
 
-        The module handle is the kit's own, because Triton does not say which device it unloads from, and asks the
-        driver that is active when it does.
+        The module handle is not the device's, because Triton does not say which device it unloads from.
         """
         self._driver._check_device(device)
         owner = self._driver.devices[device]
@@ -277,7 +277,9 @@ class DriverUtils:
         with self._lock:
             found = self._owners.pop(module, None)
         if found is None:
-            raise InvalidArgument(f"module {module} does not exist or was unloaded")
+            raise InvalidArgument(
+                f"{self._driver.backend_name}: module {module} does not exist or was unloaded"
+            )
         owner, handle = found
         owner.unload_module(handle)
 

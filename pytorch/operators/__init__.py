@@ -19,4 +19,5 @@ from triton_porting_kit.pytorch.operators import (  # noqa: F401 (they declare o
 def register() -> None:
     """Register them with torch's dispatcher."""
     registry.register()
+    registry.add_meta(recurrent.COMPOSED)
     fallback.register()

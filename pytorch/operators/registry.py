@@ -40,6 +40,13 @@ def register() -> None:
         _library.impl(name, torch.library.fallthrough_kernel, key)
 
 
+def add_meta(functions: dict[str, Callable[..., Any]]) -> None:
+    """Let these functions serve tensors without memory, too, where torch has nothing for them."""
+    for name, function in functions.items():
+        if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta"):
+            _library.impl(name, function, "Meta")
+
+
 def outside_dynamo(function: _Function) -> _Function:
     """A function that Dynamo does not trace, nor what it calls.
 
