@@ -76,6 +76,14 @@ def test_conjugate_views(chip: Any) -> None:
     assert host.to(NAME).conj().resolve_conj().cpu().equal(host.conj().resolve_conj())
 
 
+def test_zeros_without_memory(chip: Any) -> None:
+    """Derivatives of operators such as torch.sgn are such tensors."""
+    x = values(3).to(NAME).requires_grad_()
+    torch.sgn(x).sum().backward()
+    assert x.grad.cpu().equal(torch.zeros(3))
+    assert torch._efficientzerotensor(3).to(NAME).cpu().equal(torch.zeros(3))
+
+
 def test_resize_keeps_elements(chip: Any) -> None:
     device = values(6).to(NAME)
     device.resize_(3, 4)
