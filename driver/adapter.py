@@ -231,10 +231,8 @@ class DriverUtils:
     """
 
     _owners: ClassVar[dict[int, tuple[Device, int]]] = {}
-    """The loaded modules of all drivers of the kit, by the handles that Triton knows."""
+    _lock: ClassVar[threading.Lock] = threading.Lock()
     _handles: ClassVar[Iterator[int]] = itertools.count(1)
-    _lock: ClassVar[threading.RLock] = threading.RLock()
-    """A thread that holds it may collect garbage, and so unload a module."""
 
     def __init__(self, driver: TritonDriver) -> None:
         self._driver = driver
@@ -279,7 +277,9 @@ class DriverUtils:
         with self._lock:
             found = self._owners.pop(module, None)
         if found is None:
-            raise InvalidArgument(f"module {module} does not exist or was unloaded")
+            raise InvalidArgument(
+                f"{self._driver.backend_name}: module {module} does not exist or was unloaded"
+            )
         owner, handle = found
         owner.unload_module(handle)
 

@@ -109,7 +109,9 @@ class _Trial:
         except Refused as refused:
             self._refused = str(refused)
             return
-        expected = replace(expected, indices=self._ties(sample, expected))
+        expected = replace(
+            expected, same=self._statistics(expected.same), indices=self._ties(sample, expected)
+        )
         import torch
 
         self._done, self._sample = self._done + 1, sample
@@ -184,6 +186,16 @@ class _Trial:
         if first.unique().numel() == first.numel():
             return -1
         return len(tree_leaves(expected.same[0])) - 1
+
+    def _statistics(self, same: Any) -> Any:
+        """The results in the types that they have on the device: see `tables.STATISTICS`."""
+        import torch
+
+        if self._op.name not in tables.STATISTICS or self._device == "cpu" or self._mode.kind != "forward":
+            return same
+        (first, *others), inputs = same
+        half = (torch.float16, torch.bfloat16)
+        return (first, *(x.float() if x.dtype in half else x for x in others)), inputs
 
     def _into_output(self, sample: Sample, expected: Reference, device: str) -> Any:
         """Results in given tensors: of the right size, or (for strided samples) empty ones, which must be resized."""

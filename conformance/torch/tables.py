@@ -22,6 +22,14 @@ NOT_UNIQUE = {
 }
 """Results depend on the library that computes them: beside the CPU, only shape and type are compared."""
 
+STATISTICS = {
+    "_batch_norm_with_update": "mean and deviation of 16-bit inputs",
+    "_native_batch_norm_legit": "mean and deviation of 16-bit inputs",
+    "native_batch_norm": "mean and deviation of 16-bit inputs",
+    "native_layer_norm": "mean and deviation of 16-bit inputs",
+}
+"""Results after the first that torch has in float32 beside the CPU, as its meta kernels say, and in 16 bits there."""
+
 TIES = {
     "argsort": "the order of equal elements is not specified",
     "kthvalue": "any of several equal elements may be named",

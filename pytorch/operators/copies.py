@@ -39,6 +39,8 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
     """Write the elements of `self`, broadcast and converted, to `dst`. One of the two is on the device."""
     if not dst.numel():
         return dst
+    if self._is_zerotensor():  # it has no memory
+        return dst.zero_()
     if self.shape != dst.shape:
         self = self.expand(dst.shape)
     _copy(_without_bits(self), _without_bits(dst), _differing_bits(self, dst), non_blocking)

@@ -69,7 +69,13 @@ def _refuse(operator: object, *args: Any, **kwargs: Any) -> Any:
 
 
 def run(operator: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
-    """Run an operator on the device if Inductor can compile it, and on the CPU otherwise."""
+    """Run an operator on the device if Inductor can compile it, and on the CPU otherwise.
+
+    Where Python's part of the dispatcher is off, torch wants to know the shapes of results by an operator without meta
+    kernel: code of Inductor does not run there, and the call is none of the program's.
+    """
+    if torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.Python):
+        return _on_host(operator, args, kwargs)
     try:
         return eager.call(operator, args, kwargs)
     except eager.NotCompiled as reason:
@@ -80,6 +86,10 @@ def run(operator: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
 def run_on_host(operator: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
     """Call an operator on the CPU with copies of the arguments, and copy back what it returns and writes."""
     _count(operator)
+    return _on_host(operator, args, kwargs)
+
+
+def _on_host(operator: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     call = _Call(operator)
     random = torch.Tag.nondeterministic_seeded in operator.tags
     with generators.as_default() if random else nullcontext():

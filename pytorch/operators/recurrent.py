@@ -1,10 +1,7 @@
-"""Cells of LSTMs and GRUs. ``torch.nn`` calls these operators on devices that may have one kernel for a cell.
+"""Cells of LSTMs and GRUs: torch calls fused operators on such devices, which only CUDA has.
 
 Each function is made of other operators of torch, so that eager and Inductor run it on the device. What the forward
 operator keeps for the backward one, its last result, is defined here alone.
-
-Gates are N x (4 or 3 times H): input, forget, cell and output; reset, update and new. 16-bit types are computed in
-float32.
 """
 
 from __future__ import annotations
@@ -16,15 +13,7 @@ import torch
 
 from triton_porting_kit.pytorch.operators.registry import implements
 
-_Optional = torch.Tensor | None
-
-
-def _wide(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
-
-
-def _biased(gates: torch.Tensor, bias: _Optional) -> torch.Tensor:
-    return _wide(gates) if bias is None else _wide(gates) + _wide(bias)
+Optional = torch.Tensor | None
 
 
 @implements("_thnn_fused_lstm_cell")
@@ -32,45 +21,44 @@ def lstm_cell(
     input_gates: torch.Tensor,
     hidden_gates: torch.Tensor,
     cx: torch.Tensor,
-    input_bias: _Optional = None,
-    hidden_bias: _Optional = None,
+    input_bias: Optional = None,
+    hidden_bias: Optional = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The hidden state, the state of the cell, and the gates after their functions for `lstm_cell_backward`."""
-    gates = _biased(input_gates, input_bias) + _biased(hidden_gates, hidden_bias)
-    into, forget, cell, out = gates.chunk(4, 1)
-    into, forget, cell, out = into.sigmoid(), forget.sigmoid(), cell.tanh(), out.sigmoid()
-    cy = forget * _wide(cx) + into * cell
-    hy = out * cy.tanh()
-    dtype = cx.dtype
-    return hy.to(dtype), cy.to(dtype), torch.cat([into, forget, cell, out], 1).to(dtype)
+    """The hidden state, the cell state, and the values of the gates."""
+    gates = _sum(input_gates, hidden_gates, input_bias, hidden_bias)
+    into, forget, candidate, out = gates.chunk(4, 1)
+    into, forget, candidate, out = into.sigmoid(), forget.sigmoid(), candidate.tanh(), out.sigmoid()
+    cy = forget * cx + into * candidate
+    return out * cy.tanh(), cy, torch.cat([into, forget, candidate, out], 1)
 
 
 @implements("_thnn_fused_lstm_cell_backward_impl")
 def lstm_cell_backward(
-    grad_hy: _Optional,
-    grad_cy: _Optional,
+    grad_hy: Optional,
+    grad_cy: Optional,
     cx: torch.Tensor,
     cy: torch.Tensor,
     workspace: torch.Tensor,
     has_bias: bool,
-) -> tuple[_Optional, _Optional, _Optional]:
-    """The gradients of the gates, of the cell's old state, and of each bias."""
+) -> tuple[Optional, Optional, Optional]:
+    """The gradients by the gates before their functions, by the cell state, and by each bias."""
     if grad_hy is None and grad_cy is None:
         return None, None, None
-    into, forget, cell, out = _wide(workspace).chunk(4, 1)
-    squashed = _wide(cy).tanh()
-    by_hidden = torch.zeros_like(squashed) if grad_hy is None else _wide(grad_hy)
-    by_cell = by_hidden * out * (1 - squashed * squashed)
-    if grad_cy is not None:
-        by_cell = by_cell + _wide(grad_cy)
-    gates = [
-        by_cell * cell * into * (1 - into),
-        by_cell * _wide(cx) * forget * (1 - forget),
-        by_cell * into * (1 - cell * cell),
-        by_hidden * squashed * out * (1 - out),
+    into, forget, candidate, out = workspace.chunk(4, 1)
+    reached = cy.tanh()
+    by_cell = torch.zeros_like(cy) if grad_cy is None else grad_cy
+    by_out = torch.zeros_like(cy)
+    if grad_hy is not None:
+        by_cell = by_cell + grad_hy * out * (1 - reached * reached)
+        by_out = grad_hy * reached
+    parts = [
+        by_cell * candidate * _slope(into),
+        by_cell * cx * _slope(forget),
+        by_cell * into * (1 - candidate * candidate),
+        by_out * _slope(out),
     ]
-    by_gates = torch.cat(gates, 1).to(workspace.dtype)
-    return by_gates, (by_cell * forget).to(cx.dtype), by_gates.sum(0) if has_bias else None
+    by_gates = torch.cat(parts, 1)
+    return by_gates, by_cell * forget, by_gates.sum(0) if has_bias else None
 
 
 @implements("_thnn_fused_gru_cell")
@@ -78,35 +66,42 @@ def gru_cell(
     input_gates: torch.Tensor,
     hidden_gates: torch.Tensor,
     hx: torch.Tensor,
-    input_bias: _Optional = None,
-    hidden_bias: _Optional = None,
+    input_bias: Optional = None,
+    hidden_bias: Optional = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The hidden state, and what `gru_cell_backward` needs: three gates, the old state and the hidden part."""
-    from_input = _biased(input_gates, input_bias).chunk(3, 1)
-    from_hidden = _biased(hidden_gates, hidden_bias).chunk(3, 1)
-    reset = (from_input[0] + from_hidden[0]).sigmoid()
-    update = (from_input[1] + from_hidden[1]).sigmoid()
-    new = (from_input[2] + reset * from_hidden[2]).tanh()
-    old = _wide(hx)
-    workspace = torch.cat([reset, update, new, old, from_hidden[2]], 1)
-    return (new + update * (old - new)).to(hx.dtype), workspace.to(hx.dtype)
+    """The hidden state; and the gates, the old state, and the hidden part of the new one."""
+    input_reset, input_update, input_new = _sum(input_gates, input_bias).chunk(3, 1)
+    hidden_reset, hidden_update, hidden_new = _sum(hidden_gates, hidden_bias).chunk(3, 1)
+    reset, update = (input_reset + hidden_reset).sigmoid(), (input_update + hidden_update).sigmoid()
+    new = (input_new + reset * hidden_new).tanh()
+    return new + update * (hx - new), torch.cat([reset, update, new, hx, hidden_new], 1)
 
 
 @implements("_thnn_fused_gru_cell_backward")
 def gru_cell_backward(
     grad_hy: torch.Tensor, workspace: torch.Tensor, has_bias: bool
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, _Optional, _Optional]:
-    """The gradients of both gates, of the old state, and of both biases."""
-    reset, update, new, old, hidden = _wide(workspace).chunk(5, 1)
-    gradient = _wide(grad_hy)
-    by_update = gradient * (old - new) * (1 - update) * update
-    by_new = gradient * (1 - update) * (1 - new * new)
-    by_reset = by_new * hidden * (1 - reset) * reset
-    dtype = workspace.dtype
-    by_input = torch.cat([by_reset, by_update, by_new], 1).to(dtype)
-    by_hidden = torch.cat([by_reset, by_update, by_new * reset], 1).to(dtype)
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Optional, Optional]:
+    """The gradients by the gates of the input and of the state, by the state, and by each bias."""
+    reset, update, new, hx, hidden_new = workspace.chunk(5, 1)
+    by_new = grad_hy * (1 - update) * (1 - new * new)
+    by_reset = by_new * hidden_new * _slope(reset)
+    by_update = grad_hy * (hx - new) * _slope(update)
+    by_input = torch.cat([by_reset, by_update, by_new], 1)
+    by_hidden = torch.cat([by_reset, by_update, by_new * reset], 1)
     biases = (by_input.sum(0), by_hidden.sum(0)) if has_bias else (None, None)
-    return by_input, by_hidden, (gradient * update).to(dtype), *biases
+    return by_input, by_hidden, grad_hy * update, *biases
+
+
+def _sum(*values: Optional) -> torch.Tensor:
+    result, *others = [value for value in values if value is not None]
+    for value in others:
+        result = result + value
+    return result
+
+
+def _slope(gate: torch.Tensor) -> torch.Tensor:
+    """The derivative of the logistic function where it has the value `gate`."""
+    return gate * (1 - gate)
 
 
 COMPOSED: dict[str, Callable[..., Any]] = {

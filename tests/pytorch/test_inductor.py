@@ -62,6 +62,12 @@ def test_products_are_not_fused_with_what_does_not_use_them(chip: Any, templates
     assert not Scheduling(None).can_fuse_horizontal(*nodes)
 
 
+def test_operators_whose_shapes_only_a_call_tells(chip: Any) -> None:
+    expected, result = both(lambda x: torch.histogram(x, 3).hist + 1, torch.randn(50))
+    torch.testing.assert_close(result, expected)
+    assert chip.fallbacks() == {"aten.histogram.bin_ct": 1}
+
+
 def test_the_cpu_keeps_its_code(chip: Any) -> None:
     def function(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return functional.conv2d(x, w).relu() @ torch.ones(6, 2)
