@@ -23,14 +23,15 @@ COUNT_ARGS ?=
 
 BIN := $(VENV)/bin
 DEMO := build/demo
+MODELS := build/models
 DEMO_TPK := PATH="$(CURDIR)/$(BIN):$$PATH" $(DEMO)/venv/bin/python -m triton_porting_kit.cli
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
   $(sort $(shell find -L src -type f -not -name '*.pyc' -not -name '*.so'))
 NATIVE := $(filter %.cpp %.h,$(SOURCES)) $(wildcard docs/porting-guide/runtime/*)
 
-.PHONY: help demo test test-browser test-releases test-torch-releases test-all docs lint check format release-template bench bench-counts \
-  performance install clean
+.PHONY: help demo test test-browser test-models test-releases test-torch-releases test-all docs lint check format \
+  release-template bench bench-counts performance install clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -56,11 +57,20 @@ test: lint $(VENV)/.installed ## install with test tools, check the code, run ev
 test-browser: $(VENV)/.test-tools $(VENV)/.installed ## try the page of reports in Chromium, which has to be there
 	$(BIN)/python -m pytest -m browser $(PYTEST_ARGS) tests/conformance/report
 
+test-models: $(VENV)/.build-tools $(VENV)/.test-tools $(VENV)/.installed ## public models and long training on the virtual NPU
+	rm -rf $(MODELS)
+	$(BIN)/tpk new acme --vendor Acme --chip X1 --dest $(MODELS)
+	$(PYTHON) -m venv --without-pip $(MODELS)/venv
+	$(call share_packages,$(MODELS)/venv)
+	$(subst -m pip,-m pip --python $(MODELS)/venv/bin/python,$(PIP)) --no-build-isolation --no-deps $(MODELS)/triton-acme
+	$(subst -m pip,-m pip --python $(MODELS)/venv/bin/python,$(PIP)) "transformers==5.23.*"
+	$(MODELS)/venv/bin/python -m pytest -m models $(PYTEST_ARGS) tests/models
+
 test-releases: $(RELEASES:%=.venv-releases/%/.installed) ## the main tests on older releases of Triton, without torch
 	@failed=; for release in $(RELEASES); do \
 	  echo "Triton $$release"; \
 	  .venv-releases/$$release/bin/python -m pytest -n $(JOBS) --dist loadgroup \
-	    -m "not slow and not browser and (sample or not table)" $(PYTEST_ARGS) $(RELEASE_TESTS) || \
+	    -m "not slow and not browser and not models and (sample or not table)" $(PYTEST_ARGS) $(RELEASE_TESTS) || \
 	    failed="$$failed $$release"; \
 	done; test -z "$$failed" || { echo "failed on Triton$$failed"; exit 1; }
 

@@ -21,6 +21,7 @@ def register() -> None:
     _add(_aten.convolution_backward.default, _convolution_backward)
     for name, function in recurrent.COMPOSED.items():
         _add(getattr(_aten, name).default, function)
+    _add(_aten.topk.default, _topk)
 
 
 def _add(operator: Any, decomposition: Callable[..., Any]) -> None:
@@ -34,6 +35,18 @@ def _add(operator: Any, decomposition: Callable[..., Any]) -> None:
         return NotImplemented if others is None else others(*args, **kwargs)
 
     decompositions[operator] = choose
+
+
+_LONGEST_SORT = 512
+"""Elements of a row that Inductor sorts in a kernel: ``sort`` in torch/_inductor/lowering.py (torch 2.13)."""
+
+
+def _topk(values: torch.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """By sorting, for which Inductor has code. Long rows are left to the CPU."""
+    if not values.dim() or not isinstance(values.shape[dim], int) or values.shape[dim] > _LONGEST_SORT:
+        return NotImplemented
+    ordered, indices = torch.sort(values, dim=dim, descending=largest)
+    return ordered.narrow(dim, 0, k), indices.narrow(dim, 0, k)
 
 
 def _convolution(*args: Any) -> torch.Tensor:

@@ -1,0 +1,26 @@
+"""`make test-models` runs these tests where the torch device of a generated backend and public packages are installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def device() -> str:
+    """The type of the torch device that is installed."""
+    import torch
+
+    found = torch.accelerator.current_accelerator()
+    assert found is not None, "no torch device is installed; see the target test-models of the Makefile"
+    return found.type
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """Each test compiles anew."""
+    yield
+    import torch
+
+    torch._dynamo.reset()
