@@ -15,15 +15,16 @@ _moving = threading.local()
 def keep_shared_parameters() -> None:
     """Keep parameters that several modules share, such as tied embeddings, when a module moves to the device.
 
-    On torch's own devices a parameter stays the same object and gets other memory. Between the CPU and this device torch
-    (2.13, `Module._apply`) makes a new one at each place: `TensorImpl::has_compatible_shallow_copy_type` lists devices.
+    On torch's own devices a parameter stays the same object and gets other memory. Between the CPU and this device,
+    torch (2.13, `Module._apply`) makes a new one at each place: `has_compatible_shallow_copy_type` lists devices.
     """
-    apply = torch.nn.Module._apply
+    modules: Any = torch.nn.Module
+    apply = modules._apply
 
     @functools.wraps(apply)
     def _apply(self: torch.nn.Module, fn: Callable[..., Any], recurse: bool = True) -> torch.nn.Module:
         if getattr(_moving, "active", False):
-            return apply(self, fn, recurse)
+            return apply(self, fn, recurse)  # type: ignore[no-any-return]
         shared = _shared(self)
         _moving.active = True
         try:
@@ -33,9 +34,9 @@ def keep_shared_parameters() -> None:
         for (first, name), *others in shared:
             for module, other in others:
                 module._parameters[other] = first._parameters[name]
-        return result
+        return result  # type: ignore[no-any-return]
 
-    torch.nn.Module._apply = _apply  # type: ignore[method-assign, assignment]
+    modules._apply = _apply
 
 
 def _shared(module: torch.nn.Module) -> list[list[tuple[torch.nn.Module, str]]]:

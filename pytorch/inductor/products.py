@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -36,8 +36,7 @@ def _for_device(packet: Any, first: int, lower: Callable[..., Any]) -> Callable[
         left, right = args[first : first + 2]
         if left.get_device().type != accelerator().name:
             return lower(*args, **kwargs)
-        sizes = [*left.get_size(), *right.get_size()]
-        if left.get_dtype() in _TEMPLATE_TYPES and all(_is_positive(size) for size in sizes):
+        if left.get_dtype() in _TEMPLATE_TYPES and _has_template(left.get_size(), right.get_size()):
             backends = {} if config.max_autotune or config.max_autotune_gemm else _TEMPLATES_ONLY
             with config.patch({"max_autotune_gemm": True, **backends}):
                 return lower(*args, **kwargs)
@@ -51,14 +50,18 @@ def _for_device(packet: Any, first: int, lower: Callable[..., Any]) -> Callable[
 _TEMPLATES_ONLY = {"max_autotune_gemm_backends": "TRITON"}
 
 
-def _is_positive(size: Any) -> bool:
+def _has_template(left: Sequence[Any], right: Sequence[Any]) -> bool:
+    """Whether the product is not empty, and is not one of two vectors, for which Inductor's mm offers no template."""
     from torch._inductor.virtualized import V
 
-    return bool(V.graph.sizevars.statically_known_gt(size, 0))
+    known = V.graph.sizevars
+    if not all(known.statically_known_gt(size, 0) for size in (*left, *right)):
+        return False
+    return not all(known.statically_known_equals(size, 1) for size in (*left[:-1], right[-1]))
 
 
 def _as_sum(packet: Any, first: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The product as a sum of products of elements: for types that no template has, and for empty matrices."""
+    """The product as a sum of products of elements, where no template has it. Integers are scaled by integers."""
     left, right = args[first : first + 2]
     rank = len(left.get_size())
     dtype = left.get_dtype()
@@ -69,6 +72,8 @@ def _as_sum(packet: Any, first: int, args: tuple[Any, ...], kwargs: dict[str, An
     if not first:
         return product
     alpha, beta = kwargs.get("alpha", 1), kwargs.get("beta", 1)
+    if not dtype.is_floating_point:
+        alpha, beta = int(alpha), int(beta)
     if alpha != 1:
         product = lowerings[_aten.mul](product, alpha)
     if beta == 0:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 
 from triton_porting_kit.pytorch.accelerator import accelerator
+from triton_porting_kit.pytorch.operators import miscompiled
 from triton_porting_kit.pytorch.operators.layouts import is_dense
 
 _log = logging.getLogger(__name__)
@@ -77,9 +78,12 @@ def call(operator: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[st
         raise NotCompiled("Inductor has no code for it")
     if _HOST_TAGS.intersection(operator.tags):
         raise NotCompiled("its results depend on values or on random numbers")
+    if wrong := miscompiled.reason(operator, args, kwargs):
+        raise NotCompiled(wrong)
     tensors: list[torch.Tensor] = []
     static = _skeleton(operator, args, kwargs, tensors)
     _check(tensors)
+    miscompiled.move_numbers(tensors)
     family_key = (operator, static, tuple((t.dtype, t.dim(), t.device.type) for t in tensors))
     with _lock:
         family = _families.setdefault(family_key, _Family())

@@ -142,6 +142,36 @@ def test_operators_without_code_run_on_the_cpu(chip: Any) -> None:
     assert "aten.linalg_inv_ex.inverse" in chip.fallbacks()
 
 
+def test_average_pools_that_inductor_gets_wrong_run_on_the_cpu(chip: Any) -> None:
+    def gradient(device: str) -> torch.Tensor:
+        x = torch.arange(180.0).reshape(1, 1, 6, 5, 6).to(device).requires_grad_()
+        torch.nn.functional.avg_pool3d(x, (4, 5, 6), (2, 3, 2), 2, ceil_mode=True).square().sum().backward()
+        return x.grad.cpu()
+
+    assert gradient(NAME).allclose(gradient("cpu"))
+    assert any("avg_pool3d_backward" in name for name in chip.fallbacks())
+
+
+def test_numbers_beside_tensors_of_one_element(chip: Any) -> None:
+    result = torch.empty(1, device=NAME)
+    torch.div(torch.tensor([3], device=NAME), torch.tensor(2.0), out=result)
+    assert result.item() == 1.5
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 64), (1, 1), (3, 64)])
+def test_products_of_vectors(chip: Any, n: int, k: int) -> None:
+    torch.manual_seed(0)
+    a, b = torch.randn(n, k), torch.randn(k, 1)
+    torch.testing.assert_close((a.to(NAME) @ b.to(NAME)).cpu(), a @ b)
+
+
+def test_integers_are_scaled_by_integers(chip: Any) -> None:
+    a, b, c = (torch.arange(4).reshape(2, 2) + n for n in range(3))
+    result = torch.addmm(a.to(NAME), b.to(NAME), c.to(NAME), alpha=2, beta=3)
+    assert result.cpu().equal(torch.addmm(a, b, c, alpha=2, beta=3))
+    assert chip.fallbacks() == {}
+
+
 @pytest.mark.parametrize("gap", [2, 30])
 def test_operators_on_the_cpu_see_which_arguments_are_contiguous(chip: Any, gap: int) -> None:
     """The derivative of the determinant is wrong otherwise: it decides by the argument whether to transpose."""
