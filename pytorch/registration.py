@@ -12,7 +12,15 @@ from torch.utils import backend_registration
 
 from triton_porting_kit.driver.active import SELECTION_VARIABLE
 from triton_porting_kit.errors import InvalidArgument
-from triton_porting_kit.pytorch import accelerator, inductor, operators, serialization
+from triton_porting_kit.pytorch import (
+    accelerator,
+    generators,
+    inductor,
+    operators,
+    pinned,
+    serialization,
+    storages,
+)
 from triton_porting_kit.pytorch.device import module
 
 _UNNAMED = "privateuseone"
@@ -53,6 +61,9 @@ def register_device(backend: str, name: str) -> bool:
     torch._C._acc.register_python_privateuseone_device_guard(_Guard())
     operators.register()
     serialization.register()
+    storages.register()
+    generators.register()
+    pinned.register()
     inductor.register()
     return True
 
