@@ -12,7 +12,16 @@ from torch.utils import backend_registration
 
 from triton_porting_kit.driver.active import SELECTION_VARIABLE
 from triton_porting_kit.errors import InvalidArgument
-from triton_porting_kit.pytorch import accelerator, inductor, modules, operators, serialization
+from triton_porting_kit.pytorch import (
+    accelerator,
+    generators,
+    inductor,
+    modules,
+    operators,
+    pinned,
+    serialization,
+    storages,
+)
 from triton_porting_kit.pytorch.device import module
 
 _UNNAMED = "privateuseone"
@@ -54,6 +63,9 @@ def register_device(backend: str, name: str) -> bool:
     operators.register()
     serialization.register()
     modules.keep_shared_parameters()
+    storages.register()
+    generators.register()
+    pinned.register()
     inductor.register()
     return True
 

@@ -117,6 +117,8 @@ def _host_copy(tensor: torch.Tensor) -> torch.Tensor:
 def to_device(tensor: torch.Tensor) -> torch.Tensor:
     """A copy of a host tensor in device memory, with the same strides if the elements are dense."""
     result = empty_like_layout(tensor.shape, _dense_strides(tensor), tensor.dtype)
+    if tensor._is_zerotensor():
+        return result.zero_()
     if tensor.numel():
         _from_host(tensor, result, non_blocking=False)
     return result
