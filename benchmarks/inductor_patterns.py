@@ -247,7 +247,12 @@ def _convolution() -> nn.Module:
 def _cnn() -> nn.Module:
     layers: list[nn.Module] = []
     for inner, outer in ((3, 32), (32, 64), (64, 64)):
-        layers += [nn.Conv2d(inner, outer, 3, padding=1), nn.BatchNorm2d(outer), nn.ReLU(), nn.MaxPool2d(2)]
+        layers += [
+            nn.Conv2d(inner, outer, 3, padding=1, bias=False),
+            nn.BatchNorm2d(outer),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+        ]
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(64 * 8 * 8, 10))
 
 

@@ -40,13 +40,22 @@ from triton_porting_kit.compiler.loops.state import (
     Uses,
     is_fence,
 )
-from triton_porting_kit.compiler.loops.tiles.access import NOWHERE, Access, Gather
+from triton_porting_kit.compiler.loops.tiles.access import NOWHERE, Access
 from triton_porting_kit.compiler.loops.tiles.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tiles.graph import closure, cost, reads_memory
+from triton_porting_kit.compiler.loops.tiles.explicit import Gather
+from triton_porting_kit.compiler.loops.tiles.graph import cost, is_position, reads_memory
 from triton_porting_kit.compiler.loops.tiles.peeling import PeeledLoop, tile_in_parts
 from triton_porting_kit.compiler.loops.tiles.scratch import Scratch
-from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor, joins
+from triton_porting_kit.compiler.loops.tiles.tensors import (
+    EXPENSIVE,
+    Buffer,
+    Point,
+    Splat,
+    Tensor,
+    closure,
+    joins,
+)
 from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk, innermost_axis, joined_shape, tile_loop
 from triton_porting_kit.compiler.loops.tiles.transposed import lies_across, transpose_tile
 from triton_porting_kit.compiler.target import CpuTarget
@@ -420,7 +429,7 @@ class Lowering:
             if tensor.buffer is not None or isinstance(tensor, Buffer) or (tensor, aligned) in seen:
                 return
             seen.add((tensor, aligned))
-            if cost(tensor, costs) >= EXPENSIVE:
+            if cost(tensor, costs) >= EXPENSIVE and not is_position(tensor):
                 again = operation is not None and self.needed_after(tensor, operation)
                 if again and aligned and tensor.shape == shape:
                     kept[tensor] = self.scratch.allocate(tensor.shape, tensor.element)
@@ -452,7 +461,7 @@ class Lowering:
                     tensor = self.tensors.get(operand)
                     if tensor is None or isinstance(tensor, Buffer) or tensor.buffer is not None:
                         continue
-                    if reads_memory(tensor) or cost(tensor, costs) >= EXPENSIVE:
+                    if reads_memory(tensor) or (cost(tensor, costs) >= EXPENSIVE and not is_position(tensor)):
                         self.materialise(tensor, operation)
 
 

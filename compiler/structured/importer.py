@@ -11,7 +11,7 @@ from triton_porting_kit.errors import PortingKitError
 from triton_porting_kit.toolchain import mlir
 from triton_porting_kit.toolchain.mlir import ir
 
-from . import control, memory, tensors
+from . import control, memory, naturals, tensors
 from .branches import structure_branches
 from .diagnostics import fail
 from .rewriter import Rewriter
@@ -32,6 +32,7 @@ _HANDLERS: dict[str, Callable[[Rewriter, Any], None]] = {
     "tt.atomic_load": memory.atomic_load,
     "tt.atomic_store": memory.atomic_store,
     "tt.atomic_poll": memory.atomic_poll,
+    **dict.fromkeys(("arith.divsi", "arith.remsi"), naturals.division),
     **dict.fromkeys(("cf.br", "cf.cond_br"), control.branch),
 }
 _PURE = frozenset(cls.OPERATION_NAME for cls in (Range, ProgramId, NumPrograms))

@@ -14,8 +14,9 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory import non_temporal, ordered, row_prefetch
 from triton_porting_kit.compiler.loops.memory.overlaps import store_in_order
 from triton_porting_kit.compiler.loops.state import EarlyStores, Origins
-from triton_porting_kit.compiler.loops.tiles.access import Access, Gather, Load, scatter_explicit
+from triton_porting_kit.compiler.loops.tiles.access import Access, Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.explicit import Gather, scatter_explicit
 from triton_porting_kit.compiler.loops.tiles.tensors import Point, Splat, Tensor
 
 

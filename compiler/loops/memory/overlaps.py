@@ -15,9 +15,9 @@ from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.state import Origins
-from triton_porting_kit.compiler.loops.tiles.access import Access, Gather, Load
-from triton_porting_kit.compiler.loops.tiles.graph import closure
-from triton_porting_kit.compiler.loops.tiles.tensors import Tensor
+from triton_porting_kit.compiler.loops.tiles.access import Access, Load
+from triton_porting_kit.compiler.loops.tiles.explicit import Gather
+from triton_porting_kit.compiler.loops.tiles.tensors import Tensor, closure
 
 
 def store_in_order(

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
-from triton_porting_kit.compiler.loops.tiles.access import Gather, Load
+from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.explicit import Gather
 from triton_porting_kit.compiler.loops.tiles.graph import cost
 from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Tensor
 from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
