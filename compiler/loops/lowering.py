@@ -44,7 +44,7 @@ from triton_porting_kit.compiler.loops.tiles.access import NOWHERE, Access
 from triton_porting_kit.compiler.loops.tiles.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.explicit import Gather
-from triton_porting_kit.compiler.loops.tiles.graph import cost, is_position, reads_memory
+from triton_porting_kit.compiler.loops.tiles.graph import cost, reads_memory
 from triton_porting_kit.compiler.loops.tiles.peeling import PeeledLoop, tile_in_parts
 from triton_porting_kit.compiler.loops.tiles.scratch import Scratch
 from triton_porting_kit.compiler.loops.tiles.tensors import (
@@ -429,7 +429,7 @@ class Lowering:
             if tensor.buffer is not None or isinstance(tensor, Buffer) or (tensor, aligned) in seen:
                 return
             seen.add((tensor, aligned))
-            if cost(tensor, costs) >= EXPENSIVE and not is_position(tensor):
+            if cost(tensor, costs) >= EXPENSIVE and not self._is_run(tensor):
                 again = operation is not None and self.needed_after(tensor, operation)
                 if again and aligned and tensor.shape == shape:
                     kept[tensor] = self.scratch.allocate(tensor.shape, tensor.element)
@@ -452,6 +452,16 @@ class Lowering:
         # scratch.
         return {tensor: buffer for tensor, buffer in kept.items() if tensor.buffer is None}
 
+    def _is_run(self, tensor: Tensor) -> bool:
+        """Whether a chunk of it takes a few scalar operations: positions, and what is equal in a run of lanes."""
+        if not tensor.divides or not tensor.shape:
+            return False
+        axis = innermost_axis(tensor.shape)
+        width = chunk(tensor.shape[axis], self.target.lanes) if axis >= 0 else 1
+        point = Point((self.builder.i64(0),) * len(tensor.shape), axis if width > 1 else -1, width)
+        run = Evaluation(self.builder, frozenset(), {}).run(tensor, point)
+        return run is not None and (run.step == 0 or not reads_memory(tensor))
+
     def enter_region(self, operation: Operation) -> None:
         """Keep what a region uses from outside and would otherwise recompute in every iteration."""
         costs: dict[Tensor, int] = {}
@@ -461,7 +471,9 @@ class Lowering:
                     tensor = self.tensors.get(operand)
                     if tensor is None or isinstance(tensor, Buffer) or tensor.buffer is not None:
                         continue
-                    if reads_memory(tensor) or (cost(tensor, costs) >= EXPENSIVE and not is_position(tensor)):
+                    if reads_memory(tensor) or (
+                        cost(tensor, costs) >= EXPENSIVE and not self._is_run(tensor)
+                    ):
                         self.materialise(tensor, operation)
 
 

@@ -106,7 +106,7 @@ def store(lowering: Lowering, operation: Operation) -> None:
         )
 
     def in_order() -> list[Value]:
-        store_in_order(lowering, operation, access, inputs, emit)
+        store_in_order(lowering, operation, access.base, access.shape, inputs, emit, access)
         return []
 
     if (stored := lowering.part(EarlyStores).get(operation)) is None:
@@ -154,14 +154,14 @@ def scatter(lowering: Lowering, operation: Operation) -> None:
         target = Gather(base, offsets, op.value.type.element, mask, None, unit=unit)
         ordered.store(lowering, operation, value, inputs, target.pointer, target.wanted)
         return
-    # A scatter may overlap with any load, so everything it depends on is read first.
-    for tensor in inputs:
-        lowering.settle_reads(tensor, operation)
 
     def body(evaluation: Evaluation, point: Point) -> None:
         scatter_explicit(evaluation, point, base, offsets, evaluation.at(value, point), mask, unit)
 
-    lowering.tile(operation, offsets.shape, inputs, body)
+    def emit() -> None:
+        lowering.tile(operation, offsets.shape, inputs, body)
+
+    store_in_order(lowering, operation, base, offsets.shape, inputs, emit)
 
 
 def getelementptr(lowering: Lowering, operation: Operation) -> None:

@@ -63,8 +63,10 @@ class Evaluation:
     # --- runs ------------------------------------------------------------------------------------
 
     def run(self, tensor: Tensor, point: Point) -> Run | None:
-        """How the elements of `tensor` at `point` go on from lane to lane; None if that is not known."""
-        tensor = tensor.buffer or tensor
+        """How the elements of `tensor` at `point` go on from lane to lane; None if that is not known.
+
+        A tensor that is kept in scratch has the same elements there.
+        """
         key = (id(tensor), point.key)
         if key not in self._runs:
             self._runs[key] = tensor.run(self, point) if point.axis >= 0 else UNIFORM

@@ -20,9 +20,3 @@ def cost(tensor: Tensor, known: dict[Tensor, int]) -> int:
     if value is None:
         value = known[tensor] = tensor.own_cost + sum(cost(operand, known) for operand in tensor.operands)
     return value
-
-
-def is_position(tensor: Tensor) -> bool:
-    """Whether the tensor is computed from positions by divisions, and from nothing else. In a run of lanes that takes a
-    few scalar operations, whatever the `cost` of an element on its own."""
-    return tensor.divides and not reads_memory(tensor)
