@@ -14,6 +14,7 @@ from triton_porting_kit.toolchain.mlir import ir
 from . import control, memory, naturals, tensors
 from .branches import structure_branches
 from .diagnostics import fail
+from .orientation import orient
 from .rewriter import Rewriter
 from .types import Types
 
@@ -61,6 +62,8 @@ def import_ttir(text: str, context: Any | None = None, *, promises: bool = False
             structure_branches(module)
         artefacts.verify(module)  # this module was built in memory, so no parser has verified it
         mlir.run_passes(module, _TIDY)
+        if orient(module):
+            artefacts.verify(module)
         _erase_unused(module)
     return module
 
