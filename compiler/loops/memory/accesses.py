@@ -11,7 +11,7 @@ from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.memory import non_temporal, ordered, row_prefetch
+from triton_porting_kit.compiler.loops.memory import column_prefetch, non_temporal, ordered, row_prefetch
 from triton_porting_kit.compiler.loops.memory.overlaps import store_in_order
 from triton_porting_kit.compiler.loops.state import EarlyStores, Origins
 from triton_porting_kit.compiler.loops.tiles.access import Access, Load
@@ -62,6 +62,7 @@ def load(lowering: Lowering, operation: Operation) -> None:
     if ordered.is_ordered(operation):
         ordered.load(lowering, operation, tensor)
     elif result.type.is_tensor:
+        tensor.ahead = column_prefetch.distance(lowering, operation, access)
         lowering.define(result, tensor)
     else:
         lowering.scalars[result] = lowering.element(tensor, [], operation)

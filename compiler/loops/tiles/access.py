@@ -262,6 +262,8 @@ class Load(Tensor):
         super().__init__(access.shape, access.element, operands, MEMORY_COST if contiguous else GATHER_COST)
         self.access = access
         self.other = other
+        self.ahead: Value | None = None
+        """How far ahead of each chunk to prefetch, in elements."""
         self.walked = False
         """Whether a loop over it was emitted."""
         self.place = place
@@ -270,6 +272,12 @@ class Load(Tensor):
     def at(self, evaluation: Evaluation, point: Point) -> Value:
         self.walked = True
         with self.place():
+            if self.ahead is not None and point.width > 1:
+                builder = evaluation.builder
+                place = builder.address(
+                    self.pointer(evaluation, point), [self.ahead], types.storage(self.element)
+                )
+                lane_memory.prefetch(builder, place, lane_memory.L1)
             return self.access.read(evaluation, point, self.other)
 
     def run(self, evaluation: Evaluation, point: Point) -> Run | None:

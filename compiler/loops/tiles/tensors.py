@@ -180,7 +180,7 @@ class Elementwise(Tensor):
         """`name` is that of the operation in `runs.RULES`."""
         super().__init__(shape, element, operands, cost)
         self._function = function
-        self._name = name
+        self.name = name
         if name in DIVIDES:
             self.divides = True
 
@@ -200,7 +200,7 @@ class Elementwise(Tensor):
             runs.append(run)
         if not any(run.step for run in runs):
             return uniform(runs)
-        rule = RULES.get(self._name)
+        rule = RULES.get(self.name)
         return None if rule is None else rule(self, point, self.operands, runs)
 
     def joins(self, dimension: int) -> bool:
