@@ -39,12 +39,13 @@ _HANDLERS: dict[str, Callable[[Rewriter, Any], None]] = {
 _PURE = frozenset(cls.OPERATION_NAME for cls in (Range, ProgramId, NumPrograms))
 
 
-def import_ttir(text: str, context: Any | None = None, *, promises: bool = False) -> Any:
+def import_ttir(text: str, context: Any | None = None, *, promises: bool = False, turns: bool = True) -> Any:
     """The structured form of a TTIR module in generic text (`toolchain.compat.generic_text`).
 
     With `promises`, accesses assume that indices fit 32 bits wherever that depends on arguments and the grid alone. The
     kernel's attribute `tpk.promises` then has the steps of `abi.intervals` that a launch must evaluate first.
-    Without it, such accesses check at run time.
+    Without it, such accesses check at run time. With `turns`, tiles are turned where memory is contiguous along their
+    first dimension (see `orientation`).
 
     Returns an upstream MLIR module marked `tpk.structured`, in `context` or a new one. Operations keep their locations.
     Raises `CompilationError` for what cannot be imported, with the kernel's source line.
@@ -62,7 +63,7 @@ def import_ttir(text: str, context: Any | None = None, *, promises: bool = False
             structure_branches(module)
         artefacts.verify(module)  # this module was built in memory, so no parser has verified it
         mlir.run_passes(module, _TIDY)
-        if orient(module):
+        if turns and orient(module):
             artefacts.verify(module)
         _erase_unused(module)
     return module
