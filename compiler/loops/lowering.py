@@ -429,6 +429,9 @@ class Lowering:
             if tensor.buffer is not None or isinstance(tensor, Buffer) or (tensor, aligned) in seen:
                 return
             seen.add((tensor, aligned))
+            if aligned and isinstance(tensor, LoadTensor) and lies_across(tensor, self.target):
+                self.materialise(tensor, operation)  # in transposed blocks, where the loop would gather
+                return
             if cost(tensor, costs) >= EXPENSIVE and not self._is_run(tensor):
                 again = operation is not None and self.needed_after(tensor, operation)
                 if again and aligned and tensor.shape == shape:
