@@ -46,6 +46,7 @@ from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.explicit import Gather
 from triton_porting_kit.compiler.loops.tiles.graph import cost, reads_memory
 from triton_porting_kit.compiler.loops.tiles.peeling import PeeledLoop, tile_in_parts
+from triton_porting_kit.compiler.loops.tiles.run_width import run_width
 from triton_porting_kit.compiler.loops.tiles.scratch import Scratch
 from triton_porting_kit.compiler.loops.tiles.tensors import (
     EXPENSIVE,
@@ -319,12 +320,14 @@ class Lowering:
         anywhere: bool = False,
         everywhere: bool = False,
         streamed: Callable[[Point], Value] | None = None,
+        scalars: bool = False,
     ) -> None:
         """Emit loops over a tile in which `body` evaluates `inputs` at each point and consumes them.
 
         `written` is the access that `body` stores to: its bounds restrict the loops, unless `everywhere`. `anywhere`:
         the body only passes its point to tensors, which may be indexed with joined dimensions (see `Tensor.joins`).
         `streamed`: a condition for the row of the tile that begins at a point, whether its stores are non-temporal.
+        `scalars`: the body has use for scalars only, where all elements of a chunk are equal.
         """
         inputs = list(inputs)
         kept = self.plan(operation, shape, inputs)
@@ -332,6 +335,8 @@ class Lowering:
             shape = joined_shape(shape, lambda dimension: joins(inputs, dimension))
 
         width = self.target.lanes if lanes is None else lanes
+        if lanes is None and streamed is None:
+            width = run_width(self.builder, shape, inputs, width, scalars=scalars)
         bounds = None
         if written is not None and written.low and not kept and not everywhere:
             bounds = dict(enumerate(zip(written.low, written.high, strict=True)))

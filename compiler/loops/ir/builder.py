@@ -211,6 +211,10 @@ class LoopBuilder:
             self._zeros[value.name] = rule(self.zeros(a), self.zeros(b))
         return value
 
+    def aligned(self, value: Value, multiple: int) -> None:
+        """Note that a scalar is a multiple of a number."""
+        self._zeros[value.name] = trailing_zeros(multiple)
+
     def zeros(self, value: Value) -> int:
         """How many trailing bits of a scalar integer are known to be zero."""
         if isinstance(value.constant, int):
