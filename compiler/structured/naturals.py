@@ -28,10 +28,13 @@ def division(rewriter: Rewriter, operation: Any) -> None:
 def _is_natural(rewriter: Rewriter, value: Any) -> bool:
     """Whether a tensor has no negative element: an affine index, possibly by the launch's promise, or what divisions by
     constants make of one."""
-    owner = value.owner
-    if not isinstance(owner, ir.Block) and owner.operation.name in _UNSIGNED:
+    while not isinstance(owner := value.owner, ir.Block):
+        if owner.operation.name not in _UNSIGNED:
+            break
         divisor = _constant(owner.operands[1])
-        return divisor is not None and divisor > 0 and _is_natural(rewriter, owner.operands[0])
+        if divisor is None or divisor <= 0:
+            return False
+        value = owner.operands[0]
     analysis, info = rewriter.analysis, rewriter.types.info(value)
     form = analysis.affine(value)
     if form is None or info.shape is None or info.bits != 32:

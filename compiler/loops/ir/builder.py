@@ -206,9 +206,10 @@ class LoopBuilder:
         if folded is not None:
             return folded
         value = self.pure(f"{op} {a.name}, {b.name}{flags} : {a.type}", a.type, (a, b))
-        rule = ZEROS.get(op)
-        if rule is not None and not a.is_vector:
-            self._zeros[value.name] = rule(self.zeros(a), self.zeros(b))
+        if a.type == "i64" or a.type == "i32":
+            rule = ZEROS.get(op)
+            if rule is not None and (zeros := rule(self.zeros(a), self.zeros(b))):
+                self._zeros[value.name] = zeros
         return value
 
     def aligned(self, value: Value, multiple: int) -> None:

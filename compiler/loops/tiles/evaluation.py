@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Tensor
 
 
+LONGEST = 32
+"""The most operands of operands through which a run of a tensor in scratch is followed."""
+
+
 class Evaluation:
     """The state of evaluating tensors at the points of one tile loop.
 
@@ -65,8 +69,11 @@ class Evaluation:
     def run(self, tensor: Tensor, point: Point) -> Run | None:
         """How the elements of `tensor` at `point` go on from lane to lane; None if that is not known.
 
-        A tensor that is kept in scratch has the same elements there.
+        A tensor that is kept in scratch has the same elements there. Where it ends a long chain of operands, the chain
+        is not followed, which bounds the recursion.
         """
+        if tensor.buffer is not None and tensor.depth > LONGEST:
+            return None
         key = (id(tensor), point.key)
         if key not in self._runs:
             self._runs[key] = tensor.run(self, point) if point.axis >= 0 else UNIFORM
