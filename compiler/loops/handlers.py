@@ -34,6 +34,9 @@ from triton_porting_kit.compiler.loops.tiles.tensors import (
     unit_reshape,
 )
 
+_BELOW = ("slt", "sge", "ult", "uge")
+"""Comparisons that change where the left operand reaches the right one."""
+
 
 def _elementwise(entry: Entry) -> Handler:
     def handle(lowering: Lowering, operation: Operation) -> None:
@@ -57,10 +60,13 @@ def _elementwise(entry: Entry) -> Handler:
                 lowering.define(definition, Splat(shape, value, definition.type.element))
             else:
                 tensor: Tensor | None = None
-                if operation.name == "arith.cmpi":
-                    tensor = prefix_mask(CMPI[operation.integer("predicate")], shape, operands, compute)
+                name = operation.name
+                if name == "arith.cmpi":
+                    predicate = CMPI[operation.integer("predicate")]
+                    tensor = prefix_mask(predicate, shape, operands, compute)
+                    name += " below" if predicate in _BELOW else ""
                 if tensor is None:
-                    tensor = Elementwise(shape, definition.type.element, operands, compute, entry.cost)
+                    tensor = Elementwise(shape, definition.type.element, operands, compute, entry.cost, name)
                 lowering.define(definition, tensor)
 
     return handle

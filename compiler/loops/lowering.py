@@ -40,13 +40,23 @@ from triton_porting_kit.compiler.loops.state import (
     Uses,
     is_fence,
 )
-from triton_porting_kit.compiler.loops.tiles.access import NOWHERE, Access, Gather
+from triton_porting_kit.compiler.loops.tiles.access import NOWHERE, Access
 from triton_porting_kit.compiler.loops.tiles.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tiles.graph import closure, cost, reads_memory
+from triton_porting_kit.compiler.loops.tiles.explicit import Gather
+from triton_porting_kit.compiler.loops.tiles.graph import cost, reads_memory
 from triton_porting_kit.compiler.loops.tiles.peeling import PeeledLoop, tile_in_parts
+from triton_porting_kit.compiler.loops.tiles.run_width import run_width
 from triton_porting_kit.compiler.loops.tiles.scratch import Scratch
-from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor, joins
+from triton_porting_kit.compiler.loops.tiles.tensors import (
+    EXPENSIVE,
+    Buffer,
+    Point,
+    Splat,
+    Tensor,
+    closure,
+    joins,
+)
 from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk, innermost_axis, joined_shape, tile_loop
 from triton_porting_kit.compiler.loops.tiles.transposed import lies_across, transpose_tile
 from triton_porting_kit.compiler.target import CpuTarget
@@ -310,12 +320,14 @@ class Lowering:
         anywhere: bool = False,
         everywhere: bool = False,
         streamed: Callable[[Point], Value] | None = None,
+        scalars: bool = False,
     ) -> None:
         """Emit loops over a tile in which `body` evaluates `inputs` at each point and consumes them.
 
         `written` is the access that `body` stores to: its bounds restrict the loops, unless `everywhere`. `anywhere`:
         the body only passes its point to tensors, which may be indexed with joined dimensions (see `Tensor.joins`).
         `streamed`: a condition for the row of the tile that begins at a point, whether its stores are non-temporal.
+        `scalars`: the body has use for scalars only, where all elements of a chunk are equal.
         """
         inputs = list(inputs)
         kept = self.plan(operation, shape, inputs)
@@ -323,6 +335,8 @@ class Lowering:
             shape = joined_shape(shape, lambda dimension: joins(inputs, dimension))
 
         width = self.target.lanes if lanes is None else lanes
+        if lanes is None and streamed is None:
+            width = run_width(self.builder, shape, inputs, width, scalars=scalars)
         bounds = None
         if written is not None and written.low and not kept and not everywhere:
             bounds = dict(enumerate(zip(written.low, written.high, strict=True)))
@@ -420,7 +434,10 @@ class Lowering:
             if tensor.buffer is not None or isinstance(tensor, Buffer) or (tensor, aligned) in seen:
                 return
             seen.add((tensor, aligned))
-            if cost(tensor, costs) >= EXPENSIVE:
+            if aligned and isinstance(tensor, LoadTensor) and lies_across(tensor, self.target):
+                self.materialise(tensor, operation)  # in transposed blocks, where the loop would gather
+                return
+            if cost(tensor, costs) >= EXPENSIVE and not self._is_run(tensor):
                 again = operation is not None and self.needed_after(tensor, operation)
                 if again and aligned and tensor.shape == shape:
                     kept[tensor] = self.scratch.allocate(tensor.shape, tensor.element)
@@ -443,6 +460,16 @@ class Lowering:
         # scratch.
         return {tensor: buffer for tensor, buffer in kept.items() if tensor.buffer is None}
 
+    def _is_run(self, tensor: Tensor) -> bool:
+        """Whether a chunk of it takes a few scalar operations: positions, and what is equal in a run of lanes."""
+        if not tensor.divides or not tensor.shape:
+            return False
+        axis = innermost_axis(tensor.shape)
+        width = chunk(tensor.shape[axis], self.target.lanes) if axis >= 0 else 1
+        point = Point((self.builder.i64(0),) * len(tensor.shape), axis if width > 1 else -1, width)
+        run = Evaluation(self.builder, frozenset(), {}).run(tensor, point)
+        return run is not None and (run.step == 0 or not reads_memory(tensor))
+
     def enter_region(self, operation: Operation) -> None:
         """Keep what a region uses from outside and would otherwise recompute in every iteration."""
         costs: dict[Tensor, int] = {}
@@ -452,7 +479,9 @@ class Lowering:
                     tensor = self.tensors.get(operand)
                     if tensor is None or isinstance(tensor, Buffer) or tensor.buffer is not None:
                         continue
-                    if reads_memory(tensor) or cost(tensor, costs) >= EXPENSIVE:
+                    if reads_memory(tensor) or (
+                        cost(tensor, costs) >= EXPENSIVE and not self._is_run(tensor)
+                    ):
                         self.materialise(tensor, operation)
 
 

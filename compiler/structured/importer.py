@@ -11,9 +11,10 @@ from triton_porting_kit.errors import PortingKitError
 from triton_porting_kit.toolchain import mlir
 from triton_porting_kit.toolchain.mlir import ir
 
-from . import control, memory, tensors
+from . import control, memory, naturals, tensors
 from .branches import structure_branches
 from .diagnostics import fail
+from .orientation import orient
 from .rewriter import Rewriter
 from .types import Types
 
@@ -32,17 +33,19 @@ _HANDLERS: dict[str, Callable[[Rewriter, Any], None]] = {
     "tt.atomic_load": memory.atomic_load,
     "tt.atomic_store": memory.atomic_store,
     "tt.atomic_poll": memory.atomic_poll,
+    **dict.fromkeys(("arith.divsi", "arith.remsi"), naturals.division),
     **dict.fromkeys(("cf.br", "cf.cond_br"), control.branch),
 }
 _PURE = frozenset(cls.OPERATION_NAME for cls in (Range, ProgramId, NumPrograms))
 
 
-def import_ttir(text: str, context: Any | None = None, *, promises: bool = False) -> Any:
+def import_ttir(text: str, context: Any | None = None, *, promises: bool = False, turns: bool = True) -> Any:
     """The structured form of a TTIR module in generic text (`toolchain.compat.generic_text`).
 
     With `promises`, accesses assume that indices fit 32 bits wherever that depends on arguments and the grid alone. The
     kernel's attribute `tpk.promises` then has the steps of `abi.intervals` that a launch must evaluate first.
-    Without it, such accesses check at run time.
+    Without it, such accesses check at run time. With `turns`, tiles are turned where memory is contiguous along their
+    first dimension (see `orientation`).
 
     Returns an upstream MLIR module marked `tpk.structured`, in `context` or a new one. Operations keep their locations.
     Raises `CompilationError` for what cannot be imported, with the kernel's source line.
@@ -60,6 +63,9 @@ def import_ttir(text: str, context: Any | None = None, *, promises: bool = False
             structure_branches(module)
         artefacts.verify(module)  # this module was built in memory, so no parser has verified it
         mlir.run_passes(module, _TIDY)
+        # Only these make tiles of two dimensions, and products are not turned.
+        if turns and "tt.expand_dims" in text and "tt.dot" not in text and orient(module):
+            artefacts.verify(module)
         _erase_unused(module)
     return module
 

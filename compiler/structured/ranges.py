@@ -81,6 +81,37 @@ class Ranges:
         found = self._modest[number]
         return Promise(number) if found is not None and within(found, limits(32)) else None
 
+    def natural(self, form: Affine, shape: Shape) -> list[Promise] | None:
+        """The promises under which `form` has no negative element and fits 32 bits in the whole tile; None if a launch
+        cannot verify them, or they would often fail.
+        """
+        narrow: dict[int, None] = {}
+
+        def of_scalar(identifier: int) -> int:
+            number = self._of_scalar(identifier)
+            scalar = self._scalars[identifier]
+            if self._bounds[number][0] >= 0 or not isinstance(scalar, Leaf) or scalar.unsigned:
+                return number
+            # It is negative only if it has wrapped around.
+            info = self._types.info(scalar.value)
+            exact = None if info.shape is not None else self._made(scalar.value, info.bits)
+            if exact is None or self._bounds[exact][0] < 0:
+                return number
+            narrow[exact] = None
+            return exact
+
+        total = self._of_form(form, shape, of_scalar)
+        if self._bounds[total][0] < 0:
+            return None
+        unsure = [number for number in (*narrow, total) if not within(self._bounds[number], limits(32))]
+        if unsure and not self._promises:
+            return None
+        self._modest += MODEST_LAUNCH.intervals(self.steps, self._modest)
+        modest = [self._modest[number] for number in unsure]
+        if not all(found is not None and within(found, limits(32)) for found in modest):
+            return None
+        return [Promise(number) for number in unsure]
+
     # --- steps -----------------------------------------------------------------------------------
 
     def _step(self, op: Op, a: int = 0, b: int = 0) -> int:
@@ -100,8 +131,9 @@ class Ranges:
         fits = within(self._bounds[number], limits(bits))
         return number if fits else self._step(Op.WRAPPED, number, bits)
 
-    def _of_form(self, form: Affine, shape: Shape) -> int:
-        total = self._of_poly(form.offset)
+    def _of_form(self, form: Affine, shape: Shape, of_scalar: Callable[[int], int] | None = None) -> int:
+        """`of_scalar` gives the step of a scalar, in the offset."""
+        total = self._of_poly(form.offset, of_scalar)
         for stride, wrap, size in zip(form.strides, form.wraps, shape, strict=True):
             if not stride.terms:
                 continue
@@ -112,12 +144,13 @@ class Ranges:
             total = self._step(Op.ADD, total, self._step(Op.MULTIPLY, self._of_poly(stride), index))
         return total
 
-    def _of_poly(self, poly: Poly) -> int:
+    def _of_poly(self, poly: Poly, of_scalar: Callable[[int], int] | None = None) -> int:
+        of_scalar = of_scalar or self._of_scalar
         total: int | None = None
         for monomial, coefficient in poly.sorted_terms():
             term: int | None = None if coefficient == 1 and monomial else self._constant(coefficient)
             for identifier in monomial:
-                scalar = self._of_scalar(identifier)
+                scalar = of_scalar(identifier)
                 term = scalar if term is None else self._step(Op.MULTIPLY, term, scalar)
             assert term is not None
             total = term if total is None else self._step(Op.ADD, total, term)

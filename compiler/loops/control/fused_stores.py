@@ -11,8 +11,7 @@ from triton_porting_kit.compiler.loops.control.control_flow import reads_buffer
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.state import CarriedBuffers, FusedStores
-from triton_porting_kit.compiler.loops.tiles.graph import closure
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor, closure
 
 
 def fused_stores(lowering: Lowering, operation: Operation) -> FusedStores | None:

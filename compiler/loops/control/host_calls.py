@@ -28,7 +28,7 @@ def check(lowering: Lowering, operation: Operation) -> None:
             element = builder.add(builder.mul(element, builder.i64(size)), index)
         fail_unless(lowering, operation, holds, element, shape)
 
-    lowering.tile(operation, condition.shape, [condition], body)
+    lowering.tile(operation, condition.shape, [condition], body, scalars=True)
 
 
 def fail_unless(lowering: Lowering, operation: Operation, holds: Value, element: Value, shape: Value) -> None:

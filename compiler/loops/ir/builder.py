@@ -15,11 +15,14 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from triton_porting_kit.compiler.loops.ir.values import (
+    KEEPS_ZEROS,
     PREDICATES,
+    ZEROS,
     Value,
     float_literal,
     fold,
     parts,
+    trailing_zeros,
     vector_type,
     wrapped,
 )
@@ -50,6 +53,8 @@ class LoopBuilder:
         self._regions = [Region()]
         self._next = 0
         self._integers: dict[tuple[int, str], Value] = {}
+        self._zeros: dict[str, int] = {}
+        """Trailing zero bits of scalars, by name, where any are known."""
         self.mark = ""
         """A suffix of every line (see `source_lines`)."""
 
@@ -200,7 +205,22 @@ class LoopBuilder:
         folded = fold(self.constant, op, a, b)
         if folded is not None:
             return folded
-        return self.pure(f"{op} {a.name}, {b.name}{flags} : {a.type}", a.type, (a, b))
+        value = self.pure(f"{op} {a.name}, {b.name}{flags} : {a.type}", a.type, (a, b))
+        if a.type == "i64" or a.type == "i32":
+            rule = ZEROS.get(op)
+            if rule is not None and (zeros := rule(self.zeros(a), self.zeros(b))):
+                self._zeros[value.name] = zeros
+        return value
+
+    def aligned(self, value: Value, multiple: int) -> None:
+        """Note that a scalar is a multiple of a number."""
+        self._zeros[value.name] = trailing_zeros(multiple)
+
+    def zeros(self, value: Value) -> int:
+        """How many trailing bits of a scalar integer are known to be zero."""
+        if isinstance(value.constant, int):
+            return trailing_zeros(value.constant)
+        return self._zeros.get(value.name, 0)
 
     def add(self, a: Value, b: Value) -> Value:
         return self.binary("arith.addi", a, b)
@@ -235,7 +255,10 @@ class LoopBuilder:
         """``op value : from to type``; the element type may change, not the lanes."""
         if value.type == type:
             return value
-        return self.pure(f"{op} {value.name}{flags} : {value.type} to {type}", type, (value,))
+        found = self.pure(f"{op} {value.name}{flags} : {value.type} to {type}", type, (value,))
+        if op in KEEPS_ZEROS and value.name in self._zeros:
+            self._zeros[found.name] = self._zeros[value.name]
+        return found
 
     def broadcast(self, value: Value, lanes: int) -> Value:
         """A scalar in every lane; vectors and one-lane requests pass through."""
@@ -280,6 +303,7 @@ class LoopBuilder:
         induction = self.fresh(start.type)
         arguments = [self.fresh(value.type) for value in carried]
         region = LoopRegion(induction, arguments)
+        self._zeros[induction.name] = min(self.zeros(start), self.zeros(step))
         yield region
         if carried:
             self.line(_yield(region.yields))

@@ -55,6 +55,32 @@ PREDICATES = {
 """Comparisons of MLIR's `arith.cmpi`."""
 
 
+MOST_ZEROS = 64
+"""The trailing zero bits of 0."""
+
+
+def trailing_zeros(value: int) -> int:
+    """The number of trailing zero bits."""
+    return (value & -value).bit_length() - 1 if value else MOST_ZEROS
+
+
+ZEROS: dict[str, Callable[[int, int], int]] = {
+    "arith.addi": min,
+    "arith.subi": min,
+    "arith.muli": lambda a, b: min(a + b, MOST_ZEROS),
+    "arith.andi": max,
+    "arith.ori": min,
+    "arith.remui": min,
+    "arith.remsi": min,
+    "arith.minsi": min,
+    "arith.maxsi": min,
+}
+"""The trailing zero bits of the result that follow from those of the operands."""
+
+KEEPS_ZEROS = ("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast")
+"""Conversions whose result has at least the trailing zero bits of the operand."""
+
+
 def wrapped(value: int, bits: int) -> int:
     """`value` modulo 2**bits, as a signed number."""
     half = 1 << (bits - 1)

@@ -31,8 +31,7 @@ from triton_porting_kit.compiler.loops.matmul.software_prefetch import Fetch, li
 from triton_porting_kit.compiler.loops.matmul.vector_kernels import RegisterBlock
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import NOWHERE, Load
-from triton_porting_kit.compiler.loops.tiles.graph import closure
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Splat, Tensor
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Splat, Tensor, closure
 
 INDEPENDENT = 2
 """The number of independent accumulators of a column sum of B: consecutive steps along K go to different ones."""

@@ -22,10 +22,10 @@ from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
 from triton_porting_kit.compiler.loops.memory import accesses, ordered
 from triton_porting_kit.compiler.loops.memory.store_footprint import StoreFootprint
 from triton_porting_kit.compiler.loops.state import LOADS, MOVABLE
-from triton_porting_kit.compiler.loops.tiles.access import Access, Gather, Load
+from triton_porting_kit.compiler.loops.tiles.access import Access, Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tiles.graph import closure
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Tensor
+from triton_porting_kit.compiler.loops.tiles.explicit import Gather
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Tensor, closure
 from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
 
 

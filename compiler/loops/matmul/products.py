@@ -19,8 +19,7 @@ from triton_porting_kit.compiler.loops.matmul import amx_kernels
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, blocking
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tiles.graph import closure
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Elementwise, Point, Tensor
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Elementwise, Point, Tensor, closure
 from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
 from triton_porting_kit.compiler.loops.tiles.transposed import lies_across, transpose_tile
 from triton_porting_kit.compiler.target import CpuTarget

@@ -11,11 +11,12 @@ from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.memory import non_temporal, ordered, row_prefetch
+from triton_porting_kit.compiler.loops.memory import column_prefetch, non_temporal, ordered, row_prefetch
 from triton_porting_kit.compiler.loops.memory.overlaps import store_in_order
 from triton_porting_kit.compiler.loops.state import EarlyStores, Origins
-from triton_porting_kit.compiler.loops.tiles.access import Access, Gather, Load, scatter_explicit
+from triton_porting_kit.compiler.loops.tiles.access import Access, Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.explicit import Gather, scatter_explicit
 from triton_porting_kit.compiler.loops.tiles.tensors import Point, Splat, Tensor
 
 
@@ -61,6 +62,7 @@ def load(lowering: Lowering, operation: Operation) -> None:
     if ordered.is_ordered(operation):
         ordered.load(lowering, operation, tensor)
     elif result.type.is_tensor:
+        tensor.ahead = column_prefetch.distance(lowering, operation, access)
         lowering.define(result, tensor)
     else:
         lowering.scalars[result] = lowering.element(tensor, [], operation)
@@ -105,7 +107,7 @@ def store(lowering: Lowering, operation: Operation) -> None:
         )
 
     def in_order() -> list[Value]:
-        store_in_order(lowering, operation, access, inputs, emit)
+        store_in_order(lowering, operation, access.base, access.shape, inputs, emit, access)
         return []
 
     if (stored := lowering.part(EarlyStores).get(operation)) is None:
@@ -153,14 +155,14 @@ def scatter(lowering: Lowering, operation: Operation) -> None:
         target = Gather(base, offsets, op.value.type.element, mask, None, unit=unit)
         ordered.store(lowering, operation, value, inputs, target.pointer, target.wanted)
         return
-    # A scatter may overlap with any load, so everything it depends on is read first.
-    for tensor in inputs:
-        lowering.settle_reads(tensor, operation)
 
     def body(evaluation: Evaluation, point: Point) -> None:
         scatter_explicit(evaluation, point, base, offsets, evaluation.at(value, point), mask, unit)
 
-    lowering.tile(operation, offsets.shape, inputs, body)
+    def emit() -> None:
+        lowering.tile(operation, offsets.shape, inputs, body)
+
+    store_in_order(lowering, operation, base, offsets.shape, inputs, emit)
 
 
 def getelementptr(lowering: Lowering, operation: Operation) -> None:

@@ -23,8 +23,9 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory.store_footprint import address
 from triton_porting_kit.compiler.loops.state import Origins
 from triton_porting_kit.compiler.loops.tiles import lane_memory
-from triton_porting_kit.compiler.loops.tiles.access import Access, locate_explicit
+from triton_porting_kit.compiler.loops.tiles.access import Access
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.explicit import locate_explicit
 from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor
 from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
 

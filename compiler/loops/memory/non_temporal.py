@@ -19,8 +19,8 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.state import WRITES
 from triton_porting_kit.compiler.loops.tiles.access import Access, Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tiles.graph import closure, cost
-from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Point, Tensor
+from triton_porting_kit.compiler.loops.tiles.graph import cost
+from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Point, Tensor, closure
 from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk, innermost_axis
 
 NON_TEMPORAL_BYTES = 1 << 25

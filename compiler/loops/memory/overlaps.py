@@ -15,22 +15,26 @@ from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.state import Origins
-from triton_porting_kit.compiler.loops.tiles.access import Access, Gather, Load
-from triton_porting_kit.compiler.loops.tiles.graph import closure
-from triton_porting_kit.compiler.loops.tiles.tensors import Tensor
+from triton_porting_kit.compiler.loops.tiles.access import Access, Load
+from triton_porting_kit.compiler.loops.tiles.explicit import Gather
+from triton_porting_kit.compiler.loops.tiles.tensors import Tensor, closure
 
 
 def store_in_order(
     lowering: Lowering,
     operation: Operation,
-    access: Access,
+    target: Value,
+    shape: tuple[int, ...],
     inputs: Sequence[Tensor],
     emit: Callable[[], None],
+    access: Access | None = None,
 ) -> None:
-    """Call `emit`, which lowers the store of `inputs` to `access`, after the reads that the store would overwrite."""
+    """Call `emit`, which lowers the store of `inputs` to an array at `target`, after the reads that the store would
+    overwrite. `access` is that of a structured store.
+    """
     builder = lowering.builder
     origins = lowering.part(Origins)
-    argument = origins.get(access.base.name)
+    argument = origins.get(target.name)
     apart: dict[Tensor, Value] = {}
     elsewhere = _evaluated_elsewhere(inputs)
     for tensor in closure(inputs):
@@ -40,8 +44,10 @@ def store_in_order(
         other = origins.get(base.name)
         if argument is None or other is None:
             lowering.materialise(tensor, operation)
-        elif tensor in elsewhere or not _same_place(
-            tensor, access, moved=base != access.base and (base, access.base) != (other, argument)
+        elif (
+            access is None
+            or tensor in elsewhere
+            or not _same_place(tensor, access, moved=base != target and (base, target) != (other, argument))
         ):
             if other == argument:
                 lowering.materialise(tensor, operation)
@@ -52,7 +58,7 @@ def store_in_order(
         emit()
         return
     # What later operations need must not be computed in only one of the two branches.
-    for tensor, buffer in lowering.plan(operation, access.shape, inputs).items():
+    for tensor, buffer in lowering.plan(operation, shape, inputs).items():
         lowering.fill(operation, buffer, tensor)
         lowering.hold(tensor, buffer)
     same = builder.constant(0, "i1")

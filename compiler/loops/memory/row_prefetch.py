@@ -19,8 +19,7 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tiles.graph import closure
-from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor
+from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor, closure
 
 LARGEST = 1 << 14
 """Most bytes of a row: two rows, and what is written, fit into an L1 cache."""

@@ -13,8 +13,7 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.reductions.accumulation import Accumulation
 from triton_porting_kit.compiler.loops.reductions.combine import takes_vectors
 from triton_porting_kit.compiler.loops.tiles.access import Load
-from triton_porting_kit.compiler.loops.tiles.graph import closure
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor, closure
 
 LOOK_AHEAD = 32
 """How many of the following operations are searched for reductions that can run in the same loop."""

@@ -13,10 +13,11 @@ from typing import TypeAlias
 
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
-from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tiles.tensors import GATHER_COST, MEMORY_COST, Point, Tensor, joins
+from triton_porting_kit.compiler.loops.tiles.runs import Run, uniform
+from triton_porting_kit.compiler.loops.tiles.tensors import GATHER_COST, MEMORY_COST, Point, Tensor
 
 NOWHERE: AbstractContextManager[None] = nullcontext()
 """A context in which emitted lines get no source line of the kernel."""
@@ -25,7 +26,7 @@ At: TypeAlias = Callable[[], AbstractContextManager[None]]
 """See `lowering.Lowering.place_of`."""
 
 
-def _nowhere() -> AbstractContextManager[None]:
+def nowhere() -> AbstractContextManager[None]:
     return NOWHERE
 
 
@@ -255,12 +256,14 @@ def _lane_bounds(builder: LoopBuilder, index: Value, low: Value, high: Value, wi
 class Load(Tensor):
     """The elements of a structured access."""
 
-    def __init__(self, access: Access, other: Tensor | None, place: At = _nowhere) -> None:
+    def __init__(self, access: Access, other: Tensor | None, place: At = nowhere) -> None:
         operands = [t for t in (access.mask, other) if t is not None]
         contiguous = not access.strides or any(s.constant == 1 for s in access.strides)
         super().__init__(access.shape, access.element, operands, MEMORY_COST if contiguous else GATHER_COST)
         self.access = access
         self.other = other
+        self.ahead: Value | None = None
+        """How far ahead of each chunk to prefetch, in elements."""
         self.walked = False
         """Whether a loop over it was emitted."""
         self.place = place
@@ -269,7 +272,22 @@ class Load(Tensor):
     def at(self, evaluation: Evaluation, point: Point) -> Value:
         self.walked = True
         with self.place():
+            if self.ahead is not None and point.width > 1:
+                builder = evaluation.builder
+                place = builder.address(
+                    self.pointer(evaluation, point), [self.ahead], types.storage(self.element)
+                )
+                lane_memory.prefetch(builder, place, lane_memory.L1)
             return self.access.read(evaluation, point, self.other)
+
+    def run(self, evaluation: Evaluation, point: Point) -> Run | None:
+        access = self.access
+        bounded = access.low and access not in evaluation.unmasked
+        if access.wraps or bounded or access.strides[point.axis].constant != 0:
+            return None
+        runs = [evaluation.run(operand, point) for operand in self.operands]
+        known = [run for run in runs if run is not None and run.step == 0]
+        return uniform(known) if len(known) == len(runs) else None
 
     def pointer(self, evaluation: Evaluation, point: Point) -> Value:
         """The address of the one element at `point`."""
@@ -278,97 +296,3 @@ class Load(Tensor):
     def wanted(self, evaluation: Evaluation, point: Point) -> Value | None:
         """Whether to access the element at `point`; None: always."""
         return self.access.lanes_in_bounds(evaluation, point)
-
-
-class Gather(Tensor):
-    """Elements at explicit offsets from one base."""
-
-    def __init__(
-        self,
-        base: Value,
-        offsets: Tensor,
-        element: str,
-        mask: Tensor | None,
-        other: Tensor | None,
-        *,
-        unit: str,
-        place: At = _nowhere,
-    ) -> None:
-        operands = [t for t in (offsets, mask, other) if t is not None]
-        super().__init__(offsets.shape, element, operands, GATHER_COST)
-        self.base, self.offsets, self.mask, self.other, self.unit = base, offsets, mask, other, unit
-        self.place = place
-
-    def at(self, evaluation: Evaluation, point: Point) -> Value:
-        with self.place():
-            return self._read(evaluation, point)
-
-    def _read(self, evaluation: Evaluation, point: Point) -> Value:
-        builder = evaluation.builder
-        lanes = point.width if point.axis >= 0 else 1
-        pointer, offsets = locate_explicit(evaluation, point, self.base, self.offsets, self.unit)
-        mask = None if self.mask is None else evaluation.at(self.mask, point)
-        fill = None if self.other is None else evaluation.at(self.other, point)
-        floor = evaluation.floor
-        if offsets is not None:
-            pointers = lane_memory.pointers_at(builder, pointer, offsets, self.unit)
-            return lane_memory.gather(builder, pointers, self.element, floor=floor, mask=mask, fill=fill)
-        varies = any(value is not None and value.is_vector for value in (mask, fill))
-        if mask is None or not varies:
-            return lane_memory.read(builder, pointer, self.element, 1, floor=floor, mask=mask, fill=fill)
-        # One address, several masks or fills: read it once if any lane wants it.
-        wanted = _any_lane(builder, mask) if mask.is_vector else mask
-        value = lane_memory.read(builder, pointer, self.element, 1, floor=floor, mask=wanted)
-        fill = fill or lane_memory.zero(builder, self.element)
-        return builder.select(*(builder.broadcast(v, lanes) for v in (mask, value, fill)))
-
-    def joins(self, dimension: int) -> bool:
-        return joins(self.operands, dimension)
-
-    def pointer(self, evaluation: Evaluation, point: Point) -> Value:
-        """The address of the one element at `point`."""
-        return locate_explicit(evaluation, point, self.base, self.offsets, self.unit)[0]
-
-    def wanted(self, evaluation: Evaluation, point: Point) -> Value | None:
-        """Whether to access the element at `point`; None: always."""
-        return None if self.mask is None else evaluation.at(self.mask, point)
-
-
-def _any_lane(builder: LoopBuilder, mask: Value) -> Value:
-    return builder.pure(f"vector.reduction <or>, {mask.name} : {mask.type} into i1", "i1", (mask,))
-
-
-def locate_explicit(
-    evaluation: Evaluation, point: Point, base: Value, offsets: Tensor, unit: str
-) -> tuple[Value, Value | None]:
-    """(pointer, None) if all lanes share an address, else (base, i64 offsets in `unit`s)."""
-    builder = evaluation.builder
-    value = evaluation.at(offsets, point)
-    value = builder.cast("arith.extsi", value, vector_type("i64", value.lanes))
-    if value.is_vector:
-        return base, value
-    return builder.address(base, [value], unit), None
-
-
-def scatter_explicit(
-    evaluation: Evaluation,
-    point: Point,
-    base: Value,
-    offsets: Tensor,
-    value: Value,
-    mask: Tensor | None,
-    unit: str,
-) -> None:
-    """Store the elements at `point` at explicit offsets. If several lanes have the same address, the last one wins."""
-    builder = evaluation.builder
-    lanes = point.width if point.axis >= 0 else 1
-    pointer, lane_offsets = locate_explicit(evaluation, point, base, offsets, unit)
-    wanted = None if mask is None else evaluation.at(mask, point)
-    if lane_offsets is not None:
-        pointers = lane_memory.pointers_at(builder, pointer, lane_offsets, unit)
-    elif lanes > 1:
-        pointers = lane_memory.as_vector(builder, pointer, lanes)
-    else:
-        lane_memory.write(builder, pointer, value, wanted)
-        return
-    lane_memory.scatter(builder, pointers, value, wanted)

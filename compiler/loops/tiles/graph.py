@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from triton_porting_kit.compiler.loops.tiles.access import Gather
 from triton_porting_kit.compiler.loops.tiles.access import Load as LoadTensor
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor
-
-
-def closure(inputs: Iterable[Tensor]) -> list[Tensor]:
-    """The tensors that evaluating `inputs` evaluates, each once. A tensor in scratch does not evaluate its operands."""
-    found: dict[Tensor, None] = {}
-    stack = list(inputs)
-    while stack:
-        tensor = stack.pop()
-        if tensor in found or tensor.buffer is not None:
-            continue
-        found[tensor] = None
-        stack += tensor.operands
-    return list(found)
+from triton_porting_kit.compiler.loops.tiles.explicit import Gather
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor, closure
 
 
 def reads_memory(tensor: Tensor) -> bool:

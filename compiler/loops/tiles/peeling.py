@@ -99,20 +99,27 @@ class PeeledLoop:
         self._masks = self._implied_masks()
 
     def _implied_masks(self) -> frozenset[Tensor]:
-        """The masks that are set up to the same index along the axis as an access is in bounds."""
-        ends = {
-            high
-            for access, followed in self._accesses
-            for dimension, high in zip(followed, access.high, strict=False)
-            if dimension == self._axis
-        }
+        """The masks that are set up to the same index along a dimension as an access is in bounds."""
+        ends: dict[int, set[Value]] = {}
+        for access, followed in self._accesses:
+            for dimension, high in zip(followed, access.high, strict=False):
+                if dimension is not None:
+                    ends.setdefault(dimension, set()).add(high)
         found: dict[Tensor, bool] = {}
         for mask, followed in self._uses if ends else ():
             if isinstance(mask, PrefixMask) and mask.buffer is None:
-                along = followed[mask.dimension] == self._axis
-                implied = along and mask.end(self._builder) in ends
+                along = followed[mask.dimension]
+                implied = along is not None and mask.end(self._builder) in ends.get(along, ())
                 found[mask] = found.get(mask, True) and implied
         return frozenset(mask for mask, implied in found.items() if implied)
+
+    def _masks_used(self) -> list[tuple[PrefixMask, Dimensions]]:
+        """The implied masks, with the loop dimensions that they follow."""
+        return [
+            (mask, followed)
+            for mask, followed in self._uses
+            if isinstance(mask, PrefixMask) and mask in self._masks
+        ]
 
     @property
     def is_split(self) -> bool:
@@ -146,7 +153,11 @@ class PeeledLoop:
         same = tuple(range(len(self._shape)))
         simple = (
             sum(tensor.own_cost for tensor in {tensor for tensor, _ in self._uses}) >= SHARED
-            and all(followed == same for tensor, followed in self._uses if tensor in self._masks)
+            and all(
+                followed == same
+                for mask, followed in self._masks_used()
+                if followed[mask.dimension] == self._axis
+            )
             and all(followed == same for _, followed in self._accesses)
             and not any(access.mask is not None or access.wraps for access, _ in self._accesses)
         )
@@ -163,7 +174,8 @@ class PeeledLoop:
         """Begin a chunk of a shared loop: test whether it is in bounds, and evaluate everything that depends on the
         answer.
         """
-        known = [*self._loads(contiguous=True), *self._masks]
+        masks = [mask for mask, followed in self._masks_used() if followed[mask.dimension] == self._axis]
+        known = [*self._loads(contiguous=True), *masks]
         evaluation.settle(known, [load.access for load in self._loads(contiguous=False)], point)
 
     def _loads(self, *, contiguous: bool) -> list[LoadTensor]:

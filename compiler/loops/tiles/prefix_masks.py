@@ -20,7 +20,10 @@ _REVERSED = {"sgt": "slt", "sge": "sle"}
 
 
 class PrefixMask(Elementwise):
-    """``start + i < limit`` along `dimension`, or ``<=``. It is a constant 1 in loops where it is known to be set."""
+    """``start + i < limit`` along `dimension`, or ``<=``, where `start` + i does not wrap around.
+
+    It is a constant 1 in loops where it is known to be set.
+    """
 
     def __init__(
         self,
@@ -29,7 +32,7 @@ class PrefixMask(Elementwise):
         function: Callable[[LoopBuilder, list[Value]], Value],
         *,
         dimension: int,
-        start: int,
+        start: int | Value,
         limit: Value,
         inclusive: bool,
     ) -> None:
@@ -41,8 +44,9 @@ class PrefixMask(Elementwise):
 
     def end(self, builder: LoopBuilder) -> Value:
         """The first index that is not set, at most the size, in the same form as the bounds of accesses."""
-        limit = builder.cast("arith.extsi", self._limit, "i64")
-        limit = builder.sub(limit, builder.i64(self._start - self._inclusive))
+        limit = _wide(builder, self._limit)
+        start = builder.i64(self._start) if isinstance(self._start, int) else _wide(builder, self._start)
+        limit = builder.add(builder.sub(limit, start), builder.i64(int(self._inclusive)))
         limit = builder.binary("arith.maxsi", limit, builder.i64(0))
         return builder.binary("arith.minsi", limit, builder.i64(self.shape[self.dimension]))
 
@@ -50,6 +54,12 @@ class PrefixMask(Elementwise):
         if self in evaluation.unmasked:
             return evaluation.builder.constant(1, "i1")
         return super().at(evaluation, point)
+
+
+def _wide(builder: LoopBuilder, value: Value) -> Value:
+    if isinstance(value.constant, int):
+        return builder.i64(value.constant)
+    return builder.cast("arith.extsi", value, "i64")
 
 
 def prefix_mask(
@@ -79,10 +89,16 @@ def prefix_mask(
     )
 
 
-def _range(tensor: Tensor) -> tuple[int, int] | None:
+def _range(tensor: Tensor) -> tuple[int, int | Value] | None:
     """(dimension, start) of a tensor whose elements count up along a dimension."""
     if isinstance(tensor, Range):
         return 0, tensor.start
+    if isinstance(tensor, Elementwise) and tensor.name == "arith.addi" and tensor.buffer is None:
+        for first, second in (tensor.operands, tensor.operands[::-1]):
+            moved = _range(second) if isinstance(first, Splat) else None
+            if isinstance(first, Splat) and moved is not None and moved[1] == 0:
+                return moved[0], first.value
+        return None
     if not isinstance(tensor, Reindexed) or tensor.buffer is not None:
         return None
     inner = _range(tensor.operands[0])

@@ -15,6 +15,7 @@ from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.tiles import lane_memory
+from triton_porting_kit.compiler.loops.tiles.runs import DIVIDES, RULES, UNIFORM, Run, uniform
 
 if TYPE_CHECKING:
     from triton_porting_kit.compiler.loops.ir.program import Def
@@ -45,6 +46,11 @@ class Point:
             (*self.indices[:dimension], index, *self.indices[dimension + 1 :]), self.axis, self.width
         )
 
+    @property
+    def first(self) -> Point:
+        """The first lane alone."""
+        return Point(self.indices, -1, 1)
+
     def pick(self, dimensions: Sequence[int | None], zero: Value) -> Point:
         """The point of a tensor whose dimension d is this point's dimension `dimensions[d]` (None: index 0)."""
         indices = tuple(zero if d is None else self.indices[d] for d in dimensions)
@@ -61,6 +67,8 @@ class Tensor:
 
     definition: Def | None = None
     buffer: Buffer | None = None
+    divides = False
+    """Whether evaluating it takes a division (see `runs`)."""
 
     def __init__(
         self, shape: tuple[int, ...], element: str, operands: Sequence[Tensor] = (), cost: int = 0
@@ -69,6 +77,8 @@ class Tensor:
         self.element = element
         self.operands = tuple(operands)
         self.own_cost = cost
+        if any(operand.divides for operand in self.operands):
+            self.divides = True
         self.depth: int = 1 + max(
             (operand.depth for operand in self.operands if not operand.buffer), default=0
         )
@@ -76,6 +86,15 @@ class Tensor:
     def at(self, evaluation: Evaluation, point: Point) -> Value:
         """The elements at `point`: a vector of ``point.width`` lanes, or a scalar if all lanes are equal."""
         raise NotImplementedError
+
+    def run(self, evaluation: Evaluation, point: Point) -> Run | None:
+        """How the elements at `point` go on from lane to lane; None if that is not known."""
+        return None
+
+    @property
+    def constant(self) -> int | None:
+        """The integer that all elements are known to be."""
+        return None
 
     def operand_dimensions(self, index: int) -> list[int | None]:
         """Which of this tensor's dimensions each dimension of operand `index` follows (None: always 0)."""
@@ -91,6 +110,19 @@ def joins(tensors: Iterable[Tensor], dimension: int) -> bool:
     return all((tensor.buffer or tensor).joins(dimension) for tensor in tensors)
 
 
+def closure(inputs: Iterable[Tensor]) -> list[Tensor]:
+    """The tensors that evaluating `inputs` evaluates, each once. A tensor in scratch does not evaluate its operands."""
+    found: dict[Tensor, None] = {}
+    stack = list(inputs)
+    while stack:
+        tensor = stack.pop()
+        if tensor in found or tensor.buffer is not None:
+            continue
+        found[tensor] = None
+        stack += tensor.operands
+    return list(found)
+
+
 class Splat(Tensor):
     """One scalar in every element."""
 
@@ -100,6 +132,14 @@ class Splat(Tensor):
 
     def at(self, evaluation: Evaluation, point: Point) -> Value:
         return self.value
+
+    def run(self, evaluation: Evaluation, point: Point) -> Run | None:
+        return UNIFORM
+
+    @property
+    def constant(self) -> int | None:
+        known = self.value.constant
+        return known if isinstance(known, int) else None
 
     def joins(self, dimension: int) -> bool:
         return True
@@ -121,6 +161,9 @@ class Range(Tensor):
             return index
         return builder.add(builder.broadcast(index, point.width), builder.iota(point.width))
 
+    def run(self, evaluation: Evaluation, point: Point) -> Run | None:
+        return UNIFORM if point.axis < 0 else Run(1)
+
 
 class Elementwise(Tensor):
     """`function` applied to the elements of the operands, all of one shape."""
@@ -132,9 +175,14 @@ class Elementwise(Tensor):
         operands: Sequence[Tensor],
         function: Callable[[LoopBuilder, list[Value]], Value],
         cost: int = 1,
+        name: str = "",
     ) -> None:
+        """`name` is that of the operation in `runs.RULES`."""
         super().__init__(shape, element, operands, cost)
         self._function = function
+        self.name = name
+        if name in DIVIDES:
+            self.divides = True
 
     def at(self, evaluation: Evaluation, point: Point) -> Value:
         values = [evaluation.at(operand, point) for operand in self.operands]
@@ -142,6 +190,18 @@ class Elementwise(Tensor):
         if len(lanes) > 1:
             values = [evaluation.builder.broadcast(value, max(lanes)) for value in values]
         return self._function(evaluation.builder, values)
+
+    def run(self, evaluation: Evaluation, point: Point) -> Run | None:
+        runs = []
+        for operand in self.operands:
+            run = evaluation.run(operand, point)
+            if run is None:
+                return None
+            runs.append(run)
+        if not any(run.step for run in runs):
+            return uniform(runs)
+        rule = RULES.get(self.name)
+        return None if rule is None else rule(self, point, self.operands, runs)
 
     def joins(self, dimension: int) -> bool:
         return joins(self.operands, dimension)
@@ -159,6 +219,9 @@ class Reindexed(Tensor):
 
     def at(self, evaluation: Evaluation, point: Point) -> Value:
         return evaluation.at(self.operands[0], point.pick(self._dimensions, evaluation.zero))
+
+    def run(self, evaluation: Evaluation, point: Point) -> Run | None:
+        return evaluation.run(self.operands[0], point.pick(self._dimensions, evaluation.zero))
 
     def operand_dimensions(self, index: int) -> list[int | None]:
         return self._dimensions

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
-from triton_porting_kit.compiler.loops.tiles.access import Gather, Load
+from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.explicit import Gather
 from triton_porting_kit.compiler.loops.tiles.graph import cost
 from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Tensor
 from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
@@ -81,7 +82,7 @@ def transpose_tile(
     piece = vector_type(types.register(unit), UNITS)
 
     def block(point: Point) -> None:
-        *indices, down, across = point.indices
+        *indices, across, down = point.indices
         first = builder.mul(down, builder.i64(UNITS))
         element = builder.mul(down, builder.i64(UNITS * count))
         left = builder.mul(across, builder.i64(lanes))
@@ -98,7 +99,8 @@ def transpose_tile(
             place = (*indices, builder.add(first, builder.i64(index)), left)
             write(Point(place, column, lanes), value)
 
-    tile_loop(builder, (*outer, depth // (UNITS * count), width // lanes), 1, block)
+    # Down a few columns first: the lines that a block reads are those of the next block.
+    tile_loop(builder, (*outer, width // lanes, depth // (UNITS * count)), 1, block)
 
 
 def _transposed(builder: LoopBuilder, columns: list[Value]) -> list[Value]:
