@@ -87,6 +87,7 @@ test-all: test test-browser ## the tests, the slow ones too, then the demo and t
 
 docs: $(VENV)/.installed ## write the tables of the docs and the mandatory lists from the code that they describe
 	$(BIN)/python -m triton_porting_kit.compiler.dialect docs/architecture.md
+	$(BIN)/python -m triton_porting_kit.compiler.ptx docs/inline-ptx.md
 	$(BIN)/python -m triton_porting_kit.conformance.language.support docs/support.md
 	$(BIN)/python -m triton_porting_kit.conformance.tolerances docs/conformance-kernels.md
 	$(BIN)/python -m triton_porting_kit.conformance.mandatory conformance/mandatory

@@ -28,6 +28,11 @@ class PipelineBackend(BaseBackend):  # type: ignore[misc]
     binary_ext: str
     """Name of the last stage: the artefact that the driver loads."""
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" in vars(cls):
+            compat.provide_extra(cls.name, cls.libdevice)
+
     def __init__(self, target: GPUTarget) -> None:
         compat.check_release()
         cache_manager.mend_cache()
@@ -74,8 +79,12 @@ class PipelineBackend(BaseBackend):  # type: ignore[misc]
         """Smallest M, N, K of ``tl.dot`` on these operand types."""
         return (1, 1, 1)
 
-    def libdevice(self) -> ModuleType | None:
-        """The module to use as ``triton.language.extra.libdevice`` in kernels, if there is one."""
+    @classmethod
+    def libdevice(cls) -> ModuleType | None:
+        """The module to use as ``triton.language.extra.libdevice`` in kernels, if there is one.
+
+        Its functions are also those of ``triton.language.extra.<name>.libdevice``, which libraries import by `name`.
+        """
         return None
 
     # --- Triton's interface ----------------------------------------------------------------------

@@ -58,6 +58,7 @@ FEATURES = {
     "dot_scaled": "tl.dot_scaled",
     "descriptors": "tensor descriptors",
     "libdevice": "functions of libdevice",
+    "inline_ptx": "PTX instructions in tl.inline_asm_elementwise",
     "print": "device_print",
     "assert": "device_assert",
     "streams": "streams other than the default one",

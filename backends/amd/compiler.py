@@ -69,7 +69,8 @@ class AMDBackend(PipelineBackend):
         hints: list[list[Any]] = BaseBackend.parse_attr(desc)
         return [*hints, ["tt.pointer_range", 32]] if "S" in desc else hints
 
-    def libdevice(self) -> ModuleType:
+    @classmethod
+    def libdevice(cls) -> ModuleType:
         from triton.language.extra.hip import libdevice
 
         return libdevice  # type: ignore[no-any-return]

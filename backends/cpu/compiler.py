@@ -82,7 +82,8 @@ class CPUBackend(PipelineBackend):
             "notes_program": True,
         }
 
-    def libdevice(self) -> ModuleType:
+    @classmethod
+    def libdevice(cls) -> ModuleType:
         from triton_porting_kit.backends.cpu import libdevice
 
         return libdevice

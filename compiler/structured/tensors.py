@@ -23,6 +23,7 @@ from triton_porting_kit.compiler.dialect.operations import (
 )
 from triton_porting_kit.toolchain.mlir import ir
 
+from .assembly import inline_assembly
 from .diagnostics import fail
 from .elementwise import map_elementwise
 from .libraries import extern_elementwise
@@ -185,14 +186,12 @@ def _print(rewriter: Rewriter, operation: Any) -> None:
 def unsupported(rewriter: Rewriter, operation: Any) -> None:
     """Raise `CompilationError` for any other operation of Triton's."""
     name = operation.operation.name
-    fail(operation, f"`{name}` cannot be imported", _REMEDIES.get(name, _DEFAULT_REMEDY))
+    fail(
+        operation,
+        f"`{name}` cannot be imported",
+        "express this part of the kernel with other operations of triton.language",
+    )
 
-
-_DEFAULT_REMEDY = "express this part of the kernel with other operations of triton.language"
-_REMEDIES = {
-    "tt.elementwise_inline_asm": "inline assembly is for one chip only: write it in triton.language, "
-    "under a constexpr that says which backend compiles",
-}
 
 HANDLERS: dict[str, Handler] = {
     "tt.get_program_id": _renamed(ProgramId),
@@ -215,6 +214,7 @@ HANDLERS: dict[str, Handler] = {
     "tt.approx_divf": _renamed("arith.divf"),
     "tt.fp_to_fp": _fp_to_fp,
     "tt.extern_elementwise": extern_elementwise,
+    "tt.elementwise_inline_asm": inline_assembly,
     "tt.map_elementwise": map_elementwise,
     "tt.bitcast": _bitcast,
     "tt.cat": _cat,

@@ -71,6 +71,9 @@ _plant("une-is-one", "NaN != NaN is false", _predicate(13, 6, "arith.cmpf"), "co
 _plant("oeq-is-ueq", "NaN == x is true", _predicate(1, 8, "arith.cmpf"), "comparison-and-selection/eq-fp32-*")
 _plant("ogt-is-oge", "floats' > is >=", _predicate(2, 3, "arith.cmpf"), "comparison-and-selection/gt-fp32-*", "comparison-and-selection/gt-fp16-*")
 
+_plant("ptx-bytes", "prmt selects the other bytes", replaced("0x6420", "0x7531"), "inline-ptx/ptx_prmt-*")
+_plant("ptx-pack", "neighbours in a pack of inline assembly are exchanged", replaced(r"f32 \$0, \$2, \$1;", "f32 $0, $1, $2;"), "inline-ptx/ptx_to_bf16-*", "inline-ptx/ptx_to_fp16-*")
+
 _plant("ext-unsigned", "narrow signed integers are extended with zeros", renamed("arith.extsi", "arith.extui"), "conversions/to_i32-i8-*", "conversions/to_i64-i16-*")
 _plant("ext-signed", "narrow unsigned integers are extended with their sign", renamed("arith.extui", "arith.extsi", unless=r"\(.*i1\) ->|i1>\)"), "conversions/to_i32-u8-*", "conversions/to_u64-u16-*")
 _plant("itofp-unsigned", "signed integers become floats as unsigned", renamed("arith.sitofp", "arith.uitofp"), "conversions/to_fp32-i32-*", "conversions/to_fp64-i16-*")

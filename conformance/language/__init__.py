@@ -29,6 +29,7 @@ SECTIONS = (
     "descriptors",
     "control",
     "libdevice",
+    "inline_ptx",
 )
 """The modules of entries, in the order of the support table."""
 

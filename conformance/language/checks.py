@@ -21,6 +21,7 @@ FEATURES_OF = {
     "scaled": "dot_scaled",
     "descriptors": "descriptors",
     "libdevice": "libdevice",
+    "inline_ptx": "inline_ptx",
 }
 """The device features that all operations of one module of the table need."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 
 from triton_porting_kit.pytorch.accelerator import accelerator
-from triton_porting_kit.pytorch.importing import after_import
+from triton_porting_kit.toolchain.importing import after_import
 
 _PARTS = {
     "torch._dynamo.device_interface": ("interface", "register"),

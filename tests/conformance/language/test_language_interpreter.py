@@ -24,7 +24,9 @@ RELEASE = compat.TRIED[-1]
 """The interpreters of older releases are wrong in more ways."""
 
 CASES = {case.id: case for case in language.cases(RELEASE)}
-SECTIONS = list(dict.fromkeys(op.section for op in language.OPS if op.section != "libdevice"))
+SECTIONS = list(
+    dict.fromkeys(op.section for op in language.OPS if op.section not in ("libdevice", "Inline PTX"))
+)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from .caches import (
     share_kernel_caches,
 )
 from .differences import descriptor_flags, negates_floats, reads_default_backend, unloads_modules
+from .extras import provide_extra
 from .front_end import (
     backend_stages,
     definition_line,
@@ -66,6 +67,7 @@ __all__ = [
     "negates_floats",
     "option_defaults",
     "out_of_resources",
+    "provide_extra",
     "read_ttir",
     "reads_default_backend",
     "release",

@@ -10,10 +10,10 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-_calls: dict[str, list[Callable[[], None]]] = {}
+_calls: dict[str, list[Callable[[], object]]] = {}
 
 
-def after_import(name: str, call: Callable[[], None]) -> None:
+def after_import(name: str, call: Callable[[], object]) -> None:
     """Call a function right after the import of a module, or now if it has been imported."""
     if name in sys.modules:
         call()
@@ -46,7 +46,7 @@ _Finder.instance = _Finder()
 class _Loader:
     """A loader that calls functions after the module's code has run."""
 
-    def __init__(self, loader: Any, calls: list[Callable[[], None]]) -> None:
+    def __init__(self, loader: Any, calls: list[Callable[[], object]]) -> None:
         self._loader = loader
         self._calls = calls
 
