@@ -18,6 +18,7 @@ from triton_porting_kit.pytorch import (
     inductor,
     operators,
     pinned,
+    profiling,
     serialization,
     storages,
 )
@@ -64,6 +65,7 @@ def register_device(backend: str, name: str) -> bool:
     storages.register()
     generators.register()
     pinned.register()
+    profiling.register()
     inductor.register()
     return True
 

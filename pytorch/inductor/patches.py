@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from triton_porting_kit.pytorch import profiling
 from triton_porting_kit.pytorch.accelerator import accelerator
 
 _SHORTEST_PIECE = 256
@@ -82,8 +83,11 @@ def select_drivers() -> None:
 
     @functools.wraps(load)
     def make_launcher(self: Any) -> Any:
-        with _driver_for(self.compile_meta["device_type"]):
-            return load(self)
+        device_type = self.compile_meta["device_type"]
+        with _driver_for(device_type):
+            launcher = load(self)
+        profiling.note_kernel(self.kernel.function, of_device=device_type == accelerator().name)
+        return launcher
 
     make_target = triton_heuristics.GPUTarget
 
