@@ -19,6 +19,7 @@ from triton_porting_kit.pytorch import (
     modules,
     operators,
     pinned,
+    profiling,
     serialization,
     storages,
 )
@@ -66,6 +67,7 @@ def register_device(backend: str, name: str) -> bool:
     storages.register()
     generators.register()
     pinned.register()
+    profiling.register()
     inductor.register()
     return True
 

@@ -35,6 +35,14 @@ class Overrides(DeviceOpOverrides):
     def import_get_raw_stream_as(self, name: str) -> str:
         return f"from triton_porting_kit.pytorch.device.streams import raw_stream as {name}"
 
+    def kernel_driver(self) -> str:
+        name = accelerator().name
+        raise NotImplementedError(
+            f"AOTInductor and cpp_wrapper are not available on {name}: their C++ code loads and launches kernels by "
+            "functions in C++ that a device written in Python lacks. Use torch.compile, whose code is cached on disk, "
+            "or compile for the CPU"
+        )
+
     def set_device(self, device_idx: int) -> str:
         return f"torch.{accelerator().name}.set_device({device_idx})"
 

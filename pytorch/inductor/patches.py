@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from triton_porting_kit.pytorch import profiling
 from triton_porting_kit.pytorch.accelerator import accelerator
 
 _SHORTEST_PIECE = 256
@@ -88,6 +89,7 @@ def select_drivers() -> None:
             launcher = load(self)
         if device_type == accelerator().name:
             _launchers.add(launcher)
+        profiling.note_kernel(self.kernel.function, of_device=device_type == accelerator().name)
         return launcher
 
     make_target = triton_heuristics.GPUTarget
@@ -132,6 +134,7 @@ def _load_again() -> None:
             kernel = scope["bin"]
             kernel._init_handles()  # as Inductor does
             scope["function"], scope["runner"] = kernel.function, kernel.run
+            profiling.note_kernel(kernel.function, of_device=True)
 
 
 _selected: list[str] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -74,3 +75,15 @@ def test_the_cpu_keeps_its_code(chip: Any) -> None:
 
     x, w = torch.randn(1, 2, 8, 8), torch.randn(3, 2, 3, 3)
     torch.testing.assert_close(torch.compile(function)(x, w), function(x, w))
+
+
+def test_code_ahead_of_time_is_refused(chip: Any, tmp_path: Path) -> None:
+    x = torch.ones(3, device=NAME)
+
+    class Double(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+    exported = torch.export.export(Double(), (x,))
+    with pytest.raises(Exception, match=r"AOTInductor and cpp_wrapper are not available.*torch\.compile"):
+        torch._inductor.aoti_compile_and_package(exported, package_path=str(tmp_path / "x.pt2"))
