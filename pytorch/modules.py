@@ -15,13 +15,13 @@ _moving = threading.local()
 def keep_shared_parameters() -> None:
     """Keep parameters that several modules share, such as tied embeddings, when a module moves to the device.
 
-    On torch's own devices a parameter stays the same object and gets other memory. Between the CPU and this device torch
-    (2.13, `Module._apply`) makes a new one at each place: `TensorImpl::has_compatible_shallow_copy_type` lists devices.
+    On torch's own devices a parameter stays the same object and gets other memory. Between the CPU and this device
+    torch (2.13, `Module._apply`) makes a new one at each place, because their tensors have incompatible types.
     """
     apply = torch.nn.Module._apply
 
     @functools.wraps(apply)
-    def _apply(self: torch.nn.Module, fn: Callable[..., Any], recurse: bool = True) -> torch.nn.Module:
+    def _apply(self: torch.nn.Module, fn: Callable[..., Any], recurse: bool = True) -> Any:
         if getattr(_moving, "active", False):
             return apply(self, fn, recurse)
         shared = _shared(self)
@@ -35,7 +35,7 @@ def keep_shared_parameters() -> None:
                 module._parameters[other] = first._parameters[name]
         return result
 
-    torch.nn.Module._apply = _apply  # type: ignore[method-assign, assignment]
+    torch.nn.Module._apply = _apply  # type: ignore[method-assign]
 
 
 def _shared(module: torch.nn.Module) -> list[list[tuple[torch.nn.Module, str]]]:

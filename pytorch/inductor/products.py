@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch._inductor import config
+from torch._inductor import config, utils
 from torch._inductor.lowering import lowerings
 
 from triton_porting_kit.pytorch.accelerator import accelerator
@@ -39,7 +40,7 @@ def _for_device(packet: Any, first: int, lower: Callable[..., Any]) -> Callable[
         sizes = [*left.get_size(), *right.get_size()]
         if left.get_dtype() in _TEMPLATE_TYPES and all(_is_positive(size) for size in sizes):
             backends = {} if config.max_autotune or config.max_autotune_gemm else _TEMPLATES_ONLY
-            with config.patch({"max_autotune_gemm": True, **backends}):
+            with config.patch({"max_autotune_gemm": True, **backends, **_WHOLE}), _decided_anew():
                 return lower(*args, **kwargs)
         if left.get_dtype().is_complex:
             return lower(*args, **kwargs)
@@ -49,6 +50,21 @@ def _for_device(packet: Any, first: int, lower: Callable[..., Any]) -> Callable[
 
 
 _TEMPLATES_ONLY = {"max_autotune_gemm_backends": "TRITON"}
+
+
+_WHOLE = {"triton.num_decompose_k_splits": 0}
+"""Keeps Inductor from splitting long sums in pieces, for which this device has no configuration."""
+
+
+@contextmanager
+def _decided_anew() -> Iterator[None]:
+    """Inductor (2.13) remembers whether it splits, and not that the setting was another one."""
+    decide: Any = utils.use_decompose_k_choice
+    decide.cache_clear()
+    try:
+        yield
+    finally:
+        decide.cache_clear()
 
 
 def _is_positive(size: Any) -> bool:
