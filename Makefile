@@ -20,6 +20,9 @@ JOBS ?= auto
 PYTEST_ARGS ?=
 BENCH_ARGS ?= --quick
 COUNT_ARGS ?=
+# A checkout of PyTorch's repository, with its tests.
+PYTORCH ?=
+UPSTREAM_ARGS ?=
 
 BIN := $(VENV)/bin
 DEMO := build/demo
@@ -30,8 +33,8 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
   $(sort $(shell find -L src -type f -not -name '*.pyc' -not -name '*.so'))
 NATIVE := $(filter %.cpp %.h,$(SOURCES)) $(wildcard docs/porting-guide/runtime/*)
 
-.PHONY: help demo test test-browser test-models test-releases test-torch-releases test-all docs lint check format \
-  release-template bench bench-counts performance install clean
+.PHONY: help demo test test-browser test-models test-torch-upstream test-releases test-torch-releases test-all \
+  docs lint check format release-template bench bench-counts performance install clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -57,14 +60,11 @@ test: lint $(VENV)/.installed ## install with test tools, check the code, run ev
 test-browser: $(VENV)/.test-tools $(VENV)/.installed ## try the page of reports in Chromium, which has to be there
 	$(BIN)/python -m pytest -m browser $(PYTEST_ARGS) tests/conformance/report
 
-test-models: $(VENV)/.build-tools $(VENV)/.test-tools $(VENV)/.installed ## public models and long training on the virtual NPU
-	rm -rf $(MODELS)
-	$(BIN)/tpk new acme --vendor Acme --chip X1 --dest $(MODELS)
-	$(PYTHON) -m venv --without-pip $(MODELS)/venv
-	$(call share_packages,$(MODELS)/venv)
-	$(subst -m pip,-m pip --python $(MODELS)/venv/bin/python,$(PIP)) --no-build-isolation --no-deps $(MODELS)/triton-acme
-	$(subst -m pip,-m pip --python $(MODELS)/venv/bin/python,$(PIP)) "transformers==5.23.*"
-	$(MODELS)/venv/bin/python -m pytest -m models $(PYTEST_ARGS) tests/models
+test-models: $(MODELS)/.installed ## public models and long training on the virtual NPU
+	TORCHINDUCTOR_CACHE_DIR=$(CURDIR)/$(MODELS)/inductor $(MODELS)/venv/bin/python -m pytest -m models $(PYTEST_ARGS) tests/models
+
+test-torch-upstream: $(MODELS)/.installed ## PyTorch's own tests on the virtual NPU: PYTORCH=checkout of its repository
+	$(MODELS)/venv/bin/python tests/pytorch/upstream.py $(PYTORCH) $(UPSTREAM_ARGS)
 
 test-releases: $(RELEASES:%=.venv-releases/%/.installed) ## the main tests on older releases of Triton, without torch
 	@failed=; for release in $(RELEASES); do \
@@ -179,6 +179,16 @@ $(VENV)/.installed: $(VENV)/.needed $(VENV)/.sources $(SOURCES)
 	$(PYTHON) -m venv .venv-releases/$*
 	.venv-releases/$*/bin/python -m pip install -q --disable-pip-version-check -r $(VENV)/needed.txt triton==$* \
 	  hypothesis jsonschema "pytest<9.2" "rocm-llvm-python>=7.2"
+	@touch $@
+
+# An environment with a generated backend, public models, and what PyTorch's tests import.
+$(MODELS)/.installed: $(VENV)/.build-tools $(VENV)/.test-tools $(VENV)/.installed
+	rm -rf $(MODELS)
+	$(BIN)/tpk new acme --vendor Acme --chip X1 --dest $(MODELS)
+	$(PYTHON) -m venv --without-pip $(MODELS)/venv
+	$(call share_packages,$(MODELS)/venv)
+	$(subst -m pip,-m pip --python $(MODELS)/venv/bin/python,$(PIP)) --no-build-isolation --no-deps $(MODELS)/triton-acme
+	$(subst -m pip,-m pip --python $(MODELS)/venv/bin/python,$(PIP)) "transformers==5.23.*" "psutil>=6"
 	@touch $@
 
 .PRECIOUS: .venv-releases/%/.needed .venv-torch/%/.needed

@@ -67,6 +67,14 @@ class Accelerator:
         """Whether a parent process opened the device, and forked."""
         return self._process is not None and self._process != os.getpid()
 
+    def check_process(self) -> None:
+        """Raise RuntimeError if a parent process opened the device, which its children cannot use."""
+        if self.in_forked_child:
+            raise RuntimeError(
+                f"Cannot re-initialize {self.name} in forked subprocess. To use {self.name} with multiprocessing, "
+                "you must use the 'spawn' start method"
+            )
+
     @contextmanager
     def active(self) -> Iterator[None]:
         """A context in which Triton launches kernels on the device."""

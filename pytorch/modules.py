@@ -15,16 +15,16 @@ _moving = threading.local()
 def keep_shared_parameters() -> None:
     """Keep parameters that several modules share, such as tied embeddings, when a module moves to the device.
 
-    On torch's own devices a parameter stays the same object and gets other memory. Between the CPU and this device,
-    torch (2.13, `Module._apply`) makes a new one at each place: `has_compatible_shallow_copy_type` lists devices.
+    On torch's own devices a parameter stays the same object and gets other memory. Between the CPU and this device
+    torch (2.13, `Module._apply`) makes a new one at each place, because their tensors have incompatible types.
     """
     modules: Any = torch.nn.Module
     apply = modules._apply
 
     @functools.wraps(apply)
-    def _apply(self: torch.nn.Module, fn: Callable[..., Any], recurse: bool = True) -> torch.nn.Module:
+    def _apply(self: torch.nn.Module, fn: Callable[..., Any], recurse: bool = True) -> Any:
         if getattr(_moving, "active", False):
-            return apply(self, fn, recurse)  # type: ignore[no-any-return]
+            return apply(self, fn, recurse)
         shared = _shared(self)
         _moving.active = True
         try:
@@ -34,7 +34,7 @@ def keep_shared_parameters() -> None:
         for (first, name), *others in shared:
             for module, other in others:
                 module._parameters[other] = first._parameters[name]
-        return result  # type: ignore[no-any-return]
+        return result
 
     modules._apply = _apply
 

@@ -100,6 +100,7 @@ def is_initialized() -> bool:
 
 def init() -> None:
     """Open the device now instead of when it is first needed."""
+    accelerator().check_process()
     _ = accelerator().device
 
 

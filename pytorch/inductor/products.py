@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch._inductor import config
+from torch._inductor import config, utils
 from torch._inductor.lowering import lowerings
 
 from triton_porting_kit.pytorch.accelerator import accelerator
@@ -36,9 +37,10 @@ def _for_device(packet: Any, first: int, lower: Callable[..., Any]) -> Callable[
         left, right = args[first : first + 2]
         if left.get_device().type != accelerator().name:
             return lower(*args, **kwargs)
-        if left.get_dtype() in _TEMPLATE_TYPES and _has_template(left.get_size(), right.get_size()):
+        sizes = [*left.get_size(), *right.get_size()]
+        if left.get_dtype() in _TEMPLATE_TYPES and all(_is_positive(size) for size in sizes):
             backends = {} if config.max_autotune or config.max_autotune_gemm else _TEMPLATES_ONLY
-            with config.patch({"max_autotune_gemm": True, **backends}):
+            with config.patch({"max_autotune_gemm": True, **backends, **_WHOLE}), _decided_anew():
                 return lower(*args, **kwargs)
         if left.get_dtype().is_complex:
             return lower(*args, **kwargs)
@@ -50,18 +52,32 @@ def _for_device(packet: Any, first: int, lower: Callable[..., Any]) -> Callable[
 _TEMPLATES_ONLY = {"max_autotune_gemm_backends": "TRITON"}
 
 
-def _has_template(left: Sequence[Any], right: Sequence[Any]) -> bool:
-    """Whether the product is not empty, and is not one of two vectors, for which Inductor's mm offers no template."""
+_WHOLE = {"triton.num_decompose_k_splits": 0}
+"""Keeps Inductor from splitting long sums in pieces, for which this device has no configuration."""
+
+
+@contextmanager
+def _decided_anew() -> Iterator[None]:
+    """Inductor (2.13) remembers whether it splits, and not that the setting was another one."""
+    decide: Any = utils.use_decompose_k_choice
+    decide.cache_clear()
+    try:
+        yield
+    finally:
+        decide.cache_clear()
+
+
+def _is_positive(size: Any) -> bool:
     from torch._inductor.virtualized import V
 
-    known = V.graph.sizevars
-    if not all(known.statically_known_gt(size, 0) for size in (*left, *right)):
-        return False
-    return not all(known.statically_known_equals(size, 1) for size in (*left[:-1], right[-1]))
+    return bool(V.graph.sizevars.statically_known_gt(size, 0))
 
 
 def _as_sum(packet: Any, first: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The product as a sum of products of elements, where no template has it. Integers are scaled by integers."""
+    """The product as a sum of products of elements: for types that no template has, and for empty matrices.
+
+    Integers are scaled by integers, as on the CPU.
+    """
     left, right = args[first : first + 2]
     rank = len(left.get_size())
     dtype = left.get_dtype()

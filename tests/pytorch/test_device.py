@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 from typing import Any
@@ -63,6 +64,24 @@ def test_save_and_load(chip: Any) -> None:
     assert loaded["x"].cpu().equal(torch.arange(1.0, 5.0))
     file.seek(0)
     assert torch.load(file, map_location="cpu")["x"].equal(torch.arange(1.0, 5.0))
+
+
+@pytest.mark.parametrize("use", [lambda chip: chip.init(), lambda chip: torch.empty(3, device=NAME)])
+def test_a_forked_process_is_told_to_spawn(chip: Any, use: Any) -> None:
+    chip.init()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            use(chip)
+        except RuntimeError as error:
+            os.write(writer, str(error).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    assert said.startswith(f"Cannot re-initialize {NAME} in forked subprocess.")
 
 
 def test_printing(chip: Any) -> None:

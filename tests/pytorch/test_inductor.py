@@ -33,6 +33,14 @@ def test_products(chip: Any, dtype: torch.dtype) -> None:
     assert chip.fallbacks() == {}
 
 
+def test_products_with_long_sums(chip: Any) -> None:
+    """Inductor has a template of its own for them."""
+    a, b = torch.randn(4, 600), torch.randn(600, 3)
+    expected, result = both(lambda a, b: a @ b, a, b)
+    torch.testing.assert_close(result, expected, atol=1e-4, rtol=1e-4)
+    assert chip.fallbacks() == {}
+
+
 def test_convolutional_network_trains(chip: Any) -> None:
     torch.manual_seed(0)
     host = torch.nn.Sequential(
