@@ -227,6 +227,12 @@ def _each_half(element: Element, source: int) -> Callable[[Call], Any]:
     return lower
 
 
+def _halves_to_four(call: Call) -> Any:
+    v = call.values
+    low, upper = (_to_four(call, v.as_kind(part, call.kind)) for part in v.split(call.read(0, "i32"), 2))
+    return v.or_(v.shift("shli", upper, 4), low)
+
+
 def _each_four(call: Call) -> Any:
     v = call.values
     byte = call.read(0, "i8")
@@ -258,11 +264,13 @@ def _rows() -> tuple[Instruction, ...]:
         row(f"cvt{narrow}[.f16x2|.bf16x2].f32", 2, _pair(_to_half), "two floats as 16-bit ones, a in the upper half"),
         row("cvt.rn.satfinite{.relu}[.e4m3x2|.e5m2x2].f32", 2, _pair(_to_eight),
             "two floats as 8-bit ones, a in the upper half"),
-        row("cvt.rn.satfinite{.relu}[.e4m3x2|.e5m2x2].f16x2", 1, _each_half(_to_eight, 32),
+        row("cvt.rn.satfinite{.relu}[.e4m3x2|.e5m2x2][.f16x2|.bf16x2]", 1, _each_half(_to_eight, 32),
             "two 16-bit floats as 8-bit ones"),
         row("cvt.rn{.relu}.f16x2[.e4m3x2|.e5m2x2]", 1, _each_half(_from_eight, 16), "two 8-bit floats as f16"),
         row("cvt.rn.satfinite{.relu}.e2m1x2.f32", 2, _pair(_to_four, 4),
             "two floats as 4-bit ones, a in the upper half; NaN as 6"),
+        row("cvt.rn.satfinite{.relu}.e2m1x2[.f16x2|.bf16x2]", 1, _halves_to_four,
+            "two 16-bit floats as 4-bit ones; NaN as 6"),
         row("cvt.rn{.relu}.f16x2.e2m1x2", 1, _each_four, "two 4-bit floats as f16"),
         row("cvt[.rz|.rp]{.satfinite}.ue8m0x2.f32", 2, _pair(_to_exponent),
             "the absolute values of two floats as powers of two, a in the upper half; NaN as 255"),

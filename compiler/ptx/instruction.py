@@ -74,7 +74,8 @@ class Instruction:
     """What it computes, for docs/inline-ptx.md. The sources are a, b, c, d."""
     section: str
     """The section of the PTX ISA that defines it; its title, because numbers differ by release."""
-    lower: Callable[[Call], Any | Sequence[Any]]
+    lower: Callable[[Call], Any | Sequence[Any]] | None
+    """None for a hint, which has no result and no effect here."""
 
     @functools.cached_property
     def pattern(self) -> re.Pattern[str]:

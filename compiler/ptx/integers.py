@@ -296,6 +296,8 @@ def _rows() -> tuple[Instruction, ...]:
             "a if the predicate c is set, else b", COMPARISON),
         row(f"mov[.pred|{'|'.join(f'.{name}' for name in _TYPES)}]", 1, _move,
             "a; `{a, b}` packs registers into one, the first lowest, or unpacks one", MOVEMENT),
+        Instruction(("griddepcontrol[.launch_dependents|.wait]",), 0, "nothing: kernels of a stream run in order",
+                    "Parallel Synchronization and Communication Instructions", None),
     )  # fmt: skip
 
 

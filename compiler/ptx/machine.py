@@ -37,6 +37,7 @@ class Machine:
     def __init__(self, values: Values, operands: Sequence[tuple[int, Any]]) -> None:
         """`operands`: width and contents of the registers `$0`, `$1`, ...; None where the block has to write it."""
         self._values = values
+        self._has_hints = False
         self._scopes = [{f"${number}": _Cell(*given) for number, given in enumerate(operands)}]
 
     def run(self, statements: Sequence[Statement]) -> None:
@@ -53,7 +54,13 @@ class Machine:
                     self._execute(statement)
 
     def contents(self, number: int) -> Any:
-        """The bits of the operand `$number`. Raises `AssemblyError` if it was not written."""
+        """The bits of the operand `$number`. Raises `AssemblyError` if it was not written.
+
+        A block of hints has a result that nobody reads, because Triton wants one.
+        """
+        cell = self._cell(f"${number}")
+        if cell.value is None and self._has_hints:
+            return self._values.constant(0, f"i{cell.bits}")
         return self._contents(f"${number}")
 
     def _declare(self, statement: Declaration) -> None:
@@ -76,6 +83,9 @@ class Machine:
 
     def _execute(self, statement: Instruction) -> None:
         row = find(statement.opcode)
+        if row.lower is None:
+            self._has_hints = True
+            return
         if len(statement.operands) != row.sources + 1:
             raise AssemblyError(
                 f"`{statement.opcode}` takes a result and {row.sources} sources, not {len(statement.operands)} operands"
@@ -141,9 +151,7 @@ class Machine:
         value = v.as_bits(value)
         if cell.bits:
             value = v.resized(value, cell.bits)
-        if statement.guard:
-            if cell.value is None:
-                raise AssemblyError(f"`{statement.opcode}` writes a register under a predicate only")
+        if statement.guard and cell.value is not None:  # what an unwritten register holds is not defined
             condition = self._fitted(self._contents(statement.guard), 1, statement.guard)
             new, old = (cell.value, value) if statement.negated else (value, cell.value)
             value = v.select(condition, new, old)

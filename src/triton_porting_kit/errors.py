@@ -243,6 +243,20 @@ class DeviceLost(DeviceError):
     """The device has failed or hangs. Reset it before the next call."""
 
 
+class CudaNotMapped(PortingKitError, NotImplementedError):
+    """A program that runs under ``as_cuda`` uses something of CUDA that has no meaning on the backend.
+
+    `what` names it, and `remedy` says what to do instead.
+    """
+
+    def __init__(self, what: str, remedy: str) -> None:
+        self.what, self.remedy = what, remedy
+        super().__init__(f"as_cuda cannot map {what}\n  what to do: {remedy}")
+
+    def __reduce__(self) -> Any:
+        return (type(self), (self.what, self.remedy))
+
+
 # --- porting -------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 
 import triton_porting_kit
-from triton_porting_kit.cli import captures, compare, conforming, interpreting, judging, porting, report
+from triton_porting_kit.cli import (
+    captures,
+    compare,
+    conforming,
+    interpreting,
+    judging,
+    porting,
+    report,
+    running,
+)
 
 app = typer.Typer(
     name="tpk",
@@ -25,6 +34,7 @@ app.command()(report.verify)
 app.command(epilog=judging.EPILOG)(judging.judge)
 app.command(epilog=porting.NEW_EPILOG)(porting.new)
 app.command()(porting.update)
+app.command(epilog=running.EPILOG, context_settings={"allow_interspersed_args": False})(running.run)
 app.command(context_settings={"allow_interspersed_args": False})(captures.capture)
 app.command()(captures.replay)
 app.command(epilog=interpreting.EPILOG)(interpreting.interpret)

@@ -129,6 +129,39 @@ def test_a_result_of_several_registers(device: Any) -> None:
 
 
 @triton.jit
+def softplus_kernel(X, O, B: tl.constexpr):
+    """Registers that are written under a predicate and under its negation."""
+    tl.inline_asm_elementwise(
+        "griddepcontrol.wait; // no result", "=r", [], dtype=tl.int32, is_pure=False, pack=1
+    )
+    i = tl.arange(0, B)
+    y = tl.inline_asm_elementwise(
+        """
+        .reg .pred p;
+        setp.gt.f32 p, $1, 15.;
+        @p  mov.f32 $0, $1;
+        @!p ex2.approx.ftz.f32 $0, $1;
+        @!p add.f32 $0, $0, 1.0;
+        @!p lg2.approx.ftz.f32 $0, $0;
+        """,
+        "=r,r",
+        [tl.load(X + i)],
+        dtype=tl.float32,
+        is_pure=True,
+        pack=1,
+    )
+    tl.store(O + i, y)
+
+
+def test_results_under_both_values_of_a_predicate(device: Any) -> None:
+    x = np.linspace(-100, 100, COUNT, dtype=np.float32)
+    out = DeviceArray.empty(COUNT, "float32", device)
+    softplus_kernel[(1,)](DeviceArray.from_numpy(x, device), out, COUNT)
+    expected = np.where(x > 15, x, np.log2(1 + np.exp2(x.astype(np.float64))))
+    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-6, atol=2.0**-23)
+
+
+@triton.jit
 def tuple_kernel(X, P, Q, B: tl.constexpr):
     i = tl.arange(0, B)
     x = tl.load(X + i)
@@ -231,7 +264,7 @@ REFUSED = {
     "{ .reg .b32 t; add.u32 $0, $1, t; }": ("=r,r", 1, "the register t is read before it is written"),
     "{ .reg .b32 t; mov.b32 t, $1; }": ("=r,r", 1, r"the register \$0 is read before it is written"),
     "{ .reg .b128 t; mov.b32 $0, $1; }": ("=r,r", 1, "registers of type .b128"),
-    "{ .reg .pred p; setp.eq.u32 p, $1, 0; @p mov.b32 $0, $1; }": ("=r,r", 1, "under a predicate only"),
+    "mov.u32 $0, %tid.x;": ("=r,r", 1, r"the register %tid\.x is not declared"),
     "lop3.b32 $0, $1, $1, $1, $1;": ("=r,r", 1, "has to be a literal"),
     "mov.b32 $0, $1; ": ("=r,h", 1, "the constraint 'h' does not fit an operand of 32 bits"),
     "mov.b32 $0,  $1;": ("=r,r,r", 1, "are for 3 registers, and the operands take 2"),

@@ -89,6 +89,18 @@ def test_pairs_of_floats_to_four_bits() -> None:
     assert_same(actual, packed(convert, 4)(x, y), x, y)
 
 
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+def test_halves_to_four_and_eight_bits(kind: str) -> None:
+    x = sample("r", 4)
+    high, low = wide(x >> np.uint32(16), kind), wide(x, kind)
+    actual = _run(
+        f"{{ .reg .b8 t; cvt.rn.satfinite.e2m1x2.{kind}x2 t, $1; cvt.u32.u8 $0, t; }}", "r", "r", [x]
+    )
+    assert_same(actual, packed(small(E2M1, 4, 7), 4)(high, low), x)
+    actual = _run(f"cvt.rn.satfinite.e4m3x2.{kind}x2 $0, $1;", "h", "r", [x])
+    assert_same(actual, packed(small(E4M3, 8, 0x7F), 8)(high, low), x)
+
+
 def test_every_four_bit_float_to_halves() -> None:
     codes = np.arange(COUNT, dtype=np.uint32) % 256
     asm = "{ .reg .b8 t; cvt.u8.u32 t, $1; cvt.rn.f16x2.e2m1x2 $0, t; }"

@@ -13,7 +13,7 @@ PAGE = HERE.parents[2] / "docs" / "inline-ptx.md"
 
 
 PLACES = (
-    "rz", "eq", "finite", "s32", "f32", "f64", "f16", "bf16", "f16x2", "bf16x2", "e4m3x2", ".f16",
+    "rz", "eq", "finite", "s32", "f32", "f64", "f16", "bf16", "f16x2", "bf16x2", "e4m3x2", ".f16", 
 )  # fmt: skip
 """What the tests of this folder write in the placeholders of opcodes."""
 

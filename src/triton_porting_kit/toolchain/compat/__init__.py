@@ -29,6 +29,7 @@ from .kernels import (
     loaded_function,
     runtime_hooks,
     scratch_allocator,
+    select_driver,
     watched_compilations,
     wrap_launchers,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "run_passes",
     "runtime_hooks",
     "scratch_allocator",
+    "select_driver",
     "share_kernel_caches",
     "unloads_modules",
     "unsupported_language",

@@ -56,6 +56,19 @@ def forget_loaded_kernels() -> None:
 
 
 @internal
+def select_driver(driver: Any) -> None:
+    """Make a driver Triton's only active one: also after ``reset_active``, and for code that asks each driver."""
+    from triton.backends import backends
+    from triton.runtime import driver as runtime
+
+    for backend in backends.values():
+        active = isinstance(driver, backend.driver)
+        backend.driver.is_active = staticmethod(lambda active=active: active)
+    runtime._default = driver
+    runtime.set_active(driver)
+
+
+@internal
 def compile_again(source: Any, metadata: Any, **options: Any) -> Any:
     """Triton's compiled kernel of a source, with the target and the options of other `metadata`, and with `options`."""
     import triton
