@@ -7,6 +7,7 @@ after each launch, and the launches are added to what the profiler has seen of t
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import threading
 import time
@@ -14,10 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from triton_porting_kit.errors import InvalidArgument
 from triton_porting_kit.pytorch.accelerator import accelerator
 
-_inductor: dict[int, bool] = {}
+_inductor: dict[Any, bool] = {}
 """Whether a loaded kernel of Inductor's is of the device, by its function. Launches of others use the active driver."""
 
 
@@ -105,9 +108,8 @@ class Recorder:
 
 def register() -> None:
     """Let ``torch.profiler`` record launches if it is asked for ``ProfilerActivity.PrivateUse1``."""
-    from torch.autograd import profiler
-
-    profile: Any = profiler.profile
+    profiler: Any = importlib.import_module("torch.autograd.profiler")
+    profile = profiler.profile
     start, end, parse, export = (
         profile._start_trace,
         profile.__exit__,
@@ -150,7 +152,6 @@ def register() -> None:
 
 
 def _event(number: int, launch: Launch, begin_ns: int) -> Any:
-    from torch.autograd import DeviceType
     from torch.autograd.profiler_util import FunctionEvent
 
     start = (launch.start_ns - begin_ns) / 1000
@@ -160,7 +161,7 @@ def _event(number: int, launch: Launch, begin_ns: int) -> Any:
         thread=launch.stream,
         start_us=start,
         end_us=start + launch.duration_ns / 1000,
-        device_type=DeviceType.PrivateUse1,
+        device_type=torch._C._autograd.DeviceType.PrivateUse1,
         device_index=0,
         device_resource_id=launch.stream,
         use_device=accelerator().name,
