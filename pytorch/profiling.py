@@ -77,8 +77,8 @@ class Recorder:
         from triton.runtime import driver
 
         self._open.launch = None
-        about = metadata.get() if metadata is not None else {}
-        ours = _inductor.get(about.get("function"), driver.active is accelerator().driver)
+        about: dict[str, Any] = metadata.get() if metadata is not None else {}
+        ours = _inductor.get(about.get("function", 0), driver.active is accelerator().driver)
         if not ours or "stream" not in about:
             return
         device = accelerator().device
@@ -105,6 +105,7 @@ class Recorder:
 
 def register() -> None:
     """Let ``torch.profiler`` record launches if it is asked for ``ProfilerActivity.PrivateUse1``."""
+    from torch._C._profiler import ProfilerState
     from torch.autograd import profiler
 
     profile: Any = profiler.profile
@@ -118,7 +119,7 @@ def register() -> None:
     @functools.wraps(start)
     def _start_trace(self: Any) -> None:
         if self.use_device == accelerator().name:
-            self.profiler_kind = profiler.ProfilerState.KINETO  # the other kind calls functions in C++
+            self.profiler_kind = ProfilerState.KINETO  # the other kind calls functions in C++
             self._recorder = Recorder()
             self._recorder.start()
         start(self)
@@ -150,7 +151,7 @@ def register() -> None:
 
 
 def _event(number: int, launch: Launch, begin_ns: int) -> Any:
-    from torch.autograd import DeviceType
+    from torch._C._autograd import DeviceType
     from torch.autograd.profiler_util import FunctionEvent
 
     start = (launch.start_ns - begin_ns) / 1000
