@@ -7,15 +7,12 @@ after each launch, and the launches are added to what the profiler has seen of t
 from __future__ import annotations
 
 import functools
-import importlib
 import json
 import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from triton_porting_kit.errors import InvalidArgument
 from triton_porting_kit.pytorch.accelerator import accelerator
@@ -80,8 +77,8 @@ class Recorder:
         from triton.runtime import driver
 
         self._open.launch = None
-        about = metadata.get() if metadata is not None else {}
-        ours = _inductor.get(about.get("function"), driver.active is accelerator().driver)
+        about: dict[str, Any] = metadata.get() if metadata is not None else {}
+        ours = _inductor.get(about.get("function", 0), driver.active is accelerator().driver)
         if not ours or "stream" not in about:
             return
         device = accelerator().device
@@ -108,8 +105,10 @@ class Recorder:
 
 def register() -> None:
     """Let ``torch.profiler`` record launches if it is asked for ``ProfilerActivity.PrivateUse1``."""
-    profiler: Any = importlib.import_module("torch.autograd.profiler")
-    profile = profiler.profile
+    from torch._C._profiler import ProfilerState
+    from torch.autograd import profiler
+
+    profile: Any = profiler.profile
     start, end, parse, export = (
         profile._start_trace,
         profile.__exit__,
@@ -120,7 +119,7 @@ def register() -> None:
     @functools.wraps(start)
     def _start_trace(self: Any) -> None:
         if self.use_device == accelerator().name:
-            self.profiler_kind = profiler.ProfilerState.KINETO  # the other kind calls functions in C++
+            self.profiler_kind = ProfilerState.KINETO  # the other kind calls functions in C++
             self._recorder = Recorder()
             self._recorder.start()
         start(self)
@@ -152,6 +151,7 @@ def register() -> None:
 
 
 def _event(number: int, launch: Launch, begin_ns: int) -> Any:
+    from torch._C._autograd import DeviceType
     from torch.autograd.profiler_util import FunctionEvent
 
     start = (launch.start_ns - begin_ns) / 1000
@@ -161,7 +161,7 @@ def _event(number: int, launch: Launch, begin_ns: int) -> Any:
         thread=launch.stream,
         start_us=start,
         end_us=start + launch.duration_ns / 1000,
-        device_type=torch._C._autograd.DeviceType.PrivateUse1,
+        device_type=DeviceType.PrivateUse1,
         device_index=0,
         device_resource_id=launch.stream,
         use_device=accelerator().name,

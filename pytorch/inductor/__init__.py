@@ -11,6 +11,7 @@ _PARTS = {
     "torch._dynamo.device_interface": ("interface", "register"),
     "torch._inductor.choices": ("patches", "split_long_reductions"),
     "torch._inductor.decomposition": ("decompositions", "register"),
+    "torch._inductor.ir": ("patches", "copy_without_pinned_memory"),
     "torch._inductor.lowering": ("products", "register"),
     "torch._inductor.runtime.benchmarking": ("benchmarks", "register"),
     "torch._inductor.runtime.triton_heuristics": ("patches", "select_drivers"),

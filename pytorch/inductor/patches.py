@@ -39,6 +39,23 @@ def accept_templates() -> None:
     utils.is_big_gpu = patched  # type: ignore[assignment]
 
 
+def copy_without_pinned_memory() -> None:
+    """Let compiled copies between the device and the host wait.
+
+    Inductor allocates pinned memory for others (2.13), for which PyTorch needs an allocator in C++.
+    """
+    from torch._inductor.ir import DeviceCopy
+
+    create = DeviceCopy.create
+
+    @functools.wraps(create)
+    def patched(x: Any, device: torch.device, non_blocking: bool) -> Any:
+        ours = accelerator().name in (device.type, x.get_device().type)
+        return create(x, device, non_blocking and not ours)
+
+    DeviceCopy.create = staticmethod(patched)  # type: ignore[method-assign]
+
+
 def split_long_reductions() -> None:
     """Let Inductor split a reduction in pieces of some length only.
 
@@ -119,6 +136,9 @@ def select_drivers() -> None:
     triton_heuristics.CachingAutotuner._precompile_config = _precompile_config
     triton_heuristics.TritonCompileResult.make_launcher = make_launcher
     triton_helpers.set_driver_to_gpu = set_driver_to_gpu
+    # Generated modules call this where they have code for the CPU, and leave that driver active: the next kernel that
+    # the program launches itself would get the CPU's. Each kernel has its driver by the functions above.
+    triton_helpers.set_driver_to_cpu = lambda: None
     accelerator().after_reset.append(_load_again)
 
 
@@ -158,11 +178,12 @@ def _device_driver() -> Iterator[None]:
 
 @contextmanager
 def _cpu_driver() -> Iterator[None]:
-    from torch._inductor.runtime import triton_helpers
+    from triton.backends import backends
     from triton.runtime import driver
 
     previous = driver.active
-    triton_helpers.set_driver_to_cpu()
+    if "cpu" in backends:
+        driver.set_active(backends["cpu"].driver())
     try:
         yield
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -39,8 +40,8 @@ def _for_device(packet: Any, first: int, lower: Callable[..., Any]) -> Callable[
             return lower(*args, **kwargs)
         sizes = [*left.get_size(), *right.get_size()]
         if left.get_dtype() in _TEMPLATE_TYPES and all(_is_positive(size) for size in sizes):
-            backends = {} if config.max_autotune or config.max_autotune_gemm else _TEMPLATES_ONLY
-            with config.patch({"max_autotune_gemm": True, **backends, **_WHOLE}), _decided_anew():
+            tunes = config.max_autotune or config.max_autotune_gemm
+            with config.patch({**_TEMPLATES_ONLY, **_WHOLE}), _first_only(not tunes), _decided_anew():
                 return lower(*args, **kwargs)
         if left.get_dtype().is_complex:
             return lower(*args, **kwargs)
@@ -49,7 +50,21 @@ def _for_device(packet: Any, first: int, lower: Callable[..., Any]) -> Callable[
     return lower_product
 
 
-_TEMPLATES_ONLY = {"max_autotune_gemm_backends": "TRITON"}
+_TEMPLATES_ONLY: Any = {"max_autotune_gemm": True, "max_autotune_gemm_backends": "TRITON"}
+"""Inductor's other choice, the operator itself, is code of the same templates."""
+
+_lowering = threading.local()
+
+
+@contextmanager
+def _first_only(only: bool) -> Iterator[None]:
+    """A context in which a template has its first configuration, if `only`."""
+    before = getattr(_lowering, "first_only", False)
+    _lowering.first_only = only
+    try:
+        yield
+    finally:
+        _lowering.first_only = before
 
 
 _WHOLE = {"triton.num_decompose_k_splits": 0}
@@ -114,7 +129,6 @@ def _first_of(heuristic: Any) -> type:
 
         def get_template_configs(self, kernel_inputs: Any, op_name: str) -> Any:
             found = super().get_template_configs(kernel_inputs, op_name)
-            only = config.max_autotune_gemm_backends == _TEMPLATES_ONLY["max_autotune_gemm_backends"]
-            return list(found)[:1] if only else found
+            return list(found)[:1] if getattr(_lowering, "first_only", False) else found
 
     return FirstConfiguration

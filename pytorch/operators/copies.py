@@ -17,7 +17,7 @@ from triton_porting_kit.pytorch.operators.layouts import (
     same_dense_layout,
     share_storage,
 )
-from triton_porting_kit.pytorch.operators.registry import implements
+from triton_porting_kit.pytorch.operators.registry import HOST, implements
 
 _KERNEL_RANK = 4
 
@@ -76,6 +76,16 @@ def _with_bits(tensor: torch.Tensor, bits: _Bits) -> torch.Tensor:
     if bits[0]:
         tensor = torch.ops.aten._conj(tensor)
     return torch.ops.aten._neg_view(tensor) if bits[1] else tensor
+
+
+@implements("_to_copy")
+def to_copy(self: torch.Tensor, *, non_blocking: bool = False, **options: Any) -> torch.Tensor:
+    """As on the CPU, which allocates and copies. Copies to the host wait, and so need no pinned memory, which torch
+    would ask for in C++."""
+    device = options.get("device")
+    waits = device is not None and torch.device(device).type == "cpu"
+    operator = torch.ops.aten._to_copy.default
+    return operator.redispatch(HOST, self, non_blocking=non_blocking and not waits, **options)  # type: ignore[no-any-return]
 
 
 @implements("_copy_from_and_resize")

@@ -10,9 +10,7 @@ from typing import Any
 
 import torch
 
-from triton_porting_kit.pytorch.operators.registry import implements
-
-_CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+from triton_porting_kit.pytorch.operators.registry import HOST, implements
 
 _VIEWS = (
     "as_strided",
@@ -31,7 +29,7 @@ def _redispatch(name: str) -> Callable[..., Any]:
     operator = getattr(getattr(torch.ops.aten, packet), overload or "default")
 
     def implementation(*args: Any, **kwargs: Any) -> Any:
-        return operator.redispatch(_CPU, *args, **kwargs)
+        return operator.redispatch(HOST, *args, **kwargs)
 
     return implementation
 

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 import torch
 
 KEY = "PrivateUse1"
+HOST = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+"""For `redispatch`: the CPU's implementations that touch no memory themselves serve any device."""
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # a process has one device, here that of `host_backend`
+os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # other processes lack the backend of these tests
 torch = pytest.importorskip("torch")
 
 
@@ -19,7 +20,6 @@ def inductor_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("inductor")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder))
-        patch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")  # other processes lack the backend of these tests
         yield folder
 
 

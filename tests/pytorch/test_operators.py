@@ -50,6 +50,16 @@ def test_copies_of_many_dimensions(chip: Any) -> None:
     assert target.cpu().equal(host)
 
 
+def test_copies_that_need_not_block(chip: Any) -> None:
+    host = values(4, 3)
+    device = host.to(NAME, non_blocking=True)
+    assert device.to("cpu", non_blocking=True).equal(host)
+    assert device.t().to("cpu", torch.float64, non_blocking=True).equal(host.t().double())
+    assert device.to(torch.int32, memory_format=torch.contiguous_format).cpu().equal(host.int())
+    compiled = torch.compile(lambda x: (x * 2).to("cpu", non_blocking=True) + 1)
+    assert compiled(device).equal(host * 2 + 1)
+
+
 def test_copies_within_a_storage(chip: Any) -> None:
     host = values(6, 6)
     device = host.to(NAME)
