@@ -96,3 +96,9 @@ def test_registration_opens_no_device_and_imports_no_dynamo() -> None:
         "assert not [name for name in sys.modules if name.startswith(('torch._dynamo', 'torch._inductor'))]\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, cwd=__file__.rpartition("/")[0])
+
+
+def test_the_package_can_be_imported_before_torch() -> None:
+    """Importing torch runs entry points, which import this package: it must be complete by then."""
+    script = "import sys, triton_porting_kit.pytorch\nassert 'torch' not in sys.modules\n"
+    subprocess.run([sys.executable, "-c", script], check=True)
