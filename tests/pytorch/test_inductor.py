@@ -64,3 +64,12 @@ def test_the_cpu_keeps_its_code(chip: Any) -> None:
 
     x, w = torch.randn(1, 2, 8, 8), torch.randn(3, 2, 3, 3)
     torch.testing.assert_close(torch.compile(function)(x, w), function(x, w))
+
+
+def test_caches_depend_on_the_kit(chip: Any) -> None:
+    from torch._inductor import codecache
+
+    stock = codecache.torch_key.__wrapped__()  # type: ignore[attr-defined]
+    details = codecache.FxGraphHashDetails(torch.fx.GraphModule({}, torch.fx.Graph()), [], {}, [])
+    assert details.torch_version.startswith(stock)
+    assert len(details.torch_version) == len(stock) + 32
