@@ -29,7 +29,8 @@ def separate_caches() -> None:
 
     @functools.wraps(torch_key)
     def patched() -> bytes:
-        return bytes(torch_key()) + ours
+        key = bytes(torch_key())
+        return key if key.endswith(ours) else key + ours  # compile workers are given this process's key
 
     codecache.torch_key = patched
 

@@ -73,3 +73,4 @@ def test_caches_depend_on_the_kit(chip: Any) -> None:
     details = codecache.FxGraphHashDetails(torch.fx.GraphModule({}, torch.fx.Graph()), [], {}, [])
     assert details.torch_version.startswith(stock)
     assert len(details.torch_version) == len(stock) + 32
+    assert callable(codecache.torch_key.set)  # compile workers call it
