@@ -29,14 +29,7 @@ _UNNAMED = "privateuseone"
 
 
 def register_device(backend: str, name: str) -> bool:
-    """Make the first device of a Triton backend ``torch.device(name)``; returns whether it is.
-
-    `name` consists of lower-case letters and underscores, as PyTorch demands. The device is opened when it is first
-    needed. PyTorch has one such device in a process: if several backends want to be
-    it, the one that ``TRITON_DEFAULT_BACKEND`` names is, otherwise the first. The others warn.
-
-    Raises `InvalidArgument` for a name that PyTorch does not accept.
-    """
+    """As `triton_porting_kit.pytorch.register_device`."""
     if not re.fullmatch(r"[a-z_]+", name):
         raise InvalidArgument(
             f"{name!r} cannot be a torch device: PyTorch accepts names of lower-case letters and underscores"

@@ -10,6 +10,7 @@ from triton_porting_kit.toolchain.importing import after_import
 _PARTS = {
     "torch._dynamo.device_interface": ("interface", "register"),
     "torch._inductor.choices": ("patches", "split_long_reductions"),
+    "torch._inductor.codecache": ("patches", "separate_caches"),
     "torch._inductor.decomposition": ("decompositions", "register"),
     "torch._inductor.ir": ("patches", "copy_without_pinned_memory"),
     "torch._inductor.lowering": ("products", "register"),

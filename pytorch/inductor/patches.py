@@ -6,10 +6,12 @@ The discussion of such hooks: https://github.com/pytorch/pytorch/issues/171956 (
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,6 +21,29 @@ from triton_porting_kit.pytorch.accelerator import accelerator
 
 _SHORTEST_PIECE = 256
 """Elements that a piece of a reduction has at least."""
+
+
+def separate_caches() -> None:
+    """Let the keys of Inductor's caches of graphs depend on this package, which has a part in what they hold."""
+    codecache: Any = importlib.import_module("torch._inductor.codecache")
+    torch_key = codecache.torch_key
+    ours = _digest()
+
+    @functools.wraps(torch_key)
+    def patched() -> bytes:
+        key = bytes(torch_key())
+        return key if key.endswith(ours) else key + ours  # compile workers are given this process's key
+
+    codecache.torch_key = patched
+
+
+def _digest() -> bytes:
+    """A digest of the sources of this package."""
+    root = Path(__file__).parent.parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.digest()
 
 
 def accept_templates() -> None:

@@ -37,6 +37,9 @@ _CONFIG = {"compile_threads": 1}
 _MOST_SHAPES = 16
 """Variants of one operator with the same types and ranks. Calls that need more run on the host."""
 
+_MOST_LAYOUTS = 8
+"""Variants of one operator after which arguments with gaps or overlaps are copied: code for them is for one layout."""
+
 
 class NotCompiled(Exception):
     """The operator must run on the host."""
@@ -90,8 +93,14 @@ def call(operator: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[st
     if family.reason:
         raise NotCompiled(family.reason)
     _resize(family, operator, static, tensors)
-    variant = _find(family, operator, static, tensors)
-    results = _run(operator, variant, tensors)
+    passed = tensors
+    if len(family.exact) + len(family.general) >= _MOST_LAYOUTS:
+        passed = [t if is_dense(t) else t.contiguous() for t in tensors]
+    variant = _find(family, operator, static, passed)
+    results = _run(operator, variant, passed)
+    for place in _written(operator, static) if passed is not tensors else ():
+        if passed[place] is not tensors[place]:
+            tensors[place].copy_(passed[place])
     return _outputs(operator, args, kwargs, results)
 
 
@@ -188,6 +197,22 @@ def _passed_results(operator: torch._ops.OpOverload, static: Any) -> list[int]:
         a.name for a in operator._schema.arguments if a.is_out and a.alias_info and a.alias_info.is_write
     }
     return [value.place for name, value in static[1] if name in written and isinstance(value, _Slot)]
+
+
+def _written(operator: torch._ops.OpOverload, static: Any) -> set[int]:
+    """The places of the tensors that the operator writes."""
+    positional, named = static
+    values = dict(named) | dict(zip((a.name for a in operator._schema.arguments), positional, strict=False))
+    written = [
+        values.get(a.name) for a in operator._schema.arguments if a.alias_info and a.alias_info.is_write
+    ]
+    return {
+        slot.place for slot in torch.utils._pytree.tree_leaves(written, is_leaf=_is_slot) if _is_slot(slot)
+    }
+
+
+def _is_slot(value: Any) -> bool:
+    return isinstance(value, _Slot)
 
 
 def _result_shapes(

@@ -96,8 +96,9 @@ def test_a_type_that_loses_accuracy_is_refused(chip: Any) -> None:
         torch.nn.functional.binary_cross_entropy(x, x)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
-@pytest.mark.parametrize("compiles", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize(
+    ("dtype", "compiles"), [(torch.bfloat16, False), (torch.float16, True)], ids=["eager", "compiled"]
+)
 def test_training_computes_in_the_type_and_keeps_gradients_in_float32(
     chip: Any, dtype: torch.dtype, compiles: bool
 ) -> None:

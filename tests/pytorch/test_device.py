@@ -111,3 +111,9 @@ def test_registration_opens_no_device_and_lets_inductor_be_imported_later() -> N
         "import torch._inductor.compile_fx\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, cwd=__file__.rpartition("/")[0])
+
+
+def test_the_package_can_be_imported_before_torch() -> None:
+    """Importing torch runs entry points, which import this package: it must be complete by then."""
+    script = "import sys, triton_porting_kit.pytorch\nassert 'torch' not in sys.modules\n"
+    subprocess.run([sys.executable, "-c", script], check=True)

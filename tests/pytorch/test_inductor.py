@@ -95,3 +95,13 @@ def test_code_ahead_of_time_is_refused(chip: Any, tmp_path: Path) -> None:
     exported = torch.export.export(Double(), (x,))
     with pytest.raises(Exception, match=r"AOTInductor and cpp_wrapper are not available.*torch\.compile"):
         torch._inductor.aoti_compile_and_package(exported, package_path=str(tmp_path / "x.pt2"))
+
+
+def test_caches_depend_on_the_kit(chip: Any) -> None:
+    from torch._inductor import codecache
+
+    stock = codecache.torch_key.__wrapped__()  # type: ignore[attr-defined]
+    details = codecache.FxGraphHashDetails(torch.fx.GraphModule({}, torch.fx.Graph()), [], {}, [])
+    assert details.torch_version.startswith(stock)
+    assert len(details.torch_version) == len(stock) + 32
+    assert callable(codecache.torch_key.set)  # compile workers call it

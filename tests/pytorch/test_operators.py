@@ -127,6 +127,19 @@ def test_results_that_are_passed_are_resized(chip: Any) -> None:
     assert chip.fallbacks() == {}
 
 
+def test_views_of_many_shapes_stay_on_the_device(chip: Any) -> None:
+    for size in range(2, 24):
+        host = values(size, 1).expand(size, 5)
+        device = values(size, 1).to(NAME).expand(size, 5)
+        assert torch.allclose(torch.atan(device).cpu(), torch.atan(host))
+        rows = torch.zeros(2 * size, 3)
+        moved = rows.to(NAME)
+        rows[::2].sub_(host[:, :3])
+        moved[::2].sub_(device[:, :3])
+        assert moved.cpu().equal(rows)
+    assert chip.fallbacks() == {}
+
+
 def test_code_does_not_depend_on_where_a_view_begins(chip: Any) -> None:
     host = values(70, 3)
     device = host.to(NAME)
