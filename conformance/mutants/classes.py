@@ -23,7 +23,8 @@ CLASSES: tuple[tuple[str, tuple[str, ...]], ...] = (
             *(f"compiler/{name}.py" for name in ("crashes", "defects", "integrity", "locations", "record")),
             "compiler/source_comments.py",
             "compiler/loops/memory/checking.py", "compiler/loops/ir/source_*.py", "compiler/structured/diagnostics.py",
-            "compiler/dialect/verifier.py", "compiler/dialect/document.py",
+            "compiler/dialect/verifier.py", "compiler/dialect/document.py", "compiler/ptx/document.py",
+            "compiler/ptx/errors.py",
             "backends/cpu/crashes.py", "launcher/checked.py", "driver/benchmark.py",
             "driver/host/native/access.*", "driver/host/native/crashes.*", "driver/host/native/mappings.cpp",
         ),
@@ -48,7 +49,7 @@ CLASSES: tuple[tuple[str, tuple[str, ...]], ...] = (
         "value",
         (
             "compiler/loops/*", "compiler/structured/*", "compiler/dialect/*", "compiler/ttir/*",
-            "compiler/libdevice.py",
+            "compiler/libdevice.py", "compiler/ptx/*",
             "driver/host/native/functions*", "driver/host/native/float_environment.h", "driver/host/native/print.cpp",
         ),
     ),
