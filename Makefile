@@ -34,7 +34,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
 NATIVE := $(filter %.cpp %.h,$(SOURCES)) $(wildcard docs/porting-guide/runtime/*)
 
 .PHONY: help demo test test-browser test-models test-torch-upstream test-releases test-torch-releases test-all \
-  docs lint check format release-template bench bench-counts performance install clean
+  docs lint check format release-template bench bench-inductor bench-counts performance install clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -109,6 +109,9 @@ release-template: $(VENV)/.installed ## write the template for new backends as i
 
 bench: $(VENV)/.installed ## measure the kernels beside torch, or NumPy where it is not installed, with their bars
 	$(BIN)/python -m benchmarks.run $(BENCH_ARGS)
+
+bench-inductor: $(VENV)/.installed ## compile models for the CPU by Triton and by Inductor's C++, and time them; needs torch
+	$(BIN)/python -m benchmarks.inductor $(BENCH_ARGS)
 
 bench-counts: $(VENV)/.installed ## count instructions of compiling and launching, against a baseline; needs valgrind
 	$(BIN)/python -m benchmarks.counts $(COUNT_ARGS)

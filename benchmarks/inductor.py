@@ -60,7 +60,7 @@ def summary(figures: Iterable[Figure]) -> list[Figure]:
     for figure in figures:
         if figure.column in (RATIO, FASTEST_RATIO, COLD_RATIO):
             ratios.setdefault((figure.column, figure.threads), []).append(figure.value)
-    bars = {RATIO: MEAN_BAR}
+    bars = {RATIO: MEAN_BAR, FASTEST_RATIO: MEAN_BAR}
     return [
         Figure(
             GROUP, SUMMARY, column, threads, "x", geometric_mean(values), min(values), max(values), True,

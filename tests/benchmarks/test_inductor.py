@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -57,6 +58,14 @@ def test_what_misses_its_target_is_listed() -> None:
     lines = inductor.missed([ratio("slow", 1.5), ratio("fast", 0.5)])
     assert lines == ["missed: slow, 1 thread: ours / C++ 1.50, the target is at most 1.30"]
     assert any("slow" in line and "1.50" in line for line in inductor.table([ratio("slow", 1.5)]))
+
+
+def test_the_fastest_call_counts() -> None:
+    waits = {"short": iter([0.0] * 1000), "long": iter([0.004] * 1000)}
+    found = inductor_worker.fastest(
+        {name: lambda wait=wait: time.sleep(next(wait)) for name, wait in waits.items()}  # type: ignore[misc]
+    )
+    assert found["short"] < 0.004 <= found["long"]
 
 
 def test_threads_are_a_list() -> None:
