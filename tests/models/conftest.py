@@ -24,3 +24,8 @@ def fresh() -> Iterator[None]:
     import torch
 
     torch._dynamo.reset()
+
+
+def pytest_ignore_collect(config: pytest.Config) -> bool | None:
+    """Other runs do not collect these tests: what they import need not be installed."""
+    return None if config.option.markexpr == "models" else True
