@@ -55,7 +55,7 @@ from triton_porting_kit.compiler.loops.tiles.tensors import (
     Splat,
     Tensor,
     closure,
-    joins,
+    joining,
 )
 from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk, innermost_axis, joined_shape, tile_loop
 from triton_porting_kit.compiler.loops.tiles.transposed import lies_across, transpose_tile
@@ -332,7 +332,7 @@ class Lowering:
         inputs = list(inputs)
         kept = self.plan(operation, shape, inputs)
         if anywhere:
-            shape = joined_shape(shape, lambda dimension: joins(inputs, dimension))
+            shape = joined_shape(shape, joining(inputs))
 
         width = self.target.lanes if lanes is None else lanes
         if lanes is None and streamed is None:

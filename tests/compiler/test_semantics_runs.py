@@ -137,3 +137,28 @@ def test_rows_of_a_tile_by_index(columns: int) -> None:
     out = empty(16 * columns, "fp32")
     row_numbers_kernel[(1,)](put(x, "fp32"), put(index, "i32"), out, 70, 16, columns)
     np.testing.assert_array_equal(get(out), x[index, :columns].ravel())
+
+
+@triton.jit
+def kept_offsets_kernel(A, B, O, P, ROWS: tl.constexpr, DIVISOR: tl.constexpr):
+    i = tl.arange(0, ROWS)[:, None]
+    offsets = i.to(tl.uint16) % DIVISOR
+    a = tl.load(A + offsets)
+    b = tl.load(B + offsets)
+    tl.store(O + i, a, mask=i < ROWS - 1)
+    tl.store(P + i, b, mask=i < ROWS - 1)
+
+
+@pytest.mark.parametrize("aliased", [False, True])
+@pytest.mark.parametrize("divisor", [3, 100])
+@pytest.mark.parametrize("rows", [4, 16, 64])
+def test_offsets_in_scratch_of_a_tile_with_one_column(rows: int, divisor: int, aliased: bool) -> None:
+    """A loop over scratch may join the two dimensions, where what the offsets were computed from does not."""
+    a, b = numbers(rows), numbers(rows, seed=1)
+    first, other = put(a, "fp32"), put(np.full(rows, 7, np.float32), "fp32")
+    out = first if aliased else put(np.full(rows, 7, np.float32), "fp32")
+    kept_offsets_kernel[(1,)](first, put(b, "fp32"), out, other, rows, divisor)
+    at = np.arange(rows) % divisor
+    last = a[-1] if aliased else 7
+    np.testing.assert_array_equal(get(out), [*a[at][:-1], last])
+    np.testing.assert_array_equal(get(other), [*b[at][:-1], 7])

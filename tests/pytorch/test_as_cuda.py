@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -102,7 +103,7 @@ def test_what_cannot_be_mapped_says_so(environment: dict[str, str]) -> None:
 def test_other_backends_are_refused(environment: dict[str, str]) -> None:
     done = python({**environment, "TRITON_DEFAULT_BACKEND": "nvidia"}, SWITCH_ON)
     assert "CudaNotMapped: as_cuda cannot map the Triton backend 'nvidia'" in done.stderr
-    assert "set TRITON_DEFAULT_BACKEND to one of amdgpu, cpu" in done.stderr
+    assert re.search(r"set TRITON_DEFAULT_BACKEND to one of .*\bcpu\b", done.stderr)
 
 
 def test_modules_arguments_and_the_exit_status(environment: dict[str, str], tmp_path: Path) -> None:

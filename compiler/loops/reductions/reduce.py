@@ -15,7 +15,7 @@ from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.graph import cost
 from triton_porting_kit.compiler.loops.tiles.peeling import PeeledLoop
-from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Tensor, joins
+from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Tensor, joining
 from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk, innermost_axis, joined_around, tile_loop
 
 ACCUMULATORS = 4
@@ -36,7 +36,7 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
     combination = Combination(lowering, operations)
     kept_shape = shape[:axis] + shape[axis + 1 :]
     kept = lowering.plan(operations[-1], shape, inputs)
-    around = joined_around(shape, axis, lambda dimension: joins(inputs, dimension))
+    around = joined_around(shape, axis, joining(inputs))
     results = [
         lowering.scratch.allocate(d.type.shape, d.type.element) if d.type.shape is not None else None
         for d in definitions

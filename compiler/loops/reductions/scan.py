@@ -9,7 +9,7 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.reductions.accumulation import Accumulation
 from triton_porting_kit.compiler.loops.reductions.combine import takes_vectors
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tiles.tensors import Point, joins
+from triton_porting_kit.compiler.loops.tiles.tensors import Point, joining
 from triton_porting_kit.compiler.loops.tiles.tile_loops import innermost_axis, joined_around, tile_loop
 
 
@@ -24,7 +24,7 @@ def scan(lowering: Lowering, operation: Operation) -> None:
     region = operation.regions[0]
     accumulation = Accumulation(lowering, region)
     kept = lowering.plan(operation, shape, inputs)
-    around = joined_around(shape, axis, lambda dimension: joins(inputs, dimension))
+    around = joined_around(shape, axis, joining(inputs))
     results = [lowering.scratch.allocate(shape, tensor.element) for tensor in inputs]
     across = innermost_axis(shape) != axis and takes_vectors(region)
     lanes = lowering.target.lanes if across else 1

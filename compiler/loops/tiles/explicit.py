@@ -19,6 +19,8 @@ from triton_porting_kit.compiler.loops.tiles.tensors import GATHER_COST, Point, 
 class Gather(Tensor):
     """Elements at explicit offsets from one base."""
 
+    asks_for_runs = True
+
     def __init__(
         self,
         base: Value,

@@ -69,6 +69,8 @@ class Tensor:
     buffer: Buffer | None = None
     divides = False
     """Whether evaluating it takes a division (see `runs`)."""
+    asks_for_runs = False
+    """Whether its elements are read in another way where its operands are runs."""
 
     def __init__(
         self, shape: tuple[int, ...], element: str, operands: Sequence[Tensor] = (), cost: int = 0
@@ -108,6 +110,20 @@ class Tensor:
 def joins(tensors: Iterable[Tensor], dimension: int) -> bool:
     """Whether all tensors, or the buffers that hold them, can be indexed with the two dimensions joined."""
     return all((tensor.buffer or tensor).joins(dimension) for tensor in tensors)
+
+
+def joining(inputs: Iterable[Tensor]) -> Callable[[int], bool]:
+    """Whether a loop that evaluates `inputs` may join a dimension and the next one.
+
+    Runs are followed through tensors in scratch, to what these were computed from (see `Evaluation.run`), and that may
+    not join. So a loop that asks for runs, and reads scratch, joins nothing.
+    """
+    inputs = list(inputs)
+    reached = [*inputs, *(operand for part in closure(inputs) for operand in part.operands)]
+    asks = any(tensor.asks_for_runs or tensor.divides for tensor in reached)
+    if asks and any(tensor.buffer is not None for tensor in reached):
+        return lambda dimension: False
+    return lambda dimension: joins(inputs, dimension)
 
 
 def closure(inputs: Iterable[Tensor]) -> list[Tensor]:
