@@ -121,8 +121,8 @@ def _reached(arrows: dict[str, set[str]], package: str) -> set[str]:
 
 CYCLES = {
     frozenset(
-        {"compiler.loops.tiles.access", "compiler.loops.tiles.evaluation", "compiler.loops.tiles.tensors"}
-    ): ("an evaluation evaluates tensors, and tensors evaluate their operands in it"),
+        {f"compiler.loops.tiles.{name}" for name in ("access", "evaluation", "runs", "tensors")}
+    ): "an evaluation evaluates tensors and their runs, and these evaluate their operands in it",
     frozenset(
         {"compiler.loops.lowering", "compiler.loops.state"}
     ): "the state holds handlers, which take the lowering",
