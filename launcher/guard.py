@@ -89,29 +89,45 @@ class _GuardedEntry:
         )
 
 
-def _steps(numbers: Sequence[int]) -> list[Step]:
-    """The steps in a kernel's metadata. Raises `SignatureError` for invalid ones, because native code trusts them."""
+_FIRST = {
+    Op.PROGRAM: range(3),
+    Op.PROGRAMS: range(3),
+    Op.INTEGER: range(1, 65),
+    Op.CONSTANT: range(-(2**63), 2**63),
+    Op.ARGUMENT: range(2**31),
+}
+"""The numbers that a step may have as its first operand where that is not an earlier step."""
+_WIDTHS = range(1, 65)
+_RULES: list[tuple[range | None, range | None, bool]] = [
+    (
+        None if OPERANDS[op] > 0 else _FIRST[op],
+        _WIDTHS if op == Op.ARGUMENT or OPERANDS[op] == 1 else None,
+        OPERANDS[op] > 1,
+    )
+    for op in Op
+]
+"""For each operation, by its number: the range of `a`, or None for an earlier step; the range of `b`, or None for any;
+whether `b` is an earlier step."""
+
+
+def _steps(numbers: Sequence[Any]) -> list[Step]:
+    """The steps in a kernel's metadata. Raises `SignatureError` for invalid ones, because native code trusts them.
+
+    Each start of a process with a cached kernel runs this, so it makes no object for a step.
+    """
     try:
-        found = [(Op(op), a, b) for op, a, b in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)]
-        good = all(_is_good(number, step) for number, step in enumerate(found))
-    except (TypeError, ValueError):
-        good = False
-    if not good:
+        found = list(zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True))
+        for number, (op, a, b) in enumerate(found):
+            first, second, second_is_step = _RULES[op]
+            if (
+                op < 0
+                or not (0 <= a < number if first is None else a in first)
+                or not (second is None or b in second)
+                or not (0 <= b < number or not second_is_step)
+            ):
+                raise ValueError
+    except (TypeError, ValueError, IndexError):
         raise SignatureError(
             "the promises in the kernel's metadata are damaged; compile it again (clear its cache)"
-        )
+        ) from None
     return found
-
-
-def _is_good(number: int, step: Step) -> bool:
-    """Whether step `number` refers only to earlier steps and to valid widths and axes."""
-    op, a, b = step
-    if not all(0 <= operand < number for operand in (a, b)[: OPERANDS[op]]):
-        return False
-    if op in (Op.PROGRAM, Op.PROGRAMS):
-        return a in (0, 1, 2)
-    if op == Op.INTEGER:
-        return 1 <= a <= 64
-    if op in (Op.ARGUMENT, Op.WRAPPED, Op.UNSIGNED, Op.FITS):
-        return 1 <= b <= 64
-    return -(2**63) <= a < 2**63

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from functools import partial
 from itertools import chain
 from typing import Any, TypeVar, cast
 
@@ -23,7 +22,7 @@ from triton_porting_kit.compiler.loops.arithmetic.elementwise import Mode
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
-from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation, walk
+from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation, last_user, walk
 from triton_porting_kit.compiler.loops.ir.source_comments import SourceComments
 from triton_porting_kit.compiler.loops.ir.source_lines import SourceLines
 from triton_porting_kit.compiler.loops.ir.values import Value
@@ -44,9 +43,8 @@ from triton_porting_kit.compiler.loops.tiles.access import NOWHERE, Access
 from triton_porting_kit.compiler.loops.tiles.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.explicit import Gather
-from triton_porting_kit.compiler.loops.tiles.graph import cost, reads_memory
-from triton_porting_kit.compiler.loops.tiles.peeling import PeeledLoop, tile_in_parts
-from triton_porting_kit.compiler.loops.tiles.run_width import run_width
+from triton_porting_kit.compiler.loops.tiles.graph import buffers_of, cost, reads_memory
+from triton_porting_kit.compiler.loops.tiles.nests import emit_tile, is_run, transpose_into
 from triton_porting_kit.compiler.loops.tiles.scratch import Scratch
 from triton_porting_kit.compiler.loops.tiles.tensors import (
     EXPENSIVE,
@@ -55,15 +53,10 @@ from triton_porting_kit.compiler.loops.tiles.tensors import (
     Splat,
     Tensor,
     closure,
-    joining,
 )
-from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk, innermost_axis, joined_shape, tile_loop
-from triton_porting_kit.compiler.loops.tiles.transposed import lies_across, transpose_tile
+from triton_porting_kit.compiler.loops.tiles.transposed import lies_across
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import PortingKitError
-
-CONSTANT_STORES = 4
-"""Up to so many vectors of one value are stored without a loop, which would be longer."""
 
 DEEPEST = 100
 """A tensor with a longer chain of operands is kept in scratch, which bounds the recursion of evaluation."""
@@ -71,6 +64,8 @@ DEEPEST = 100
 RECLAIM = 1 << 20
 """A block that holds at least so many bytes of scratch reuses what it does not need any more."""
 
+ADVANCED = 64
+"""Most operations to lower early for one value."""
 
 T = TypeVar("T")
 
@@ -144,18 +139,8 @@ class Lowering:
     def _reclaim(self, operation: Operation, mark: int) -> None:
         """Free the scratch that the current block has allocated and will not read after `operation`."""
         # A tensor whose users all come before this operation is only needed if a tensor that is still needed reads it.
-        self._open.alive = [d for d in self._open.alive if _last_user(d) > operation.position]
-        used: set[Value] = set()
-        seen: set[Tensor] = set()
-        stack = [self.tensors[definition] for definition in self._open.alive]
-        while stack:
-            tensor = stack.pop()
-            held = tensor.buffer or tensor
-            if isinstance(held, Buffer):
-                used.add(held.pointer)
-            elif tensor not in seen:
-                seen.add(tensor)
-                stack += tensor.operands
+        self._open.alive = [d for d in self._open.alive if last_user(d) > operation.position]
+        used = buffers_of(self.tensors[definition] for definition in self._open.alive)
         for offset in self.scratch.stack.taken(mark):
             if self.scratch.place(offset) not in used:
                 self.scratch.stack.give_back(offset)
@@ -288,14 +273,7 @@ class Lowering:
     def fill(self, operation: Operation | None, buffer: Buffer, tensor: Tensor) -> None:
         """Write every element of `tensor` into `buffer`."""
         if lies_across(tensor, self.target):
-
-            def emit(unmasked: frozenset[object]) -> list[Value]:
-                evaluation = Evaluation(self.builder, unmasked, {})
-                write = partial(buffer.write, self.builder)
-                transpose_tile(evaluation, tensor, self.target, write, unit=tensor.element)
-                return []
-
-            self.specialise([tensor], emit)
+            transpose_into(self.builder, self.target, tensor, buffer)
             return
 
         def body(evaluation: Evaluation, point: Point) -> None:
@@ -331,77 +309,22 @@ class Lowering:
         """
         inputs = list(inputs)
         kept = self.plan(operation, shape, inputs)
-        if anywhere:
-            shape = joined_shape(shape, joining(inputs))
-
-        width = self.target.lanes if lanes is None else lanes
-        if lanes is None and streamed is None:
-            width = run_width(self.builder, shape, inputs, width, scalars=scalars)
-        bounds = None
-        if written is not None and written.low and not kept and not everywhere:
-            bounds = dict(enumerate(zip(written.low, written.high, strict=True)))
-        axis = innermost_axis(shape)
-        step = chunk(shape[axis], width) if axis >= 0 else 1
-        span = PeeledLoop(self.builder, inputs, shape, axis, written=written, bounds=bounds)
-        target = None if streamed is None or written is None else (written, streamed)
-        if axis >= 0 and shape[axis] > step and (span.is_split or target is not None):
-            self.builder.forget_reads()
-            masks_gathers = self.target.masks_gathers
-            tile_in_parts(
-                self.builder, shape, width, body, span, bounds, kept, target, masks_gathers=masks_gathers
-            )
-            self.builder.forget_reads()
-        else:
-
-            def emit(unmasked: frozenset[object]) -> list[Value]:
-                limits = None if written in unmasked else bounds
-                evaluation = Evaluation(self.builder, unmasked, kept)
-                tile_loop(
-                    self.builder,
-                    shape,
-                    width,
-                    partial(body, evaluation),
-                    bounds=limits,
-                    written_out=written_out,
-                )
-                return []
-
-            written_out = CONSTANT_STORES if all(isinstance(tensor, Splat) for tensor in inputs) else 1
-
-            self.specialise(inputs, emit, written)
+        emit_tile(
+            self.builder,
+            self.target,
+            shape,
+            inputs,
+            body,
+            kept,
+            written=written,
+            lanes=lanes,
+            anywhere=anywhere,
+            everywhere=everywhere,
+            streamed=streamed,
+            scalars=scalars,
+        )
         for tensor, buffer in kept.items():
             self.hold(tensor, buffer)
-
-    def specialise(
-        self,
-        inputs: Iterable[Tensor],
-        emit: Callable[[frozenset[object]], list[Value]],
-        written: Access | None = None,
-    ) -> list[Value]:
-        """Emit a loop nest twice where that pays: for tiles wholly in bounds, and for the others.
-
-        `emit` takes the accesses that are known to be in bounds, and returns the values that it yields.
-        """
-        accesses = [tensor.access for tensor in closure(inputs) if isinstance(tensor, LoadTensor)]
-        if written is not None:
-            accesses.append(written)
-        accesses = [access for access in accesses if not access.is_plain]
-        builder = self.builder
-        builder.forget_reads()
-        if not accesses:
-            results = emit(frozenset())
-        else:
-            condition = builder.constant(1, "i1")
-            for access in accesses:
-                condition = builder.logical_and(condition, access.plain_condition(builder))
-
-            def general() -> list[Value]:
-                builder.forget_reads()
-                return emit(frozenset())
-
-            results = builder.if_else(condition, lambda: emit(frozenset(accesses)), general)
-        builder.forget_reads()
-        return results
 
     def element(self, tensor: Tensor, indices: list[Value], operation: Operation) -> Value:
         """One element of a tensor as a scalar, read here."""
@@ -437,7 +360,7 @@ class Lowering:
             if aligned and isinstance(tensor, LoadTensor) and lies_across(tensor, self.target):
                 self.materialise(tensor, operation)  # in transposed blocks, where the loop would gather
                 return
-            if cost(tensor, costs) >= EXPENSIVE and not self._is_run(tensor):
+            if cost(tensor, costs) >= EXPENSIVE and not is_run(self.builder, self.target, tensor):
                 again = operation is not None and self.needed_after(tensor, operation)
                 if again and aligned and tensor.shape == shape:
                     kept[tensor] = self.scratch.allocate(tensor.shape, tensor.element)
@@ -460,16 +383,6 @@ class Lowering:
         # scratch.
         return {tensor: buffer for tensor, buffer in kept.items() if tensor.buffer is None}
 
-    def _is_run(self, tensor: Tensor) -> bool:
-        """Whether a chunk of it takes a few scalar operations: positions, and what is equal in a run of lanes."""
-        if not tensor.divides or not tensor.shape:
-            return False
-        axis = innermost_axis(tensor.shape)
-        width = chunk(tensor.shape[axis], self.target.lanes) if axis >= 0 else 1
-        point = Point((self.builder.i64(0),) * len(tensor.shape), axis if width > 1 else -1, width)
-        run = Evaluation(self.builder, frozenset(), {}).run(tensor, point)
-        return run is not None and (run.step == 0 or not reads_memory(tensor))
-
     def enter_region(self, operation: Operation) -> None:
         """Keep what a region uses from outside and would otherwise recompute in every iteration."""
         costs: dict[Tensor, int] = {}
@@ -480,16 +393,6 @@ class Lowering:
                     if tensor is None or isinstance(tensor, Buffer) or tensor.buffer is not None:
                         continue
                     if reads_memory(tensor) or (
-                        cost(tensor, costs) >= EXPENSIVE and not self._is_run(tensor)
+                        cost(tensor, costs) >= EXPENSIVE and not is_run(self.builder, self.target, tensor)
                     ):
                         self.materialise(tensor, operation)
-
-
-def _last_user(definition: Def) -> int:
-    """The position of the last operation, in the value's own block, that uses the value or contains a use."""
-    ancestors = (user.ancestor_in(definition.block) for user in definition.users)
-    return max((operation.position for operation in ancestors if operation is not None), default=-1)
-
-
-ADVANCED = 64
-"""Most operations to lower early for one value."""

@@ -258,3 +258,9 @@ def walk(block: Block) -> Iterator[Operation]:
         yield operation
         for region in operation.regions:
             yield from walk(region)
+
+
+def last_user(definition: Def) -> int:
+    """The position of the last operation, in the value's own block, that uses the value or contains a use."""
+    ancestors = (user.ancestor_in(definition.block) for user in definition.users)
+    return max((operation.position for operation in ancestors if operation is not None), default=-1)

@@ -19,6 +19,7 @@ from triton_porting_kit.compiler.loops.matmul import amx_kernels
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking, blocking
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.nests import specialise
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Elementwise, Point, Tensor, closure
 from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
 from triton_porting_kit.compiler.loops.tiles.transposed import lies_across, transpose_tile
@@ -147,7 +148,7 @@ class Interleaved(Product):
             tile_loop(builder, packed.shape, lanes, body)
             return []
 
-        lowering.specialise([tensor], emit)
+        specialise(lowering.builder, [tensor], emit)
         for kept_part, buffer in kept.items():
             lowering.hold(kept_part, buffer)
         return packed

@@ -14,6 +14,7 @@ from triton_porting_kit.compiler.loops.reductions.combinations import Combinatio
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.graph import cost
+from triton_porting_kit.compiler.loops.tiles.nests import specialise
 from triton_porting_kit.compiler.loops.tiles.peeling import PeeledLoop
 from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Tensor, joining
 from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk, innermost_axis, joined_around, tile_loop
@@ -62,7 +63,7 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
         values = emit(frozenset())
         lowering.builder.forget_reads()
     else:
-        values = lowering.specialise(inputs, emit)
+        values = specialise(lowering.builder, inputs, emit)
     for tensor, buffer in kept.items():
         lowering.hold(tensor, buffer)
     for index, definition in enumerate(definitions):

@@ -9,6 +9,7 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.reductions.accumulation import Accumulation
 from triton_porting_kit.compiler.loops.reductions.combine import takes_vectors
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.nests import specialise
 from triton_porting_kit.compiler.loops.tiles.tensors import Point, joining
 from triton_porting_kit.compiler.loops.tiles.tile_loops import innermost_axis, joined_around, tile_loop
 
@@ -61,7 +62,7 @@ def scan(lowering: Lowering, operation: Operation) -> None:
         tile_loop(builder, around, lanes, line)
         return []
 
-    lowering.specialise(inputs, emit)
+    specialise(lowering.builder, inputs, emit)
     for tensor, buffer in kept.items():
         lowering.hold(tensor, buffer)
     for definition, buffer in zip(operation.results, results, strict=True):

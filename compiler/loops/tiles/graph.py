@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.tiles.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.tiles.explicit import Gather
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor, closure
@@ -20,3 +23,19 @@ def cost(tensor: Tensor, known: dict[Tensor, int]) -> int:
     if value is None:
         value = known[tensor] = tensor.own_cost + sum(cost(operand, known) for operand in tensor.operands)
     return value
+
+
+def buffers_of(tensors: Iterable[Tensor]) -> set[Value]:
+    """The addresses of the scratch that evaluating `tensors` reads."""
+    used: set[Value] = set()
+    seen: set[Tensor] = set()
+    stack = list(tensors)
+    while stack:
+        tensor = stack.pop()
+        held = tensor.buffer or tensor
+        if isinstance(held, Buffer):
+            used.add(held.pointer)
+        elif tensor not in seen:
+            seen.add(tensor)
+            stack += tensor.operands
+    return used
