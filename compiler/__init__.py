@@ -9,6 +9,7 @@ from triton_porting_kit.compiler.cpu import cpu_pipeline
 from triton_porting_kit.compiler.crashes import crash_location, pointer_arguments
 from triton_porting_kit.compiler.external import run_tool, tool_version
 from triton_porting_kit.compiler.isa_levels import ISA_LEVELS, IsaLevel
+from triton_porting_kit.compiler.linalg.stages import linalg_pipeline, linalg_stage
 from triton_porting_kit.compiler.options import KernelOptions
 from triton_porting_kit.compiler.pipeline import Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
@@ -29,6 +30,8 @@ __all__ = [
     "cpu_pipeline",
     "crash_location",
     "libdevice",
+    "linalg_pipeline",
+    "linalg_stage",
     "link_shared_object",
     "pointer_arguments",
     "run_tool",

@@ -18,6 +18,7 @@ from triton_porting_kit.compiler import (
     Pipeline,
     PipelineBackend,
     cpu_pipeline,
+    linalg_pipeline,
     source_digest,
     toolchain_versions,
 )
@@ -25,6 +26,8 @@ from triton_porting_kit.errors import OptionError
 
 CHECKS = ("", "memory")
 """Values of the option ``check``, and of ``TPK_CHECK``."""
+FORMS = ("", "linalg")
+"""Values of the option ``form``, and of ``TPK_FORM``: what the structured form is lowered by way of."""
 
 
 class CPUBackend(PipelineBackend):
@@ -52,6 +55,7 @@ class CPUBackend(PipelineBackend):
             "default_dot_input_precision": "ieee",
             "allowed_dot_input_precisions": ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"),
             "check": os.environ.get("TPK_CHECK", ""),
+            "form": os.environ.get("TPK_FORM", ""),
         }
 
     def parse_options(self, options: dict[str, Any]) -> KernelOptions:
@@ -66,9 +70,16 @@ class CPUBackend(PipelineBackend):
                 f"check is {parsed.check!r}",
                 remedy="give 'memory', or nothing, as the option of the launch or in TPK_CHECK",
             )
+        if parsed.form not in FORMS:
+            raise OptionError(
+                f"form is {parsed.form!r}",
+                remedy="give 'linalg', or nothing, as the option of the launch or in TPK_FORM",
+            )
         return parsed
 
     def pipeline(self, options: Any) -> Pipeline:
+        if options.form == "linalg":
+            return linalg_pipeline(CpuTarget.of(options.cpu_triple, options.cpu_name, options.cpu_features))
         return cpu_pipeline(**self.lowering_options(vars(options)))
 
     @staticmethod

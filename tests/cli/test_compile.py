@@ -23,6 +23,7 @@ STAGES = {
     "loops": "llvm.func @add_kernel(%args: !llvm.ptr",
     "llir": "define i32 @add_kernel(ptr",
     "asm": "add_kernel:",
+    "linalg": "memref.reinterpret_cast",
     "cpp": "int32_t add_kernel(const void *args, void *scratch, int64_t begin, int64_t end",
 }
 

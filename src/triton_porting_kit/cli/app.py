@@ -130,7 +130,7 @@ def compile_kernel(
     emit: Annotated[
         str,
         typer.Option(
-            help="The stage to print. CPU: source, ttir, structured, loops, llir, asm, obj or cpp. "
+            help="The stage to print. CPU: source, ttir, structured, loops, llir, asm, obj, cpp or linalg. "
             "AMD GPUs: source, ttir, ttgir, llir, amdgcn or hsaco."
         ),
     ] = "ttir",
@@ -158,12 +158,17 @@ def compile_kernel(
     features: Annotated[
         str, typer.Option(help="LLVM features to add to or remove from the CPU's: `+avx2,-avx512f`.")
     ] = "",
+    convention: Annotated[
+        str,
+        typer.Option(help="With `--emit linalg`: what the next compiler expects, triton-shared or ascend."),
+    ] = "triton-shared",
 ) -> None:
     """Print a stage of a kernel's compilation without running the kernel.
 
     Stages of the CPU: source (Triton's IR before any pass), ttir (after Triton's own passes), structured
     (tiles with base pointers, strides and bounds), loops (explicit loops over them), llir (LLVM IR), asm and
-    obj (machine code, as text and as the cached object), and cpp (C++ of the loops, for chips with a C++ compiler).
+    obj (machine code, as text and as the cached object), cpp (C++ of the loops, for chips with a C++ compiler), and
+    linalg (upstream MLIR dialects only, for compilers that start from linalg).
     Stages of the backend amdgpu: source, ttir, ttgir (with layouts), llir, amdgcn (assembly) and
     hsaco (the code object that HIP loads).
     """
@@ -182,6 +187,7 @@ def compile_kernel(
             arch=arch,
             cpu=cpu,
             features=features,
+            convention=convention,
         )
     )
 

@@ -29,6 +29,7 @@ class Request:
     arch: str | None
     cpu: str | None
     features: str
+    convention: str = "triton-shared"
 
 
 def run_compile(request: Request) -> None:
@@ -46,7 +47,7 @@ def run_compile(request: Request) -> None:
     stages = _stages(backend, options)
     names = ["source", *stages]
     names += ["asm"] if _has_assembly(stages, options) else []
-    names += ["cpp"] if "structured" in stages and "cpp" not in stages else []
+    names += [name for name in MADE_HERE if "structured" in stages and name not in stages]
     if request.emit not in names:
         raise UserError(
             f"backend {backend.target.backend} has no stage {request.emit!r}; it has {', '.join(names)}"
@@ -176,9 +177,8 @@ def _emit(
 
     from triton_porting_kit.toolchain import compat
 
-    # For a backend without a stage cpp, the C++ is made from its structured form, for no particular chip.
-    made_here = {"asm": "llir"} if "cpp" in stages else {"asm": "llir", "cpp": "structured"}
-    last = made_here.get(request.emit, request.emit)
+    made_here = request.emit in MADE_HERE and request.emit not in stages
+    last = "structured" if made_here else {"asm": "llir"}.get(request.emit, request.emit)
     place = Path(kernel.fn.__code__.co_filename)
     try:
         artefact: Any = compat.front_end_module(
@@ -191,8 +191,8 @@ def _emit(
                 break
         if request.emit == "asm":
             artefact = _assembly(str(artefact), options)
-        elif request.emit == "cpp" and last == "structured":
-            artefact = _cpp(artefact, options)
+        elif made_here:
+            artefact = MADE_HERE[request.emit](artefact, request, options)
     except FrontEndError as error:
         line = compat.definition_line(kernel)
         raise CompilationError(
@@ -208,7 +208,14 @@ def _emit(
     return artefact if isinstance(artefact, bytes) else str(artefact)
 
 
-def _cpp(structured: Any, options: Any) -> str:
+def _linalg(structured: Any, request: Request, options: Any) -> str:
+    """Upstream dialects only, in a convention."""
+    from triton_porting_kit.compiler import linalg_stage
+
+    return str(linalg_stage(request.convention).run(structured, {}))
+
+
+def _cpp(structured: Any, request: Request, options: Any) -> str:
     """C++ for no particular chip. Vectors are as wide as those of the requested CPU."""
     from triton_porting_kit.compiler import CpuTarget, cpp_pipeline
 
@@ -218,6 +225,10 @@ def _cpp(structured: Any, options: Any) -> str:
         target = CpuTarget.portable(cpu.vector_bytes)
     stages = cpp_pipeline(target).after("structured").until("cpp")
     return str(stages.run(structured, {})["cpp"])
+
+
+MADE_HERE = {"cpp": _cpp, "linalg": _linalg}
+"""What is made from the structured form of any backend that has no such stage of its own."""
 
 
 def _assembly(llvm_ir: str, options: Any) -> str:

@@ -1,0 +1,6 @@
+"""The ``linalg`` form: kernels in upstream dialects only, as compilers of NPUs take them (docs/linalg.md)."""
+
+from .conventions import CONVENTIONS, Convention
+from .stages import linalg_pipeline, linalg_stage
+
+__all__ = ["CONVENTIONS", "Convention", "linalg_pipeline", "linalg_stage"]

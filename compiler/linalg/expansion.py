@@ -1,0 +1,126 @@
+"""Operations become calls of small functions in MLIR text, which upstream's inliner then puts in their places.
+
+So an expansion reads like MLIR, is parsed and verified once for each combination of types, and keeps the locations of
+the operation that it stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from triton_porting_kit.compiler.loops.ir.element_types import BITS
+from triton_porting_kit.toolchain.mlir import ir
+
+GRID = 6
+"""Trailing i32 of a kernel: the sizes of the grid, then the program's position, along x, y and z."""
+
+
+class Text:
+    """The lines of a function's body."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._count = 0
+
+    def name(self) -> str:
+        self._count += 1
+        return f"%v{self._count}"
+
+    def let(self, operation: str) -> str:
+        """Add an operation with one result, and return the result's name."""
+        name = self.name()
+        self.lines.append(f"{name} = {operation}")
+        return name
+
+    def do(self, operation: str) -> None:
+        """Add an operation without results."""
+        self.lines.append(operation)
+
+    def index(self, value: str, kind: str = "i64") -> str:
+        """An integer as an index."""
+        return self.let(f"arith.index_cast {value} : {kind} to index")
+
+    def constant(self, value: int | str, kind: str = "index") -> str:
+        return self.let(f"arith.constant {value} : {kind}")
+
+
+class Functions:
+    """The functions that expand operations."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, str], str] = {}
+        self._texts: list[str] = []
+
+    def call(
+        self,
+        operation: Any,
+        label: str,
+        operands: Sequence[Any],
+        results: Sequence[str],
+        body: Text,
+        returned: Sequence[str],
+    ) -> list[Any]:
+        """Call a function at the place of `operation`; its parameters are ``%a0``, ``%a1``, ... Returns the results."""
+        parameters = ", ".join(f"%a{i}: {value.type}" for i, value in enumerate(operands))
+        ending = f"return {', '.join(returned)} : {', '.join(results)}" if results else "return"
+        kinds = f" -> ({', '.join(results)})" if results else ""
+        text = (
+            f"({parameters}){kinds} {{\n" + "".join(f"  {line}\n" for line in (*body.lines, ending)) + "}\n"
+        )
+        name = self._names.get((label, text))
+        if name is None:
+            name = self._names[label, text] = f"tpk_{label}_{len(self._names)}"
+            self._texts.append(f"func.func private @{name}{text}")
+        call = ir.Operation.create(
+            "func.call",
+            results=[ir.Type.parse(kind) for kind in results],
+            operands=list(operands),
+            attributes={"callee": ir.FlatSymbolRefAttr.get(name)},
+            loc=operation.location,
+            ip=ir.InsertionPoint(operation),
+        )
+        return list(call.results)
+
+    def declare(self, text: str) -> None:
+        """Declare a function that is defined elsewhere."""
+        if f"{text}\n" not in self._texts:
+            self._texts.append(f"{text}\n")
+
+    def add_to(self, module: Any) -> None:
+        """Define the functions in `module`. Raises MLIR's error for a text that is wrong, which is a defect."""
+        if not self._texts:
+            return
+        made = ir.Module.parse("".join(self._texts))
+        for function in list(made.body.operations):
+            module.body.append(function.operation)
+
+
+def nest(
+    body: Text, shape: Sequence[int], first: Sequence[str] = (), last: Sequence[str] = ()
+) -> Iterator[list[str]]:
+    """Yield once, with the names of the indices, inside of a nest of `scf.for` over `shape`."""
+    zero, one = body.constant(0), body.constant(1)
+    indices = []
+    for dimension, size in enumerate(shape):
+        index = body.name()
+        low = first[dimension] if first else zero
+        high = last[dimension] if last else body.constant(size)
+        body.do(f"scf.for {index} = {low} to {high} step {one} {{")
+        indices.append(index)
+    yield indices
+    for _ in shape:
+        body.do("}")
+
+
+def tensor_type(shape: Sequence[int | str], element: str) -> str:
+    return f"tensor<{''.join(f'{size}x' for size in shape)}{element}>"
+
+
+def memref_type(shape: Sequence[int | str], element: str, layout: str = "") -> str:
+    return f"memref<{''.join(f'{size}x' for size in shape)}{element}{layout and ', ' + layout}>"
+
+
+def width(element: str) -> int:
+    """The bits of an element in memory."""
+    return max(8, BITS[element])

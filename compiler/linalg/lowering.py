@@ -1,0 +1,128 @@
+"""From the structured form to upstream dialects only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from triton_porting_kit.compiler.dialect import operations as tpk
+from triton_porting_kit.errors import CompilationError
+from triton_porting_kit.toolchain import mlir
+from triton_porting_kit.toolchain.mlir import ir
+
+from . import accesses, atomics, calls, functions, pointers, regions, shapes
+from .conventions import Convention
+from .rewriting import Rewriting
+
+Expansion = Callable[[Rewriting, Any], None]
+
+EXPANSIONS: dict[str, Expansion] = {
+    tpk.ProgramId.OPERATION_NAME: shapes.program_id,
+    tpk.NumPrograms.OPERATION_NAME: shapes.num_programs,
+    tpk.Range.OPERATION_NAME: shapes.numbers,
+    tpk.Load.OPERATION_NAME: accesses.load,
+    tpk.Store.OPERATION_NAME: accesses.store,
+    tpk.Gather.OPERATION_NAME: accesses.gather,
+    tpk.Scatter.OPERATION_NAME: accesses.scatter,
+    tpk.AtomicRmw.OPERATION_NAME: atomics.read_modify_write,
+    tpk.AtomicCas.OPERATION_NAME: atomics.compare_and_swap,
+    tpk.Reduce.OPERATION_NAME: regions.reduce,
+    tpk.Scan.OPERATION_NAME: regions.scan,
+    tpk.Map.OPERATION_NAME: regions.map_elements,
+    tpk.Function.OPERATION_NAME: functions.function,
+    tpk.FpToFp.OPERATION_NAME: functions.convert,
+    tpk.ClampF.OPERATION_NAME: shapes.clamp,
+    tpk.Join.OPERATION_NAME: shapes.join,
+    tpk.Split.OPERATION_NAME: shapes.split,
+    tpk.Unpack.OPERATION_NAME: shapes.unpack,
+    tpk.Repeat.OPERATION_NAME: shapes.repeat,
+    tpk.GatherAlong.OPERATION_NAME: shapes.gather_along,
+    tpk.Histogram.OPERATION_NAME: shapes.histogram,
+    **pointers.EXPANSIONS,
+}
+"""What each operation becomes. Operations of upstream's that are missing here stay."""
+
+_INLINE = "builtin.module(inline,symbol-dce,canonicalize,cse)"
+_GENERIC = "builtin.module(convert-elementwise-to-linalg,canonicalize,cse)"
+
+
+def lower_to_linalg(module: Any, convention: Convention) -> Any:
+    """Lower a structured module to upstream dialects in place, in a convention. Returns the module.
+
+    Raises `CompilationError`, with the kernel's line, for what the convention cannot express.
+    """
+    with module.context, ir.Location.unknown():
+        kernel = _kernel(module)
+        rewriting = Rewriting(module, kernel, convention)
+        rewriting.sign()
+        _block(rewriting, rewriting.entry)
+        rewriting.functions.add_to(module)
+        if "tpk.structured" in module.operation.attributes:
+            del module.operation.attributes["tpk.structured"]
+        module.operation.verify()
+        mlir.run_passes(module, _INLINE)
+        _refuse_leftovers(rewriting)
+        if convention.element_wise_generic:
+            mlir.run_passes(module, _GENERIC)
+    return module
+
+
+def _kernel(module: Any) -> Any:
+    for function in module.body.operations:
+        if "tpk.kernel" in function.operation.attributes:
+            return function.operation
+    raise CompilationError(
+        "the structured module holds no function marked tpk.kernel",
+        remedy="give what `tpk compile --emit structured` prints",
+    )
+
+
+def _block(rewriting: Rewriting, block: Any) -> None:
+    for view in list(block.operations):
+        operation = view.operation
+        operation = pointers.enter(rewriting, operation)
+        for region in operation.regions:
+            for inner in region.blocks:
+                _block(rewriting, inner)
+        expansion = EXPANSIONS.get(operation.name)
+        if operation.name in ("func.call", tpk.Call.OPERATION_NAME):
+            calls.call(rewriting, operation, _block)
+        elif expansion is not None:
+            expansion(rewriting, operation)
+        elif operation.name.startswith("tpk.") and operation.name != tpk.Yield.OPERATION_NAME:
+            raise rewriting.unsupported(
+                operation, "upstream has no such operation", "express this line with other operations"
+            )
+        else:
+            kept = pointers.leave(rewriting, operation)
+            if kept is not None:
+                _drop_attributes(kept)
+
+
+def _drop_attributes(operation: Any) -> None:
+    for name in [str(getattr(key, "name", key)) for key in operation.attributes]:
+        if name.startswith("tpk."):
+            del operation.attributes[name]
+
+
+def _refuse_leftovers(rewriting: Rewriting) -> None:
+    """Operations on pointers that are not upstream's memrefs must not be left."""
+
+    def visit(operation: Any) -> Any:
+        if operation.name.startswith("llvm."):
+            raise rewriting.unsupported(
+                operation, "its pointer is not derived from an argument", "index from pointer arguments"
+            )
+        return ir.WalkResult.ADVANCE
+
+    for view in rewriting.module.body.operations:
+        visit_all(view.operation, visit)
+
+
+def visit_all(operation: Any, visit: Callable[[Any], Any]) -> None:
+    """Call `visit` for an operation and all inside. An exception in MLIR's own walk would end the process."""
+    visit(operation)
+    for region in operation.regions:
+        for block in region.blocks:
+            for view in block.operations:
+                visit_all(view.operation, visit)

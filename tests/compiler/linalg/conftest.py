@@ -1,0 +1,20 @@
+"""The CPU backend by way of the linalg form and upstream's passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from triton_porting_kit.conformance.language.source import make_kernel
+
+
+@pytest.fixture(scope="module")
+def through_linalg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Kernels are compiled by way of linalg; none that was compiled otherwise is used."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TPK_FORM", "linalg")
+        patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("linalg-cache")))
+        make_kernel.cache_clear()
+        yield
+        make_kernel.cache_clear()

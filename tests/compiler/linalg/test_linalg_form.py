@@ -1,0 +1,131 @@
+"""The form itself: upstream dialects only, named operations, and refusals that name the line and the convention."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import triton
+import triton.language as tl
+from ttir_source import ttir_text
+
+from triton_porting_kit.compiler import CpuTarget, cpu_pipeline, linalg_stage
+from triton_porting_kit.errors import CompilationError, OptionError
+from triton_porting_kit.kernels.attention import (
+    attention_backward_kv_kernel,
+    attention_backward_q_kernel,
+    attention_forward_kernel,
+)
+from triton_porting_kit.toolchain import mlir
+
+DIALECTS = {"builtin", "func", "arith", "math", "scf", "linalg", "tensor", "memref", "bufferization"}
+
+
+@triton.jit
+def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rm, rn, rk = (
+        tl.program_id(0) * BM + tl.arange(0, BM),
+        tl.program_id(1) * BN + tl.arange(0, BN),
+        tl.arange(0, BK),
+    )
+    total = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        x = tl.load(
+            a + rm[:, None] * K + (k + rk)[None, :], (rm[:, None] < M) & ((k + rk)[None, :] < K), other=0.0
+        )
+        y = tl.load(
+            b + (k + rk)[:, None] * N + rn[None, :], ((k + rk)[:, None] < K) & (rn[None, :] < N), other=0.0
+        )
+        total = tl.dot(x, y, total)
+    tl.store(c + rm[:, None] * N + rn[None, :], total, (rm[:, None] < M) & (rn[None, :] < N))
+
+
+@triton.jit
+def normalised(x, o, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    row = tl.load(x + tl.program_id(0) * n + at, at < n, other=-float("inf"))
+    e = tl.exp(row - tl.max(row, 0))
+    tl.store(o + tl.program_id(0) * n + at, e / tl.sum(e, 0), at < n)
+
+
+@triton.jit
+def printed(x):
+    tl.device_print("x", tl.load(x))
+
+
+def form(kernel: Any, signature: dict[str, str], convention: str, **constexprs: Any) -> str:
+    stages = cpu_pipeline(CpuTarget.portable()).after("ttir").until("structured")
+    structured = stages.run(ttir_text(kernel, signature, **constexprs), {})["structured"]
+    return str(linalg_stage(convention).run(structured, {}))
+
+
+def operations(text: str) -> list[str]:
+    found: list[str] = []
+
+    def visit(operation: Any) -> Any:
+        found.append(operation.name)
+        return mlir.ir.WalkResult.ADVANCE
+
+    mlir.parse_module(text).operation.walk(visit)
+    return found
+
+
+PRODUCT = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "M": "i32", "N": "i32", "K": "i32"}
+
+
+@pytest.mark.parametrize("convention", ["triton-shared", "ascend"])
+def test_only_upstream_dialects_are_left(convention: str) -> None:
+    text = form(product, PRODUCT, convention, BM=32, BN=64, BK=16)
+    assert {name.partition(".")[0] for name in operations(text)} <= DIALECTS
+    assert "tpk" not in re.sub(r"loc\(.*", "", text)
+
+
+def test_the_signature_of_each_convention() -> None:
+    shared, ascend = (
+        form(product, PRODUCT, name, BM=32, BN=64, BK=16) for name in ("triton-shared", "ascend")
+    )
+    types = re.findall(
+        r"%arg\d+: (\S+?)[ ,)]", shared.partition("func.func public @product(")[2].partition("{")[0]
+    )
+    assert types == ["memref<*xf16>", "memref<*xf16>", "memref<*xf32>", *["i32"] * 9]
+    assert "%arg0: memref<?xf16>" in ascend
+    assert "global_kernel" in ascend
+
+
+def test_products_and_blocks_stay_visible() -> None:
+    names = operations(form(product, PRODUCT, "triton-shared", BM=32, BN=64, BK=16))
+    assert names.count("linalg.matmul") == 1
+    assert names.count("memref.copy") == 2
+    assert names.count("bufferization.materialize_in_destination") == 1
+    assert names.count("memref.load") == names.count("memref.store") == 0
+
+
+ATTENTION = [
+    (attention_forward_kernel, 2),
+    (attention_backward_kv_kernel, 4),
+    (attention_backward_q_kernel, 3),
+]
+
+
+@pytest.mark.parametrize(("kernel", "products"), ATTENTION)
+def test_attention_keeps_its_products(kernel: Any, products: int) -> None:
+    kinds = {name: "*fp16" if name.endswith("_ptr") else "i32" for name in kernel.arg_names if name.islower()}
+    kinds |= {name: "*fp32" for name in ("lse_ptr", "delta_ptr") if name in kinds} | {"scale": "fp32"}
+    names = operations(form(kernel, kinds, "triton-shared", DIM=32, BLOCK_M=32, BLOCK_N=32))
+    assert names.count("linalg.matmul") == products
+
+
+def test_reductions_are_named() -> None:
+    names = operations(form(normalised, {"x": "*fp32", "o": "*fp32", "n": "i32"}, "triton-shared", B=64))
+    assert names.count("linalg.reduce") == 2
+
+
+def test_a_refusal_names_the_line_and_the_convention() -> None:
+    with pytest.raises(CompilationError, match=r"convention triton-shared.*\n?.*tl.device_print"):
+        form(printed, {"x": "*fp32"}, "triton-shared")
+
+
+def test_an_unknown_convention_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"(?s)no convention 'other'.*triton-shared or ascend"):
+        linalg_stage("other")
