@@ -27,13 +27,14 @@ UPSTREAM_ARGS ?=
 BIN := $(VENV)/bin
 DEMO := build/demo
 MODELS := build/models
+VENDORS := build/vendors
 DEMO_TPK := PATH="$(CURDIR)/$(BIN):$$PATH" $(DEMO)/venv/bin/python -m triton_porting_kit.cli
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
   $(sort $(shell find -L src -type f -not -name '*.pyc' -not -name '*.so'))
 NATIVE := $(filter %.cpp %.h,$(SOURCES)) $(wildcard docs/porting-guide/runtime/*)
 
-.PHONY: help demo test test-browser test-models test-torch-upstream test-releases test-torch-releases test-all \
+.PHONY: help demo test test-browser test-models test-torch-upstream test-vendors test-releases test-torch-releases test-all \
   docs lint check format release-template bench bench-inductor bench-counts performance install clean
 .DEFAULT_GOAL := help
 
@@ -66,11 +67,14 @@ test-models: $(MODELS)/.installed ## public models and long training on the virt
 test-torch-upstream: $(MODELS)/.installed ## PyTorch's own tests on the virtual NPU: PYTORCH=checkout of its repository
 	$(MODELS)/venv/bin/python tests/pytorch/upstream.py $(PYTORCH) $(UPSTREAM_ARGS)
 
+test-vendors: $(VENDORS)/.installed ## compile kernels for NPUs with the compilers that their vendors publish: 0.5 GB
+	TPK_VENDORS=$(VENDORS)/venv $(BIN)/python -m pytest -m vendors -n $(JOBS) $(PYTEST_ARGS) tests/vendors
+
 test-releases: $(RELEASES:%=.venv-releases/%/.installed) ## the main tests on older releases of Triton, without torch
 	@failed=; for release in $(RELEASES); do \
 	  echo "Triton $$release"; \
 	  .venv-releases/$$release/bin/python -m pytest -n $(JOBS) --dist loadgroup \
-	    -m "not slow and not browser and not models and (sample or not table)" $(PYTEST_ARGS) $(RELEASE_TESTS) || \
+	    -m "not slow and not browser and not models and not vendors and (sample or not table)" $(PYTEST_ARGS) $(RELEASE_TESTS) || \
 	    failed="$$failed $$release"; \
 	done; test -z "$$failed" || { echo "failed on Triton$$failed"; exit 1; }
 
@@ -185,6 +189,13 @@ $(VENV)/.installed: $(VENV)/.needed $(VENV)/.sources $(SOURCES)
 	@touch $@
 
 # An environment with a generated backend, public models, and what PyTorch's tests import.
+# The wheels have compilers of their own and need none of their dependencies.
+$(VENDORS)/.installed: $(VENV)/.test-tools $(VENV)/.installed
+	rm -rf $(VENDORS)
+	$(PYTHON) -m venv --without-pip $(VENDORS)/venv
+	$(subst -m pip,-m pip --python $(VENDORS)/venv/bin/python,$(PIP)) --no-deps ascendnpu-ir==1.2.0
+	@touch $@
+
 $(MODELS)/.installed: $(VENV)/.build-tools $(VENV)/.test-tools $(VENV)/.installed
 	rm -rf $(MODELS)
 	$(BIN)/tpk new acme --vendor Acme --chip X1 --dest $(MODELS)

@@ -16,8 +16,14 @@ class Convention:
     """Whether a pointer is a ``memref<?xT>`` or a ``memref<*xT>``."""
     element_wise_generic: bool
     """Whether element-wise operations are ``linalg.generic``, or ``arith`` and ``math`` on tensors."""
-    attributes: tuple[str, ...] = ()
-    """Unit attributes of a kernel's function."""
+    generic_syntax: bool = False
+    """Whether the text is in MLIR's generic syntax, which releases of LLVM share: the pretty one changes."""
+    leading: tuple[str, ...] = ()
+    """Types of arguments that come before the kernel's own and that the compiler's runtime gives."""
+    attributes: tuple[tuple[str, str], ...] = ()
+    """Attributes of a kernel's function, in MLIR's syntax."""
+    mix_mode: bool = False
+    """Whether an attribute says if the kernel has products."""
 
     def pointer(self, element: str) -> str:
         """The type of a pointer to `element`."""
@@ -38,7 +44,14 @@ CONVENTIONS = {
             "Ascend/AscendNPU-IR and triton-ascend: `--triton-to-linalg`",
             ranked_pointers=True,
             element_wise_generic=False,
-            attributes=("global_kernel",),
+            generic_syntax=True,
+            leading=("memref<?xi8>", "memref<?xi8>"),
+            attributes=(
+                ("SyncBlockLockArgIdx", "0 : i64"),
+                ("WorkspaceArgIdx", "1 : i64"),
+                ("global_kernel", '"local"'),
+            ),
+            mix_mode=True,
         ),
     )
 }

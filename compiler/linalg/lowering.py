@@ -53,6 +53,7 @@ def lower_to_linalg(module: Any, convention: Convention) -> Any:
     """
     with module.context, ir.Location.unknown():
         kernel = _kernel(module)
+        name = str(kernel.attributes["sym_name"].value)
         rewriting = Rewriting(module, kernel, convention)
         rewriting.sign()
         _block(rewriting, rewriting.entry)
@@ -64,6 +65,7 @@ def lower_to_linalg(module: Any, convention: Convention) -> Any:
         _refuse_leftovers(rewriting)
         if convention.element_wise_generic:
             mlir.run_passes(module, _GENERIC)
+        _finish(_kernel_named(module, name), convention)
     return module
 
 
@@ -75,6 +77,49 @@ def _kernel(module: Any) -> Any:
         "the structured module holds no function marked tpk.kernel",
         remedy="give what `tpk compile --emit structured` prints",
     )
+
+
+def _kernel_named(module: Any, name: str) -> Any:
+    return next(
+        view.operation
+        for view in module.body.operations
+        if str(view.operation.attributes["sym_name"].value) == name
+    )
+
+
+def _finish(kernel: Any, convention: Convention) -> None:
+    """Give a kernel's function the arguments and attributes that the convention adds."""
+    for name, text in convention.attributes:
+        kernel.attributes[name] = ir.Attribute.parse(text)
+    if convention.mix_mode:
+        names: list[str] = []
+        visit_all(kernel, lambda operation: names.append(operation.name))
+        multiplies = "linalg.matmul" in names or "linalg.batch_matmul" in names
+        kernel.attributes["mix_mode"] = ir.StringAttr.get("mix" if multiplies else "aiv")
+    if not convention.leading:
+        return
+    old = kernel.regions[0].blocks[0]
+    added = [ir.Type.parse(kind) for kind in convention.leading]
+    kinds = [*added, *(argument.type for argument in old.arguments)]
+    kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kinds, []))
+    made = ir.Operation.create(
+        "func.func",
+        attributes={name: kernel.attributes[name] for name in _names(kernel)},
+        regions=1,
+        loc=kernel.location,
+        ip=ir.InsertionPoint(kernel),
+    )
+    locations = [kernel.location] * len(added) + [argument.location for argument in old.arguments]
+    new = made.regions[0].blocks.append(*kinds, arg_locs=locations)
+    for argument, other in zip(old.arguments, list(new.arguments)[len(added) :], strict=True):
+        argument.replace_all_uses_with(other)
+    for view in list(old.operations):
+        new.append(view)
+    kernel.erase()
+
+
+def _names(operation: Any) -> list[str]:
+    return [str(getattr(named, "name", named)) for named in operation.attributes]
 
 
 def _block(rewriting: Rewriting, block: Any) -> None:
@@ -100,7 +145,7 @@ def _block(rewriting: Rewriting, block: Any) -> None:
 
 
 def _drop_attributes(operation: Any) -> None:
-    for name in [str(getattr(key, "name", key)) for key in operation.attributes]:
+    for name in _names(operation):
         if name.startswith("tpk."):
             del operation.attributes[name]
 

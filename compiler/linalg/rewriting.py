@@ -50,8 +50,6 @@ class Rewriting:
                 element = "i8" if element == "i1" else element  # a boolean takes a byte in memory
                 argument.set_type(ir.Type.parse(self.convention.pointer(element)))
         self.grid = self._add_grid(self.kernel, [])
-        for name in self.convention.attributes:
-            attributes[name] = ir.UnitAttr.get()
 
     def _add_grid(self, function: Any, results: Sequence[Any]) -> list[Any]:
         entry = function.regions[0].blocks[0]

@@ -28,7 +28,14 @@ def linalg_stage(convention: str = "triton-shared") -> Stage:
         if promises:
             metadata["promises"] = promises
         with defects.blamed("linalg", metadata):
-            return artefacts.mlir_artefact(lower_to_linalg(module, chosen))
+            made = lower_to_linalg(module, chosen)
+            if not chosen.generic_syntax:
+                return artefacts.mlir_artefact(made)
+            artefacts.verify(made)
+            text = made.operation.get_asm(
+                enable_debug_info=True, print_generic_op_form=True, assume_verified=True
+            )
+            return artefacts.Parsed(str(text), made)
 
     def check(artefact: Any) -> None:
         from triton_porting_kit.compiler import artefacts

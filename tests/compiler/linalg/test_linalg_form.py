@@ -89,8 +89,9 @@ def test_the_signature_of_each_convention() -> None:
         r"%arg\d+: (\S+?)[ ,)]", shared.partition("func.func public @product(")[2].partition("{")[0]
     )
     assert types == ["memref<*xf16>", "memref<*xf16>", "memref<*xf32>", *["i32"] * 9]
-    assert "%arg0: memref<?xf16>" in ascend
-    assert "global_kernel" in ascend
+    assert "(memref<?xi8>, memref<?xi8>, memref<?xf16>, memref<?xf16>, memref<?xf32>, i32" in ascend
+    assert 'mix_mode = "mix"' in ascend
+    assert '"func.func"() <{' in ascend
 
 
 def test_products_and_blocks_stay_visible() -> None:
