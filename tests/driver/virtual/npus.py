@@ -15,6 +15,8 @@ from triton_porting_kit.chips import ChipDescription
 KERNELS = Path(__file__).with_name("npu_kernels.c")
 HEAD = KERNELS.read_text().partition("/* x, y, out, n:")[0]
 """The part of the file of kernels that others share."""
+ADD = KERNELS.read_text().partition("/* a, b, c, type")[0]
+"""The part that suits any chip: a vector addition."""
 
 
 class Npu(Chip):
@@ -46,7 +48,10 @@ class Npu(Chip):
 def build(folder: Path, text: str, description: ChipDescription) -> bytes:
     """A shared object of C text, in which the chip's memories and its digest have names."""
     bases = {memory.upper(): base for memory, base in description.window.items()}
-    names = {**bases, "DIGEST": f"{description.digest}u"}
+    core = next(memory.name for memory in description.memories if memory.core_access)
+    loads, stores = description.routed("global", core), description.routed(core, "global")
+    channels = {"LOAD0": loads[0], "LOAD1": loads[-1], "STORE": stores[0], "CORE": description.window[core]}
+    names = {**bases, **channels, "DIGEST": f"{description.digest}u"}
     defined = (f"-D{name}={value}" for name, value in names.items())
     (folder / "npu_kernels.c").write_text(text)
     command = ["cc", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", f"-I{INCLUDE}", *defined]
