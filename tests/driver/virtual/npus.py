@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from chips import Chip
+from chips import Chip, call
 
 from triton_porting_kit.abi.header import INCLUDE
 from triton_porting_kit.chips import ChipDescription
@@ -17,6 +18,17 @@ HEAD = KERNELS.read_text().partition("/* x, y, out, n:")[0]
 """The part of the file of kernels that others share."""
 ADD = KERNELS.read_text().partition("/* a, b, c, type")[0]
 """The part that suits any chip: a vector addition."""
+
+
+class UnitData(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char * 32),
+        *((name, ctypes.c_uint64) for name in ("commands", "bytes", "busy", "ordered", "waited")),
+    )
+
+
+class MemoryData(ctypes.Structure):
+    _fields_ = (("name", ctypes.c_char * 32), ("bytes", ctypes.c_uint64), ("capacity", ctypes.c_uint64))
 
 
 class Npu(Chip):
@@ -43,6 +55,20 @@ class Npu(Chip):
         """The array at an address, of the shape and type of another one."""
         data = self.read(address, like.nbytes)
         return np.frombuffer(data, like.dtype).reshape(like.shape)
+
+
+def unit(chip: Chip, number: int) -> UnitData:
+    """The counters of a unit."""
+    data = UnitData()
+    call("unit_counters", chip.handle, ctypes.c_uint32(number), ctypes.byref(data))
+    return data
+
+
+def memory(chip: Chip, number: int) -> MemoryData:
+    """The counters of a memory."""
+    data = MemoryData()
+    call("memory_counters", chip.handle, ctypes.c_uint32(number), ctypes.byref(data))
+    return data
 
 
 def build(folder: Path, text: str, description: ChipDescription) -> bytes:
