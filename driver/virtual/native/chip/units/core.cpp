@@ -1,4 +1,5 @@
 #include "core.h"
+#include "allocations.h"
 #include "mistake.h"
 
 #include "../chip.h"
@@ -20,6 +21,9 @@ uint8_t *NpuCore::global(uint64_t address, uint64_t bytes, const std::string &wh
   if (offset >= header.rangeBytes || bytes > header.rangeBytes - offset)
     throw Mistake{text(what, " reaches address ", hex(address),
                        ", which is neither in the core's window nor in global memory")};
+  if (!Allocations::instance().hold(address, bytes))
+    throw Mistake{text(what, " reaches ", bytes, " bytes that are not in one allocation: from ",
+                       addressMark(address), " to ", addressMark(address + bytes - 1))};
   return memory(address);
 }
 

@@ -22,8 +22,8 @@ public:
   // Counts what the watchdog takes for progress.
   uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
   void begin();
-  // Global memory's bytes from `address`. Throws Mistake, which begins with `what`, if they are not device
-  // memory.
+  // Global memory's bytes from `address`. Throws Mistake, which begins with `what`, unless they are in one
+  // allocation.
   static uint8_t *global(uint64_t address, uint64_t bytes, const std::string &what);
 
   // The intrinsics. They throw Mistake.
