@@ -25,6 +25,8 @@ public:
   // Global memory's bytes from `address`. Throws Mistake, which begins with `what`, unless they are in one
   // allocation.
   static uint8_t *global(uint64_t address, uint64_t bytes, const std::string &what);
+  // The same; nullptr unless they are in one allocation.
+  static uint8_t *tryGlobal(uint64_t address, uint64_t bytes);
 
   // The intrinsics. They throw Mistake.
   int64_t transfer(int32_t channel, const tpk_npu_transfer &transfer, int32_t line);
