@@ -24,6 +24,24 @@ class CodeObjectError(PortingKitError, ValueError):
     """A binary is not a usable AMDGPU code object: it is truncated, damaged, or inconsistent."""
 
 
+# --- chips ---------------------------------------------------------------------------------------
+
+
+class DescriptionError(PortingKitError, ValueError):
+    """A description of a chip is wrong. `file` and `line` say where; `line` is 0 if it is not known."""
+
+    def __init__(self, file: str, line: int, problem: str) -> None:
+        self.file, self.line, self.problem = file, line, problem
+        super().__init__(f"{file}:{line}: {problem}")
+
+    def __reduce__(self) -> Any:
+        return (type(self), (self.file, self.line, self.problem))
+
+
+class TraceError(PortingKitError, ValueError):
+    """A file is not a trace of a simulated chip, or it is empty or damaged. The message names the line."""
+
+
 # --- compiler ------------------------------------------------------------------------------------
 
 

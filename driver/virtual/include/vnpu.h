@@ -65,6 +65,8 @@ typedef struct vnpu_config {
   uint32_t watchdog_ms;      /* VNPU_WATCHDOG_MS, default 3000: CPU time that one program may take; 0: any */
   char chip_path[512];       /* VNPU_CHIP: the chip's program; default: installed with the library */
   char faults[512];          /* VNPU_FAULTS: in the syntax of `vnpu_inject`; default none */
+  char description[4096];    /* VNPU_DESCRIPTION, the path of a file with this text: the description of a chip
+                                with on-chip memory, which decides on cores and scratchpads; default none */
 } vnpu_config;
 
 /* The defaults, with changes from the environment variables above. VNPU_INVALID_ARGUMENT if one is not a
@@ -155,6 +157,25 @@ typedef struct vnpu_counters_data {
 } vnpu_counters_data;
 
 vnpu_status vnpu_counters(vnpu_device *device, vnpu_counters_data *counters);
+
+/* Of a chip with a description. Cycles are those of the chip's clock; all are summed over the cores. */
+typedef struct vnpu_unit_data {
+  char name[32];            /* "core", "matrix", "dma0", ... */
+  uint64_t commands, bytes; /* that it has finished; that its transfers moved, in whole bursts */
+  uint64_t busy_cycles;     /* it computed or moved data; of the core: it computed or issued commands */
+  uint64_t ordered_cycles;  /* its next command waited for another unit */
+  uint64_t waited_cycles;   /* the core waited for its commands; of the core: for room in a unit's queue */
+} vnpu_unit_data;
+
+typedef struct vnpu_memory_data {
+  char name[32];           /* as in the description; global memory is the first */
+  uint64_t bytes;          /* that transfers have read or written, in whole bursts */
+  uint64_t capacity_bytes; /* that it could have moved in all launches */
+} vnpu_memory_data;
+
+/* VNPU_INVALID_ARGUMENT if the chip has no such unit or memory, or no description. */
+vnpu_status vnpu_unit_counters(vnpu_device *device, uint32_t unit, vnpu_unit_data *data);
+vnpu_status vnpu_memory_counters(vnpu_device *device, uint32_t memory, vnpu_memory_data *data);
 
 /* --- fault injection ------------------------------------------------------------------------------------ */
 

@@ -1,5 +1,7 @@
 #include "session.h"
 
+#include <cstdlib>
+
 namespace vnpu {
 
 Session::Session(const vnpu_config &config, const Range &range, std::atomic<uint64_t> &handles)
@@ -13,7 +15,14 @@ uint64_t Session::allocate(uint64_t size, uint64_t alignment) {
   if (faults_.allocationFails())
     throw Error(VNPU_OUT_OF_MEMORY,
                 text("vnpu_alloc: ", size, " bytes refused by the injected fault fail-alloc"));
-  return memory_.allocate(size, alignment);
+  const uint64_t address = memory_.allocate(size, alignment);
+  if (chip_.config().description[0]) {
+    Command allocated{.kind = Kind::Allocated};
+    allocated.target = address;
+    allocated.value = size;
+    channel_.control(allocated);
+  }
+  return address;
 }
 
 void Session::release(uint64_t address) {
@@ -22,6 +31,14 @@ void Session::release(uint64_t address) {
     try {
       drainAll();
     } catch (const Error &) {
+    }
+  }
+  if (chip_.config().description[0] && !chip_.lost()) {
+    Command released{.kind = Kind::Released};
+    released.target = address;
+    try {
+      channel_.control(released);
+    } catch (const Error &) { // lost just now
     }
   }
   memory_.release(address, [this](const std::vector<Extent> &extents) {
@@ -40,9 +57,22 @@ void Session::drainAll() {
     channel_.drain(index);
 }
 
+// The text of a failure, with the allocations of the addresses that it names.
+std::string Session::withAllocations(std::string sentence) const {
+  for (size_t at = 0; (at = sentence.find(AddressMark, at)) != std::string::npos;) {
+    const size_t number = at + sizeof AddressMark - 1;
+    char *end = nullptr;
+    const uint64_t address = std::strtoull(sentence.c_str() + number, &end, 16);
+    const std::string found = memory_.describe(address);
+    sentence.replace(at, size_t(end - sentence.c_str()) - at, found);
+    at += found.size();
+  }
+  return sentence;
+}
+
 void Session::throwFailure(uint32_t queue) {
   if (auto failure = channel_.takeFailure(queue))
-    throw *failure;
+    throw Error(failure->status, withAllocations(failure->what()));
 }
 
 // A command of a call, which counts for armed faults.
@@ -55,25 +85,6 @@ Command Session::command(Kind kind, bool copies) {
   made.delayMicroseconds = orders.delayMicroseconds;
   made.counted = 1;
   return made;
-}
-
-vnpu_counters_data Session::counters() const {
-  const Counters &from = chip_.region().header().counters;
-  Memory::Usage usage = memory_.usage();
-  vnpu_counters_data data{};
-  data.bytes_to_device = from.bytesToDevice;
-  data.bytes_to_host = from.bytesToHost;
-  data.bytes_on_device = from.bytesOnDevice;
-  data.bytes_filled = from.bytesFilled;
-  data.commands = from.commands;
-  data.launches = from.launches;
-  data.programs = from.programs;
-  data.kernel_nanoseconds = from.kernelNanoseconds;
-  data.scratchpad_high_water = from.scratchpadHighWater;
-  data.allocated_bytes = usage.bytes;
-  data.allocated_peak = usage.peak;
-  data.allocations = usage.count;
-  return data;
 }
 
 } // namespace vnpu

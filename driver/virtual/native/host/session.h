@@ -47,6 +47,9 @@ public:
   void launch(uint64_t queue, uint64_t function, const uint32_t (&grid)[3], const void *args, uint64_t size);
 
   vnpu_counters_data counters() const;
+  // Throws InvalidArgument if there is no such unit or memory.
+  vnpu_unit_data unitCounters(uint32_t unit) const;
+  vnpu_memory_data memoryCounters(uint32_t memory) const;
 
 private:
   struct Event {
@@ -69,6 +72,7 @@ private:
   std::vector<uint32_t> queueIndices() const;
   Event event(const char *call, uint64_t event) const;
   void drainAll();
+  std::string withAllocations(std::string sentence) const;
   void throwFailure(uint32_t queue);
   Command command(Kind kind, bool copies = false);
   void checkPointers(const Function &function, const void *args, uint64_t size) const;

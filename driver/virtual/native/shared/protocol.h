@@ -17,7 +17,7 @@
 
 namespace vnpu {
 
-inline constexpr uint32_t ProtocolVersion = 2;
+inline constexpr uint32_t ProtocolVersion = 3;
 
 inline constexpr uint32_t DefaultQueue = 0;
 inline constexpr uint32_t ControlQueue = 1; // modules and housekeeping; not visible to users
@@ -33,6 +33,7 @@ inline constexpr uint32_t NoSlot = ~0u;
 inline constexpr uint32_t EventCount = 1 << 20;
 inline constexpr uint32_t TextBytes = 1024;
 inline constexpr uint32_t InlineBytes = 896;
+inline constexpr uint32_t DescriptionBytes = 4096;
 
 enum class Kind : uint32_t {
   CopyIn,       // payload -> target, `size` bytes with `checksum`
@@ -45,6 +46,8 @@ enum class Kind : uint32_t {
   // On the control queue:
   OpenQueue, // a thread for queue `index`
   Discard,   // payload: Extents whose contents are not needed any more
+  Allocated, // on a chip with a description: `value` bytes at `target` are memory that kernels may use
+  Released,  // those at `target` no more
   Piece,     // payload: the next bytes of a module
   Load,      // the module is complete; answer: its number as a uint64_t
   Unload,    // module `value`
@@ -124,6 +127,12 @@ struct Counters {
   std::atomic<uint64_t> commands, launches, programs, kernelNanoseconds, scratchpadHighWater;
 };
 
+// Of a chip with a description, summed over its cores; in cycles of its clock.
+struct UnitCounters {
+  std::atomic<uint64_t> commands, bytes, busyCycles, orderedCycles, waitedCycles;
+};
+inline constexpr uint32_t MostUnits = 18, MostMemories = 32;
+
 enum class Start : uint32_t { Pending, Ready, Failed, RangeTaken };
 
 struct Header {
@@ -133,6 +142,7 @@ struct Header {
   uint64_t rangeStart, rangeBytes; // of device addresses
   uint64_t scratchpadBytes;
   uint32_t cores, queueDepth, watchdogMilliseconds;
+  char description[DescriptionBytes]; // of a chip with on-chip memory; empty: any other chip
 
   std::atomic<Start> start;
   char startText[TextBytes];
@@ -147,7 +157,13 @@ struct Header {
   std::atomic<uint32_t> slotWaiters;
   SlotAnswer answers[SlotCount];
   Counters counters;
+  std::atomic<uint64_t> launchCycles, fullQueueCycles;
+  UnitCounters units[MostUnits];
+  std::atomic<uint64_t> memoryBytes[MostMemories];
 };
+
+// An address in the text of a failure, of which the library says in which allocation it lies.
+inline constexpr char AddressMark[] = "global address "; // then the address, as 0x1234
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free && SlotCount == 64);
 
