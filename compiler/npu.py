@@ -47,20 +47,21 @@ class _Stages:
 
     def tiles(self, source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects
-        from triton_porting_kit.compiler.tiles.transfer import transfer
+        from triton_porting_kit.compiler.tiles.choices import tiled
 
-        module = artefacts.structured_module(source)
         with defects.blamed("tiles", metadata):
-            transfer(module, self.chip)
+            module = tiled(lambda: artefacts.structured_module(source), self.chip, self.num_stages)
             return artefacts.structured_artefact(module)
 
     def placed(self, source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects
+        from triton_porting_kit.compiler.tiles.announce import announce
         from triton_porting_kit.compiler.tiles.place import place
 
         module = artefacts.structured_module(source)
         with defects.blamed("placed", metadata):
             place(module, self.chip)
+            announce(module)
             return artefacts.structured_artefact(module)
 
     def loops(self, source: Any, metadata: Metadata) -> Any:
@@ -68,6 +69,7 @@ class _Stages:
         from triton_porting_kit.compiler.loops import lower_to_loops
         from triton_porting_kit.compiler.loops.npu.core import Window
         from triton_porting_kit.compiler.tiles.place import check_scratch, placed_plan
+        from triton_porting_kit.compiler.tiles.work import count_work
 
         module = artefacts.structured_module(source)
         plan = placed_plan(module)
@@ -86,4 +88,6 @@ class _Stages:
         if result.promises:
             metadata["promises"] = result.promises
         with defects.blamed("loops", metadata):
-            return artefacts.Parsed(result.text, artefacts.parse_mlir(result.text))
+            loops = artefacts.parse_mlir(result.text)
+            count_work(loops, self.chip)
+            return artefacts.mlir_artefact(loops)

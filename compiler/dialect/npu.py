@@ -172,6 +172,24 @@ class NpuAnnounce(Op[V]):
     writes = flag()
 
 
+class NpuPrograms(Op[V]):
+    """The first program that the core is to run, and the one behind the last, as i64."""
+
+    OPERATION_NAME = "tpk.npu_programs"
+    traits = Trait.POSITION
+    result_count = 2
+
+
+class NpuProgram(Op[V]):
+    """The position of a program in the grid along each axis, as i32. `current`: that program runs from here on."""
+
+    OPERATION_NAME = "tpk.npu_program"
+    traits = Trait.POSITION
+    result_count = 3
+    program = operand(Kind.I64)
+    current = flag()
+
+
 # --- the element path: the core accesses global memory itself, one element after the other ------------
 
 

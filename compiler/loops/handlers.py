@@ -18,7 +18,7 @@ from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul import dots
 from triton_porting_kit.compiler.loops.memory import accesses, atomics, polls
-from triton_porting_kit.compiler.loops.npu import commands, elements
+from triton_porting_kit.compiler.loops.npu import commands, elements, grid
 from triton_porting_kit.compiler.loops.reductions import reduce, scan
 from triton_porting_kit.compiler.loops.reductions.map import map_elements
 from triton_porting_kit.compiler.loops.shapes import microscaling, rearrange
@@ -331,6 +331,8 @@ _DIALECT: dict[type[Op[Any]], Handler] = {
     npu.NpuWait: commands.wait,
     npu.NpuOrder: commands.order,
     npu.NpuAnnounce: commands.announce,
+    npu.NpuPrograms: grid.programs,
+    npu.NpuProgram: grid.program,
     npu.NpuElementLoad: elements.load,
     npu.NpuElementStore: elements.store,
     npu.NpuAtomicRmw: elements.read_modify_write,

@@ -10,6 +10,7 @@ from triton_porting_kit.abi import block, npu
 from triton_porting_kit.abi import kernel as abi
 from triton_porting_kit.compiler import loop_hints
 from triton_porting_kit.compiler.dialect import Trait, having
+from triton_porting_kit.compiler.dialect.npu import NpuPrograms
 from triton_porting_kit.compiler.dialect.operations import ProgramId
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import Mode
 from triton_porting_kit.compiler.loops.control.fused_stores import fused_stores
@@ -90,6 +91,7 @@ def lower_to_loops(
     )
     if window is not None:
         lowering.part(Core).bases = window.bases
+        lowering.part(Core).programs = (begin, end)
     lowering.source_lines = SourceLines(builder) if with_places else None
     # Only a kernel that accesses memory can crash.
     notes_program = notes_program and any(op.name in LOADS or op.name in WRITES for op in walk(program.body))
@@ -97,7 +99,11 @@ def lower_to_loops(
     lowering.part(NonTemporal).allowed = non_temporal.allowed(lowering, program.body)
     pointers = _read_arguments(builder, lowering, program, args, check_memory=check_memory)
     counted = counts if check_memory else counts[: _axes(program)]
-    _run_programs(lowering, program, begin, end, counted, note)
+    if any(NpuPrograms.isa(operation) for operation in program.body.operations):
+        lowering.block(program.body)
+        _end(builder)
+    else:
+        _run_programs(lowering, program, begin, end, counted, note)
     cleared_bytes = lowering.scratch.cleared.size
     scratch_bytes = lowering.scratch.size
     numbers = {}
@@ -140,6 +146,10 @@ def _run_programs(
         region.yields = _next_program(builder, region.arguments, counts)
     if lowering.part(NonTemporal).used:
         builder.line(non_temporal.FENCE)
+    _end(builder)
+
+
+def _end(builder: LoopBuilder) -> None:
     status = builder.constant(0, "i32")
     builder.line(f"llvm.return {status.name} : i32")
 

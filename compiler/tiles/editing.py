@@ -30,6 +30,22 @@ def byte_size(element: str) -> int:
     return max(1, element_bits(element) // 8)
 
 
+def shape_of(value: Any) -> Shape | None:
+    """The sizes of a tensor; None for a scalar."""
+    kind = value.type
+    return tuple(kind.shape) if isinstance(kind, ir.RankedTensorType) else None
+
+
+def element_of(value: Any) -> str:
+    """The type of a scalar, or of a tensor's elements."""
+    return str(getattr(value.type, "element_type", value.type))
+
+
+def bytes_of(value: Any) -> int:
+    """Bytes of a tensor in memory."""
+    return math.prod(shape_of(value) or ()) * byte_size(element_of(value))
+
+
 class Editor(Emitter):
     """Creates operations in one function, for one chip."""
 
@@ -55,10 +71,13 @@ class Editor(Emitter):
 
     def written(self, value: Any, holds: str) -> Any:
         """A buffer that vector code computes `value` into."""
-        kind = value.type
-        buffer = self.buffer(tuple(kind.shape), str(kind.element_type), holds)
-        self.create(NpuWrite, [], buffer=buffer, value=value)
+        buffer = self.buffer(shape_of(value) or (), element_of(value), holds)
+        self.write(buffer, value)
         return buffer
+
+    def write(self, buffer: Any, value: Any) -> None:
+        """Vector code computes `value` into a buffer."""
+        self.create(NpuWrite, [], buffer=buffer, value=value)
 
     def read(self, buffer: Any, kind: Any) -> Any:
         """The tensor in a buffer."""

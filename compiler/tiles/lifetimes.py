@@ -1,9 +1,9 @@
 """When each buffer of a kernel is in use, in the order of the program.
 
 Operations are numbered in order, nested ones within the operation that contains them. What uses a buffer that was made
-outside of a loop uses it in every iteration, so a lifetime is a range of operations of the buffer's own block. A tensor
-read from a buffer is evaluated where it is consumed (`loops.state.Uses`), so the buffer lives until then. A transfer
-uses its buffers until something waits for its token.
+outside of a loop uses it in every iteration, so a lifetime ends with an operation of the buffer's own block, or of one
+around it. A tensor read from a buffer is evaluated where it is consumed (`loops.state.Uses`), so the buffer lives until
+then. A transfer uses its buffers until something waits for its token.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ def lifetimes(program: Program) -> list[Lifetime]:
         view = NpuBuffer.dyn_cast(operation)
         if view is None:
             continue
-        last = max((numbering.end_in(operation.block, user) for user in _users(view.result, uses)), default=0)
-        first = numbering.first[operation]
+        first, last = numbering.span(operation, _users(view.result, uses))
         place = operation.location
         lifetime = Lifetime(
             operation.handle,
@@ -55,7 +54,7 @@ def lifetimes(program: Program) -> list[Lifetime]:
             view.holds,
             None if place is None else place.line,
             first,
-            max(first, last),
+            last,
         )
         same = found.get(operation.handle)
         if same is not None:  # of a function that is called several times
@@ -82,11 +81,23 @@ class _Numbering:
             self._last[operation] = self._next
             self._next += 1
 
-    def end_in(self, block: Block, user: Operation) -> int:
-        """The end of the operation of `block` that is or contains `user`."""
-        ancestor = user.ancestor_in(block)
-        assert ancestor is not None
-        return self._last[ancestor]
+    def span(self, buffer: Operation, users: list[Operation]) -> tuple[int, int]:
+        """The first and the last operation of the time in which `users` use a buffer."""
+        first, last = self.first[buffer], self._last[buffer]
+        for user in users:
+            around: Operation | None = buffer
+            while around is not None and (ancestor := user.ancestor_in(around.block)) is None:
+                around = around.block.parent
+            assert around is not None
+            assert ancestor is not None
+            last = max(last, self._last[ancestor])
+            if (
+                self._last[ancestor] < self.first[around]
+            ):  # in the next iteration: all of the loop is in between
+                loop = around.block.parent
+                assert loop is not None
+                first, last = min(first, self.first[loop]), max(last, self._last[loop])
+        return first, last
 
 
 def _users(pointer: Def, uses: Uses) -> list[Operation]:

@@ -172,6 +172,18 @@ def matrix(run: Run, op: Operation, *_: Any) -> Any:
     return _token()
 
 
+def programs(run: Run, op: Operation) -> Any:
+    """The interpreter runs one program at a time."""
+    (x, y, _), (i, j, k) = run.grid, run.program
+    number = np.int64((k * y + j) * x + i)
+    return number, number + 1
+
+
+def program(run: Run, op: Operation, number: Any) -> Any:
+    x, y, _ = run.grid
+    return np.int32(number % x), np.int32(number // x % y), np.int32(number // (x * y))
+
+
 def nothing(run: Run, op: Operation, *_: Any) -> None:
     """Commands complete at once, so there is nothing to wait for."""
 

@@ -111,6 +111,8 @@ _DIALECT: dict[type[Op[Any]], Handler] = {
     npu.NpuGather: chips.gather,
     npu.NpuScatter: chips.scatter,
     npu.NpuMatrix: chips.matrix,
+    npu.NpuPrograms: chips.programs,
+    npu.NpuProgram: chips.program,
     **dict.fromkeys((npu.NpuWait, npu.NpuOrder, npu.NpuAnnounce), chips.nothing),
     npu.NpuElementLoad: accesses.gather,
     npu.NpuElementStore: accesses.scatter,

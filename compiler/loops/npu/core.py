@@ -32,6 +32,8 @@ class Core:
     """The part of the lowering's state that belongs to chips."""
 
     bases: Mapping[str, int] = field(default_factory=dict)
+    programs: tuple[Value, ...] = ()
+    """The first program to run, and the one behind the last."""
     window: Value = field(default_factory=lambda: Value("%scratch", "!llvm.ptr", 0))
 
 
