@@ -12,6 +12,7 @@ from triton_porting_kit.cli import (
     captures,
     compare,
     conforming,
+    fitting,
     interpreting,
     judging,
     porting,
@@ -39,6 +40,7 @@ app.command(context_settings={"allow_interspersed_args": False})(captures.captur
 app.command()(captures.replay)
 app.command(epilog=interpreting.EPILOG)(interpreting.interpret)
 app.command(epilog=compare.EPILOG)(compare.compare)
+app.command(epilog=fitting.EPILOG)(fitting.fit)
 app.command(epilog=conforming.EPILOG)(conforming.conform)
 
 
@@ -158,12 +160,23 @@ def compile_kernel(
     features: Annotated[
         str, typer.Option(help="LLVM features to add to or remove from the CPU's: `+avx2,-avx512f`.")
     ] = "",
+    chip: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE", help="Compile for a chip with on-chip memory: n1, or its description."
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.svg", help="With --chip and --emit placed: draw where the buffers are."),
+    ] = None,
 ) -> None:
     """Print a stage of a kernel's compilation without running the kernel.
 
     Stages of the CPU: source (Triton's IR before any pass), ttir (after Triton's own passes), structured
     (tiles with base pointers, strides and bounds), loops (explicit loops over them), llir (LLVM IR), asm and
     obj (machine code, as text and as the cached object), and cpp (C++ of the loops, for chips with a C++ compiler).
+    With --chip, tiles (tiles in buffers of local memory) and placed (with addresses) follow structured.
     Stages of the backend amdgpu: source, ttir, ttgir (with layouts), llir, amdgcn (assembly) and
     hsaco (the code object that HIP loads).
     """
@@ -182,6 +195,8 @@ def compile_kernel(
             arch=arch,
             cpu=cpu,
             features=features,
+            chip=chip,
+            picture=picture,
         )
     )
 
