@@ -65,6 +65,8 @@ typedef struct vnpu_config {
   uint32_t watchdog_ms;      /* VNPU_WATCHDOG_MS, default 3000: CPU time that one program may take; 0: any */
   char chip_path[512];       /* VNPU_CHIP: the chip's program; default: installed with the library */
   char faults[512];          /* VNPU_FAULTS: in the syntax of `vnpu_inject`; default none */
+  char description[4096];    /* VNPU_DESCRIPTION, the path of a file with this text: the description of a chip
+                                with on-chip memory, which decides on cores and scratchpads; default none */
 } vnpu_config;
 
 /* The defaults, with changes from the environment variables above. VNPU_INVALID_ARGUMENT if one is not a

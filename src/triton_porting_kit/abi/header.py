@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from triton_porting_kit.abi import kernel, launching
+from triton_porting_kit.abi import kernel, launching, npu
 from triton_porting_kit.abi.launching import LAST_OF_LAUNCH, Code
 
 INCLUDE = Path(__file__).parent / "include"
@@ -35,6 +35,7 @@ def header() -> str:
         f'inline constexpr char AbiVersionSymbol[] = "{kernel.VERSION_SYMBOL}";',
         f'inline constexpr char ScratchSuffix[] = "{kernel.SCRATCH}";',
         f'inline constexpr char PointersSuffix[] = "{kernel.POINTERS}";',
+        f'inline constexpr char ChipSuffix[] = "{npu.CHIP}";',
         "",
         "/// A compiled kernel: runs the programs [begin, end) of the grid, returns 0 or a failure code.",
         _pointer("KernelEntry", kernel.PARAMETERS),

@@ -34,6 +34,7 @@ class Config(ctypes.Structure):
         ("watchdog_ms", ctypes.c_uint32),
         ("chip_path", ctypes.c_char * 512),
         ("faults", ctypes.c_char * 512),
+        ("description", ctypes.c_char * 4096),
     )
 
 

@@ -7,6 +7,7 @@
 #include "text.h"
 
 #include <atomic>
+#include <pthread.h>
 #include <stdexcept>
 #include <string>
 
@@ -16,9 +17,15 @@ using tpk::hex;
 using tpk::text;
 
 extern Region region; // shared with the library
+// Where the chip's process has device memory: elsewhere than at device addresses, if cores must not reach it.
+extern uint64_t memoryOffset;
+inline uint8_t *memory(uint64_t address) { return reinterpret_cast<uint8_t *>(address + memoryOffset); }
 // The injected fault hang: all threads stop where they are.
 extern std::atomic<bool> hung;
 void stayIfHung();
+
+// An address in the text of a failure.
+inline std::string addressMark(uint64_t address) { return AddressMark + hex(address); }
 
 // A command has failed.
 class Failure : public std::runtime_error {
@@ -51,6 +58,7 @@ extern thread_local Activity activity;
 // thread.
 void catchSignals();
 void useAlternateStack();
+uint64_t cpuNanoseconds(pthread_t thread); // that it has used
 
 void serveQueue(uint32_t index); // starts a thread of its own
 int handleOfHost();              // of the library's process, to poll; -1 where the system has none

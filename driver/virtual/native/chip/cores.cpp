@@ -15,6 +15,8 @@ using std::chrono::microseconds;
 // its own.
 constexpr auto QuickChunk = microseconds(250), SlowChunk = microseconds(1000);
 
+} // namespace
+
 uint64_t cpuNanoseconds(pthread_t thread) {
   clockid_t clock;
   timespec time{};
@@ -22,8 +24,6 @@ uint64_t cpuNanoseconds(pthread_t thread) {
     clock_gettime(clock, &time);
   return uint64_t(time.tv_sec) * 1000000000u + uint64_t(time.tv_nsec);
 }
-
-} // namespace
 
 Cores &Cores::instance() {
   static Cores *cores = new Cores; // never destroyed: its threads run until the process ends

@@ -13,8 +13,6 @@ constexpr uint64_t BounceBytes = 64 << 10;
 std::mutex engine;           // which does one piece at a time
 uint8_t bounce[BounceBytes]; // its own memory
 
-uint8_t *memory(uint64_t address) { return reinterpret_cast<uint8_t *>(address); }
-
 void spoil(uint8_t *data, uint64_t size) { data[size / 2] ^= 0x10; }
 
 [[noreturn]] void differs(const char *what, uint64_t size, uint64_t target) {

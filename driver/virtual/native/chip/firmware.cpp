@@ -2,6 +2,8 @@
 // addresses. Kernels find them like those of any library, whichever linker was used.
 #include "loader.h"
 
+#include "units/processor.h"
+
 #include "../../../host/native/functions.h"
 
 #include <cstring>
@@ -29,6 +31,8 @@ std::vector<tpk::Routine> routines() {
   tpk::addElementaryFunctions(all);
   tpk::addSpecialFunctions(all);
   tpk::addDirectedArithmetic(all);
+  if (Processor::instance())
+    addIntrinsics(all);
   return all;
 }
 

@@ -1,6 +1,8 @@
 #include "loader.h"
 #include "signal_names.h"
 
+#include "units/processor.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -171,6 +173,7 @@ uint64_t Loader::symbol(uint64_t number, const std::string &name, void *answer, 
   if (cleared < 0 || cleared > scratch)
     refuse(
         text("kernel '", name, "' wants ", cleared, " of ", scratch, " bytes of scratchpad to be cleared"));
+  requireChip(module, name);
   const void *table = data(module, name + tpk::PointersSuffix, sizeof(uint32_t));
   int32_t count = 0;
   std::memcpy(&count, table, sizeof count);
@@ -188,6 +191,27 @@ uint64_t Loader::symbol(uint64_t number, const std::string &name, void *answer, 
   kernels_.emplace(head.function,
                    std::make_shared<Kernel>(Kernel{function, uint64_t(scratch), uint64_t(cleared), name}));
   return size;
+}
+
+// Refuses a kernel that was compiled for another description, or for none.
+void Loader::requireChip(const Module &module, const std::string &name) const {
+  const Processor *processor = Processor::instance();
+  const bool described = module.symbols.contains(name + tpk::ChipSuffix);
+  if (!processor && !described)
+    return;
+  if (!processor)
+    refuse(text("kernel '", name,
+                "' was compiled for a chip with a description, and this chip has none; set "
+                "VNPU_DESCRIPTION"));
+  if (!described)
+    refuse(text("kernel '", name, "' was compiled for cores that read memory themselves, and this chip is ",
+                processor->chip().name, "; compile it for that"));
+  uint64_t digest;
+  std::memcpy(&digest, data(module, name + tpk::ChipSuffix, sizeof digest), sizeof digest);
+  if (digest != processor->chip().digest)
+    refuse(text("kernel '", name, "' was compiled for the chip with the digest ", hex(digest),
+                ", and this one, ", processor->chip().name, ", has ", hex(processor->chip().digest),
+                "; compile it again"));
 }
 
 std::shared_ptr<const Kernel> Loader::kernel(uint64_t number) {
@@ -211,7 +235,7 @@ uint64_t answerTo(const Command &command, uint8_t *slot) {
     for (uint64_t at = 0; at + sizeof(Extent) <= command.size; at += sizeof(Extent)) {
       Extent extent;
       std::memcpy(&extent, slot + at, sizeof extent);
-      madvise(reinterpret_cast<void *>(extent.address), extent.size, MADV_DONTNEED);
+      madvise(memory(extent.address), extent.size, MADV_DONTNEED);
     }
     return 0;
   case Kind::Piece:

@@ -35,6 +35,7 @@ private:
 
   // The module's data of `size` bytes with this name; throws Failure.
   const void *data(const Module &module, const std::string &name, uint64_t size) const;
+  void requireChip(const Module &module, const std::string &name) const;
 
   std::mutex mutex_; // of the kernels, which queues look up
   std::unordered_map<uint64_t, std::string> uploads_;

@@ -4,6 +4,8 @@
 #include "loader.h"
 #include "sleeping.h"
 
+#include "units/processor.h"
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -44,7 +46,17 @@ bool mapMemory() {
                                   "; make VNPU_MEMORY_BYTES smaller"));
   if (got != wanted)
     return false;
-  madvise(wanted, header.rangeBytes, MADV_DONTFORK); // not needed where modules are tried out
+  if (header.description[0]) { // cores find nothing at device addresses
+    if (mprotect(got, header.rangeBytes, PROT_NONE))
+      throw std::runtime_error(text("the system does not protect device addresses: ", std::strerror(errno)));
+    got = mmap(nullptr, header.rangeBytes, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (got == MAP_FAILED)
+      throw std::runtime_error(text("no ", header.rangeBytes, " bytes of addresses: ", std::strerror(errno),
+                                    "; make VNPU_MEMORY_BYTES smaller"));
+    memoryOffset = reinterpret_cast<uint64_t>(got) - header.rangeStart;
+  }
+  madvise(got, header.rangeBytes, MADV_DONTFORK); // not needed where modules are tried out
   return true;
 }
 
@@ -103,8 +115,11 @@ int run() {
     askSystem();
     catchSignals();
     useAlternateStack();
+    if (region.header().description[0])
+      Processor::start(region.header().description);
+    else
+      Cores::instance().start(region.header().cores, limits.scratchpadBytes);
     installFirmware();
-    Cores::instance().start(region.header().cores, limits.scratchpadBytes);
     serveQueue(ControlQueue);
     serveQueue(DefaultQueue);
   } catch (const std::exception &error) {

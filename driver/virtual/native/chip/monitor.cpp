@@ -2,6 +2,8 @@
 #include "chip.h"
 #include "cores.h"
 
+#include "units/processor.h"
+
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,7 +28,10 @@ void watchOverAll(int host) {
       _exit(0);
     if (!hung)
       header.heartbeat.fetch_add(1);
-    Cores::instance().watch(limits.watchdogMilliseconds);
+    if (Processor *processor = Processor::instance())
+      processor->watch(limits.watchdogMilliseconds);
+    else
+      Cores::instance().watch(limits.watchdogMilliseconds);
     // If the host process executes another program, nothing reads the chip's output.
     pollfd events[] = {{host, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
     poll(events, 2, TickMilliseconds);

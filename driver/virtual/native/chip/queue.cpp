@@ -5,6 +5,9 @@
 #include "loader.h"
 #include "sleeping.h"
 
+#include "units/processor.h"
+#include "units/timeline.h"
+
 #include <algorithm>
 #include <csignal>
 #include <cstring>
@@ -14,6 +17,7 @@
 namespace vnpu {
 
 Region region;
+uint64_t memoryOffset = 0;
 std::atomic<bool> hung{false};
 
 void stayIfHung() {
@@ -53,29 +57,33 @@ void tellOfSlot() {
 }
 
 // An event that was recorded again meanwhile, on another queue, keeps the newer time stamp.
-void record(const Command &command) {
+void record(const Command &command, uint32_t queue) {
   static std::mutex mutex;
   std::lock_guard lock(mutex);
   EventStamp &stamp = region.event(command.index);
   if (stamp.number.load() > command.value)
     return;
-  const uint64_t now = uint64_t(tpk_host_nanoseconds());
+  const uint64_t now =
+      Processor::instance() ? Timeline::instance().nanoseconds(queue) : uint64_t(tpk_host_nanoseconds());
   stamp.nanoseconds.store(now);
   stamp.number.store(command.value);
   stamp.seal.store((Seal() << command.value << now).value());
 }
 
-void launch(const Command &command, const void *payload) {
+void launch(const Command &command, const void *payload, uint32_t queue) {
   std::shared_ptr<const Kernel> kernel = Loader::instance().kernel(command.value);
   const int32_t grid[3] = {int32_t(command.grid[0]), int32_t(command.grid[1]), int32_t(command.grid[2])};
   Counters &counters = region.header().counters;
   ++counters.launches;
   if (counters.scratchpadHighWater.load() < kernel->scratchBytes)
     counters.scratchpadHighWater.store(kernel->scratchBytes);
-  Cores::instance().run(*kernel, payload, grid);
+  Processor *processor = Processor::instance();
+  if (!processor)
+    return Cores::instance().run(*kernel, payload, grid);
+  counters.kernelNanoseconds += Timeline::instance().launch(queue, processor->run(*kernel, payload, grid));
 }
 
-void carryOut(const Command &command, const uint8_t *payload) {
+void carryOut(const Command &command, const uint8_t *payload, uint32_t queue) {
   switch (command.kind) {
   case Kind::CopyIn:
     return copyIn(command, payload);
@@ -86,13 +94,14 @@ void carryOut(const Command &command, const uint8_t *payload) {
   case Kind::Fill:
     return fill(command);
   case Kind::Record:
-    return record(command);
+    return record(command, queue);
   case Kind::Wait: {
     QueueState &other = region.queue(command.index);
-    return awaitCount(other.completed, other.waiters, command.value);
+    awaitCount(other.completed, other.waiters, command.value);
+    return;
   }
   case Kind::Launch:
-    return launch(command, payload);
+    return launch(command, payload, queue);
   default:
     return control(command);
   }
@@ -130,7 +139,7 @@ private:
   uint64_t pending_ = 0, taken_ = 0;
 };
 
-void execute(Failures &failures, const Command &command, const uint8_t *payload) {
+void execute(Failures &failures, const Command &command, const uint8_t *payload, uint32_t queue) {
   if (command.misbehaviour == Misbehaviour::Hang)
     hung = true;
   if (command.misbehaviour == Misbehaviour::Die)
@@ -142,7 +151,9 @@ void execute(Failures &failures, const Command &command, const uint8_t *payload)
   if (failures.pending() && !always)
     return;
   try {
-    carryOut(command, payload);
+    carryOut(command, payload, queue);
+    if (Processor::instance())
+      Timeline::instance().pass(queue, command);
     region.header().counters.commands += command.counted;
   } catch (const Failure &failure) {
     failures.add(failure.status, failure.what());
@@ -185,7 +196,11 @@ struct Taken {
   for (uint64_t number = 0;; ++number) {
     awaitCount(queue.submitted, queue.chipSleeps, number + 1);
     taken.take(index, number);
-    execute(failures, taken.command, taken.payload);
+    if (Processor::instance())
+      Timeline::instance().begin(index, taken.command.kind);
+    execute(failures, taken.command, taken.payload, index);
+    if (Processor::instance())
+      Timeline::instance().completed(index, taken.command.kind, number + 1);
     if (queue.completed.load() != marked(number))
       loseOverwritten("a queue's counter is none");
     queue.completed.store(marked(number + 1));

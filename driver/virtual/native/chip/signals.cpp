@@ -3,6 +3,8 @@
 #include "sentence.h"
 #include "signal_names.h"
 
+#include "units/processor.h"
+
 #include <cstdlib>
 #include <cstring>
 #include <sys/mman.h>
@@ -39,6 +41,8 @@ void describeAddress(Sentence &sentence, const siginfo_t &info) {
 }
 
 void onSignal(int number, siginfo_t *info, void *) {
+  if (Processor *processor = Processor::instance(); processor && (number == SIGSEGV || number == SIGBUS))
+    processor->onFault(reinterpret_cast<uint64_t>(info->si_addr));
   Sentence sentence;
   if (activity.name)
     sentence << "kernel '" << activity.name << "' crashed in programs " << activity.begin << " to "

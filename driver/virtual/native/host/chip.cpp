@@ -82,6 +82,8 @@ void Chip::share(const Range &range) {
   header.cores = config_.cores;
   header.queueDepth = config_.queue_depth;
   header.watchdogMilliseconds = config_.watchdog_ms;
+  static_assert(sizeof config_.description == DescriptionBytes);
+  std::memcpy(header.description, config_.description, DescriptionBytes);
   region_.open(DefaultQueue);
   region_.open(ControlQueue);
 }

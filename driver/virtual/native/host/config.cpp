@@ -1,9 +1,11 @@
 #include "config.h"
+#include "description.h"
 #include "error.h"
 #include "faults.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -90,6 +92,20 @@ std::string variable(const char *name, const std::string &otherwise) {
   return value && *value ? value : otherwise;
 }
 
+// The text of the file that VNPU_DESCRIPTION names.
+std::string describedBy(const std::string &path) {
+  FILE *file = path.empty() ? nullptr : std::fopen(path.c_str(), "r");
+  if (!file && !path.empty())
+    throw Error(VNPU_INVALID_ARGUMENT, text("vnpu_default_config: VNPU_DESCRIPTION is '", path,
+                                            "', which cannot be read: ", std::strerror(errno)));
+  if (!file)
+    return "";
+  std::string whole(2 * sizeof(vnpu_config::description), '\0');
+  whole.resize(std::fread(whole.data(), 1, whole.size(), file));
+  std::fclose(file);
+  return whole;
+}
+
 std::string chipPath() { return variable("VNPU_CHIP", installedChip()); }
 
 } // namespace
@@ -110,6 +126,7 @@ vnpu_config defaultConfig() {
   config.watchdog_ms = uint32_t(number(Watchdog, 3000));
   put(config.chip_path, chipPath(), "the path of vnpu-chip");
   put(config.faults, variable("VNPU_FAULTS", ""), "VNPU_FAULTS");
+  put(config.description, describedBy(variable("VNPU_DESCRIPTION", "")), "the text in VNPU_DESCRIPTION");
   return config;
 }
 
@@ -122,6 +139,21 @@ void check(const vnpu_config &config) {
   terminated(config.chip_path, "chip_path");
   terminated(config.faults, "faults");
   Faults::parse("vnpu_open", config.faults);
+  terminated(config.description, "description");
+}
+
+vnpu_config described(vnpu_config config) {
+  if (!config.description[0])
+    return config;
+  try {
+    const ChipDescription chip = ChipDescription::parse(config.description);
+    config.cores = chip.cores();
+    config.scratchpad_bytes = chip.windowBytes();
+    config.memory_bytes = std::min(config.memory_bytes, chip.memories[0].bytes);
+  } catch (const std::invalid_argument &error) {
+    throw Error(VNPU_INVALID_ARGUMENT, text("vnpu_open: ", error.what()));
+  }
+  return config;
 }
 
 } // namespace vnpu

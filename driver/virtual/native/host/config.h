@@ -11,5 +11,7 @@ vnpu_config defaultConfig();
 bool isThere();
 // Throws InvalidArgument if a chip cannot have these settings.
 void check(const vnpu_config &config);
+// The settings with what a description decides. Throws InvalidArgument if it is wrong.
+vnpu_config described(vnpu_config config);
 
 } // namespace vnpu

@@ -1,11 +1,12 @@
 #include "device.h"
+#include "config.h"
 
 #include <new>
 #include <utility>
 
 namespace vnpu {
 
-Device::Device(const vnpu_config &config) : config_(config) {
+Device::Device(const vnpu_config &config) : config_(described(config)) {
   session_ = start();
   session_->faults().arm(Faults::parse("vnpu_open", config.faults));
 }

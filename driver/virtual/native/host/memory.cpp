@@ -149,6 +149,19 @@ bool Memory::isPointer(uint64_t address) const {
   return block && address - block->first <= block->second.size;
 }
 
+std::string Memory::describe(uint64_t address) const {
+  std::lock_guard lock(mutex_);
+  const auto *block = before(address);
+  if (!block)
+    return text("address ", hex(address), ", in no allocation");
+  const uint64_t offset = address - block->first, size = block->second.size;
+  if (offset < size)
+    return text("address ", hex(address), ", byte ", offset, " of the allocation of ", size, " bytes at ",
+                hex(block->first));
+  return text("address ", hex(address), ", ", offset - size, " bytes behind the allocation of ", size,
+              " bytes at ", hex(block->first));
+}
+
 Memory::Usage Memory::usage() const {
   std::lock_guard lock(mutex_);
   return {bytes_, peak_, live_.size()};

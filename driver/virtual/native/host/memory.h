@@ -31,6 +31,8 @@ public:
   void check(const char *call, const char *argument, uint64_t address, uint64_t size) const;
   // Whether a kernel may get this address: NULL, in a live allocation, or at the end of one.
   bool isPointer(uint64_t address) const;
+  // "address 0x1234, byte 52 of the allocation of 4096 bytes at 0x1200"
+  std::string describe(uint64_t address) const;
   Usage usage() const;
 
 private:

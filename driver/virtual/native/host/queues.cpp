@@ -76,7 +76,7 @@ void Session::destroyQueue(uint64_t queue) {
     freeQueues_.push_back(index);
   }
   if (failure)
-    throw *failure;
+    throw Error(failure->status, withAllocations(failure->what()));
 }
 
 void Session::synchronize(uint64_t queue) {

@@ -1,5 +1,7 @@
 #include "session.h"
 
+#include <cstdlib>
+
 namespace vnpu {
 
 Session::Session(const vnpu_config &config, const Range &range, std::atomic<uint64_t> &handles)
@@ -40,9 +42,22 @@ void Session::drainAll() {
     channel_.drain(index);
 }
 
+// The text of a failure, with the allocations of the addresses that it names.
+std::string Session::withAllocations(std::string sentence) const {
+  for (size_t at = 0; (at = sentence.find(AddressMark, at)) != std::string::npos;) {
+    const size_t number = at + sizeof AddressMark - 1;
+    char *end = nullptr;
+    const uint64_t address = std::strtoull(sentence.c_str() + number, &end, 16);
+    const std::string found = memory_.describe(address);
+    sentence.replace(at, size_t(end - sentence.c_str()) - at, found);
+    at += found.size();
+  }
+  return sentence;
+}
+
 void Session::throwFailure(uint32_t queue) {
   if (auto failure = channel_.takeFailure(queue))
-    throw *failure;
+    throw Error(failure->status, withAllocations(failure->what()));
 }
 
 // A command of a call, which counts for armed faults.

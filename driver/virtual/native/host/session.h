@@ -69,6 +69,7 @@ private:
   std::vector<uint32_t> queueIndices() const;
   Event event(const char *call, uint64_t event) const;
   void drainAll();
+  std::string withAllocations(std::string sentence) const;
   void throwFailure(uint32_t queue);
   Command command(Kind kind, bool copies = false);
   void checkPointers(const Function &function, const void *args, uint64_t size) const;

@@ -17,7 +17,7 @@
 
 namespace vnpu {
 
-inline constexpr uint32_t ProtocolVersion = 2;
+inline constexpr uint32_t ProtocolVersion = 3;
 
 inline constexpr uint32_t DefaultQueue = 0;
 inline constexpr uint32_t ControlQueue = 1; // modules and housekeeping; not visible to users
@@ -33,6 +33,7 @@ inline constexpr uint32_t NoSlot = ~0u;
 inline constexpr uint32_t EventCount = 1 << 20;
 inline constexpr uint32_t TextBytes = 1024;
 inline constexpr uint32_t InlineBytes = 896;
+inline constexpr uint32_t DescriptionBytes = 4096;
 
 enum class Kind : uint32_t {
   CopyIn,       // payload -> target, `size` bytes with `checksum`
@@ -133,6 +134,7 @@ struct Header {
   uint64_t rangeStart, rangeBytes; // of device addresses
   uint64_t scratchpadBytes;
   uint32_t cores, queueDepth, watchdogMilliseconds;
+  char description[DescriptionBytes]; // of a chip with on-chip memory; empty: any other chip
 
   std::atomic<Start> start;
   char startText[TextBytes];
@@ -148,6 +150,9 @@ struct Header {
   SlotAnswer answers[SlotCount];
   Counters counters;
 };
+
+// An address in the text of a failure, of which the library says in which allocation it lies.
+inline constexpr char AddressMark[] = "global address "; // then the address, as 0x1234
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free && SlotCount == 64);
 

@@ -13,6 +13,7 @@ inline constexpr std::int32_t AbiVersion = 3;
 inline constexpr char AbiVersionSymbol[] = "tpk_host_abi_version";
 inline constexpr char ScratchSuffix[] = "__scratch_bytes";
 inline constexpr char PointersSuffix[] = "__pointers";
+inline constexpr char ChipSuffix[] = "__chip";
 
 /// A compiled kernel: runs the programs [begin, end) of the grid, returns 0 or a failure code.
 using KernelEntry = std::int32_t (*)(const void *args, void *scratch, std::int64_t begin, std::int64_t end,
