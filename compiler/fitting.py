@@ -51,11 +51,11 @@ def fits(configs: Sequence[Any], named_args: dict[str, Any], **given: Any) -> li
 
     from triton_porting_kit.toolchain import compat
 
-    warmup: Callable[..., Any] = compat.autotuned_kernel().warmup
+    run: Callable[..., Any] = compat.autotuned_kernel().run
     found = []
     for config in configs:
         try:
-            warmup(grid=(1,), **{**named_args, **given, **config.all_kwargs()})
+            run(**{**named_args, **given, **config.all_kwargs(), "grid": (1,), "warmup": True})
         except OutOfResources:
             continue
         found.append(config)

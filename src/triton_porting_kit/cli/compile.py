@@ -82,31 +82,39 @@ def structured(kernel: Any, signature: str, constants: tuple[str, ...], module: 
 
 def _for_chip(name: str, stages: dict[str, Any], options: Any) -> dict[str, Any]:
     """The stages up to ``structured``, and then those for a chip."""
-    from triton_porting_kit import chips
     from triton_porting_kit.compiler.npu import npu_pipeline
-    from triton_porting_kit.errors import PortingKitError
 
     if "structured" not in stages:
         raise UserError("--chip needs a backend with the stage structured, as cpu")
-    try:
-        chip = chips.load(name)
-    except PortingKitError as error:
-        raise UserError(str(error)) from error
+    chip = chip_named(name)
     names = list(stages)
     kept = names[: names.index("structured") + 1]
     pipeline = npu_pipeline(chip, num_stages=options.num_stages).after("structured")
     return {name: stages[name] for name in kept} | {stage.name: stage.run for stage in pipeline.stages}
 
 
+def chip_named(name: str) -> Any:
+    """The description of a chip, by the name of one of the kit's or by the path of a file. Raises `UserError`."""
+    from triton_porting_kit import chips
+    from triton_porting_kit.errors import PortingKitError
+
+    try:
+        return chips.load(name)
+    except FileNotFoundError as error:
+        known = ", ".join(chips.CHIPS)
+        raise UserError(f"there is no chip {name!r}, nor a file of that name; there are {known}") from error
+    except PortingKitError as error:
+        raise UserError(str(error)) from error
+
+
 def _draw(placed: str, request: Request) -> None:
     """Write the picture of a plan."""
-    from triton_porting_kit import chips
     from triton_porting_kit.compiler import artefacts
     from triton_porting_kit.compiler.tiles.picture import picture
     from triton_porting_kit.compiler.tiles.place import placed_plan
 
     plan = placed_plan(artefacts.parse_structured(placed))
-    write(picture(plan, chips.load(request.chip or "")), request.picture)
+    write(picture(plan, chip_named(request.chip or "")), request.picture)
 
 
 def write(artefact: str | bytes, output: Path | None) -> None:

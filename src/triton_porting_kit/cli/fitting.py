@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from triton_porting_kit.cli import kernel_file, specialization
-from triton_porting_kit.cli.errors import UserError
+from triton_porting_kit.cli.compile import chip_named
 
 EPILOG = """Examples:
 
@@ -91,14 +91,8 @@ class _Fitting:
     """Plans one kernel with different constants."""
 
     def __init__(self, kernel: Any, signature: str, chip: str, module: Any) -> None:
-        from triton_porting_kit import chips
-        from triton_porting_kit.errors import PortingKitError
-
         self._kernel, self._signature, self._module = kernel, signature, module
-        try:
-            self._chip = chips.load(chip)
-        except PortingKitError as error:
-            raise UserError(str(error)) from error
+        self._chip = chip_named(chip)
 
     def fit(self, constants: Mapping[str, str], stages: int) -> Any:
         """The `Fit` with these constants."""

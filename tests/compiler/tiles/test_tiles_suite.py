@@ -1,5 +1,5 @@
-"""The kernels of the conformance suite, compiled for a chip: in the interpreter as far as the stage ``placed``, and as
-objects on the host's memory, where every command is done at once."""
+"""The kernels of the conformance suite, compiled for a chip: in the interpreter as far as the stage ``placed``, and on
+the virtual NPU, which reports every hazard."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ def test_placed_kernels_agree_in_the_interpreter(part: int) -> None:
 
 
 @pytest.mark.parametrize("part", SAMPLES)
-def test_objects_agree(part: int) -> None:
-    assert agreeing("functional_suite.py", "n1", part) > 100
+def test_kernels_agree_on_the_chip(part: int) -> None:
+    assert agreeing("chip_suite.py", "n1", part) > 100

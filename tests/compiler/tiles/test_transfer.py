@@ -59,12 +59,12 @@ MASKED = load("1, 1, 2, 0, 0, 0, 0, 1, 0", "%n, %one, %m", "i64, i64, tensor<64x
         (
             WRAPPING,
             {
-                "npu_buffer": 3,
+                "npu_buffer": 2,
                 "npu_write": 1,
                 "npu_dma": 1,
                 "npu_gather": 1,
                 "npu_wait": 2,
-                "npu_read": 2,
+                "npu_read": 1,
                 "range": 2,
             },
         ),

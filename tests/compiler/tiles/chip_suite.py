@@ -1,6 +1,6 @@
-"""Runs a part of the conformance suite's kernels on the functional backend: see ``interpret_suite.py``.
+"""Runs a part of the conformance suite's kernels on the virtual NPU as a chip: see ``interpret_suite.py``.
 
-``python functional_suite.py CHIP language PART PARTS``
+``python chip_suite.py CHIP language PART PARTS``
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "interpreter"))
 
 import interpret_suite
-from functional_backend import running_on
+from chip_backend import running_on
 
 if __name__ == "__main__":
     chip, what, first, second = sys.argv[1:]
