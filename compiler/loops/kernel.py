@@ -90,6 +90,7 @@ def lower_to_loops(
         builder, target, mode, Rules(HANDLERS, fused_stores), own, Grid(counts, threads=threads)
     )
     if window is not None:
+        builder.names_functions = True
         lowering.part(Core).bases = window.bases
         lowering.part(Core).programs = (begin, end)
     lowering.source_lines = SourceLines(builder) if with_places else None

@@ -3,7 +3,8 @@
 Loops are written for vectors of the host's size, and the chip's instructions take more. The work of a block whose
 widest vector has w bytes is therefore w / (the vector unit's bytes) instructions for each operation; of the scalars
 beside them, too, since the chip's loop would have as many fewer iterations. Work is told before the next intrinsic, so
-that it lies between the right commands, and loops without intrinsics are told as a whole.
+that it lies between the right commands, and loops without intrinsics are told as a whole. An expanded function of
+elements counts as one special instruction.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from triton_porting_kit.toolchain.mlir import ir
 
 _ROUTINE = f"{PREFIX}work"
 _VECTOR = re.compile(r"vector<(\d+)x(\D+)(\d*)>")
+_FUNCTION = re.compile(r"function:\d+")
 _FREE = (
     "arith.constant", "llvm.mlir.constant", "llvm.getelementptr", "llvm.mlir.addressof", "llvm.mlir.poison",
     "llvm.mlir.zero", "llvm.ptrtoint", "llvm.inttoptr", "llvm.alloca", "arith.bitcast", "vector.bitcast",
@@ -89,6 +91,7 @@ class _Counting:
                 pending[kind] = pending.get(kind, Fraction(0)) + count * scale
             own.clear()
 
+        functions: set[str] = set()
         for operation in operations:
             if tells and (_tells(operation) or operation == operations[-1]):
                 settle()
@@ -97,6 +100,10 @@ class _Counting:
             for kind, count in self._nested(operation).items():
                 pending[kind] = pending.get(kind, Fraction(0)) + count
             kind, width = _kind(operation)
+            function = _function(operation)
+            if function:
+                kind = "" if function in functions else "special"
+                functions.add(function)
             if kind:
                 own[kind] += 1
                 widest = max(widest, width)
@@ -199,6 +206,12 @@ def _kind(operation: Any) -> tuple[str, int]:
     if name == "llvm.call" or (name.startswith("math.") and name not in _KINDS and name != "math.absf"):
         return "special", width
     return _KINDS.get(name, "simple"), width
+
+
+def _function(operation: Any) -> str:
+    """The name of the expanded function that an operation is a part of; empty if it is of none."""
+    found = _FUNCTION.search(str(operation.location))
+    return found[0] if found else ""
 
 
 def _bytes(kind: str) -> int:

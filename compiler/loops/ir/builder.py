@@ -57,6 +57,10 @@ class LoopBuilder:
         """Trailing zero bits of scalars, by name, where any are known."""
         self.mark = ""
         """A suffix of every line (see `source_lines`)."""
+        self.names_functions = False
+        """Whether the operations of an expanded function are named as one (see `function`)."""
+        self._functions = 0
+        self._tag = ""
 
     # --- regions ---------------------------------------------------------------------------------
 
@@ -121,9 +125,21 @@ class LoopBuilder:
         if known is not None:
             return known
         value = self.fresh(type, level=level)
-        region.lines.append(f"{value.name} = {text}{self.mark}")
+        region.lines.append(f"{value.name} = {text}{self._tag}{self.mark}")
         region.known[text] = value
         return value
+
+    @contextmanager
+    def function(self) -> Iterator[None]:
+        """Pure operations written inside are those of one expanded function, if that is of interest: their location is
+        named ``function:`` and a number.
+        """
+        before = self._tag
+        if self.names_functions:
+            self._functions += 1
+            self._tag = f' loc("function:{self._functions}")'
+        yield
+        self._tag = before
 
     def effect(self, text: str, type: str | None = None) -> Value | None:
         """Write an operation that must stay where it is; returns its result when `type` is given."""
