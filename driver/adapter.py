@@ -58,6 +58,8 @@ class TritonDriver(DriverBase, metaclass=_OneObject):  # type: ignore[misc]
     """The type of the torch device whose tensors kernels of this backend accept."""
     benchmark_cache_bytes: ClassVar[int] = 32 << 20
     """Bytes to overwrite between timed runs, so that each starts with cold caches."""
+    models_time: ClassVar[bool] = False
+    """Whether events carry the time of a simulated chip, which repetition does not change, instead of a real one's."""
     replay_runtime: ClassVar[str] = ""
     """How ``tpk replay --emit-cpp`` writes programs for these devices.
 

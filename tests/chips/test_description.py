@@ -87,7 +87,7 @@ def test_the_digest_is_that_of_the_text(name: str) -> None:
         ("divide = 4", "divide = -1", "vector.cycles.divide is -1", "divide = -1"),
         ("divide = 4", "", "vector.cycles.divide is missing", "[vector.cycles]"),
         ('b = "right"', 'b = "global"', "matrix.b is 'global', which is no local memory", 'b = "global"'),
-        ('["i8", "u8"]', '["i9"]', "matrix.product.a has 'i9'; element types are", 'a = ["i9"]'),
+        ('["i8", "u8"]', '["i9"]', "matrix.product.a has 'i9', whose products are not", 'a = ["i9"]'),
         (
             "[16, 16, 16]\ncycles = 8",
             "[16, 16]\ncycles = 8",

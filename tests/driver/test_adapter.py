@@ -260,6 +260,21 @@ def test_benchmarks(activated: Driver, through: str) -> None:
     assert len(calls) > 10
 
 
+def test_modelled_time_is_measured_by_events(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One call to compile the kernel, and one between two events of the current stream."""
+    monkeypatch.setattr(Driver, "models_time", True)
+    device = driver.device
+    stream, steps = device.create_stream(), []
+    record = device.record_event
+    monkeypatch.setattr(device, "record_event", lambda event, on: (steps.append(on), record(event, on)))
+    monkeypatch.setattr(device, "elapsed_time", lambda start, end: 0.125)
+    with driver.stream(stream):
+        bench = driver.get_benchmarker()
+        assert bench(lambda: steps.append("call"), rep=10_000) == 0.125
+        assert bench(lambda: None, quantiles=(0.5, 0.2)) == [0.125, 0.125]
+    assert steps[:4] == ["call", stream, "call", stream]
+
+
 def test_benchmark_mode(activated: Driver) -> None:
     with pytest.raises(ValueError, match="return_mode"):
         activated.get_benchmarker()(lambda: None, return_mode="average")

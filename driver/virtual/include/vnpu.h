@@ -158,6 +158,25 @@ typedef struct vnpu_counters_data {
 
 vnpu_status vnpu_counters(vnpu_device *device, vnpu_counters_data *counters);
 
+/* Of a chip with a description. Cycles are those of the chip's clock; all are summed over the cores. */
+typedef struct vnpu_unit_data {
+  char name[32];            /* "core", "matrix", "dma0", ... */
+  uint64_t commands, bytes; /* that it has finished; that its transfers moved, in whole bursts */
+  uint64_t busy_cycles;     /* it computed or moved data; of the core: it computed or issued commands */
+  uint64_t ordered_cycles;  /* its next command waited for another unit */
+  uint64_t waited_cycles;   /* the core waited for its commands; of the core: for room in a unit's queue */
+} vnpu_unit_data;
+
+typedef struct vnpu_memory_data {
+  char name[32];           /* as in the description; global memory is the first */
+  uint64_t bytes;          /* that transfers have read or written, in whole bursts */
+  uint64_t capacity_bytes; /* that it could have moved in all launches */
+} vnpu_memory_data;
+
+/* VNPU_INVALID_ARGUMENT if the chip has no such unit or memory, or no description. */
+vnpu_status vnpu_unit_counters(vnpu_device *device, uint32_t unit, vnpu_unit_data *data);
+vnpu_status vnpu_memory_counters(vnpu_device *device, uint32_t memory, vnpu_memory_data *data);
+
 /* --- fault injection ------------------------------------------------------------------------------------ */
 
 /* Arms faults, written "name:n" or "name:n:parameter" and joined by commas. n counts from now: 1 is the next.

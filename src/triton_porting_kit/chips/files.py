@@ -23,7 +23,8 @@ from triton_porting_kit.chips.reading import Source, Table
 CHIPS = {path.stem: path for path in sorted(Path(__file__).parent.glob("*.toml"))}
 """The files of the descriptions that come with the kit, by name."""
 
-_TYPES = ("fp16", "bf16", "fp32", "fp64", "fp8e4nv", "fp8e5", "fp8e4b8", "fp8e5b16", "i8", "u8", "i32")
+_SUMS = {"fp32": ("fp16", "bf16", "fp32", "fp8e4nv", "fp8e5", "fp8e4b8", "fp8e5b16"), "i32": ("i8", "u8")}
+"""The types of sums, and those of the operands of each."""
 _MOST_CHANNELS = 16
 _LARGEST_TEXT = 4000
 """Bytes of the text that the virtual NPU takes."""
@@ -149,14 +150,13 @@ def _matrix(table: Table) -> MatrixUnit:
 
 def _product(table: Table) -> Product:
     operands = table.items("a", str, "element types")
-    if unknown := [name for name in operands if name not in _TYPES]:
-        raise table.wrong("a", f"has {unknown[0]!r}; element types are {', '.join(_TYPES)}")
     tile = table.items("tile", int, "sizes", 3)
     if min(tile) < 1:
         raise table.wrong("tile", f"is {tile}; sizes are above 0")
-    product = Product(
-        tuple(operands), table.word("sums", _TYPES), (tile[0], tile[1], tile[2]), table.integer("cycles", 1)
-    )
+    sums = table.word("sums", (*_SUMS,))
+    if wrong := [name for name in operands if name not in _SUMS[sums]]:
+        raise table.wrong("a", f"has {wrong[0]!r}, whose products are not summed in {sums}")
+    product = Product(tuple(operands), sums, (tile[0], tile[1], tile[2]), table.integer("cycles", 1))
     table.finish()
     return product
 

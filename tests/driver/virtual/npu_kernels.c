@@ -1,5 +1,6 @@
 /* Kernels for a chip with on-chip memory, written by hand with its intrinsics. Tests define DIGEST and the
- * bases of memories in the window: VECTOR, LEFT, RIGHT, SUMS. */
+ * bases of memories in the window: VECTOR, LEFT, RIGHT, SUMS, and CORE, the first one that core code may
+ * access; and the channels between that and global memory: LOAD0, LOAD1, STORE. */
 #include <stdint.h>
 #include <string.h>
 
@@ -18,8 +19,8 @@ const int32_t tpk_host_abi_version = 3;
 #define LINE __LINE__
 
 /* A transfer of `rows` rows of `columns` elements of 4 bytes; strides are in bytes. */
-static tpk_npu_transfer tile(int64_t target, int64_t source, int64_t rows, int64_t columns,
-                             int64_t target_stride, int64_t source_stride) {
+static inline tpk_npu_transfer tile(int64_t target, int64_t source, int64_t rows, int64_t columns,
+                                    int64_t target_stride, int64_t source_stride) {
   tpk_npu_transfer made = {.target = target,
                            .source = source,
                            .target_strides = {target_stride, 4},
@@ -31,7 +32,7 @@ static tpk_npu_transfer tile(int64_t target, int64_t source, int64_t rows, int64
   return made;
 }
 
-static int64_t row(int32_t channel, int64_t target, int64_t source, int64_t bytes, int32_t line) {
+static inline int64_t row(int32_t channel, int64_t target, int64_t source, int64_t bytes, int32_t line) {
   tpk_npu_transfer made = tile(target, source, 1, bytes / 4, bytes, bytes);
   return tpk_npu_dma(channel, &made, line);
 }
@@ -44,14 +45,14 @@ KERNEL(add, {3, 0, 8, 16}) {
     int64_t tokens[2];
     for (int i = 0; i < 2; ++i) {
       tpk_npu_transfer load =
-          tile((int64_t)window + VECTOR + i * BYTES, args[i] + 4 * at, 1, BLOCK, BYTES, BYTES);
+          tile((int64_t)window + CORE + i * BYTES, args[i] + 4 * at, 1, BLOCK, BYTES, BYTES);
       load.high[1] = left;
       load.fill = 0x3f800000; /* 1.0 */
-      tokens[i] = tpk_npu_dma(i, &load, LINE);
+      tokens[i] = tpk_npu_dma(i ? LOAD1 : LOAD0, &load, LINE);
     }
     for (int i = 0; i < 2; ++i)
-      tpk_npu_wait(TPK_NPU_DMA + i, tokens[i]);
-    float *x = (float *)(window + VECTOR), *y = x + BLOCK, *out = y + BLOCK;
+      tpk_npu_wait(TPK_NPU_DMA + (i ? LOAD1 : LOAD0), tokens[i]);
+    float *x = (float *)(window + CORE), *y = x + BLOCK, *out = y + BLOCK;
     tpk_npu_reads((int64_t)x, 2 * BYTES, LINE);
     tpk_npu_writes((int64_t)out, BYTES, LINE);
     for (int i = 0; i < BLOCK; ++i)
@@ -59,7 +60,7 @@ KERNEL(add, {3, 0, 8, 16}) {
     tpk_npu_work(TPK_NPU_SIMPLE, BYTES / 1024);
     tpk_npu_transfer store = tile(args[2] + 4 * at, (int64_t)out, 1, BLOCK, BYTES, BYTES);
     store.high[1] = left;
-    tpk_npu_wait(TPK_NPU_DMA, tpk_npu_dma(0, &store, LINE));
+    tpk_npu_wait(TPK_NPU_DMA + STORE, tpk_npu_dma(STORE, &store, LINE));
   }
   return 0;
 }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from chips import Chip
+from chips import Chip, call
 
 from triton_porting_kit.abi.header import INCLUDE
 from triton_porting_kit.chips import ChipDescription
@@ -15,6 +16,19 @@ from triton_porting_kit.chips import ChipDescription
 KERNELS = Path(__file__).with_name("npu_kernels.c")
 HEAD = KERNELS.read_text().partition("/* x, y, out, n:")[0]
 """The part of the file of kernels that others share."""
+ADD = KERNELS.read_text().partition("/* a, b, c, type")[0]
+"""The part that suits any chip: a vector addition."""
+
+
+class UnitData(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char * 32),
+        *((name, ctypes.c_uint64) for name in ("commands", "bytes", "busy", "ordered", "waited")),
+    )
+
+
+class MemoryData(ctypes.Structure):
+    _fields_ = (("name", ctypes.c_char * 32), ("bytes", ctypes.c_uint64), ("capacity", ctypes.c_uint64))
 
 
 class Npu(Chip):
@@ -43,10 +57,27 @@ class Npu(Chip):
         return np.frombuffer(data, like.dtype).reshape(like.shape)
 
 
+def unit(chip: Chip, number: int) -> UnitData:
+    """The counters of a unit."""
+    data = UnitData()
+    call("unit_counters", chip.handle, ctypes.c_uint32(number), ctypes.byref(data))
+    return data
+
+
+def memory(chip: Chip, number: int) -> MemoryData:
+    """The counters of a memory."""
+    data = MemoryData()
+    call("memory_counters", chip.handle, ctypes.c_uint32(number), ctypes.byref(data))
+    return data
+
+
 def build(folder: Path, text: str, description: ChipDescription) -> bytes:
     """A shared object of C text, in which the chip's memories and its digest have names."""
     bases = {memory.upper(): base for memory, base in description.window.items()}
-    names = {**bases, "DIGEST": f"{description.digest}u"}
+    core = next(memory.name for memory in description.memories if memory.core_access)
+    loads, stores = description.routed("global", core), description.routed(core, "global")
+    channels = {"LOAD0": loads[0], "LOAD1": loads[-1], "STORE": stores[0], "CORE": description.window[core]}
+    names = {**bases, **channels, "DIGEST": f"{description.digest}u"}
     defined = (f"-D{name}={value}" for name, value in names.items())
     (folder / "npu_kernels.c").write_text(text)
     command = ["cc", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", f"-I{INCLUDE}", *defined]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from npus import KERNELS, Npu, build
+from npus import ADD, KERNELS, Npu, build
 
 from triton_porting_kit.abi import npu
 from triton_porting_kit.abi.elements import ELEMENTS
-from triton_porting_kit.chips import load
+from triton_porting_kit.chips import CHIPS, load
 
 N1 = load("n1")
 
@@ -43,6 +44,18 @@ def test_vector_add(chip: Npu, kernels: bytes, count: int) -> None:
     result = chip.get(out, guarded)
     np.testing.assert_array_equal(result[:count], x + y)
     np.testing.assert_array_equal(result[count:], 99)
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_vector_add_on_every_chip(name: str, tmp_path: Path) -> None:
+    description = load(name)
+    x = np.arange(50000, dtype=np.float32)
+    with Npu(description) as other:
+        out = other.put(np.zeros_like(x))
+        binary = build(tmp_path, ADD, description)
+        other.launch_kernel(binary, "add", 49, other.put(x), other.put(x), out, len(x))
+        np.testing.assert_array_equal(other.get(out, x), 2 * x)
+        assert other.config().cores == description.cores
 
 
 def test_work_and_copies_of_other_queues_go_on_together(chip: Npu, kernels: bytes) -> None:

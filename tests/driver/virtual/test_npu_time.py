@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from npus import KERNELS, Npu, build, statements
+from chips import Chip, Refused
+from npus import KERNELS, Npu, build, memory, statements, unit
 
 from triton_porting_kit.chips import CHIPS, ChipDescription, load
 from triton_porting_kit.chips.files import parse
@@ -212,6 +213,55 @@ def test_queues_wait_by_the_chip_s_clock(chip: Npu) -> None:
 def _time_of_adding(chip: Npu, binary: bytes) -> int:
     x = chip.alloc(4 << 20)
     return cycles(chip, lambda: chip.launch_kernel(binary, "add", 1024, x, x, x, 1 << 20))
+
+
+def test_counters_of_units_and_memories(tmp_path: Path) -> None:
+    """Both launches are those of `test_one_core` that overlap, where every figure is known.
+
+    A is complete at 258, B at 292; the product runs from 292 to 364, 286 after it was issued at 6. The core waits from 8
+    to 410 for the second A, of which 112 are for the first B, and is told to store only then.
+    """
+    body = (
+        "row(0, left, x, 4096, 1); row(1, right, x, 8192, 1);"
+        f"tpk_npu_order(1, 2, 1); tpk_npu_order(1, 3, 1); {PRODUCT} int64_t next = row(0, left + 8192, x, 16384, 1);"
+        "tpk_npu_wait(3, 1); tpk_npu_wait(2, next); row(0, y, sums, 2048, 1); tpk_npu_work(TPK_NPU_SCALAR, 11);"
+    ).replace("row(0, y, sums", "tpk_npu_order(2, 1, 1); row(0, y, sums")
+    with Npu(N1) as chip:
+        for _ in range(2):
+            # The store: issued at 412, 24 + 16 + 4.
+            assert taken(chip, tmp_path, body) == 412 + 24 + 16 + 4
+        found = {unit(chip, number).name.decode(): unit(chip, number) for number in range(4)}
+        assert [*found] == [*N1.units]
+        rows = {
+            name: tuple(
+                value // 2 for value in (data.commands, data.bytes, data.busy, data.ordered, data.waited)
+            )
+            for name, data in found.items()
+        }
+        assert rows == {
+            "core": (0, 0, 5 * 2 + 11, 0, 0),
+            "matrix": (1, 0, 72, 286, 0),
+            "dma0": (3, 4096 + 16384 + 2048, 56 + 152 + 40, 0, 410 - 292),
+            "dma1": (1, 8192, 88, 0, 292 - 8),
+        }
+        moved = {memory(chip, index).name.decode(): memory(chip, index).bytes // 2 for index in range(6)}
+        assert moved == {
+            "global": 30720,
+            "left": 20480,
+            "right": 8192,
+            "sums": 2048,
+            "vector": 0,
+            "shared": 0,
+        }
+        assert memory(chip, 0).capacity == 2 * (1000 + 456) * 768
+        assert memory(chip, 1).capacity == 2 * (1000 + 456) * 1024 * 8
+        for counters in (lambda: unit(chip, 4), lambda: memory(chip, 6)):
+            with pytest.raises(Refused, match="n1, which has"):
+                counters()
+        chip.reset()
+        assert unit(chip, 1).busy == 0
+    with Chip(cores=2) as plain, pytest.raises(Refused, match="has no description"):
+        unit(plain, 0)
 
 
 def test_time_does_not_depend_on_the_machine(tmp_path: Path) -> None:

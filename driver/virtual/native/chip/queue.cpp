@@ -77,10 +77,10 @@ void launch(const Command &command, const void *payload, uint32_t queue) {
   ++counters.launches;
   if (counters.scratchpadHighWater.load() < kernel->scratchBytes)
     counters.scratchpadHighWater.store(kernel->scratchBytes);
-  Processor *processor = Processor::instance();
-  if (!processor)
-    return Cores::instance().run(*kernel, payload, grid);
-  counters.kernelNanoseconds += Timeline::instance().launch(queue, processor->run(*kernel, payload, grid));
+  if (Processor *processor = Processor::instance())
+    processor->run(*kernel, payload, grid, queue);
+  else
+    Cores::instance().run(*kernel, payload, grid);
 }
 
 void carryOut(const Command &command, const uint8_t *payload, uint32_t queue) {

@@ -306,6 +306,20 @@ vnpu_status vnpu_counters(vnpu_device *device, vnpu_counters_data *counters) {
   });
 }
 
+vnpu_status vnpu_unit_counters(vnpu_device *device, uint32_t unit, vnpu_unit_data *data) {
+  return onSession("vnpu_unit_counters", device, [&](Session &session) {
+    required(data, "data");
+    *data = session.unitCounters(unit);
+  });
+}
+
+vnpu_status vnpu_memory_counters(vnpu_device *device, uint32_t memory, vnpu_memory_data *data) {
+  return onSession("vnpu_memory_counters", device, [&](Session &session) {
+    required(data, "data");
+    *data = session.memoryCounters(memory);
+  });
+}
+
 vnpu_status vnpu_inject(vnpu_device *device, const char *faults) {
   return onSession("vnpu_inject", device, [&](Session &session) {
     required(faults, "faults");

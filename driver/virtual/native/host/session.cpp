@@ -72,23 +72,4 @@ Command Session::command(Kind kind, bool copies) {
   return made;
 }
 
-vnpu_counters_data Session::counters() const {
-  const Counters &from = chip_.region().header().counters;
-  Memory::Usage usage = memory_.usage();
-  vnpu_counters_data data{};
-  data.bytes_to_device = from.bytesToDevice;
-  data.bytes_to_host = from.bytesToHost;
-  data.bytes_on_device = from.bytesOnDevice;
-  data.bytes_filled = from.bytesFilled;
-  data.commands = from.commands;
-  data.launches = from.launches;
-  data.programs = from.programs;
-  data.kernel_nanoseconds = from.kernelNanoseconds;
-  data.scratchpad_high_water = from.scratchpadHighWater;
-  data.allocated_bytes = usage.bytes;
-  data.allocated_peak = usage.peak;
-  data.allocations = usage.count;
-  return data;
-}
-
 } // namespace vnpu

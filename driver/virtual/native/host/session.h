@@ -47,6 +47,9 @@ public:
   void launch(uint64_t queue, uint64_t function, const uint32_t (&grid)[3], const void *args, uint64_t size);
 
   vnpu_counters_data counters() const;
+  // Throws InvalidArgument if there is no such unit or memory.
+  vnpu_unit_data unitCounters(uint32_t unit) const;
+  vnpu_memory_data memoryCounters(uint32_t memory) const;
 
 private:
   struct Event {

@@ -1,5 +1,6 @@
 #include "description.h"
 
+#include "protocol.h"
 #include "text.h"
 
 #include <charconv>
@@ -153,6 +154,8 @@ private:
       line.wrong("has a memory that does not begin at a multiple of 64 KiB of the window");
     if (chip_.memories.size() > 1 && memory.base < chip_.windowBytes())
       line.wrong("has a memory that overlaps the one before it");
+    if (chip_.memories.size() >= MostMemories)
+      line.wrong(text("has more memories than ", MostMemories));
     chip_.memories.push_back(std::move(memory));
   }
 

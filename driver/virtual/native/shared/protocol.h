@@ -125,6 +125,12 @@ struct Counters {
   std::atomic<uint64_t> commands, launches, programs, kernelNanoseconds, scratchpadHighWater;
 };
 
+// Of a chip with a description, summed over its cores; in cycles of its clock.
+struct UnitCounters {
+  std::atomic<uint64_t> commands, bytes, busyCycles, orderedCycles, waitedCycles;
+};
+inline constexpr uint32_t MostUnits = 18, MostMemories = 32;
+
 enum class Start : uint32_t { Pending, Ready, Failed, RangeTaken };
 
 struct Header {
@@ -149,6 +155,9 @@ struct Header {
   std::atomic<uint32_t> slotWaiters;
   SlotAnswer answers[SlotCount];
   Counters counters;
+  std::atomic<uint64_t> launchCycles, fullQueueCycles;
+  UnitCounters units[MostUnits];
+  std::atomic<uint64_t> memoryBytes[MostMemories];
 };
 
 // An address in the text of a failure, of which the library says in which allocation it lies.

@@ -1,4 +1,5 @@
 #include "processor.h"
+#include "timeline.h"
 
 #include <csignal>
 #include <cstring>
@@ -18,12 +19,13 @@ void Processor::start(const char *description) {
   }
 }
 
-Processor::Processor(ChipDescription chip) : chip_(std::move(chip)), denormals_(tpk::requestedDenormals()) {
+Processor::Processor(ChipDescription chip)
+    : chip_(std::move(chip)), trace_(chip_), denormals_(tpk::requestedDenormals()) {
   for (uint32_t index = 0; index < chip_.cores(); ++index)
     players_.push_back(std::make_unique<Player>(chip_));
 }
 
-double Processor::run(const Kernel &kernel, const void *args, const int32_t (&grid)[3]) {
+void Processor::run(const Kernel &kernel, const void *args, const int32_t (&grid)[3], uint32_t queue) {
   std::lock_guard one(launches_);
   Launch launch{kernel, args, grid, int64_t(grid[0]) * grid[1] * grid[2], 0, {}, {}, 0};
   launch.parts = std::min<int64_t>(launch.total, int64_t(players_.size()));
@@ -43,7 +45,7 @@ double Processor::run(const Kernel &kernel, const void *args, const int32_t (&gr
     launch_ = &launch;
     arrived_.notify_all();
   }
-  Simulation simulation(chip_, logs);
+  Simulation simulation(chip_, logs, trace_.intervals(), Trace::Most);
   const double cycles = chip_.launchCycles + simulation.run();
   {
     std::unique_lock lock(mutex_);
@@ -53,8 +55,11 @@ double Processor::run(const Kernel &kernel, const void *args, const int32_t (&gr
   for (size_t index = 0; index < launch.failures.size(); ++index)
     if (launch.statuses[index] != VNPU_OK)
       throw Failure(launch.statuses[index], launch.failures[index]);
-  region.header().counters.programs += uint64_t(launch.total);
-  return cycles;
+  const auto [start, nanoseconds] = Timeline::instance().launch(queue, cycles);
+  Counters &counters = region.header().counters;
+  counters.programs += uint64_t(launch.total);
+  counters.kernelNanoseconds += nanoseconds;
+  trace_.add(kernel.name, launch.total, start, cycles, simulation);
 }
 
 void Processor::work(uint32_t index) {

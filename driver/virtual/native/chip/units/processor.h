@@ -3,7 +3,7 @@
 #pragma once
 
 #include "intrinsics.h"
-#include "simulation.h"
+#include "trace.h"
 
 #include "../cores.h"
 
@@ -17,8 +17,8 @@ public:
   static void start(const char *description);
 
   const ChipDescription &chip() const { return chip_; }
-  // Runs a grid to its end, after launches before it. Returns the cycles that it takes. Throws Failure.
-  double run(const Kernel &kernel, const void *args, const int32_t (&grid)[3]);
+  // Runs a grid of a queue to its end, after launches before it. Throws Failure.
+  void run(const Kernel &kernel, const void *args, const int32_t (&grid)[3], uint32_t queue);
   // Ends the chip if a core has computed for too long without a command. Call it periodically.
   void watch(uint32_t milliseconds);
   // Called by the handler of a memory fault: ends the kernel if its thread plays a core and the address is
@@ -53,6 +53,7 @@ private:
 
   static Processor *instance_;
   const ChipDescription chip_;
+  Trace trace_;
   tpk::Denormals denormals_;
   std::vector<std::unique_ptr<Player>> players_;
   std::mutex launches_; // held while one runs

@@ -43,11 +43,13 @@ void Timeline::pass(uint32_t queue, const Command &command) {
     own.now = engineFree_ = std::max(own.now, engineFree_) + cycles;
 }
 
-uint64_t Timeline::launch(uint32_t queue, double cycles) {
+std::pair<uint64_t, uint64_t> Timeline::launch(uint32_t queue, double cycles) {
   std::lock_guard lock(mutex_);
   Queue &own = queues_[queue];
-  own.now = coresFree_ = std::max(own.now, coresFree_) + cycles;
-  return uint64_t(std::llround(cycles * 1000 / Processor::instance()->chip().clockMegahertz));
+  const double start = std::max(own.now, coresFree_),
+               period = 1000 / Processor::instance()->chip().clockMegahertz;
+  own.now = coresFree_ = start + cycles;
+  return {uint64_t(std::llround(start * period)), uint64_t(std::llround(cycles * period))};
 }
 
 void Timeline::completed(uint32_t queue, Kind kind, uint64_t count) {

@@ -21,8 +21,8 @@ public:
   // A copy or fill runs on the one engine for them; a wait for another queue's work takes until that was
   // done.
   void pass(uint32_t queue, const Command &command);
-  // Launches run one after another. Returns the nanoseconds that it takes.
-  uint64_t launch(uint32_t queue, double cycles);
+  // Launches run one after another. Returns the nanoseconds at which it begins, and that it takes.
+  std::pair<uint64_t, uint64_t> launch(uint32_t queue, double cycles);
   // A queue has completed `count` commands.
   void completed(uint32_t queue, Kind kind, uint64_t count);
   // When the queue's last command was done.
