@@ -94,6 +94,27 @@ class Editor(Emitter):
             return None
         return f"dma{channels[-1] if target == self.everywhere else channels[0]}"
 
+    def dimensions(self, source: str, target: str) -> int:
+        """The most dimensions of a transfer on a route that there is."""
+        unit = self.unit(source, target)
+        assert unit is not None
+        return self.chip.channels[int(unit.removeprefix("dma"))].dimensions
+
+    def way(self, source: str, target: str) -> list[str] | None:
+        """The memories through which a tile gets from one local memory to another, the last of which is `target`; the
+        fewest. None if there is no way.
+        """
+        ways = [[source]]
+        seen = {source}
+        for way in ways:
+            if way[-1] == target:
+                return way[1:]
+            for memory in self.chip.local_memories:
+                if memory.name not in seen and self.unit(way[-1], memory.name) is not None:
+                    seen.add(memory.name)
+                    ways.append([*way, memory.name])
+        return None
+
     def wait(self, token: Any, unit: str) -> None:
         """The core waits for a command."""
         self.create(NpuWait, [], {"unit": ir.StringAttr.get(unit)}, token=token)

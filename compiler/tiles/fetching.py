@@ -9,7 +9,6 @@ from typing import Any
 
 from triton_porting_kit.compiler.dialect.npu import (
     LOAD,
-    MOST_DIMENSIONS,
     MOVE,
     NpuElementLoad,
     NpuGather,
@@ -46,11 +45,13 @@ class Geometry:
     bounds: dict[str, list[Any]]
 
 
-def geometry(editor: Editor, view: Load[Any] | Store[Any], order: Sequence[int]) -> Geometry:
-    """The geometry of an access, with its dimensions in `order`; those of size 1 are left out if there are too many."""
+def geometry(editor: Editor, view: Load[Any] | Store[Any], order: Sequence[int], most: int) -> Geometry:
+    """The geometry of an access, with its dimensions in `order`; those of size 1 are left out if there are more than
+    `most`.
+    """
     shape = shape_of(view.tile) or ()
     kept = list(order)
-    if len(shape) > MOST_DIMENSIONS:
+    if len(shape) > most:
         kept = [d for d in kept if shape[d] > 1] or [0]
     bounds: dict[str, Any] = {}
     if view.low:
@@ -63,17 +64,17 @@ def geometry(editor: Editor, view: Load[Any] | Store[Any], order: Sequence[int])
     return Geometry(tuple(shape[d] for d in kept), [view.strides[d] for d in kept], bounds)
 
 
-def movable(view: Load[Any] | Store[Any]) -> bool:
-    """Whether one transfer moves an access, at least in some launches."""
+def movable(view: Load[Any] | Store[Any], most: int) -> bool:
+    """Whether one transfer of up to `most` dimensions moves an access, at least in some launches."""
     wide = sum(size > 1 for size in shape_of(view.tile) or ())
-    return wide <= MOST_DIMENSIONS and (view.mask is None or addresses.exemption(view) is not None)
+    return wide <= most and (view.mask is None or addresses.exemption(view) is not None)
 
 
-def conditions(editor: Editor, view: Load[Any] | Store[Any]) -> list[Any] | None:
-    """When one transfer moves an access; an empty list: always, and None: never."""
+def conditions(editor: Editor, view: Load[Any] | Store[Any], most: int) -> list[Any] | None:
+    """When one transfer of up to `most` dimensions moves an access; an empty list: always, and None: never."""
     shape = shape_of(view.tile) or ()
     exempt = addresses.exemption(view)
-    if not movable(view):
+    if not movable(view, most):
         return None
     return addresses.unbroken(editor, view, shape) + ([] if exempt is None else [exempt])
 
@@ -98,11 +99,12 @@ def fetched(
     target = editor.buffer(tuple(shape[d] for d in order), element, holds, memory)
     unit = editor.unit(editor.everywhere, memory)
     assert unit is not None
-    possible = conditions(editor, view)
+    most = editor.dimensions(editor.everywhere, memory)
+    possible = conditions(editor, view, most)
     fill, _ = filling(editor, view.other)
 
     def transferred() -> list[Any]:
-        found = geometry(editor, view, order)
+        found = geometry(editor, view, order, most)
         source = editor.advanced(view.base, addresses.first_offset(editor, view), element)
         rest = fill if view.low else None
         token = editor.dma(
@@ -169,14 +171,41 @@ def gather_into(editor: Editor, target: Any, memory: str, element: str, found: E
 
 def moved(editor: Editor, value: Any, target: Any, memory: str) -> tuple[Any, str]:
     """Start to move a tensor that vector code computes into a buffer. Returns the token and its unit."""
-    source = editor.written(value, "operand")
-    unit = editor.unit(editor.vector, memory) or editor.unit(editor.everywhere, editor.vector)
-    assert unit is not None
     if memory == editor.vector:
-        editor.write(target, editor.read(source, value.type))
+        unit = editor.unit(editor.everywhere, editor.vector)
+        assert unit is not None
+        editor.write(target, value)
         return editor.constant(0), unit
-    token = editor.dma(unit, MOVE, tuple(value.type.shape), element_of(value), target=target, source=source)
-    return token, unit
+    source = editor.written(value, "operand")
+    return carried(editor, source, tuple(value.type.shape), element_of(value), target, memory)
+
+
+def carried(
+    editor: Editor,
+    source: Any,
+    shape: Shape,
+    element: str,
+    target: Any,
+    memory: str,
+    strides: Sequence[int] = (),
+) -> tuple[Any, str]:
+    """Start to move a tile from a buffer in the vector memory, of which it may be a part, to a buffer in `memory`,
+    through others where there is no direct route. Returns the token of the last transfer and its unit.
+    """
+    way = editor.way(editor.vector, memory)
+    assert way
+    here, by = editor.vector, ""
+    steps = [editor.constant(step) for step in strides]
+    for number, there in enumerate(way):
+        last = number == len(way) - 1
+        to = target if last else editor.buffer(shape, element, "operand", there)
+        unit = editor.unit(here, there)
+        assert unit is not None
+        token = editor.dma(unit, MOVE, shape, element, target=to, source=source, source_strides=steps)
+        if not last:
+            editor.wait(token, unit)
+        here, source, steps, by = there, to, [], unit
+    return token, by
 
 
 def offsets_and_mask(editor: Editor, found: Elements) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from triton_porting_kit.compiler.structured.affine import Shape
 from triton_porting_kit.toolchain.mlir import ir
 
 from .editing import Editor, byte_size, element_of, functions, nested, shape_of
-from .fetching import fetched, filling, movable
+from .fetching import carried, fetched, filling, movable
 from .residents import Resident, residents
 
 MATRIX = "matrix"
@@ -85,7 +85,7 @@ def _extent(editor: Editor, unit: MatrixUnit, operation: Any) -> Extent | None:
     *batch, m, k = shape_of(a) or ()
     n = (shape_of(b) or ())[-1]
     batches = math.prod(batch)
-    reached = all(editor.unit(editor.vector, memory) for memory in (unit.a, unit.b))
+    reached = all(editor.way(editor.vector, memory) for memory in (unit.a, unit.b))
     readable = chip.memory(unit.sums).core_access or editor.unit(unit.sums, editor.vector)
     if not reached or not readable or batches > MOST_BATCHES:
         return None
@@ -256,16 +256,10 @@ class _Pieces:
         strides = [*([rows * columns] if self._batch else []), columns, 1]
         offset = start * columns if k_first else start
         target = editor.buffer(tuple(sizes), self._element, "operand", self._memory)
-        channel = editor.unit(editor.vector, self._memory)
-        assert channel is not None
         source = self._vector
         if offset:
             source = editor.advanced(source, editor.constant(offset), self._element)
-        token = editor.dma(
-            channel, MOVE, tuple(sizes), self._element,
-            target=target, source=source, source_strides=[editor.constant(step) for step in strides],
-        )  # fmt: skip
-        editor.wait(token, channel)
+        editor.wait(*carried(editor, source, tuple(sizes), self._element, target, self._memory, strides))
         return Operand(target, self._element, self._transposed)
 
     def erase_sources(self) -> None:
@@ -291,9 +285,11 @@ def _loaded(editor: Editor, value: Any, memory: str) -> Load[Any] | None:
     not loaded.
     """
     view = Load.dyn_cast(getattr(value.owner, "operation", None))
-    if view is None or view.volatile or len(list(value.uses)) != 1 or not movable(view):
+    if view is None or view.volatile or len(list(value.uses)) != 1:
         return None
     if editor.unit(editor.everywhere, memory) is None or filling(editor, view.other)[1] is not None:
+        return None
+    if not movable(view, editor.dimensions(editor.everywhere, memory)):
         return None
     return view
 

@@ -115,14 +115,15 @@ def _store(editor: Editor, operation: Any) -> None:
         given = {name: value for name, value in Store.attributes_in(operation).items() if name != "wrap_dims"}
         _put_by_element(editor, view.value, found, given)
         return _finish(operation)
-    possible = conditions(editor, view)
+    most = editor.dimensions(editor.vector, editor.everywhere)
+    possible = conditions(editor, view, most)
 
     def scattered() -> list[Any]:
         _scattered(editor, view.value, Elements(view.base, *positions(editor, view)))
         return []
 
     def transferred() -> list[Any]:
-        _sent(editor, view)
+        _sent(editor, view, most)
         return []
 
     if possible is None:
@@ -134,12 +135,12 @@ def _store(editor: Editor, operation: Any) -> None:
     _finish(operation)
 
 
-def _sent(editor: Editor, view: Store[Any]) -> None:
+def _sent(editor: Editor, view: Store[Any], most: int) -> None:
     """A tile into global memory by one transfer."""
     shape, element = shape_of(view.value) or (), element_of(view.value)
     unit = editor.unit(editor.vector, editor.everywhere)
     assert unit is not None
-    found = geometry(editor, view, range(len(shape)))
+    found = geometry(editor, view, range(len(shape)), most)
     buffer = editor.written(view.value, "store")
     target = editor.advanced(view.base, addresses.first_offset(editor, view), element)
     token = editor.dma(
