@@ -75,8 +75,7 @@ def _overlap(editor: Editor, loop: Any) -> None:
         op.name in _SYNCHRONISES or (NpuElementLoad.isa(op) and NpuElementLoad(op).volatile) for op in body
     ):
         return
-    writes = any(op.name in _WRITES or (NpuDma.isa(op) and NpuDma(op).direction == STORE) for op in body)
-    if writes and not unordered:
+    if any(map(_writes, body)) and not unordered:
         return
     for operation in body:
         if NpuRead.isa(operation) and not list(operation.results[0].uses):
@@ -90,11 +89,19 @@ def _overlap(editor: Editor, loop: Any) -> None:
         _pipeline(editor, loop, fetches)
 
 
+def _writes(operation: Any) -> bool:
+    """Whether an operation writes global memory."""
+    return operation.name in _WRITES or (NpuDma.isa(operation) and NpuDma(operation).direction == STORE)
+
+
 def _fetches(loop: Any) -> list[Fetch]:
-    """The fetches of a loop's own body, in order."""
+    """The fetches of a loop's own body, in order, up to the first that is behind a store of its iteration."""
     block = loop.regions[0].blocks[0]
     found = []
     for operation in block.operations:
+        inner = (op for region in operation.operation.regions for b in region.blocks for op in nested(b))
+        if any(map(_writes, (operation.operation, *inner))):
+            break
         wait = NpuWait.dyn_cast(operation.operation)
         if wait is None or not wait.unit.startswith("dma"):
             continue

@@ -71,3 +71,21 @@ def one_product(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     x = tl.load(a + m[:, None] * K + k[None, :])
     y = tl.load(b + k[:, None] * N + n[None, :])
     tl.store(c + m[:, None] * N + n[None, :], tl.dot(x, y))
+
+
+@triton.jit
+def stored_and_read_again(x, y, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(x + i, (i + 1).to(tl.float32))
+    tl.store(y + i, 2 * tl.load(x + i))
+
+
+@triton.jit
+def summed_rows(x, out, N, B: tl.constexpr):
+    """A loop whose tiles may be moved ahead, in programs that may overlap."""
+    row = tl.program_id(0)
+    total = tl.zeros((B,), tl.float32)
+    for start in range(0, N, B):
+        i = start + tl.arange(0, B)
+        total += tl.load(x + row * N + i, mask=i < N, other=0.0)
+    tl.store(out + row, tl.sum(total))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import triton
 from chip_backend import VirtualChip, running_on
-from chip_kernels import add, attention, matmul, one_product
+from chip_kernels import add, attention, matmul, one_product, stored_and_read_again, summed_rows
 from triton.runtime.errors import OutOfResources
 
 from triton_porting_kit.compiler import fits
@@ -107,6 +107,21 @@ def test_programs_overlap(device: VirtualChip) -> None:
     assert taken(1) / taken(2) > 1.5
     np.testing.assert_array_equal(out.numpy(), 2 * np.arange(size, dtype=np.float32))
     assert 3 * 4 * size / taken(2) > 0.8 * device.description.global_memory.bytes_per_cycle
+
+
+def test_a_load_does_not_pass_a_store_of_its_program(device: VirtualChip) -> None:
+    x, y = (put(device, np.zeros(64 * 32, np.float32)) for _ in range(2))
+    stored_and_read_again[(64,)](x, y, B=32)  # several programs for each core
+    np.testing.assert_array_equal(y.numpy(), 2 * np.arange(1, 64 * 32 + 1, dtype=np.float32))
+
+
+@pytest.mark.parametrize("size", [0, 32, 100])
+def test_loops_move_their_next_tile(device: VirtualChip, size: int) -> None:
+    values = np.random.default_rng(0).integers(-9, 9, (40, size)).astype(np.float32)
+    x, out = put(device, values if size else np.zeros(1, np.float32)), put(device, np.ones(40, np.float32))
+    compiled = summed_rows[(40,)](x, out, size, B=32)
+    np.testing.assert_array_equal(out.numpy(), values.sum(1))
+    assert "copies = 2" in compiled.asm["placed"]
 
 
 def test_tiles_that_do_not_fit_raise_out_of_resources(device: VirtualChip) -> None:
