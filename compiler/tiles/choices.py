@@ -14,6 +14,7 @@ from .products import raise_products
 from .programs import loop_over_programs
 from .sending import send_ahead
 from .transfer import transfer
+from .waits import remove_redundant
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ def tiled(read: Callable[[], Any], chip: ChipDescription, num_stages: int) -> An
         if choice.overlaps:
             send_ahead(module, chip)
             overlap(module, chip)
+        remove_redundant(module)
         found = plan(module, chip)
         if all(found.used(memory.name) <= chip.local_bytes(memory) for memory in chip.local_memories):
             break

@@ -86,13 +86,13 @@ class Editor(Emitter):
     def unit(self, source: str, target: str, *, gather: bool = False) -> str | None:
         """The DMA channel for a route; None if there is none.
 
-        What comes from global memory takes the first channel, what goes there the last one, so that stores do not hold
-        up the loads behind them.
+        What comes from global memory takes the first channel, everything else the last one, so that it does not queue
+        behind what is loaded ahead.
         """
         channels = self.chip.routed(source, target, gather=gather)
         if not channels:
             return None
-        return f"dma{channels[-1] if target == self.everywhere else channels[0]}"
+        return f"dma{channels[0] if source == self.everywhere else channels[-1]}"
 
     def dimensions(self, source: str, target: str) -> int:
         """The most dimensions of a transfer on a route that there is."""

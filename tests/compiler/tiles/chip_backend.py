@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
+import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,9 @@ from triton_porting_kit.compiler import Pipeline, Stage, link_shared_object, npu
 from triton_porting_kit.driver import Device
 from triton_porting_kit.driver.device import DEFAULT_ALIGNMENT, DEFAULT_STREAM, DeviceProperties
 from triton_porting_kit.launcher import PythonLauncher
+from triton_porting_kit.toolchain import compat
 
+_NUMBERS = itertools.count()
 _ERRORS = {
     "OUT_OF_MEMORY": errors.OutOfMemory,
     "INVALID_POINTER": errors.InvalidPointer,
@@ -130,8 +134,9 @@ class VirtualChip(Device):
         self._call("reset")
 
 
-def compiler(chip: str) -> type[CPUBackend]:
-    """A compiler for a chip, whose target's name is ``chip-<name>``."""
+def compiler(chip: str, change: Callable[[str], str] | None = None) -> type[CPUBackend]:
+    """A compiler for a chip, whose target's name is ``chip-<name>``. `change` is applied to the stage ``placed``."""
+    number = next(_NUMBERS)
 
     class ChipCompiler(CPUBackend):
         name = f"chip-{chip}"
@@ -146,21 +151,26 @@ def compiler(chip: str) -> type[CPUBackend]:
                 fuse_multiply_add=options.enable_fp_fusion,
                 num_stages=options.num_stages,
             )
-            emit = lowering.stages[-1]
+            emit, placed = lowering.stages[-1], lowering.stages[lowering.index("placed")]
+
+            def changed(source: Any, metadata: Any) -> Any:
+                artefact = placed.run(source, metadata)
+                return artefact if change is None else change(str(artefact))
 
             def link(source: Any, metadata: Any) -> bytes:
                 return link_shared_object(emit.run(source, metadata), f"{metadata['name']}.so")
 
-            return lowering.replace(emit.name, Stage("so", link))
+            return lowering.replace("placed", Stage("placed", changed)).replace(emit.name, Stage("so", link))
 
         def version(self) -> str:
-            return f"{super().version()}-{descriptions.load(chip).digest}"
+            changes = "" if change is None else f"-{os.getpid()}-{number}"
+            return f"{super().version()}-{descriptions.load(chip).digest}{changes}"
 
     return ChipCompiler
 
 
 @contextmanager
-def running_on(chip: str) -> Iterator[VirtualChip]:
+def running_on(chip: str, change: Callable[[str], str] | None = None) -> Iterator[VirtualChip]:
     """While it is open, Triton compiles for a chip, and runs kernels on it."""
     name = f"chip-{chip}"
 
@@ -177,11 +187,12 @@ def running_on(chip: str) -> Iterator[VirtualChip]:
             return PythonLauncher(source, metadata, self.device.launch)
 
     before = driver.active
-    backends[name] = Backend(compiler=compiler(chip), driver=ChipDriver)
+    backends[name] = Backend(compiler=compiler(chip, change), driver=ChipDriver)
     found = ChipDriver()
     try:
         driver.set_active(found)
         yield found.device  # type: ignore[misc]
     finally:
+        compat.forget_loaded_kernels()  # they are this device's
         driver.set_active(before)
         del backends[name]
