@@ -4,6 +4,8 @@ A loop's fetch is a buffer, a transfer into it, and a wait. If the addresses of 
 the start of this one, the buffer gets a second copy. The first transfer starts before the loop, and each iteration
 starts the next one's, then waits for its own. Tokens and the number of the copy are carried by the loop.
 
+What is the same in every iteration is moved once, before the loop.
+
 Where only the matrix unit reads what is fetched, and the core does not touch the sums in the loop, the core does not
 wait at all: the units wait for each other (`tpk.npu_order`), and the core waits behind the loop.
 
@@ -85,8 +87,24 @@ def _overlap(editor: Editor, loop: Any) -> None:
         for fetch in _fetches(loop)
         if (piece := Slice(loop, [fetch.start], [fetch.buffer.results[0]])).possible
     ]
-    if fetches:
-        _pipeline(editor, loop, fetches)
+    for fetch, piece in fetches:
+        if not piece.varies:
+            _hoist(editor, loop, fetch, piece)
+    varying = [(fetch, piece) for fetch, piece in fetches if piece.varies]
+    if varying:
+        _pipeline(editor, loop, varying)
+
+
+def _hoist(editor: Editor, loop: Any, fetch: Fetch, piece: Slice) -> None:
+    """Move what every iteration would move again once, before the loop, if there is an iteration."""
+    lower, upper = list(loop.operands)[:2]
+    editor.before(loop)
+    some = editor.compare(SLT, lower, upper)
+    fetch.buffer.move_before(loop)
+    copies = piece.copied({}, ir.InsertionPoint(loop))
+    editor.wait(_started(editor, some, fetch, copies), fetch.unit)
+    fetch.wait.erase()
+    fetch.start.erase()
 
 
 def _writes(operation: Any) -> bool:

@@ -39,7 +39,8 @@ def owner_in(value: Any, block: Any) -> Any | None:
 class Slice:
     """The operations of a loop's body that some operations are computed from, in order; and the carried values used.
 
-    `possible`: all of them are pure, also those from which the next carried values are computed.
+    `possible`: all of them are pure, also those from which the next carried values are computed. `varies`: they differ
+    from iteration to iteration.
     """
 
     def __init__(self, loop: Any, roots: list[Any], skipped: list[Any]) -> None:
@@ -49,6 +50,7 @@ class Slice:
         self._arguments = list(self._block.arguments)
         self._skipped = skipped
         self.possible = True
+        self.varies = False
         self._order = {op.operation: number for number, op in enumerate(self._block.operations)}
         self.carried: set[int] = set()
         self._needed: set[Any] = set()
@@ -67,6 +69,7 @@ class Slice:
                 continue
             owner = current.owner
             if isinstance(owner, ir.Block):
+                self.varies |= owner == self._block
                 if owner == self._block and current != self._arguments[0]:
                     if isinstance(current.type, ir.RankedTensorType):
                         self.possible = False

@@ -89,3 +89,11 @@ def summed_rows(x, out, N, B: tl.constexpr):
         i = start + tl.arange(0, B)
         total += tl.load(x + row * N + i, mask=i < N, other=0.0)
     tl.store(out + row, tl.sum(total))
+
+
+@triton.jit
+def scaled_rows(x, weight, out, N, B: tl.constexpr):
+    i = tl.arange(0, B)
+    row = tl.load(x + tl.program_id(0) * N + i, mask=i < N, other=0.0)
+    scale = tl.load(weight + i, mask=i < N, other=0.0)
+    tl.store(out + tl.program_id(0) * N + i, row * scale, mask=i < N)

@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 import triton
 from chip_backend import VirtualChip, running_on
-from chip_kernels import add, attention, matmul, one_product, stored_and_read_again, summed_rows
+from chip_kernels import (
+    add,
+    attention,
+    matmul,
+    one_product,
+    scaled_rows,
+    stored_and_read_again,
+    summed_rows,
+)
 from triton.runtime.errors import OutOfResources
 
 from triton_porting_kit.compiler import fits
@@ -122,6 +130,18 @@ def test_loops_move_their_next_tile(device: VirtualChip, size: int) -> None:
     compiled = summed_rows[(40,)](x, out, size, B=32)
     np.testing.assert_array_equal(out.numpy(), values.sum(1))
     assert "copies = 2" in compiled.asm["placed"]
+
+
+def test_what_all_programs_read_is_moved_once_for_each_core(device: VirtualChip) -> None:
+    rows, size = 64, 1000
+    x = np.arange(rows * size, dtype=np.float32).reshape(rows, size)
+    weight = np.arange(size, dtype=np.float32)
+    out = put(device, np.zeros_like(x))
+    compiled = scaled_rows[(rows,)](put(device, x), put(device, weight), out, size, B=1024)
+    np.testing.assert_array_equal(out.numpy(), x * weight)
+    before, _, inside = compiled.asm["placed"].partition("scf.for")
+    loads = [part.count('direction = "load"') for part in (before, inside)]
+    assert loads == [2, 1]  # the weights and the first row; the next row
 
 
 def test_tiles_that_do_not_fit_raise_out_of_resources(device: VirtualChip) -> None:
