@@ -38,6 +38,10 @@ class DescriptionError(PortingKitError, ValueError):
         return (type(self), (self.file, self.line, self.problem))
 
 
+class TraceError(PortingKitError, ValueError):
+    """A file is not a trace of a simulated chip, or it is empty or damaged. The message names the line."""
+
+
 # --- compiler ------------------------------------------------------------------------------------
 
 

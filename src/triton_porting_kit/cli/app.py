@@ -16,6 +16,7 @@ from triton_porting_kit.cli import (
     interpreting,
     judging,
     porting,
+    profiling,
     report,
     running,
 )
@@ -38,6 +39,7 @@ app.command()(porting.update)
 app.command(epilog=running.EPILOG, context_settings={"allow_interspersed_args": False})(running.run)
 app.command(context_settings={"allow_interspersed_args": False})(captures.capture)
 app.command()(captures.replay)
+app.command(epilog=profiling.EPILOG, context_settings={"allow_interspersed_args": False})(profiling.profile)
 app.command(epilog=interpreting.EPILOG)(interpreting.interpret)
 app.command(epilog=compare.EPILOG)(compare.compare)
 app.command(epilog=fitting.EPILOG)(fitting.fit)

@@ -182,3 +182,40 @@ KERNEL(endless, {0}) {
   for (;;)
     tpk_npu_work(TPK_NPU_SCALAR, 1);
 }
+
+/* x, y, then for each core where in args the list of its commands begins, and how many they are. Each has
+ * four numbers: what, unit, and two more. Transfers never meet in memory. */
+KERNEL(play, {2, 0, 8}) {
+  const int64_t *command = args + args[2 + 2 * begin], *last = command + 4 * args[3 + 2 * begin];
+  for (int64_t at = 4096 * begin, local = 0; command < last; command += 4) {
+    const int32_t unit = (int32_t)command[1];
+    const int64_t bytes = command[2], here = (int64_t)window + VECTOR + local;
+    switch (command[0]) {
+    case 0:
+      tpk_npu_work(TPK_NPU_SCALAR, bytes);
+      break;
+    case 1: /* from global memory */
+      row(unit - TPK_NPU_DMA, here, args[0], bytes, LINE);
+      break;
+    case 2: /* to global memory */
+      row(unit - TPK_NPU_DMA, args[1] + 16 * at + local, here, bytes, LINE);
+      break;
+    case 3: /* from the cluster's memory */
+      row(unit - TPK_NPU_DMA, here, (int64_t)window + SHARED, bytes, LINE);
+      break;
+    case 4: /* tiles of k */
+      tpk_npu_matrix((int64_t)window + SUMS, (int64_t)window + LEFT, (int64_t)window + RIGHT, 16, 16,
+                     (int32_t)(16 * bytes), 64, 2048, 32, TPK_NPU_FP16, TPK_NPU_FP16, TPK_NPU_FP32, 0, LINE);
+      break;
+    case 5:
+      tpk_npu_wait(unit, command[3]);
+      break;
+    case 6:
+      tpk_npu_order(unit, (int32_t)command[2], command[3]);
+      break;
+    }
+    if (command[0] >= 1 && command[0] <= 3)
+      local += 8192;
+  }
+  return 0;
+}

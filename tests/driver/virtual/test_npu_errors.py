@@ -191,12 +191,25 @@ def test_what_is_ordered_is_no_hazard(chip: Npu, tmp_path: Path, body: str) -> N
 @pytest.mark.parametrize(
     ("body", "words"),
     [
+        (  # one element behind x, and before it
+            "row(0, vector, x + 4096 * 4 - 60, 64, @5);",
+            "the transfer at line 5, in its source, reaches 64 bytes that are not in one allocation: from address 0x",
+        ),
+        (
+            "row(0, y - 4, vector, 64, @5);",
+            "in its target, reaches 64 bytes that are not in one allocation: from address",
+        ),
+        (
+            "tpk_npu_transfer t = tile(vector, x, 33, 4, 16, 512); tpk_npu_dma(0, &t, @5);",
+            "one allocation: from address 0x",
+        ),
+        ("tpk_npu_element_store(y + 16384, 0, 4, @5);", "to address 0x"),
         ("row(2, vector, x, 64, @5);", "tpk_npu_dma at line 5 names DMA channel 2; a core has 2"),
         (
             "row(0, left, right, 64, @5);",
             "the transfer at line 5 goes from right to left, and dma has no such route",
         ),
-        ("row(0, vector, x + (1ll << 50), 64, @5);", "line 5, in its source, reaches address 0x"),
+        ("row(0, vector, x + (1ll << 45), 64, @5);", "line 5, in its source, reaches address 0x"),
         (
             "row(0, vector, 0, 64, @5);",
             "in its source, reaches address 0x0, which is neither in the core's window nor",

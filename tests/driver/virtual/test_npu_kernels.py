@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from npus import ADD, KERNELS, Npu, build
+from npus import ADD, KERNELS, Npu, build, statements
 
 from triton_porting_kit.abi import npu
 from triton_porting_kit.abi.elements import ELEMENTS
@@ -135,6 +135,22 @@ def test_gathers_and_scatters(chip: Npu, kernels: bytes) -> None:
     expected = np.zeros(n, np.int32)
     expected[offsets[mask != 0]] = table[mask != 0]
     np.testing.assert_array_equal(chip.get(out, table), expected)
+
+
+def test_poisoned_memories_show_what_was_never_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = "row(0, y, vector + 4096, 64, 1); row(0, vector + 4096, x, 64, 2); row(0, y + 64, vector + 4096, 64, 3);"
+    monkeypatch.setenv("VNPU_POISON", "1")
+    with Npu(N1) as other:
+        binary = statements(tmp_path, body, N1)
+        x = np.arange(16, dtype=np.float32)
+        for _ in range(2):
+            out = other.put(np.zeros(32, np.float32))
+            other.launch_kernel(binary, "kernel", 1, other.put(x), out)
+            result = other.get(out, np.zeros(32, np.float32))
+            assert np.isnan(result[:16]).all()
+            np.testing.assert_array_equal(result[16:], x)
 
 
 @pytest.mark.parametrize("whole", [0, 1])

@@ -1,6 +1,7 @@
 #include "loader.h"
 #include "signal_names.h"
 
+#include "units/allocations.h"
 #include "units/processor.h"
 
 #include <algorithm>
@@ -237,6 +238,12 @@ uint64_t answerTo(const Command &command, uint8_t *slot) {
       std::memcpy(&extent, slot + at, sizeof extent);
       madvise(memory(extent.address), extent.size, MADV_DONTNEED);
     }
+    return 0;
+  case Kind::Allocated:
+    Allocations::instance().add(command.target, command.value);
+    return 0;
+  case Kind::Released:
+    Allocations::instance().remove(command.target);
     return 0;
   case Kind::Piece:
     loader.addPiece(command.value, slot, command.size);

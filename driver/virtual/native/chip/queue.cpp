@@ -196,10 +196,11 @@ struct Taken {
   for (uint64_t number = 0;; ++number) {
     awaitCount(queue.submitted, queue.chipSleeps, number + 1);
     taken.take(index, number);
-    if (Processor::instance())
+    const bool timed = Processor::instance() && index != ControlQueue;
+    if (timed)
       Timeline::instance().begin(index, taken.command.kind);
     execute(failures, taken.command, taken.payload, index);
-    if (Processor::instance())
+    if (timed)
       Timeline::instance().completed(index, taken.command.kind, number + 1);
     if (queue.completed.load() != marked(number))
       loseOverwritten("a queue's counter is none");

@@ -62,14 +62,11 @@ vnpu_memory_data Session::memoryCounters(uint32_t memory) const {
     throw Error(VNPU_INVALID_ARGUMENT, text("vnpu_memory_counters: memory ", memory, " of ", chip.name,
                                             ", which has ", chip.memories.size()));
   const MemoryDescription &from = chip.memories[memory];
-  const uint32_t instances = from.scope == MemoryDescription::OfChip      ? 1
-                             : from.scope == MemoryDescription::OfCluster ? chip.clusters
-                                                                          : chip.cores();
   const Header &header = chip_.region().header();
   vnpu_memory_data data{};
   put(data.name, from.name);
   data.bytes = header.memoryBytes[memory];
-  data.capacity_bytes = uint64_t(double(header.launchCycles) * from.bytesPerCycle * instances);
+  data.capacity_bytes = uint64_t(double(header.launchCycles) * from.bytesPerCycle * chip.instances(from));
   return data;
 }
 

@@ -15,7 +15,14 @@ uint64_t Session::allocate(uint64_t size, uint64_t alignment) {
   if (faults_.allocationFails())
     throw Error(VNPU_OUT_OF_MEMORY,
                 text("vnpu_alloc: ", size, " bytes refused by the injected fault fail-alloc"));
-  return memory_.allocate(size, alignment);
+  const uint64_t address = memory_.allocate(size, alignment);
+  if (chip_.config().description[0]) {
+    Command allocated{.kind = Kind::Allocated};
+    allocated.target = address;
+    allocated.value = size;
+    channel_.control(allocated);
+  }
+  return address;
 }
 
 void Session::release(uint64_t address) {
@@ -24,6 +31,14 @@ void Session::release(uint64_t address) {
     try {
       drainAll();
     } catch (const Error &) {
+    }
+  }
+  if (chip_.config().description[0] && !chip_.lost()) {
+    Command released{.kind = Kind::Released};
+    released.target = address;
+    try {
+      channel_.control(released);
+    } catch (const Error &) { // lost just now
     }
   }
   memory_.release(address, [this](const std::vector<Extent> &extents) {

@@ -234,6 +234,12 @@ uint64_t ChipDescription::windowBytes() const {
   return last.base + ((last.bytes + WindowStep - 1) / WindowStep + 1) * WindowStep;
 }
 
+uint32_t ChipDescription::instances(const MemoryDescription &memory) const {
+  if (memory.scope == MemoryDescription::OfChip)
+    return 1;
+  return memory.scope == MemoryDescription::OfCluster ? clusters : cores();
+}
+
 std::string ChipDescription::unitName(uint32_t unit) const {
   if (unit < 2)
     return unit ? "matrix" : "core";

@@ -82,6 +82,8 @@ struct ChipDescription {
   const EngineDescription &engine(uint32_t channel) const { return engines[channelEngines[channel]]; }
   uint64_t windowBytes() const;
   std::string unitName(uint32_t unit) const;
+  // How many the chip has of a memory.
+  uint32_t instances(const MemoryDescription &memory) const;
 };
 
 // The name of an element type of tpk_npu.h; nullptr for other numbers.

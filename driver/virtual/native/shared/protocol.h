@@ -46,6 +46,8 @@ enum class Kind : uint32_t {
   // On the control queue:
   OpenQueue, // a thread for queue `index`
   Discard,   // payload: Extents whose contents are not needed any more
+  Allocated, // on a chip with a description: `value` bytes at `target` are memory that kernels may use
+  Released,  // those at `target` no more
   Piece,     // payload: the next bytes of a module
   Load,      // the module is complete; answer: its number as a uint64_t
   Unload,    // module `value`

@@ -1,17 +1,27 @@
 #include "core.h"
+#include "allocations.h"
 #include "mistake.h"
 
 #include "../chip.h"
+
+#include <cstdlib>
 
 namespace vnpu {
 
 std::string atLine(int32_t line) { return line > 0 ? text(" at line ", line) : ""; }
 
 void NpuCore::begin() {
+  static const char *poison = std::getenv("VNPU_POISON");
+  if (poison && *poison == '1')
+    window_.fill(0xff); // floats of all types are no numbers
   ordering_.reset();
   log_.begin();
   line_ = 0;
   progress_.fetch_add(1, std::memory_order_relaxed);
+}
+
+uint8_t *NpuCore::tryGlobal(uint64_t address, uint64_t bytes) {
+  return Allocations::instance().hold(address, bytes) ? memory(address) : nullptr;
 }
 
 uint8_t *NpuCore::global(uint64_t address, uint64_t bytes, const std::string &what) {
@@ -20,7 +30,11 @@ uint8_t *NpuCore::global(uint64_t address, uint64_t bytes, const std::string &wh
   if (offset >= header.rangeBytes || bytes > header.rangeBytes - offset)
     throw Mistake{text(what, " reaches address ", hex(address),
                        ", which is neither in the core's window nor in global memory")};
-  return memory(address);
+  uint8_t *data = tryGlobal(address, bytes);
+  if (!data)
+    throw Mistake{text(what, " reaches ", bytes, " bytes that are not in one allocation: from ",
+                       addressMark(address), " to ", addressMark(address + bytes - 1))};
+  return data;
 }
 
 NpuCore::Place NpuCore::find(const Footprint &bytes, uint64_t address, const std::string &what) const {

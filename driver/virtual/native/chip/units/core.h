@@ -22,9 +22,11 @@ public:
   // Counts what the watchdog takes for progress.
   uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
   void begin();
-  // Global memory's bytes from `address`. Throws Mistake, which begins with `what`, if they are not device
-  // memory.
+  // Global memory's bytes from `address`. Throws Mistake, which begins with `what`, unless they are in one
+  // allocation.
   static uint8_t *global(uint64_t address, uint64_t bytes, const std::string &what);
+  // The same; nullptr unless they are in one allocation.
+  static uint8_t *tryGlobal(uint64_t address, uint64_t bytes);
 
   // The intrinsics. They throw Mistake.
   int64_t transfer(int32_t channel, const tpk_npu_transfer &transfer, int32_t line);

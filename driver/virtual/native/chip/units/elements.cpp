@@ -101,7 +101,9 @@ uint8_t *NpuCore::element(uint64_t address, int32_t bytes, int32_t line, const c
   if (!size || address % uint64_t(bytes))
     throw Mistake{text("the core's ", action, atLine(line), " is of ", bytes, " bytes at ", hex(address),
                        "; elements have 1, 2, 4 or 8 bytes and lie at a multiple of that")};
-  uint8_t *data = global(address, uint64_t(bytes), text("the core's ", action, atLine(line)));
+  uint8_t *data = tryGlobal(address, uint64_t(bytes));
+  if (!data)
+    global(address, uint64_t(bytes), text("the core's ", action, atLine(line)));
   ordering_.touch({.action = action, .line = line}, {Footprint(address, uint64_t(bytes)), writes});
   const MemoryDescription &memory = chip_.memories[0];
   const double cycles = std::max<double>(double(memory.burstBytes), bytes) / memory.bytesPerCycle;

@@ -14,10 +14,7 @@ constexpr double Nothing = 1e-6; // bytes, or cycles, that only rounding has lef
 Flows::Flows(const ChipDescription &chip) : chip_(chip), untilFirst_(Never) {
   for (const MemoryDescription &memory : chip.memories) {
     first_.push_back(uint32_t(bandwidths_.size()));
-    const uint32_t instances = memory.scope == MemoryDescription::OfChip      ? 1
-                               : memory.scope == MemoryDescription::OfCluster ? chip.clusters
-                                                                              : chip.cores();
-    bandwidths_.insert(bandwidths_.end(), instances, memory.bytesPerCycle);
+    bandwidths_.insert(bandwidths_.end(), chip.instances(memory), memory.bytesPerCycle);
   }
   free_.resize(bandwidths_.size());
   sharers_.resize(bandwidths_.size());

@@ -22,7 +22,8 @@ Trace::Trace(const ChipDescription &chip) : chip_(chip) {
   std::fprintf(file_, "chip %s %.17g %u %u\n", chip.name.c_str(), chip.clockMegahertz, chip.cores(),
                chip.units());
   for (const MemoryDescription &memory : chip.memories)
-    std::fprintf(file_, "memory %s\n", memory.name.c_str());
+    std::fprintf(file_, "memory %s %.17g\n", memory.name.c_str(),
+                 memory.bytesPerCycle * chip.instances(memory));
 }
 
 void Trace::add(const std::string &kernel, int64_t programs, uint64_t start, double cycles,

@@ -186,7 +186,9 @@ int64_t NpuCore::indexed(const Indexed &given) {
       }
       const int64_t offset = readOffset(offsets.data + i * uint64_t(given.offsetBytes), given.offsetBytes);
       const uint64_t address = given.base + uint64_t(given.scale) * uint64_t(offset);
-      uint8_t *there = global(address, uint64_t(size), text(what, ", in element ", i, ","));
+      uint8_t *there = tryGlobal(address, uint64_t(size));
+      if (!there)
+        global(address, uint64_t(size), text(what, ", in element ", i, ","));
       row(given.gathers ? here : there, given.gathers ? there : here, 1, 0, 0);
       addresses.push_back(address);
     }

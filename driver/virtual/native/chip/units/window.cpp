@@ -3,6 +3,7 @@
 
 #include "../chip.h"
 
+#include <cstring>
 #include <sys/mman.h>
 
 namespace vnpu {
@@ -30,6 +31,11 @@ Window::Window(const ChipDescription &chip)
       throw std::runtime_error(text("no ", memory.bytes, " bytes for memory '", memory.name, "' of a core"));
     data_[index] = here;
   }
+}
+
+void Window::fill(uint8_t value) {
+  for (MemoryIndex index = 1; index < chip_.memories.size(); ++index)
+    std::memset(data_[index], value, chip_.memories[index].bytes);
 }
 
 MemoryIndex Window::before(uint64_t address) const {

@@ -14,6 +14,8 @@ public:
   Window(const Window &) = delete;
 
   void *base() const { return base_; }
+  // Fills all memories with the byte.
+  void fill(uint8_t value);
   bool contains(uint64_t address) const { return address - start() < bytes_; }
   // The memory that holds all bytes from `low` to `high`; 0 if none does.
   MemoryIndex memoryOf(uint64_t low, uint64_t high) const;

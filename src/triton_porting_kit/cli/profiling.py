@@ -1,0 +1,128 @@
+"""The command `tpk profile`: what the units of a simulated chip did while a program ran."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from triton_porting_kit.cli.captures import Arguments, Script
+from triton_porting_kit.cli.errors import UserError
+
+if TYPE_CHECKING:
+    from triton_porting_kit.chips.trace import Trace
+
+EPILOG = """Examples:
+
+tpk profile --chip n1 program.py
+
+tpk profile --chip mine.toml --dest profiles program.py --steps 10
+"""
+
+
+def profile(
+    script: Script,
+    arguments: Arguments = None,
+    chip: Annotated[
+        str,
+        typer.Option(
+            metavar="CHIP",
+            help="A chip that comes with the kit, or the TOML file of one. Default: that of VNPU_DESCRIPTION.",
+        ),
+    ] = "",
+    dest: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the page and the trace.")] = Path(
+        "profile"
+    ),
+) -> None:
+    """Run a Python program on a simulated chip with on-chip memory, and write what its units did.
+
+    Works for backends whose driver opens the virtual NPU. Writes `trace.json`, which https://ui.perfetto.dev opens
+    with a row for each unit of each core, and `profile.html`, a page with a table by kernel, a roofline plot and a
+    timeline of each launch, which needs nothing else. Prints the table. All times are those of the chip's model
+    (docs/npu.md).
+
+    Options go before SCRIPT; everything after it is passed to the program. The exit status is the program's.
+    """
+    from triton_porting_kit.chips.page import page
+    from triton_porting_kit.chips.perfetto import perfetto
+    from triton_porting_kit.chips.trace import read
+    from triton_porting_kit.errors import TraceError
+
+    if not script.is_file():
+        raise UserError(f"there is no file {script}")
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder, "trace")
+        environment = {**os.environ, **_description(chip, Path(folder)), "VNPU_TRACE": str(written)}
+        status = subprocess.run(
+            [sys.executable, str(script), *(arguments or [])], env=environment, check=False
+        ).returncode
+        if status < 0:
+            typer.echo(f"tpk: {script} was killed by {signal.Signals(-status).name}", err=True)
+        if not written.is_file():
+            raise UserError(
+                "the program opened no virtual NPU with a description, so there is nothing to write; use a backend "
+                "for chips with on-chip memory"
+            )
+        try:
+            trace = read(written)
+        except TraceError as error:
+            raise UserError(str(error)) from None
+    dest.mkdir(parents=True, exist_ok=True)
+    (dest / "trace.json").write_text(perfetto(trace))
+    (dest / "profile.html").write_text(page(trace))
+    _print(trace)
+    typer.echo(f"{dest / 'profile.html'}, {dest / 'trace.json'}")
+    raise typer.Exit(status if status >= 0 else 128 - status)
+
+
+def _description(chip: str, folder: Path) -> dict[str, str]:
+    """The environment of a chip: that of the caller if none is named."""
+    from triton_porting_kit.chips import CHIPS, load
+    from triton_porting_kit.errors import DescriptionError
+
+    if not chip:
+        if not os.environ.get("VNPU_DESCRIPTION"):
+            raise UserError(
+                f"name a chip: --chip {', --chip '.join(CHIPS)}, or --chip with the path of a file"
+            )
+        return {}
+    if chip not in CHIPS and not Path(chip).is_file():
+        raise UserError(f"there is no chip {chip!r}; the kit has {', '.join(CHIPS)}, or name a TOML file")
+    try:
+        description = load(chip)
+    except DescriptionError as error:
+        raise UserError(str(error)) from None
+    (folder / "description").write_text(description.text)
+    return {"VNPU_DESCRIPTION": str(folder / "description")}
+
+
+def _print(trace: Trace) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    from triton_porting_kit.chips.trace import by_kernel
+
+    table = Table(
+        "kernel", title=f"on {trace.chip}, by the chip's clock", title_justify="left", box=SIMPLE_HEAD
+    )
+    for name in ("runs", "us", "matrix", "core", "DMA", "bandwidth", "overlap"):
+        table.add_column(name, justify="right")
+    table.add_column("cores wait for")
+    for each in by_kernel(trace):
+        shares = (each.matrix, each.core, each.dma, each.bandwidth, each.overlap)
+        stall = f"{each.stall}, {each.stalled:.0%}" if each.stall else "nothing"
+        table.add_row(
+            each.kernel,
+            str(each.launches),
+            f"{each.milliseconds * 1e3:.2f}",
+            *(f"{share:.1%}" for share in shares),
+            stall,
+        )
+    Console().print(table)
