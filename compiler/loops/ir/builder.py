@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from triton_porting_kit.compiler.loops.ir.regions import LoopRegion, Region
 from triton_porting_kit.compiler.loops.ir.values import (
     KEEPS_ZEROS,
     PREDICATES,
@@ -28,18 +28,6 @@ from triton_porting_kit.compiler.loops.ir.values import (
 )
 
 INDENT = "  "
-
-
-@dataclass(eq=False)
-class Region:
-    """Lines of a region, and the values already computed in it. `branch` is the level of the enclosing branch."""
-
-    branch: int = 0
-    is_open: bool = True
-    lines: list[str] = field(default_factory=list)
-    known: dict[str, Value] = field(default_factory=dict)
-    reads: dict[str, Value] = field(default_factory=dict)
-    endings: list[Callable[[], None]] = field(default_factory=list)
 
 
 class LoopBuilder:
@@ -392,16 +380,6 @@ class LoopBuilder:
         self._regions[-1].lines += body
         self.line(f"}} {attributes}" if attributes else "}")
         return results
-
-
-@dataclass
-class LoopRegion:
-    """Inside a `LoopBuilder.loop`: induction variable, carried arguments, and what to yield; after it, the results."""
-
-    induction: Value
-    arguments: list[Value]
-    yields: list[Value] = field(default_factory=list)
-    results: list[Value] = field(default_factory=list)
 
 
 Branch: TypeAlias = Callable[[], Sequence[Value]]
