@@ -57,8 +57,8 @@ test: lint $(VENV)/.installed ## install with test tools, check the code, run ev
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --ignore tests/pytorch $(PYTEST_ARGS)
 	$(if $(TORCH),$(BIN)/python -m pytest $(PYTEST_ARGS) tests/pytorch)
 
-test-browser: $(VENV)/.test-tools $(VENV)/.installed ## try the page of reports in Chromium, which has to be there
-	$(BIN)/python -m pytest -m browser $(PYTEST_ARGS) tests/conformance/report
+test-browser: $(VENV)/.test-tools $(VENV)/.installed ## try the pages of reports and profiles in Chromium, which has to be there
+	$(BIN)/python -m pytest -m browser $(PYTEST_ARGS) tests/conformance/report tests/chips
 
 test-models: $(MODELS)/.installed ## public models and long training on the virtual NPU
 	TORCHINDUCTOR_CACHE_DIR=$(CURDIR)/$(MODELS)/inductor $(MODELS)/venv/bin/python -m pytest -m models $(PYTEST_ARGS) tests/models

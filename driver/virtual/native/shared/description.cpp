@@ -3,6 +3,7 @@
 #include "protocol.h"
 #include "text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 

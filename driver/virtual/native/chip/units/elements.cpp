@@ -5,6 +5,7 @@
 
 #include "../chip.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>

@@ -1,9 +1,11 @@
 #include "processor.h"
 #include "timeline.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 namespace vnpu {
 
