@@ -8,8 +8,10 @@ from triton_porting_kit.compiler.cpp.stages import CPP_COMMAND, cpp_pipeline, cp
 from triton_porting_kit.compiler.cpu import cpu_pipeline
 from triton_porting_kit.compiler.crashes import crash_location, pointer_arguments
 from triton_porting_kit.compiler.external import run_tool, tool_version
+from triton_porting_kit.compiler.fitting import Fit, fit, fits
 from triton_porting_kit.compiler.isa_levels import ISA_LEVELS, IsaLevel
 from triton_porting_kit.compiler.linalg.stages import linalg_pipeline, linalg_stage
+from triton_porting_kit.compiler.npu import npu_pipeline
 from triton_porting_kit.compiler.options import KernelOptions
 from triton_porting_kit.compiler.pipeline import Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
@@ -20,6 +22,7 @@ __all__ = [
     "FP8_TYPES",
     "ISA_LEVELS",
     "CpuTarget",
+    "Fit",
     "IsaLevel",
     "KernelOptions",
     "Pipeline",
@@ -29,10 +32,13 @@ __all__ = [
     "cpp_stages",
     "cpu_pipeline",
     "crash_location",
+    "fit",
+    "fits",
     "libdevice",
     "linalg_pipeline",
     "linalg_stage",
     "link_shared_object",
+    "npu_pipeline",
     "pointer_arguments",
     "run_tool",
     "source_digest",

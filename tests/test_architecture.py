@@ -127,7 +127,10 @@ CYCLES = {
         {"compiler.loops.lowering", "compiler.loops.state"}
     ): "the state holds handlers, which take the lowering",
     frozenset(
-        {f"compiler.dialect.interpreter.{name}" for name in ("accesses", "machine", "table", "tiles")}
+        {
+            f"compiler.dialect.interpreter.{name}"
+            for name in ("accesses", "chips", "machine", "table", "tiles")
+        }
     ): "a running program looks up handlers, which take the program",
 }
 """Modules that import each other, if only for type annotations, and why."""

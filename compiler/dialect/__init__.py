@@ -1,6 +1,6 @@
 """The structured form's own operations: one class for each. The table in the docs is generated from them."""
 
-from .operations import OPERATIONS
+from .registry import OPERATIONS
 from .schema import Op, Trait
 from .upstream import ELEMENTWISE, TRAITS, UPSTREAM, having
 

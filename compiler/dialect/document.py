@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .operations import OPERATIONS
+from .registry import OPERATIONS
 from .schema import Op, Trait, optional, variadic
 from .upstream import UPSTREAM
 

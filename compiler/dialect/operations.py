@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from .schema import Kind, Op, Trait, V, all_of, flag, integer, integers, operand, optional, text, variadic
-from .types import element_of, is_scalar, shape_of
+from .checks import along, fill, longer, same_shape, same_type
+from .schema import Kind, Op, Trait, V, flag, integer, integers, operand, optional, text, variadic
+from .types import element_of, shape_of
 
 SEMANTICS = ("relaxed", "acquire", "release", "acq_rel")
 SCOPES = ("cta", "gpu", "sys")
@@ -98,7 +98,7 @@ class StructuredAccess(Access[V]):
             yield f"{wraps} dimensions wrap, with {len(self.wrap_start)} starts and {len(self.wrap_size)} sizes"
         if any(not 0 <= d < rank for d in self.wrap_dims) or len({*self.wrap_dims}) != wraps:
             yield f"wrap_dims {list(self.wrap_dims)} are not dimensions of the tile"
-        yield from _same_shape("mask", self.mask, self.tile)
+        yield from same_shape("mask", self.mask, self.tile)
 
 
 class Load(StructuredAccess[V]):
@@ -110,7 +110,7 @@ class Load(StructuredAccess[V]):
 
     def verify(self) -> Iterator[str]:
         yield from super().verify()
-        yield from _fill(self.other, self.result)
+        yield from fill(self.other, self.result)
 
 
 class Store(StructuredAccess[V]):
@@ -138,9 +138,9 @@ class Gather(Access[V]):
     byte_offsets = flag()
 
     def verify(self) -> Iterator[str]:
-        yield from _same_shape("offsets", self.offsets, self.result)
-        yield from _same_shape("mask", self.mask, self.result)
-        yield from _fill(self.other, self.result)
+        yield from same_shape("offsets", self.offsets, self.result)
+        yield from same_shape("mask", self.mask, self.result)
+        yield from fill(self.other, self.result)
 
 
 class Scatter(Access[V]):
@@ -160,8 +160,8 @@ class Scatter(Access[V]):
         return self.value
 
     def verify(self) -> Iterator[str]:
-        yield from _same_shape("offsets", self.offsets, self.value)
-        yield from _same_shape("mask", self.mask, self.value)
+        yield from same_shape("offsets", self.offsets, self.value)
+        yield from same_shape("mask", self.mask, self.value)
 
 
 class Atomic(Op[V]):
@@ -175,7 +175,7 @@ class Atomic(Op[V]):
     scope = text("gpu", choices=SCOPES)
 
     def verify(self) -> Iterator[str]:
-        yield from _same_shape("offsets", self.offsets, self.result)
+        yield from same_shape("offsets", self.offsets, self.result)
 
 
 class AtomicRmw(Atomic[V]):
@@ -189,8 +189,8 @@ class AtomicRmw(Atomic[V]):
 
     def verify(self) -> Iterator[str]:
         yield from super().verify()
-        yield from _same_type("value", self.value, self.result)
-        yield from _same_shape("mask", self.mask, self.result)
+        yield from same_type("value", self.value, self.result)
+        yield from same_shape("mask", self.mask, self.result)
 
 
 class AtomicCas(Atomic[V]):
@@ -202,8 +202,8 @@ class AtomicCas(Atomic[V]):
 
     def verify(self) -> Iterator[str]:
         yield from super().verify()
-        yield from _same_type("compare", self.compare, self.result)
-        yield from _same_type("value", self.value, self.result)
+        yield from same_type("compare", self.compare, self.result)
+        yield from same_type("value", self.value, self.result)
 
 
 class AtomicPoll(Atomic[V]):
@@ -229,7 +229,7 @@ class Reduce(Op[V]):
 
     def verify(self) -> Iterator[str]:
         shape = shape_of(self.inputs[0]) or ()
-        yield from _along(self.axis, shape)
+        yield from along(self.axis, shape)
         if len(self.results) != len(self.inputs):
             yield f"{len(self.inputs)} inputs and {len(self.results)} results"
         kept = shape[: self.axis] + shape[self.axis + 1 :]
@@ -249,11 +249,11 @@ class Scan(Op[V]):
     reverse = flag()
 
     def verify(self) -> Iterator[str]:
-        yield from _along(self.axis, shape_of(self.inputs[0]) or ())
+        yield from along(self.axis, shape_of(self.inputs[0]) or ())
         if len(self.results) != len(self.inputs):
             yield f"{len(self.inputs)} inputs and {len(self.results)} results"
         for value, result in zip(self.inputs, self.results, strict=False):
-            yield from _same_shape("results", result, value)
+            yield from same_shape("results", result, value)
 
 
 class Map(Op[V]):
@@ -308,7 +308,7 @@ class FpToFp(Op[V]):
     rounding = text("rtne", choices=("rtne", "rtz"))
 
     def verify(self) -> Iterator[str]:
-        yield from _same_shape("x", self.x, self.result)
+        yield from same_shape("x", self.x, self.result)
 
 
 class ClampF(Op[V]):
@@ -323,7 +323,7 @@ class ClampF(Op[V]):
 
     def verify(self) -> Iterator[str]:
         for name, value in (("x", self.x), ("low", self.low), ("high", self.high)):
-            yield from _same_type(name, value, self.result)
+            yield from same_type(name, value, self.result)
 
 
 # --- moving elements -----------------------------------------------------------------------------
@@ -338,7 +338,7 @@ class Join(Op[V]):
     second = operand()
 
     def verify(self) -> Iterator[str]:
-        yield from _same_type("second", self.second, self.first)
+        yield from same_type("second", self.second, self.first)
         if shape_of(self.result) != (*(shape_of(self.first) or ()), 2):
             yield "its result must have the shape of the operands, and a last dimension of 2"
 
@@ -365,7 +365,7 @@ class Unpack(Op[V]):
     dim = integer()
 
     def verify(self) -> Iterator[str]:
-        yield from _longer(self.x, self.result, self.dim, 2)
+        yield from longer(self.x, self.result, self.dim, 2)
 
 
 class Repeat(Op[V]):
@@ -378,7 +378,7 @@ class Repeat(Op[V]):
     times = integer()
 
     def verify(self) -> Iterator[str]:
-        yield from _longer(self.x, self.result, self.dim, self.times)
+        yield from longer(self.x, self.result, self.dim, self.times)
 
 
 class GatherAlong(Op[V]):
@@ -390,8 +390,8 @@ class GatherAlong(Op[V]):
     axis = integer()
 
     def verify(self) -> Iterator[str]:
-        yield from _along(self.axis, shape_of(self.source) or ())
-        yield from _same_shape("indices", self.indices, self.result)
+        yield from along(self.axis, shape_of(self.source) or ())
+        yield from same_shape("indices", self.indices, self.result)
 
 
 class Histogram(Op[V]):
@@ -402,7 +402,7 @@ class Histogram(Op[V]):
     mask = optional(Kind.BOOLEANS)
 
     def verify(self) -> Iterator[str]:
-        yield from _same_shape("mask", self.mask, self.values)
+        yield from same_shape("mask", self.mask, self.values)
 
 
 # --- messages to the user -----------------------------------------------------------------------
@@ -431,47 +431,3 @@ class Print(Op[V]):
     hex = flag()
     isSigned = integers()
     pointers = integers()
-
-
-OPERATIONS: dict[str, type[Op[Any]]] = {cls.OPERATION_NAME: cls for cls in all_of(Op)}
-"""Every operation of the dialect by name, in the order of the docs."""
-
-
-# --- checks of verifiers -------------------------------------------------------------------------
-
-
-def _same_shape(name: str, value: Any, other: Any) -> Iterator[str]:
-    if value is not None and shape_of(value) != shape_of(other):
-        yield f"`{name}` has the shape {_said(value)} instead of {_said(other)}"
-
-
-def _same_type(name: str, value: Any, other: Any) -> Iterator[str]:
-    yield from _same_shape(name, value, other)
-    if element_of(value) != element_of(other):
-        yield f"`{name}` has elements of {element_of(value)} instead of {element_of(other)}"
-
-
-def _fill(other: Any, result: Any) -> Iterator[str]:
-    """`other` of a load: a scalar, or a tensor of the result's shape."""
-    if other is not None and element_of(other) != element_of(result):
-        yield f"`other` is {element_of(other)}, but {element_of(result)} is loaded"
-    if other is not None and not is_scalar(other):
-        yield from _same_shape("other", other, result)
-
-
-def _along(axis: int, shape: tuple[int, ...]) -> Iterator[str]:
-    if not 0 <= axis < len(shape):
-        yield f"a tensor of {len(shape)} dimensions has no dimension {axis}"
-
-
-def _longer(source: Any, result: Any, dimension: int, times: int) -> Iterator[str]:
-    shape = shape_of(source) or ()
-    yield from _along(dimension, shape)
-    expected = tuple(size * times if d == dimension else size for d, size in enumerate(shape))
-    if shape_of(result) != expected:
-        yield f"its result must have the shape {list(expected)}, not {_said(result)}"
-
-
-def _said(value: Any) -> str:
-    shape = shape_of(value)
-    return "of a scalar" if shape is None else str(list(shape))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .operations import OPERATIONS
+from .registry import OPERATIONS
 from .schema import Trait
 
 _DIVISIONS = ("divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floordivsi")

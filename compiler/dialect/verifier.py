@@ -9,7 +9,7 @@ from typing import Any
 from triton_porting_kit.compiler.defects import InvalidIR
 from triton_porting_kit.toolchain.mlir import ir
 
-from .operations import OPERATIONS
+from .registry import OPERATIONS
 from .schema import Kind, Op
 from .types import element_of, is_scalar
 

@@ -6,7 +6,7 @@ import re
 import struct
 from typing import Any
 
-from triton_porting_kit.compiler.dialect import Op, operations
+from triton_porting_kit.compiler.dialect import Op, npu, operations
 from triton_porting_kit.compiler.loops.arithmetic import minifloats
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import CMPI, Entry
 from triton_porting_kit.compiler.loops.arithmetic.library import OPERATIONS
@@ -18,6 +18,7 @@ from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.matmul import dots
 from triton_porting_kit.compiler.loops.memory import accesses, atomics, polls
+from triton_porting_kit.compiler.loops.npu import commands, elements, grid
 from triton_porting_kit.compiler.loops.reductions import reduce, scan
 from triton_porting_kit.compiler.loops.reductions.map import map_elements
 from triton_porting_kit.compiler.loops.shapes import microscaling, rearrange
@@ -320,6 +321,23 @@ _DIALECT: dict[type[Op[Any]], Handler] = {
     operations.Histogram: rearrange.histogram,
     operations.Assert: host_calls.check,
     operations.Print: host_calls.show,
+    npu.NpuBuffer: commands.buffer,
+    npu.NpuRead: commands.read,
+    npu.NpuWrite: commands.write,
+    npu.NpuDma: commands.dma,
+    npu.NpuGather: commands.gather,
+    npu.NpuScatter: commands.scatter,
+    npu.NpuMatrix: commands.matrix,
+    npu.NpuWait: commands.wait,
+    npu.NpuOrder: commands.order,
+    npu.NpuAnnounce: commands.announce,
+    npu.NpuPrograms: grid.programs,
+    npu.NpuProgram: grid.program,
+    npu.NpuElementLoad: elements.load,
+    npu.NpuElementStore: elements.store,
+    npu.NpuAtomicRmw: elements.read_modify_write,
+    npu.NpuAtomicCas: elements.compare_and_swap,
+    npu.NpuAtomicPoll: elements.poll,
 }
 
 HANDLERS: dict[str, Handler] = {

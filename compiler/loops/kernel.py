@@ -6,10 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from triton_porting_kit.abi import block
+from triton_porting_kit.abi import block, npu
 from triton_porting_kit.abi import kernel as abi
 from triton_porting_kit.compiler import loop_hints
 from triton_porting_kit.compiler.dialect import Trait, having
+from triton_porting_kit.compiler.dialect.npu import NpuPrograms
 from triton_porting_kit.compiler.dialect.operations import ProgramId
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import Mode
 from triton_porting_kit.compiler.loops.control.fused_stores import fused_stores
@@ -24,6 +25,7 @@ from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory import non_temporal
 from triton_porting_kit.compiler.loops.memory.checking import BOUNDS_ALIGNMENT, Checks
 from triton_porting_kit.compiler.loops.memory.non_temporal import NonTemporal
+from triton_porting_kit.compiler.loops.npu.core import Core, Window
 from triton_porting_kit.compiler.loops.state import LOADS, WRITES, Grid, Origins, Rules
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.target import CpuTarget
@@ -59,6 +61,7 @@ def lower_to_loops(
     check_memory: bool = False,
     notes_program: bool = False,
     with_places: bool = False,
+    window: Window | None = None,
 ) -> LoopsResult:
     """Lower a structured module to loops.
 
@@ -66,7 +69,8 @@ def lower_to_loops(
     runs the programs [begin, end) of the grid. It prints a scalar `threads` times, as that many threads of a GPU would.
     With `check_memory`, the bounds of pointer arguments follow the arguments, and no access leaves them (see
     `checking`). With `notes_program`, scratch holds the number of the running program. `with_places` records source
-    lines and does not change the code.
+    lines and does not change the code. With `window`, ``scratch`` is the base of a core's local memories, and the
+    result's `scratch_bytes` are those behind `window.scratch`.
 
     Raises `CompilationError` for what it cannot lower.
     """
@@ -81,9 +85,14 @@ def lower_to_loops(
     )  # fmt: skip
     data = ModuleData(builder)
     mode = Mode(fuse_multiply_add, target.has_scalef, data, target.multiplies_high)
+    own = scratch if window is None else builder.address(scratch, [builder.i64(window.scratch)], "i8")
     lowering = Lowering(
-        builder, target, mode, Rules(HANDLERS, fused_stores), scratch, Grid(counts, threads=threads)
+        builder, target, mode, Rules(HANDLERS, fused_stores), own, Grid(counts, threads=threads)
     )
+    if window is not None:
+        builder.names_functions = True
+        lowering.part(Core).bases = window.bases
+        lowering.part(Core).programs = (begin, end)
     lowering.source_lines = SourceLines(builder) if with_places else None
     # Only a kernel that accesses memory can crash.
     notes_program = notes_program and any(op.name in LOADS or op.name in WRITES for op in walk(program.body))
@@ -91,7 +100,11 @@ def lower_to_loops(
     lowering.part(NonTemporal).allowed = non_temporal.allowed(lowering, program.body)
     pointers = _read_arguments(builder, lowering, program, args, check_memory=check_memory)
     counted = counts if check_memory else counts[: _axes(program)]
-    _run_programs(lowering, program, begin, end, counted, note)
+    if any(NpuPrograms.isa(operation) for operation in program.body.operations):
+        lowering.block(program.body)
+        _end(builder)
+    else:
+        _run_programs(lowering, program, begin, end, counted, note)
     cleared_bytes = lowering.scratch.cleared.size
     scratch_bytes = lowering.scratch.size
     numbers = {}
@@ -99,12 +112,17 @@ def lower_to_loops(
         numbers[abi.ARGUMENT_BYTES] = lowering.checks.argument_bytes
     if note is not None:  # the kept part is last in scratch, and this is its first entry
         numbers[abi.PROGRAM] = scratch_bytes - lowering.scratch.kept.size
+    exported_bytes = scratch_bytes
+    if window is not None:
+        assert not cleared_bytes, "nobody clears local memory"
+        numbers[npu.CHIP] = window.symbol_value
+        exported_bytes = window.bytes
     text = _module_text(
         program.name,
         "%cleared" if cleared_bytes else "%scratch",
-        [*_parts_of_scratch(lowering), *builder.text()],
+        [*_parts_of_scratch(lowering, 0 if window is None else window.scratch), *builder.text()],
         [*lowering.data.lines(), *_numbers(program.name, numbers)],
-        [scratch_bytes, cleared_bytes],
+        [exported_bytes, cleared_bytes],
         pointers,
         lowering.source_comments.lines(),
         has_loop_hints=lowering.data.has_loop_hints,
@@ -129,6 +147,10 @@ def _run_programs(
         region.yields = _next_program(builder, region.arguments, counts)
     if lowering.part(NonTemporal).used:
         builder.line(non_temporal.FENCE)
+    _end(builder)
+
+
+def _end(builder: LoopBuilder) -> None:
     status = builder.constant(0, "i32")
     builder.line(f"llvm.return {status.name} : i32")
 
@@ -141,16 +163,19 @@ def _numbers(name: str, numbers: dict[str, int]) -> list[str]:
     ]
 
 
-def _parts_of_scratch(lowering: Lowering) -> list[str]:
+def _parts_of_scratch(lowering: Lowering, start: int) -> list[str]:
     """The start of each part of a thread's scratch block. The sizes are known only now.
 
-    The cleared part comes first, then the stack that each program uses anew, then the part that persists.
+    The cleared part comes first, then the stack that each program uses anew, then the part that persists. The stack is
+    `start` bytes behind the address that the kernel is given.
     """
     lines = []
     if lowering.scratch.cleared.size:
         lines.append(_beyond("%scratch", lowering.scratch.cleared.start.name, lowering.scratch.cleared.size))
     if lowering.scratch.kept.size:
-        lines.append(_beyond(lowering.scratch.kept.start.name, "%scratch", lowering.scratch.stack.high_water))
+        lines.append(
+            _beyond(lowering.scratch.kept.start.name, "%scratch", start + lowering.scratch.stack.high_water)
+        )
     return lines
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from triton_porting_kit.compiler.dialect import Op
 from triton_porting_kit.compiler.dialect.building import create
@@ -33,7 +33,7 @@ class Emitter:
         self.at: Any = None
         self.location: Any = self.unknown
 
-    def before(self, operation: Any) -> Emitter:
+    def before(self, operation: Any) -> Self:
         """Create the following operations before `operation`, with its location."""
         self.at = ir.InsertionPoint(operation)
         self.location = operation.location

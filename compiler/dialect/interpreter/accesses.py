@@ -92,7 +92,7 @@ def _read(run: Run, op: Operation, addresses: Array, touched: Any, other: Any) -
     if other is not None:
         result[...] = other
     touched = np.broadcast_to(touched, addresses.shape)
-    result[touched] = _checked(
+    result[touched] = checked(
         run, op, touched, lambda: run.memory.read(addresses[touched].reshape(-1), element)
     )
     return result
@@ -101,19 +101,28 @@ def _read(run: Run, op: Operation, addresses: Array, touched: Any, other: Any) -
 def _write(run: Run, op: Operation, addresses: Array, touched: Any, value: Any) -> None:
     touched = np.broadcast_to(touched, addresses.shape)
     values = np.broadcast_to(value, addresses.shape)[touched].reshape(-1)
-    _checked(run, op, touched, lambda: run.memory.write(addresses[touched].reshape(-1), values))
+    checked(run, op, touched, lambda: run.memory.write(addresses[touched].reshape(-1), values))
 
 
-def _checked(run: Run, op: Operation, touched: Array, access: Callable[[], Any]) -> Any:
+def checked(run: Run, op: Operation, touched: Array, access: Callable[[], Any]) -> Any:
     """Access the touched elements. Raises `OutOfBounds`."""
     try:
         return access()
     except NoArray as error:
         element = tuple(int(number) for number in np.argwhere(touched)[error.place])
-        accessed = op.view.tile if hasattr(op.view, "tile") else op.results[0]
-        kind = (op.view.expected if isinstance(op.view, AtomicPoll) else accessed).type
-        at = run.at(op, element if kind.shape is not None else None)
-        raise OutOfBounds(at, error.address, dtype_of(kind.element).itemsize, error.nearest) from None
+        shape, accessed = _tile_of(op)
+        at = run.at(op, None if shape is None else element)
+        raise OutOfBounds(at, error.address, dtype_of(accessed).itemsize, error.nearest) from None
+
+
+def _tile_of(op: Operation) -> tuple[Any, str]:
+    """The shape of what is accessed, None for a scalar, and the type of its elements."""
+    view = op.view
+    if hasattr(view, "unit"):  # a transfer
+        return getattr(view, "shape", ()), view.element
+    accessed = view.tile if hasattr(view, "tile") else op.results[0]
+    kind = (view.expected if isinstance(view, AtomicPoll) else accessed).type
+    return kind.shape, kind.element
 
 
 # --- atomic operations -------------------------------------------------------------------------------
@@ -195,12 +204,12 @@ def _in_order(
     result = np.zeros(addresses.shape, dtype_of(op.element))
     wanted = addresses[touched].reshape(-1)
     if np.unique(wanted).size == wanted.size:
-        result[touched] = _checked(run, op, touched, lambda: step(wanted, touched))
+        result[touched] = checked(run, op, touched, lambda: step(wanted, touched))
         return result
     for place in zip(*np.nonzero(touched), strict=True):
         only = np.zeros(touched.shape, bool)
         only[place] = True
-        (result[place],) = _checked(run, op, only, partial(step, addresses[place][None], only))
+        (result[place],) = checked(run, op, only, partial(step, addresses[place][None], only))
     return result
 
 
@@ -218,7 +227,7 @@ def atomic_poll(run: Run, op: Operation, *_: Any) -> Any:
         only[place] = True
         wanted = expected[place].tobytes()
         while True:
-            found = _checked(run, op, only, partial(run.memory.read, addresses[place][None], element))
+            found = checked(run, op, only, partial(run.memory.read, addresses[place][None], element))
             result[place] = found.tobytes() == wanted
             if result[place] or (limit is not None and time.monotonic_ns() - start >= limit):
                 break

@@ -23,7 +23,7 @@ from .table import HANDLERS, STRAIGHT, Handler
 
 TERMINATORS = having(Trait.TERMINATOR)
 _CALLS = ("func.call", "tpk.call")
-_WAITS = ("tpk.atomic_poll", "scf.while")
+_WAITS = ("tpk.atomic_poll", "tpk.npu_atomic_poll", "scf.while")
 _ACCESSES = having(Trait.READS) | having(Trait.WRITES)
 _PATIENCE = 100
 """Rounds in which every program waits and memory does not change, after which the launch counts as deadlocked."""
@@ -36,6 +36,9 @@ class Run:
         self.program = program
         self.grid = launch.grid
         self.memory = launch.memory
+        self.kernel = launch.kernel
+        self.local: dict[Any, int] = {} if launch.takes_turns else launch.local
+        """The addresses of local arrays (see `chips`)."""
         self.wide_regions: dict[Block, Block] = {}
         """Regions rewritten for f32, which `tiles` creates once."""
         self._launch = launch
@@ -134,6 +137,7 @@ class Launch:
         self.output = sys.stdout if output is None else output
         self.takes_turns = _waits(kernel)
         self.turns = _Turns(memory)
+        self.local: dict[Any, int] = {}
 
     def run(self, arguments: Sequence[Any]) -> None:
         """Run every program with the values of the kernel's parameters; pointers are addresses.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from triton_porting_kit.compiler.dialect.operations import OPERATIONS
+from triton_porting_kit.compiler.dialect.registry import OPERATIONS
 from triton_porting_kit.compiler.dialect.schema import Op
 from triton_porting_kit.compiler.locations import parameter_name, source_location
 from triton_porting_kit.errors import CompilationError, SourceLocation

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triton_porting_kit.compiler.dialect import operations
+from triton_porting_kit.compiler.dialect import npu, operations
 from triton_porting_kit.compiler.dialect.schema import Op
 
-from . import accesses, elementwise, functions, tiles
+from . import accesses, chips, elementwise, functions, tiles
 from .formats import dtype_of
 from .program import Operation
 
@@ -104,6 +104,21 @@ _DIALECT: dict[type[Op[Any]], Handler] = {
     operations.Histogram: tiles.histogram,
     operations.Assert: tiles.check,
     operations.Print: tiles.show,
+    npu.NpuBuffer: chips.buffer,
+    npu.NpuRead: chips.read,
+    npu.NpuWrite: chips.write,
+    npu.NpuDma: chips.dma,
+    npu.NpuGather: chips.gather,
+    npu.NpuScatter: chips.scatter,
+    npu.NpuMatrix: chips.matrix,
+    npu.NpuPrograms: chips.programs,
+    npu.NpuProgram: chips.program,
+    **dict.fromkeys((npu.NpuWait, npu.NpuOrder, npu.NpuAnnounce), chips.nothing),
+    npu.NpuElementLoad: accesses.gather,
+    npu.NpuElementStore: accesses.scatter,
+    npu.NpuAtomicRmw: accesses.atomic_rmw,
+    npu.NpuAtomicCas: accesses.atomic_cas,
+    npu.NpuAtomicPoll: accesses.atomic_poll,
 }
 
 HANDLERS: dict[str, Handler] = _UPSTREAM | {cls.OPERATION_NAME: found for cls, found in _DIALECT.items()}

@@ -40,7 +40,8 @@ def _written(function: Callable[..., Lanes]) -> Emit:
 
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
         operands = [Lanes(builder, value) for value in _wide(builder, operation, values)]
-        result = function(*operands).value
+        with builder.function():
+            result = function(*operands).value
         element = operation.results[0].type.element
         if (
             element.startswith("i") and element != result.element
@@ -98,7 +99,8 @@ def _single(function: Callable[..., Lanes], name: str, *, scalef: bool = False) 
         if operands[0].element != "f32":
             return routine(builder, mode, operation, values)
         lanes = [Lanes(builder, operand) for operand in operands]
-        result = function(*lanes, mode.has_scalef) if scalef else function(*lanes)
+        with builder.function():
+            result = function(*lanes, mode.has_scalef) if scalef else function(*lanes)
         return [narrow(builder, result.value, operation.results[0].type.element)]
 
     return emit

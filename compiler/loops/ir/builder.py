@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from triton_porting_kit.compiler.loops.ir.regions import LoopRegion, Region
 from triton_porting_kit.compiler.loops.ir.values import (
     KEEPS_ZEROS,
     PREDICATES,
@@ -28,18 +28,6 @@ from triton_porting_kit.compiler.loops.ir.values import (
 )
 
 INDENT = "  "
-
-
-@dataclass(eq=False)
-class Region:
-    """Lines of a region, and the values already computed in it. `branch` is the level of the enclosing branch."""
-
-    branch: int = 0
-    is_open: bool = True
-    lines: list[str] = field(default_factory=list)
-    known: dict[str, Value] = field(default_factory=dict)
-    reads: dict[str, Value] = field(default_factory=dict)
-    endings: list[Callable[[], None]] = field(default_factory=list)
 
 
 class LoopBuilder:
@@ -57,6 +45,10 @@ class LoopBuilder:
         """Trailing zero bits of scalars, by name, where any are known."""
         self.mark = ""
         """A suffix of every line (see `source_lines`)."""
+        self.names_functions = False
+        """Whether the operations of an expanded function are named as one (see `function`)."""
+        self._functions = 0
+        self._tag = ""
 
     # --- regions ---------------------------------------------------------------------------------
 
@@ -121,9 +113,21 @@ class LoopBuilder:
         if known is not None:
             return known
         value = self.fresh(type, level=level)
-        region.lines.append(f"{value.name} = {text}{self.mark}")
+        region.lines.append(f"{value.name} = {text}{self._tag}{self.mark}")
         region.known[text] = value
         return value
+
+    @contextmanager
+    def function(self) -> Iterator[None]:
+        """Pure operations written inside are those of one expanded function, if that is of interest: their location is
+        named ``function:`` and a number.
+        """
+        before = self._tag
+        if self.names_functions:
+            self._functions += 1
+            self._tag = f' loc("function:{self._functions}")'
+        yield
+        self._tag = before
 
     def effect(self, text: str, type: str | None = None) -> Value | None:
         """Write an operation that must stay where it is; returns its result when `type` is given."""
@@ -376,16 +380,6 @@ class LoopBuilder:
         self._regions[-1].lines += body
         self.line(f"}} {attributes}" if attributes else "}")
         return results
-
-
-@dataclass
-class LoopRegion:
-    """Inside a `LoopBuilder.loop`: induction variable, carried arguments, and what to yield; after it, the results."""
-
-    induction: Value
-    arguments: list[Value]
-    yields: list[Value] = field(default_factory=list)
-    results: list[Value] = field(default_factory=list)
 
 
 Branch: TypeAlias = Callable[[], Sequence[Value]]

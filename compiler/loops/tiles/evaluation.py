@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder, Region
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.regions import Region
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.tiles.runs import UNIFORM, Break, Run, counted
 from triton_porting_kit.compiler.loops.tiles.tensors import closure

@@ -12,6 +12,7 @@ from triton_porting_kit.cli import (
     captures,
     compare,
     conforming,
+    fitting,
     interpreting,
     judging,
     porting,
@@ -41,6 +42,7 @@ app.command()(captures.replay)
 app.command(epilog=profiling.EPILOG, context_settings={"allow_interspersed_args": False})(profiling.profile)
 app.command(epilog=interpreting.EPILOG)(interpreting.interpret)
 app.command(epilog=compare.EPILOG)(compare.compare)
+app.command(epilog=fitting.EPILOG)(fitting.fit)
 app.command(epilog=conforming.EPILOG)(conforming.conform)
 
 
@@ -164,6 +166,16 @@ def compile_kernel(
         str,
         typer.Option(help="With `--emit linalg`: what the next compiler expects, triton-shared or ascend."),
     ] = "triton-shared",
+    chip: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE", help="Compile for a chip with on-chip memory: n1, or its description."
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.svg", help="With --chip and --emit placed: draw where the buffers are."),
+    ] = None,
 ) -> None:
     """Print a stage of a kernel's compilation without running the kernel.
 
@@ -171,6 +183,7 @@ def compile_kernel(
     (tiles with base pointers, strides and bounds), loops (explicit loops over them), llir (LLVM IR), asm and
     obj (machine code, as text and as the cached object), cpp (C++ of the loops, for chips with a C++ compiler), and
     linalg (upstream MLIR dialects only, for compilers that start from linalg).
+    With --chip, tiles (tiles in buffers of local memory) and placed (with addresses) follow structured.
     Stages of the backend amdgpu: source, ttir, ttgir (with layouts), llir, amdgcn (assembly) and
     hsaco (the code object that HIP loads).
     """
@@ -190,6 +203,8 @@ def compile_kernel(
             cpu=cpu,
             features=features,
             convention=convention,
+            chip=chip,
+            picture=picture,
         )
     )
 

@@ -30,6 +30,8 @@ class Request:
     cpu: str | None
     features: str
     convention: str = "triton-shared"
+    chip: str | None = None
+    picture: Path | None = None
 
 
 def run_compile(request: Request) -> None:
@@ -45,6 +47,10 @@ def run_compile(request: Request) -> None:
     backend = _backend(request)
     options = _options(request, backend, module)
     stages = _stages(backend, options)
+    if request.chip:
+        stages = _for_chip(request.chip, stages, options)
+    elif request.picture:
+        raise UserError("a picture is of a chip's memories: name the chip with --chip")
     names = ["source", *stages]
     names += ["asm"] if _has_assembly(stages, options) else []
     names += [name for name in MADE_HERE if "structured" in stages and name not in stages]
@@ -55,7 +61,61 @@ def run_compile(request: Request) -> None:
     artefact = _emit(request, kernel, special, backend, options, stages)
     if isinstance(artefact, bytes) and request.output is None and sys.stdout.isatty():
         raise UserError(f"{request.emit} is binary; write it to a file with --output {name}.{request.emit}")
+    if request.picture:
+        if request.emit != "placed":
+            raise UserError("--picture draws the stage placed: give --emit placed")
+        _draw(str(artefact), request)
     write(artefact, request.output)
+
+
+def structured(kernel: Any, signature: str, constants: tuple[str, ...], module: Any) -> str:
+    """The structured form of a kernel by the backend cpu, as text.
+
+    Raises `UserError` and `CompilationError` as `run_compile` does.
+    """
+    _require_triton()
+    request = Request("", signature, constants, (), "structured", None, "cpu", None, None, None, "")
+    special = specialization.specialize(kernel, signature, constants, module)
+    backend = _backend(request)
+    options = _options(request, backend, module)
+    return str(_emit(request, kernel, special, backend, options, _stages(backend, options)))
+
+
+def _for_chip(name: str, stages: dict[str, Any], options: Any) -> dict[str, Any]:
+    """The stages up to ``structured``, and then those for a chip."""
+    from triton_porting_kit.compiler.npu import npu_pipeline
+
+    if "structured" not in stages:
+        raise UserError("--chip needs a backend with the stage structured, as cpu")
+    chip = chip_named(name)
+    names = list(stages)
+    kept = names[: names.index("structured") + 1]
+    pipeline = npu_pipeline(chip, num_stages=options.num_stages).after("structured")
+    return {name: stages[name] for name in kept} | {stage.name: stage.run for stage in pipeline.stages}
+
+
+def chip_named(name: str) -> Any:
+    """The description of a chip, by the name of one of the kit's or by the path of a file. Raises `UserError`."""
+    from triton_porting_kit import chips
+    from triton_porting_kit.errors import PortingKitError
+
+    try:
+        return chips.load(name)
+    except FileNotFoundError as error:
+        known = ", ".join(chips.CHIPS)
+        raise UserError(f"there is no chip {name!r}, nor a file of that name; there are {known}") from error
+    except PortingKitError as error:
+        raise UserError(str(error)) from error
+
+
+def _draw(placed: str, request: Request) -> None:
+    """Write the picture of a plan."""
+    from triton_porting_kit.compiler import artefacts
+    from triton_porting_kit.compiler.tiles.picture import picture
+    from triton_porting_kit.compiler.tiles.place import placed_plan
+
+    plan = placed_plan(artefacts.parse_structured(placed))
+    write(picture(plan, chip_named(request.chip or "")), request.picture)
 
 
 def write(artefact: str | bytes, output: Path | None) -> None:

@@ -30,7 +30,8 @@ from triton_porting_kit.compare.rounding_rules import (
     kind_of,
 )
 from triton_porting_kit.compare.roundings import FORMATS, Roundings, float_of, is_tensor
-from triton_porting_kit.compiler.dialect.operations import OPERATIONS, AtomicRmw
+from triton_porting_kit.compiler.dialect.operations import AtomicRmw
+from triton_porting_kit.compiler.dialect.registry import OPERATIONS
 from triton_porting_kit.conformance.tolerances import lost
 from triton_porting_kit.toolchain.mlir import ir
 

@@ -13,6 +13,7 @@ import sys
 import warnings
 import zlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from interpreted_backend import interpreting
@@ -57,10 +58,13 @@ def programs(device: Device, first: int, count: int) -> Iterator[Outcome]:
             yield str(seed), f"{type(error).__name__}: {error} {notes}"
 
 
-def main(what: str, first: int, second: int) -> None:
+def main(
+    what: str, first: int, second: int, running_on: AbstractContextManager[Device] | None = None
+) -> None:
+    """Run on what `running_on` opens: by default, on the interpreter as it is."""
     outcomes = {"language": checks, "programs": programs}[what]
     agree, differ = 0, {}
-    with interpreting() as device, warnings.catch_warnings():
+    with running_on or interpreting() as device, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, wrong in outcomes(device, first, second):
             if wrong:

@@ -118,10 +118,10 @@ class InterpretedDriver(CPUDriver):
 
 
 @contextmanager
-def interpreting() -> Iterator[InterpretedDevice]:
+def interpreting(compiler: type[InterpretedCompiler] = InterpretedCompiler) -> Iterator[InterpretedDevice]:
     """While it is open, Triton's kernels are interpreted."""
     before = driver.active
-    backends[NAME] = Backend(compiler=InterpretedCompiler, driver=InterpretedDriver)
+    backends[NAME] = Backend(compiler=compiler, driver=InterpretedDriver)
     found = InterpretedDriver()
     try:
         driver.set_active(found)

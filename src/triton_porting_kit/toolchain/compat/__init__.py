@@ -4,6 +4,7 @@ The names of all modules but `amd` are names of this package.
 """
 
 from . import amd
+from .autotuning import autotuned_kernel
 from .caches import (
     artefact_folder,
     cache_root,
@@ -46,6 +47,7 @@ __all__ = [
     "UntriedReleaseWarning",
     "amd",
     "artefact_folder",
+    "autotuned_kernel",
     "backend_stages",
     "binary_stage_name",
     "cache_root",

@@ -1,0 +1,62 @@
+"""Whether a kernel's tiles fit a chip's memories, found out without generating code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from triton_porting_kit.chips import ChipDescription
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Whether a kernel fits, and the table of its buffers; if it does not fit, with what is missing."""
+
+    fits: bool
+    text: str
+
+
+def fit(structured: object, chip: ChipDescription, *, num_stages: int = 2) -> Fit:
+    """Plan a kernel for a chip from its structured form: an artefact, or text."""
+    from triton_porting_kit.compiler import artefacts
+    from triton_porting_kit.compiler.npu import npu_pipeline
+    from triton_porting_kit.compiler.tiles.errors import OutOfOnChipMemory, table
+    from triton_porting_kit.compiler.tiles.place import placed_plan
+
+    stages = npu_pipeline(chip, num_stages=num_stages).after("structured").until("loops")
+    try:
+        made = stages.run(structured, {})
+    except OutOfOnChipMemory as error:
+        return Fit(False, str(error))
+    plan = placed_plan(artefacts.parse_structured(str(made["placed"])))
+    used = ", ".join(
+        f"{plan.used(memory.name):,} of {chip.local_bytes(memory):,} bytes of {memory.name}"
+        for memory in chip.local_memories
+        if plan.used(memory.name)
+    )
+    return Fit(
+        True, "\n".join([f"{plan.kernel} fits {chip.name}: {used or 'it has no buffers'}", *table(plan)])
+    )
+
+
+def fits(configs: Sequence[Any], named_args: dict[str, Any], **given: Any) -> list[Any]:
+    """The configurations of an autotuner whose tiles fit: a function for ``prune_configs_by``, as
+    ``prune_configs_by={"early_config_prune": fits}``.
+
+    Each is compiled by the active backend, which keeps what it has compiled. If none fits, the result is the first one,
+    whose error says what is missing.
+    """
+    from triton.runtime.errors import OutOfResources
+
+    from triton_porting_kit.toolchain import compat
+
+    run: Callable[..., Any] = compat.autotuned_kernel().run
+    found = []
+    for config in configs:
+        try:
+            run(**{**named_args, **given, **config.all_kwargs(), "grid": (1,), "warmup": True})
+        except OutOfResources:
+            continue
+        found.append(config)
+    return found or list(configs[:1])

@@ -1,0 +1,30 @@
+"""The programs of a core, in kernels that loop over them themselves."""
+
+from __future__ import annotations
+
+from triton_porting_kit.compiler.dialect.npu import NpuProgram, NpuPrograms
+from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.lowering import Lowering
+
+from .core import Core
+
+
+def programs(lowering: Lowering, operation: Operation) -> None:
+    core = lowering.part(Core)
+    for result, value in zip(NpuPrograms(operation).results, core.programs, strict=True):
+        lowering.scalars[result] = value
+
+
+def program(lowering: Lowering, operation: Operation) -> None:
+    """x fastest, as in the kernel ABI."""
+    op = NpuProgram(operation)
+    builder = lowering.builder
+    rest, ids = lowering.scalar(op.program), []
+    for count in lowering.grid.counts:
+        wide = builder.cast("arith.extui", count, "i64")
+        ids.append(builder.cast("arith.trunci", builder.binary("arith.remui", rest, wide), "i32"))
+        rest = builder.binary("arith.divui", rest, wide)
+    for result, value in zip(op.results, ids, strict=True):
+        lowering.scalars[result] = value
+    if op.current:
+        lowering.grid.program_ids = ids

@@ -1,0 +1,237 @@
+"""Moves a tile from global memory into a buffer, by a transfer where a descriptor can say what to move."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from triton_porting_kit.compiler.dialect.npu import (
+    LOAD,
+    MOVE,
+    NpuElementLoad,
+    NpuGather,
+)
+from triton_porting_kit.compiler.dialect.operations import Load, Store
+from triton_porting_kit.compiler.structured.affine import Shape
+from triton_porting_kit.toolchain.mlir import ir
+
+from . import addresses
+from .editing import SLE, Editor, byte_size, element_of, shape_of
+
+
+@dataclass(frozen=True)
+class Elements:
+    """Elements at explicit offsets from a base: those of the mask, if there is one; `other` for the rest of a load."""
+
+    base: Any
+    offsets: Any
+    mask: Any | None
+    other: Any | None = None
+    in_bytes: bool = False
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        return {"byte_offsets": ir.UnitAttr.get()} if self.in_bytes else {}
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """What a descriptor says of the global side: the tile's sizes, its strides, and its bounds by name."""
+
+    shape: Shape
+    strides: list[Any]
+    bounds: dict[str, list[Any]]
+
+
+def geometry(editor: Editor, view: Load[Any] | Store[Any], order: Sequence[int], most: int) -> Geometry:
+    """The geometry of an access, with its dimensions in `order`; those of size 1 are left out if there are more than
+    `most`.
+    """
+    shape = shape_of(view.tile) or ()
+    kept = list(order)
+    if len(shape) > most:
+        kept = [d for d in kept if shape[d] > 1] or [0]
+    bounds: dict[str, Any] = {}
+    if view.low:
+        low, high = [view.low[d] for d in kept], [view.high[d] for d in kept]
+        for d in range(len(shape)):
+            if d not in kept:  # an empty bound of a dimension that is left out empties the tile
+                empty = editor.compare(SLE, view.high[d], view.low[d])
+                high[0] = editor.value("arith.select", [empty, low[0], high[0]], editor.types.i64)
+        bounds = {"low": low, "high": high}
+    return Geometry(tuple(shape[d] for d in kept), [view.strides[d] for d in kept], bounds)
+
+
+def movable(view: Load[Any] | Store[Any], most: int) -> bool:
+    """Whether one transfer of up to `most` dimensions moves an access, at least in some launches."""
+    wide = sum(size > 1 for size in shape_of(view.tile) or ())
+    return wide <= most and (view.mask is None or addresses.exemption(view) is not None)
+
+
+def conditions(editor: Editor, view: Load[Any] | Store[Any], most: int) -> list[Any] | None:
+    """When one transfer of up to `most` dimensions moves an access; an empty list: always, and None: never."""
+    shape = shape_of(view.tile) or ()
+    exempt = addresses.exemption(view)
+    if not movable(view, most):
+        return None
+    return addresses.unbroken(editor, view, shape) + ([] if exempt is None else [exempt])
+
+
+def positions(editor: Editor, view: Load[Any] | Store[Any]) -> tuple[Any, Any]:
+    """Offsets and mask of a structured access."""
+    shape = shape_of(view.tile)
+    if shape is None:
+        return view.offset, view.mask
+    return addresses.offsets(editor, view, shape), addresses.wanted(editor, view, shape)
+
+
+def fetched(
+    editor: Editor, view: Load[Any], memory: str, holds: str = "load", order: Sequence[int] | None = None
+) -> Any:
+    """A buffer with the tile of a load, its dimensions in `order`. The core has waited for it.
+
+    Elements that are not loaded are `other` if that is one scalar, and 0 if it is not (see `remainder`).
+    """
+    shape, element = shape_of(view.result) or (), element_of(view.result)
+    order = range(len(shape)) if order is None else order
+    target = editor.buffer(tuple(shape[d] for d in order), element, holds, memory)
+    unit = editor.unit(editor.everywhere, memory)
+    assert unit is not None
+    most = editor.dimensions(editor.everywhere, memory)
+    possible = conditions(editor, view, most)
+    fill, _ = filling(editor, view.other)
+
+    def transferred() -> list[Any]:
+        found = geometry(editor, view, order, most)
+        source = editor.advanced(view.base, addresses.first_offset(editor, view), element)
+        rest = fill if view.low else None
+        token = editor.dma(
+            unit, LOAD, found.shape, element,
+            target=target, source=source, source_strides=found.strides, fill=rest, **found.bounds,
+        )  # fmt: skip
+        return [token]
+
+    def gathered() -> list[Any]:
+        offsets, mask = (
+            value if value is None else turned(editor, value, order) for value in positions(editor, view)
+        )
+        found = Elements(view.base, offsets, mask, None if fill is None else view.other)
+        # Not beyond this: the lists of offsets are written again for the next tile.
+        editor.wait(*gather_into(editor, target, memory, element, found))
+        return [editor.constant(0)]
+
+    if possible is None:
+        gathered()
+        return target
+    if possible:
+        (token,) = editor.if_else(editor.both(possible), [editor.types.i64], transferred, gathered)
+    else:
+        (token,) = transferred()
+    editor.wait(token, unit)
+    return target
+
+
+def turned(editor: Editor, value: Any, order: Sequence[int]) -> Any:
+    """A tensor with its dimensions in `order`."""
+    if list(order) == list(range(len(order))):
+        return value
+    return editor.transpose(value, tuple(value.type.shape[d] for d in order), list(order))
+
+
+def filling(editor: Editor, other: Any | None) -> tuple[Any | None, Any | None]:
+    """What elements that are not loaded get: a scalar, or a tensor of different ones."""
+    if other is None or shape_of(other) is None:
+        return other, None
+    owner = other.owner
+    name = getattr(owner, "name", "")
+    if name == "tensor.splat":
+        return owner.operands[0], None
+    if name == "arith.constant" and owner.attributes["value"].is_splat:
+        literal = owner.attributes["value"].get_splat_value()
+        return editor.constant_attribute(literal, other.type.element_type), None
+    return None, other
+
+
+def gather_into(editor: Editor, target: Any, memory: str, element: str, found: Elements) -> tuple[Any, str]:
+    """Start to fill a buffer by explicit offsets. Returns the token and its unit."""
+    unit = editor.unit(editor.everywhere, memory, gather=True)
+    shape = tuple(found.offsets.type.shape)
+    fill, _ = filling(editor, found.other)
+    if unit is None:
+        kind = editor.types.tensor(shape, editor.types.parse(element))
+        value = by_element(editor, kind, found, found.attributes)
+        return moved(editor, value, target, memory)
+    lists = offsets_and_mask(editor, found)
+    attributes = indexed(editor, shape, element, found)
+    token = editor.start(NpuGather, unit, attributes, buffer=target, base=found.base, fill=fill, **lists)
+    return token, unit
+
+
+def moved(editor: Editor, value: Any, target: Any, memory: str) -> tuple[Any, str]:
+    """Start to move a tensor that vector code computes into a buffer. Returns the token and its unit."""
+    if memory == editor.vector:
+        unit = editor.unit(editor.everywhere, editor.vector)
+        assert unit is not None
+        editor.write(target, value)
+        return editor.constant(0), unit
+    source = editor.written(value, "operand")
+    return carried(editor, source, tuple(value.type.shape), element_of(value), target, memory)
+
+
+def carried(
+    editor: Editor,
+    source: Any,
+    shape: Shape,
+    element: str,
+    target: Any,
+    memory: str,
+    strides: Sequence[int] = (),
+) -> tuple[Any, str]:
+    """Start to move a tile from a buffer in the vector memory, of which it may be a part, to a buffer in `memory`,
+    through others where there is no direct route. Returns the token of the last transfer and its unit.
+    """
+    way = editor.way(editor.vector, memory)
+    assert way
+    here, by = editor.vector, ""
+    steps = [editor.constant(step) for step in strides]
+    for number, there in enumerate(way):
+        last = number == len(way) - 1
+        to = target if last else editor.buffer(shape, element, "operand", there)
+        unit = editor.unit(here, there)
+        assert unit is not None
+        token = editor.dma(unit, MOVE, shape, element, target=to, source=source, source_strides=steps)
+        if not last:
+            editor.wait(token, unit)
+        here, source, steps, by = there, to, [], unit
+    return token, by
+
+
+def offsets_and_mask(editor: Editor, found: Elements) -> dict[str, Any]:
+    """Offsets and mask in buffers."""
+    mask = None if found.mask is None else editor.written(found.mask, "mask")
+    return {"offsets": editor.written(found.offsets, "offsets"), "mask": mask}
+
+
+def indexed(editor: Editor, shape: Shape, element: str, found: Elements) -> dict[str, Any]:
+    """The attributes of a gather or scatter."""
+    return {
+        "count": editor.integer(math.prod(shape)),
+        "element": ir.StringAttr.get(element),
+        "offset_bytes": editor.integer(byte_size(element_of(found.offsets))),
+        **found.attributes,
+    }
+
+
+def by_element(editor: Editor, kind: Any, found: Elements, attributes: Any) -> Any:
+    """Elements that the core loads itself."""
+    return editor.create(
+        NpuElementLoad,
+        [kind],
+        dict(attributes),
+        base=found.base,
+        offsets=found.offsets,
+        mask=found.mask,
+        other=found.other,
+    ).results[0]

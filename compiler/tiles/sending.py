@@ -1,0 +1,120 @@
+"""Lets a core compute its next program while what the last one stores is still moved.
+
+The buffer of a store in the loop over programs gets a second copy. The core waits for the store before the last one
+before it writes the same copy again, and behind the loop for the last. A store that something in the same program may
+read again keeps its wait.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from triton_porting_kit.chips.description import ChipDescription
+from triton_porting_kit.compiler.dialect.npu import (
+    LOAD,
+    STORE,
+    NpuAtomicCas,
+    NpuAtomicPoll,
+    NpuAtomicRmw,
+    NpuBuffer,
+    NpuDma,
+    NpuElementLoad,
+    NpuElementStore,
+    NpuGather,
+    NpuScatter,
+    NpuWait,
+    NpuWrite,
+)
+from triton_porting_kit.toolchain.mlir import ir
+
+from .editing import Editor, functions, nested
+from .loops import with_carried
+from .programs import PROGRAMS
+
+_OTHER = tuple(
+    cls.OPERATION_NAME
+    for cls in (
+        NpuGather, NpuElementLoad, NpuElementStore, NpuScatter, NpuAtomicRmw, NpuAtomicCas, NpuAtomicPoll,
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Send:
+    """A store in a loop: its buffer, the vector code that fills it, the transfer, and the wait."""
+
+    buffer: Any
+    write: Any
+    start: Any
+    wait: Any
+
+
+def send_ahead(module: Any, chip: ChipDescription) -> None:
+    """Rewrite the loop over programs of a module of the stage ``tiles``, in MLIR's bindings, in place."""
+    with module.context, ir.Location.unknown():
+        for function in functions(module):
+            editor = Editor(function, chip)
+            inside = list(nested(function.regions[0].blocks[0]))
+            loops = [op for op in inside if op.name == "scf.for" and PROGRAMS in op.attributes]
+            for loop in loops:
+                if sends := _sends(loop):
+                    _carry(editor, loop, sends)
+
+
+def _sends(loop: Any) -> list[_Send]:
+    block = loop.regions[0].blocks[0]
+    found: list[_Send] = []
+    for operation in block.operations:
+        last = operation.operation
+        inside = [last, *(op for region in last.regions for inner in region.blocks for op in nested(inner))]
+        if any(op.name in _OTHER or (NpuDma.isa(op) and NpuDma(op).direction == LOAD) for op in inside):
+            found.clear()  # it may touch what has been stored
+        wait = NpuWait.dyn_cast(last)
+        start = None if wait is None or isinstance(wait.token.owner, ir.Block) else wait.token.owner.operation
+        if start is None or start.block != block or not NpuDma.isa(start) or NpuDma(start).direction != STORE:
+            continue
+        source = NpuDma(start).source.owner
+        users = [use.owner.operation for use in NpuDma(start).source.uses]
+        writes = [user for user in users if NpuWrite.isa(user)]
+        if isinstance(source, ir.Block) or not NpuBuffer.isa(source.operation) or len(writes) != 1:
+            continue
+        if source.operation.block == writes[0].block == block:
+            found.append(_Send(source.operation, writes[0], start, last))
+    return found
+
+
+def _carry(editor: Editor, loop: Any, sends: list[_Send]) -> None:
+    block = loop.regions[0].blocks[0]
+    editor.before(loop)
+    zero = editor.constant(0)
+    for send in sends:
+        send.buffer.move_before(loop)
+        send.buffer.attributes["copies"] = editor.integer(2)
+
+    def following(added: Any) -> list[Any]:
+        *tokens, number = added
+        results = []
+        for index, send in enumerate(sends):
+            last, before_last = tokens[2 * index : 2 * index + 2]
+            unit = NpuDma(send.start).unit
+            editor.before(send.write)
+            editor.wait(before_last, unit)
+            size = editor.constant(NpuBuffer(send.buffer).bytes)
+            offset = editor.value("arith.muli", [number, size], editor.types.i64)
+            here = editor.advanced(send.buffer.results[0], offset, "i8")
+            send.write.operands[0] = here
+            send.start.operands[1] = here
+            send.wait.erase()
+            results += [send.start.results[0], last]
+        editor.before(block.operations[len(block.operations) - 1].operation)
+        results.append(editor.value("arith.subi", [editor.constant(1), number], editor.types.i64))
+        return results
+
+    count = 2 * len(sends)
+    units = [NpuDma(send.start).unit for send in sends]
+    made = with_carried(loop, [zero] * (count + 1), following)
+    editor.at = ir.InsertionPoint.after(made)
+    first = len(made.results) - count - 1
+    for index, unit in enumerate(units):
+        editor.wait(made.results[first + 2 * index], unit)

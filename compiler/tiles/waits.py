@@ -1,0 +1,109 @@
+"""Removes waits that a later one makes redundant.
+
+Commands of a unit run in order. So of two waits for commands of one unit, the first is redundant if its command was
+issued before, and nothing between the two evaluates a tensor or starts a command. The same is true of two orders
+between the same units. When a kernel's function returns, its core waits for all units, so waits at its end are
+redundant, too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from triton_porting_kit.compiler.dialect import Trait, having
+from triton_porting_kit.compiler.dialect.npu import NpuBuffer, NpuDma, NpuMatrix, NpuOrder, NpuWait
+from triton_porting_kit.toolchain.mlir import ir
+
+from .editing import functions, nested
+
+_IDLE = having(Trait.DEFERRABLE) | {NpuBuffer.OPERATION_NAME, "llvm.getelementptr"}
+"""Operations that evaluate nothing: tensors are computed where they are consumed."""
+
+
+def remove_redundant(module: Any) -> None:
+    """Remove redundant waits and orders of a module of the stage ``tiles``, in MLIR's bindings, in place."""
+    with module.context, ir.Location.unknown():
+        for function in functions(module):
+            entry = function.regions[0].blocks[0]
+            blocks = [entry]
+            for operation in nested(entry):
+                blocks += [block for region in operation.regions for block in region.blocks]
+            for block in blocks:
+                _block(block)
+            if "tpk.kernel" in function.attributes:
+                _at_end(entry)
+
+
+def _block(block: Any) -> None:
+    pending: list[Any] = []
+    for operation in [operation.operation for operation in block.operations]:
+        if NpuWait.isa(operation) or NpuOrder.isa(operation):
+            for earlier in list(pending):
+                if _units(earlier) == _units(operation) and _before(
+                    earlier.operands[0], operation.operands[0]
+                ):
+                    pending.remove(earlier)
+                    earlier.erase()
+            pending.append(operation)
+        elif operation.name not in _IDLE:
+            pending.clear()
+
+
+def _units(operation: Any) -> tuple[str, ...]:
+    names = [name for name in ("unit", "other") if name in operation.attributes]
+    return (operation.name, *(str(operation.attributes[name].value) for name in names))
+
+
+def _at_end(block: Any) -> None:
+    operations = [operation.operation for operation in block.operations]
+    for operation in reversed(operations[:-1]):
+        if NpuWait.isa(operation):
+            operation.erase()
+        elif operation.name not in _IDLE:
+            return
+
+
+def _before(first: Any, second: Any) -> bool:
+    """Whether the command of one token is known to be issued before that of another, wherever there is one."""
+    a, b = first.owner, second.owner
+    if isinstance(a, ir.Block) or isinstance(b, ir.Block):
+        return isinstance(a, ir.Block) and a == b and _carried_before(a, first, second)
+    one, other = a.operation, b.operation
+    if one.block != other.block or not one.is_before_in_block(other):
+        return False
+    if all(NpuDma.isa(op) or NpuMatrix.isa(op) for op in (one, other)):
+        return True
+    return one.operands[0] == other.operands[0] and all(
+        op.name == "scf.if" and _starts(op) for op in (one, other)
+    )
+
+
+def _starts(branch: Any) -> bool:
+    """Whether a branch with a token starts one transfer if its condition holds, and else has no command, or one that
+    the core has waited for.
+    """
+    then, otherwise = ([op.operation for op in region.blocks[0].operations] for region in branch.regions)
+    source = then[-1].operands[0].owner
+    if isinstance(source, ir.Block):
+        return False
+    started = NpuDma.isa(source.operation) or (
+        source.operation.name == "scf.if" and _starts(source.operation)
+    )
+    waits = [op for op in otherwise if NpuWait.isa(op)]
+    others = [
+        op for op in otherwise if op.name.startswith("tpk.npu_") and op.results and op.name not in _IDLE
+    ]
+    return started and len(waits) >= bool(others)
+
+
+def _carried_before(block: Any, first: Any, second: Any) -> bool:
+    """Of two values that a loop carries: whether that holds for what it begins with, and for what it goes on with."""
+    loop = block.owner
+    if loop.name != "scf.for":
+        return False
+    arguments = list(block.arguments)
+    one, other = arguments.index(first), arguments.index(second)
+    last = block.operations[len(block.operations) - 1].operation
+    return _before(loop.operands[2 + one], loop.operands[2 + other]) and _before(
+        last.operands[one - 1], last.operands[other - 1]
+    )

@@ -1,0 +1,230 @@
+"""Counts what vector code executes, for the chip's time: calls of ``tpk_npu_work`` in the loops module.
+
+Loops are written for vectors of the host's size, and the chip's instructions take more. The work of a block whose
+widest vector has w bytes is therefore w / (the vector unit's bytes) instructions for each operation; of the scalars
+beside them, too, since the chip's loop would have as many fewer iterations. Work is told before the next intrinsic, so
+that it lies between the right commands, and loops without intrinsics are told as a whole. An expanded function of
+elements counts as one special instruction.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from triton_porting_kit.abi.npu import KINDS, PREFIX
+from triton_porting_kit.chips.description import ChipDescription
+from triton_porting_kit.toolchain.mlir import ir
+
+_ROUTINE = f"{PREFIX}work"
+_VECTOR = re.compile(r"vector<(\d+)x(\D+)(\d*)>")
+_FUNCTION = re.compile(r"function:\d+")
+_FREE = (
+    "arith.constant", "llvm.mlir.constant", "llvm.getelementptr", "llvm.mlir.addressof", "llvm.mlir.poison",
+    "llvm.mlir.zero", "llvm.ptrtoint", "llvm.inttoptr", "llvm.alloca", "arith.bitcast", "vector.bitcast",
+    "scf.yield", "scf.condition", "llvm.return",
+)  # fmt: skip
+_OF_KINDS = {
+    "multiply": ("arith.mulf", "arith.muli", "math.fma", "arith.mulsi_extended", "arith.mului_extended"),
+    "divide": (
+        "arith.divf", "arith.remf", "math.sqrt", "math.rsqrt", "arith.divsi", "arith.divui", "arith.remsi",
+        "arith.remui",
+    ),
+    "convert": (
+        "arith.extf", "arith.truncf", "arith.extsi", "arith.extui", "arith.trunci", "arith.sitofp", "arith.uitofp",
+        "arith.fptosi", "arith.fptoui",
+    ),
+    "load": (
+        "llvm.load", "vector.load", "vector.maskedload", "llvm.intr.masked.load", "vector.gather",
+        "llvm.intr.masked.gather",
+    ),
+    "store": (
+        "llvm.store", "vector.store", "vector.maskedstore", "llvm.intr.masked.store", "vector.scatter",
+        "llvm.intr.masked.scatter",
+    ),
+    "rearrange": (
+        "vector.shuffle", "vector.extract", "vector.insert", "vector.broadcast", "vector.interleave",
+        "vector.reduction", "vector.transpose", "vector.from_elements",
+    ),
+}  # fmt: skip
+_KINDS = {name: kind for kind, names in _OF_KINDS.items() for name in names}
+"""The kinds of vector operations; all others are simple, or special if they are functions."""
+
+Work = Counter[str]
+"""Instructions by kind."""
+
+
+def count_work(module: Any, chip: ChipDescription) -> None:
+    """Add the calls to a module of loops, in MLIR's bindings, in place."""
+    with module.context, ir.Location.unknown():
+        counting = _Counting(chip.vector.bytes)
+        for operation in module.body.operations:
+            if operation.operation.name == "llvm.func" and operation.regions[0].blocks:
+                counting.block(operation.regions[0].blocks[0])
+        if counting.used:
+            declaration = f"module {{ llvm.func @{_ROUTINE}(i32, i64) }}"
+            source = ir.Module.parse(declaration)
+            source.body.operations[0].operation.clone(ip=ir.InsertionPoint.at_block_begin(module.body))
+
+
+class _Counting:
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._i32 = ir.IntegerType.get_signless(32)
+        self._i64 = ir.IntegerType.get_signless(64)
+        self.used = False
+
+    def block(self, block: Any) -> dict[str, Fraction]:
+        """Count a block. Returns the work of one execution that no call tells yet."""
+        own: Work = Counter()
+        widest = 0
+        pending: dict[str, Fraction] = {}
+        operations = [operation.operation for operation in block.operations]
+        tells = any(_tells(operation) for operation in operations)
+
+        def settle() -> None:
+            scale = Fraction(min(widest, self._width), self._width) if widest else Fraction(1)
+            for kind, count in own.items():
+                pending[kind] = pending.get(kind, Fraction(0)) + count * scale
+            own.clear()
+
+        functions: set[str] = set()
+        for operation in operations:
+            if tells and (_tells(operation) or operation == operations[-1]):
+                settle()
+                self._tell(ir.InsertionPoint(operation), pending)
+                pending.clear()
+            for kind, count in self._nested(operation).items():
+                pending[kind] = pending.get(kind, Fraction(0)) + count
+            kind, width = _kind(operation)
+            function = _function(operation)
+            if function:
+                kind = "" if function in functions else "special"
+                functions.add(function)
+            if kind:
+                own[kind] += 1
+                widest = max(widest, width)
+        settle()
+        return pending
+
+    def _nested(self, operation: Any) -> dict[str, Fraction]:
+        """The work of an operation's regions that is told outside of them."""
+        if not len(operation.regions) or operation.name == "llvm.func":
+            return {}
+        found = [(block, self.block(block)) for region in operation.regions for block in region.blocks]
+        if operation.name != "scf.for":
+            for block, work in found:
+                self._tell(ir.InsertionPoint(block.operations[len(block.operations) - 1]), work)
+            return {}
+        ((_, work),) = found
+        start, stop, step = (_number(value) for value in list(operation.operands)[:3])
+        if start is not None and stop is not None and step:
+            iterations = max(0, -(-(stop - start) // step))
+            return {kind: count * iterations for kind, count in work.items()}
+        self._tell_loop(operation, work)
+        return {}
+
+    def _tell_loop(self, loop: Any, work: Mapping[str, Fraction]) -> None:
+        """Tell the work of a loop before it, by the number of its iterations."""
+        if not any(work.values()):
+            return
+        place = ir.InsertionPoint(loop)
+        start, stop, step = list(loop.operands)[:3]
+
+        def make(name: str, *operands: Any) -> Any:
+            return ir.Operation.create(name, results=[self._i64], operands=list(operands), ip=place).results[
+                0
+            ]
+
+        if start.type != self._i64:
+            start, stop, step = (
+                ir.Operation.create("arith.extsi", results=[self._i64], operands=[value], ip=place).results[0]
+                for value in (start, stop, step)
+            )
+        iterations = make("arith.ceildivsi", make("arith.subi", stop, start), step)
+        iterations = make("arith.maxsi", iterations, self._constant(place, 0))
+        for kind, count in work.items():
+            parts = -(-count * 1024 // 1)
+            scaled = make("arith.muli", iterations, self._constant(place, int(parts)))
+            self._call(place, kind, make("arith.ceildivsi", scaled, self._constant(place, 1024)))
+
+    def _tell(self, place: Any, work: Mapping[str, Fraction]) -> None:
+        for kind, count in work.items():
+            if count:
+                self._call(place, kind, self._constant(place, -(-count // 1)))
+
+    def _constant(self, place: Any, value: int) -> Any:
+        attribute = ir.IntegerAttr.get(self._i64, int(value))
+        return ir.Operation.create(
+            "arith.constant", results=[self._i64], attributes={"value": attribute}, ip=place
+        ).results[0]
+
+    def _call(self, place: Any, kind: str, count: Any) -> None:
+        self.used = True
+        number = ir.IntegerAttr.get(self._i32, KINDS[kind])
+        which = ir.Operation.create(
+            "arith.constant", results=[self._i32], attributes={"value": number}, ip=place
+        ).results[0]
+        ir.Operation.create(
+            "llvm.call",
+            operands=[which, count],
+            attributes={
+                "callee": ir.FlatSymbolRefAttr.get(_ROUTINE),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([2, 0]),
+                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+            },
+            ip=place,
+        )
+
+
+def _tells(operation: Any) -> bool:
+    """Whether an operation is or contains an intrinsic."""
+    if operation.name == "llvm.call":
+        return PREFIX in str(operation.attributes["callee"])
+    return any(
+        _tells(inner.operation)
+        for region in operation.regions
+        for block in region.blocks
+        for inner in block.operations
+    )
+
+
+def _kind(operation: Any) -> tuple[str, int]:
+    """The kind of an operation, empty if it is free, and the bytes of its vectors; 0 for scalars."""
+    name = operation.name
+    if name in _FREE or len(operation.regions):
+        return "", 0
+    if name == "llvm.call" and PREFIX in str(operation.attributes["callee"]):
+        return "", 0  # the chip counts what issuing a command takes
+    widths = [_bytes(str(value.type)) for value in (*operation.operands, *operation.results)]
+    width = max(widths, default=0)
+    if not width:
+        return "scalar", 0
+    if name == "llvm.call" or (name.startswith("math.") and name not in _KINDS and name != "math.absf"):
+        return "special", width
+    return _KINDS.get(name, "simple"), width
+
+
+def _function(operation: Any) -> str:
+    """The name of the expanded function that an operation is a part of; empty if it is of none."""
+    found = _FUNCTION.search(str(operation.location))
+    return found[0] if found else ""
+
+
+def _bytes(kind: str) -> int:
+    found = _VECTOR.match(kind)
+    if found is None:
+        return 0
+    bits = int(found[3]) if found[3] else 64
+    return int(found[1]) * max(8, bits) // 8
+
+
+def _number(value: Any) -> int | None:
+    """The integer that a scalar is known to be."""
+    owner = value.owner
+    if getattr(owner, "name", "") != "arith.constant":
+        return None
+    return int(owner.attributes["value"].value)

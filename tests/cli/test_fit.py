@@ -1,0 +1,42 @@
+"""`tpk fit`, and the stages for a chip of `tpk compile`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cli_helpers import Tpk
+
+POINTERS = "*fp32:16, *fp32:16, *fp32:16, i32"
+
+
+def test_what_fits_has_a_table(tpk: Tpk, kernels: Path) -> None:
+    done = tpk("fit", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=1024")
+    assert (done.status, done.errors) == (0, "")
+    assert "add_kernel fits n1: 24,576 of 524,288 bytes of vector" in done.output  # three tiles, twice
+    assert done.output.count("8,192 vector") == 3
+
+
+def test_what_does_not_fit_says_the_nearest_size(tpk: Tpk, kernels: Path) -> None:
+    done = tpk("fit", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=131072")
+    assert done.status == 1
+    assert "bytes of vector, which has 524,288" in done.output
+    assert "the nearest tile sizes that fit: BLOCK=32768" in done.output
+
+
+def test_stages_for_a_chip(tpk: Tpk, kernels: Path, tmp_path: Path) -> None:
+    call = ["compile", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--chip", "n1", "--emit"]
+    assert '"tpk.npu_dma"' in tpk(*call, "tiles").output
+    picture = tmp_path / "plan.svg"
+    assert "address = 0" in tpk(*call, "placed", "--picture", picture).output
+    assert picture.read_text().count('class="buffer"') == 3
+    assert "llvm.call @tpk_npu_work" in tpk(*call, "loops").output
+
+
+def test_mistakes(tpk: Tpk, kernels: Path) -> None:
+    done = tpk("fit", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--chip", "m99")
+    assert done.status == 2
+    assert "m99" in done.errors
+    call = ["compile", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64"]
+    assert tpk(*call, "--picture", "x.svg").errors == (
+        "tpk: a picture is of a chip's memories: name the chip with --chip\n"
+    )

@@ -1,0 +1,165 @@
+"""Kernels on the virtual NPU as a chip: right by NumPy, without hazards, and as fast by the chip's clock as they should
+be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import triton
+from chip_backend import VirtualChip, running_on
+from chip_kernels import (
+    add,
+    attention,
+    matmul,
+    one_product,
+    scaled_rows,
+    stored_and_read_again,
+    summed_rows,
+)
+from triton.runtime.errors import OutOfResources
+
+from triton_porting_kit.compiler import fits
+from triton_porting_kit.driver import DeviceArray
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[VirtualChip]:
+    with running_on("n1") as opened:
+        yield opened
+
+
+def put(device: VirtualChip, values: np.ndarray[Any, Any]) -> DeviceArray:
+    return DeviceArray.from_numpy(values, device)
+
+
+def numbers(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float16)
+
+
+def cycles(device: VirtualChip, launch: Callable[[], object]) -> float:
+    """The cycles of a launch, after one that compiles."""
+    launch()
+    start, end = device.create_event(), device.create_event()
+    device.record_event(start)
+    launch()
+    device.record_event(end)
+    device.synchronize()
+    return device.elapsed_time(start, end) * 1e3 * device.description.clock_mhz
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(128, 128, 128), (200, 136, 100)], ids=["whole", "ragged"])
+@pytest.mark.parametrize("stages", [1, 2])
+def test_matmul_is_right(device: VirtualChip, m: int, n: int, k: int, stages: int) -> None:
+    a, b = numbers(m, k), numbers(k, n, seed=1)
+    out = put(device, np.zeros((m, n), np.float16))
+    grid = (triton.cdiv(m, 64) * triton.cdiv(n, 64),)
+    matmul[grid](
+        put(device, a), put(device, b), out, m, n, k, k, n, n, BM=64, BN=64, BK=32, num_stages=stages
+    )
+    expected = a.astype(np.float32) @ b.astype(np.float32)
+    np.testing.assert_allclose(out.numpy().astype(np.float32), expected, rtol=2e-3, atol=2e-2)
+
+
+def test_matmul_keeps_the_matrix_unit_busy(device: VirtualChip) -> None:
+    m, n, k = 256, 1024, 1024
+    a, b, c = (put(device, values) for values in (numbers(m, k), numbers(k, n), np.zeros((m, n), np.float16)))
+
+    def taken(stages: int) -> float:
+        return cycles(
+            device, lambda: matmul[(8,)](a, b, c, m, n, k, k, n, n, BM=128, BN=256, BK=64, num_stages=stages)
+        )
+
+    one, two = taken(1), taken(2)
+    busy = m * n * k / 16**3 * 2 / device.description.cores / (two - 1000)  # without the launch's 1000
+    assert busy > 0.85
+    assert one / two > 1.5
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_is_right(device: VirtualChip, causal: bool) -> None:
+    heads, n, d = 2, 128, 64
+    q, k, v = (numbers(heads, n, d, seed=seed) for seed in range(3))
+    out = put(device, np.zeros_like(q))
+    scale = d**-0.5
+    attention[(n // 64, heads)](
+        *(put(device, values) for values in (q, k, v)), out, scale * 1.4426950408889634, n,
+        D=d, BM=64, BN=64, CAUSAL=causal,
+    )  # fmt: skip
+    scores = np.einsum("hmd,hnd->hmn", q.astype(np.float32), k.astype(np.float32)) * scale
+    if causal:
+        scores = np.where(np.tri(n)[None] > 0, scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    expected = weights / weights.sum(-1, keepdims=True) @ v.astype(np.float32)
+    np.testing.assert_allclose(out.numpy().astype(np.float32), expected, rtol=1e-2, atol=2e-3)
+
+
+def test_operands_larger_than_their_memories_are_multiplied_in_pieces(device: VirtualChip) -> None:
+    m, n, k = 64, 128, 512
+    a, b = numbers(m, k), numbers(k, n, seed=1)
+    out = put(device, np.zeros((m, n), np.float32))
+    compiled = one_product[(1,)](put(device, a), put(device, b), out, M=m, N=n, K=k)
+    np.testing.assert_allclose(out.numpy(), a.astype(np.float32) @ b.astype(np.float32), rtol=1e-5, atol=1e-3)
+    assert compiled.asm["placed"].count("tpk.npu_matrix") == 4  # 64 KiB for B, twice: 128 of k at a time
+
+
+def test_programs_overlap(device: VirtualChip) -> None:
+    size = 256 * 1024
+    x, y, out = (put(device, np.arange(size, dtype=np.float32)) for _ in range(3))
+
+    def taken(stages: int) -> float:
+        return cycles(device, lambda: add[(size // 4096,)](x, y, out, size, B=4096, num_stages=stages)) - 1000
+
+    assert taken(1) / taken(2) > 1.5
+    np.testing.assert_array_equal(out.numpy(), 2 * np.arange(size, dtype=np.float32))
+    assert 3 * 4 * size / taken(2) > 0.8 * device.description.global_memory.bytes_per_cycle
+
+
+def test_a_load_does_not_pass_a_store_of_its_program(device: VirtualChip) -> None:
+    x, y = (put(device, np.zeros(64 * 32, np.float32)) for _ in range(2))
+    stored_and_read_again[(64,)](x, y, B=32)  # several programs for each core
+    np.testing.assert_array_equal(y.numpy(), 2 * np.arange(1, 64 * 32 + 1, dtype=np.float32))
+
+
+@pytest.mark.parametrize("size", [0, 32, 100])
+def test_loops_move_their_next_tile(device: VirtualChip, size: int) -> None:
+    values = np.random.default_rng(0).integers(-9, 9, (40, size)).astype(np.float32)
+    x, out = put(device, values if size else np.zeros(1, np.float32)), put(device, np.ones(40, np.float32))
+    compiled = summed_rows[(40,)](x, out, size, B=32)
+    np.testing.assert_array_equal(out.numpy(), values.sum(1))
+    assert "copies = 2" in compiled.asm["placed"]
+
+
+def test_what_all_programs_read_is_moved_once_for_each_core(device: VirtualChip) -> None:
+    rows, size = 64, 1000
+    x = np.arange(rows * size, dtype=np.float32).reshape(rows, size)
+    weight = np.arange(size, dtype=np.float32)
+    out = put(device, np.zeros_like(x))
+    compiled = scaled_rows[(rows,)](put(device, x), put(device, weight), out, size, B=1024)
+    np.testing.assert_array_equal(out.numpy(), x * weight)
+    before, _, inside = compiled.asm["placed"].partition("scf.for")
+    loads = [part.count('direction = "load"') for part in (before, inside)]
+    assert loads == [2, 1]  # the weights and the first row; the next row
+
+
+def test_tiles_that_do_not_fit_raise_out_of_resources(device: VirtualChip) -> None:
+    out = put(device, np.zeros((512, 512), np.float32))
+    with pytest.raises(OutOfResources) as caught:
+        one_product[(1,)](out, out, out, M=512, N=512, K=512)
+    text = str(caught.value)
+    assert "one_product needs" in text
+    assert "bytes of vector, which has 524,288" in text
+    assert caught.value.required > caught.value.limit == 524288
+
+
+def test_an_autotuner_drops_what_does_not_fit(device: VirtualChip) -> None:
+    configs = [triton.Config({"B": size}) for size in (1024, 4096, 1 << 19)]
+    tuned = triton.autotune(configs, key=["n"], prune_configs_by={"early_config_prune": fits})(add)
+    seen: list[int] = []
+    size = 5000
+    x, y, out = (put(device, np.ones(size, np.float32)) for _ in range(3))
+    tuned[lambda meta: (seen.append(meta["B"]) or triton.cdiv(size, meta["B"]),)](x, y, out, size)
+    assert set(seen) == {1024, 4096}
+    np.testing.assert_array_equal(out.numpy(), 2.0)
