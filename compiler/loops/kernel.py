@@ -21,7 +21,7 @@ from triton_porting_kit.compiler.loops.ir.program import Program, read_program, 
 from triton_porting_kit.compiler.loops.ir.source_lines import SourceLines
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.memory import non_temporal
+from triton_porting_kit.compiler.loops.memory import exclusive, non_temporal
 from triton_porting_kit.compiler.loops.memory.checking import BOUNDS_ALIGNMENT, Checks
 from triton_porting_kit.compiler.loops.memory.non_temporal import NonTemporal
 from triton_porting_kit.compiler.loops.state import LOADS, WRITES, Grid, Origins, Rules
@@ -58,6 +58,7 @@ def lower_to_loops(
     threads: int = 1,
     check_memory: bool = False,
     notes_program: bool = False,
+    runs_alone: bool = False,
     with_places: bool = False,
 ) -> LoopsResult:
     """Lower a structured module to loops.
@@ -65,8 +66,9 @@ def lower_to_loops(
     The function has the signature ``i32 NAME(ptr args, ptr scratch, i64 begin, i64 end, i32 gx, i32 gy, i32 gz)`` and
     runs the programs [begin, end) of the grid. It prints a scalar `threads` times, as that many threads of a GPU would.
     With `check_memory`, the bounds of pointer arguments follow the arguments, and no access leaves them (see
-    `checking`). With `notes_program`, scratch holds the number of the running program. `with_places` records source
-    lines and does not change the code.
+    `checking`). With `notes_program`, scratch holds the number of the running program. With `runs_alone`, atomic
+    operations have code without locks for calls during which no other thread updates memory (see `exclusive`).
+    `with_places` records source lines and does not change the code.
 
     Raises `CompilationError` for what it cannot lower.
     """
@@ -88,6 +90,7 @@ def lower_to_loops(
     # Only a kernel that accesses memory can crash.
     notes_program = notes_program and any(op.name in LOADS or op.name in WRITES for op in walk(program.body))
     note = lowering.scratch.keep(types.byte_size("i64")) if notes_program else None
+    exclusive_at = exclusive.prepare(lowering, program.body, wanted=runs_alone)
     lowering.part(NonTemporal).allowed = non_temporal.allowed(lowering, program.body)
     pointers = _read_arguments(builder, lowering, program, args, check_memory=check_memory)
     counted = counts if check_memory else counts[: _axes(program)]
@@ -99,6 +102,8 @@ def lower_to_loops(
         numbers[abi.ARGUMENT_BYTES] = lowering.checks.argument_bytes
     if note is not None:  # the kept part is last in scratch, and this is its first entry
         numbers[abi.PROGRAM] = scratch_bytes - lowering.scratch.kept.size
+    if exclusive_at is not None:
+        numbers[abi.EXCLUSIVE] = exclusive_at
     text = _module_text(
         program.name,
         "%cleared" if cleared_bytes else "%scratch",
