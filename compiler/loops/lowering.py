@@ -303,6 +303,7 @@ class Lowering:
 
         widest = max(types.byte_size(part.element) for part in (tensor, *closure([tensor])))
         lanes = max(self.target.lanes, self.target.vector_bytes // widest)
+        lanes = run_width(self.builder, tensor.shape, [tensor], lanes, scalars=False)
         anywhere = all(buffer.joins(dimension) for dimension in range(len(tensor.shape) - 1))
         self.tile(operation, tensor.shape, [tensor], body, lanes=lanes, anywhere=anywhere)
 
