@@ -115,3 +115,31 @@ def test_everything_is_read_first(same: bool) -> None:
     out = array if same else put(x, "i32")
     shifted_kernel[(1,)](array, out, 128)
     assert get(out).tolist() == [0, *(x[1:] + x[:-1])]
+
+
+@triton.jit
+def gathered_kernel(X, INDEX, Y, O, n, ROWS: tl.constexpr):
+    row = tl.arange(0, ROWS)[:, None]
+    column = tl.arange(0, 32)[None, :]
+    chosen = tl.load(INDEX + row, row < n)
+    chosen = tl.where(chosen < 0, chosen + 7, chosen)
+    tl.device_assert(((chosen >= 0) & (chosen < 7)) | ~(row < n))
+    x = tl.load(X + (column + 32 * chosen), row < n, other=0.0) + tl.load(
+        Y + 32 * row + column, row < n, other=0.0
+    )
+    total = tl.sum(tl.where(row < n, x, 0), 1)[:, None]
+    tl.store(Y + 32 * row + column, x, row < n)
+    tl.atomic_add(O + tl.broadcast_to(column + 32 * chosen, [ROWS, 32]), x - total, row < n, sem="relaxed")
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_offsets_that_a_load_and_an_update_share(rows: int) -> None:
+    """The loop of the reduction keeps the offsets, of which the load needs the first lane only."""
+    x = np.random.default_rng(0).integers(0, 9, (7, 32)).astype(np.float32)
+    index, out = np.array([-2, 3, 3, 1], np.int64)[:rows], empty((7, 32), "fp32", 0)
+    y = np.ones((rows, 32), np.float32)
+    gathered_kernel[(1,)](put(x, "fp32"), put(index, "i64"), put(y, "fp32"), out, rows, rows)
+    wanted = np.zeros((7, 32), np.float32)
+    x = x[index] + y
+    np.add.at(wanted, index, x - x.sum(1, keepdims=True))
+    np.testing.assert_array_equal(get(out), wanted)
