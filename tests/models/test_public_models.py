@@ -34,7 +34,7 @@ def on_the_cpu(name: str) -> Any:
     return pytest.param(name, marks=marks)
 
 
-@pytest.mark.parametrize("name", map(on_the_cpu, MODELS))
+@pytest.mark.parametrize("name", [on_the_cpu(name) for name in MODELS])
 def test_compiled_to_triton_for_the_cpu(name: str) -> None:
     check(name, "cpu", {"cpu_backend": "triton"}, lambda: None)
 
