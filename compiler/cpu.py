@@ -21,6 +21,7 @@ def cpu_pipeline(
     threads: int = 1,
     check_memory: bool = False,
     notes_program: bool = False,
+    runs_alone: bool = False,
 ) -> Pipeline:
     """``ttir`` → ``structured`` → ``loops`` → ``llir`` → ``obj`` for `target`.
 
@@ -28,9 +29,10 @@ def cpu_pipeline(
     kernel (``name``, ``shared``, ...) and ``scratch_bytes``, which each thread must provide. A kernel prints a scalar
     `threads` times: once for each thread of a program. With `check_memory`, kernels check their accesses, and take the
     bounds of their arguments with each launch (docs/architecture.md). With `notes_program`, a host can find out which
-    program of a kernel crashed.
+    program of a kernel crashed. With `runs_alone`, a host can let a kernel update memory without locks while no other
+    thread updates any.
     """
-    stages = _Stages(target, fuse_multiply_add, threads, check_memory, notes_program)
+    stages = _Stages(target, fuse_multiply_add, threads, check_memory, notes_program, runs_alone)
     return Pipeline(
         (
             Stage("ttir", stages.ttir),
@@ -51,6 +53,7 @@ class _Stages:
     threads: int
     check_memory: bool
     notes_program: bool
+    runs_alone: bool
 
     def ttir(self, module: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import ttir
@@ -78,6 +81,7 @@ class _Stages:
             threads=self.threads,
             check_memory=self.check_memory,
             notes_program=self.notes_program,
+            runs_alone=self.runs_alone,
         )
         metadata.update(name=result.name, scratch_bytes=result.scratch_bytes, shared=0)
         if result.promises:

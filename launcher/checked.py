@@ -31,7 +31,13 @@ class CheckedLauncher:
     """
 
     def __init__(
-        self, src: Any, metadata: Any, entry: LaunchEntry, allocation_of: Callable[[int], Bounds | None]
+        self,
+        src: Any,
+        metadata: Any,
+        entry: LaunchEntry,
+        allocation_of: Callable[[int], Bounds | None],
+        *,
+        on_host: bool = False,
     ) -> None:
         plain = ArgLayout.from_source(src)
         self._signature = plain.signature
@@ -39,7 +45,7 @@ class CheckedLauncher:
             (index, slot.name) for index, slot in enumerate(plain.slots) if slot.kind == Kind.POINTER
         ]
         hidden = {f"{name}{part}": "u64" for _, name in self._pointers for part in _PARTS}
-        self._launch = PackedLauncher(src, metadata, entry, hidden=hidden)
+        self._launch = PackedLauncher(src, metadata, entry, hidden=hidden, on_host=on_host)
         self._allocation_of = allocation_of
         self.layout = self._launch.layout
         self.guard = self._launch.guard

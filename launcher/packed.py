@@ -22,11 +22,18 @@ class PackedLauncher(_packed.Launcher):
     launch_exit_hook, *args, **hidden)``, with the values of `hidden` arguments as keywords.
 
     Raises `GridError` and `SignatureError` for what cannot be launched, and the device's typed errors; passes on what a
-    hook raises. Any number of threads may call it at once.
+    hook raises. Any number of threads may call it at once. With `on_host`, kernels run on the host: torch tensors of
+    other devices are refused, whose addresses mean nothing there.
     """
 
     def __init__(
-        self, src: Any, metadata: Any, entry: LaunchEntry, *, hidden: Mapping[str, str] | None = None
+        self,
+        src: Any,
+        metadata: Any,
+        entry: LaunchEntry,
+        *,
+        hidden: Mapping[str, str] | None = None,
+        on_host: bool = False,
     ) -> None:
         self.layout = ArgLayout.from_source(src, hidden)
         self.metadata = metadata
@@ -36,8 +43,8 @@ class PackedLauncher(_packed.Launcher):
         slots = iter(self.layout.slots)
         super().__init__(
             _packed.bind(
-                [_node(argument, slots) for argument in signature.arguments],
-                _plain(self.layout.hidden),
+                [_node(argument, slots, on_host) for argument in signature.arguments],
+                _plain(self.layout.hidden, on_host),
                 self.layout.size,
                 ", ".join(argument.name for argument in signature.arguments),
                 ", ".join(slot.name for slot in self.layout.hidden),
@@ -47,9 +54,9 @@ class PackedLauncher(_packed.Launcher):
         )
 
 
-def _node(argument: Argument, slots: Any) -> tuple[int, str, str, list[Any], list[Any]]:
-    own = _plain([next(slots) for _ in argument.parameters])
-    members = [_node(member, slots) for member in argument.members]
+def _node(argument: Argument, slots: Any, on_host: bool) -> tuple[int, str, str, list[Any], list[Any]]:
+    own = _plain([next(slots) for _ in argument.parameters], on_host)
+    members = [_node(member, slots, on_host) for member in argument.members]
     if argument.is_tuple:
         operation = _TUPLE
     elif argument.is_descriptor:
@@ -59,5 +66,5 @@ def _node(argument: Argument, slots: Any) -> tuple[int, str, str, list[Any], lis
     return operation, argument.name, argument.type, own, members
 
 
-def _plain(slots: Sequence[ArgSlot]) -> list[tuple[int, int, str, str]]:
-    return [(slot.kind, slot.offset, slot.name, slot.type) for slot in slots]
+def _plain(slots: Sequence[ArgSlot], on_host: bool) -> list[tuple[int, int, str, str, bool]]:
+    return [(slot.kind, slot.offset, slot.name, slot.type, on_host) for slot in slots]

@@ -92,9 +92,11 @@ def _address(name: str, type_name: str, value: Any) -> int:
     return int(address)
 
 
-def check_tensor(name: str, type_name: str, value: Any) -> None:
-    """Raise `SignatureError` for a torch tensor whose elements are not what is stored at its address."""
-    if reason := tensors.refusal(value):
+def check_tensor(name: str, type_name: str, value: Any, on_host: bool = False) -> None:
+    """Raise `SignatureError` for a torch tensor whose elements are not what is stored at its address, or `on_host` for
+    one whose address is that of another device.
+    """
+    if reason := tensors.refusal(value) or (tensors.elsewhere(value) if on_host else None):
         raise SignatureError(f"argument '{name}' ({type_name}): {reason}")
 
 

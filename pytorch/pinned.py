@@ -27,7 +27,11 @@ def register() -> None:
 
 
 def _is_pinned(self: torch.Tensor, device: Any = None) -> bool:
-    return self.untyped_storage().data_ptr() in _pinned
+    address = self.untyped_storage().data_ptr()
+    if address in _pinned:
+        return True
+    # A slice of a storage begins anywhere in it.
+    return any(start <= address < start + len(memory) for start, memory in _pinned.items())
 
 
 def _pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:

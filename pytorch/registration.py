@@ -49,7 +49,8 @@ def register_device(backend: str, name: str) -> bool:
     accelerator.set_accelerator(name, backend)
     backend_registration.rename_privateuse1_backend(name)
     backend_registration.generate_methods_for_privateuse1_backend(
-        unsupported_dtype=[torch.quint8, torch.quint4x2, torch.quint2x4, torch.qint32, torch.qint8]
+        for_storage=True,
+        unsupported_dtype=[torch.quint8, torch.quint4x2, torch.quint2x4, torch.qint32, torch.qint8],
     )
     torch._register_device_module(name, module)
     torch._C._acc.register_python_privateuseone_hook(_Hooks())

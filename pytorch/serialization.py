@@ -28,4 +28,4 @@ def _restore(storage: Any, location: str) -> Any:
     host = torch.empty(0, dtype=torch.uint8).set_(
         storage.untyped() if hasattr(storage, "untyped") else storage
     )
-    return host.to(accelerator().name).untyped_storage()
+    return host.to(location).untyped_storage()  # which refuses devices that are not there

@@ -91,6 +91,7 @@ class CPUBackend(PipelineBackend):
             "threads": options["num_warps"] * options["warp_size"],  # a warp of a CPU is one thread
             "check_memory": options["check"] == "memory",
             "notes_program": True,
+            "runs_alone": True,
         }
 
     @classmethod

@@ -37,6 +37,7 @@ class CPUDriver(TritonDriver):
         device = cast("HostDevice", self.device)
         crashes.explain(device, metadata)
         entry = device.launch_entry()
+        on_host = self.torch_device == "cpu"
         if getattr(metadata, "check", ""):  # compilers that only resemble this one may lack it
-            return CheckedLauncher(source, metadata, entry, device.allocation_of)
-        return PackedLauncher(source, metadata, entry)
+            return CheckedLauncher(source, metadata, entry, device.allocation_of, on_host=on_host)
+        return PackedLauncher(source, metadata, entry, on_host=on_host)

@@ -22,7 +22,7 @@ from triton_porting_kit.compiler.loops.ir.program import Program, read_program, 
 from triton_porting_kit.compiler.loops.ir.source_lines import SourceLines
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.memory import non_temporal
+from triton_porting_kit.compiler.loops.memory import exclusive, non_temporal
 from triton_porting_kit.compiler.loops.memory.checking import BOUNDS_ALIGNMENT, Checks
 from triton_porting_kit.compiler.loops.memory.non_temporal import NonTemporal
 from triton_porting_kit.compiler.loops.npu.core import Core, Window
@@ -60,6 +60,7 @@ def lower_to_loops(
     threads: int = 1,
     check_memory: bool = False,
     notes_program: bool = False,
+    runs_alone: bool = False,
     with_places: bool = False,
     window: Window | None = None,
 ) -> LoopsResult:
@@ -68,9 +69,10 @@ def lower_to_loops(
     The function has the signature ``i32 NAME(ptr args, ptr scratch, i64 begin, i64 end, i32 gx, i32 gy, i32 gz)`` and
     runs the programs [begin, end) of the grid. It prints a scalar `threads` times, as that many threads of a GPU would.
     With `check_memory`, the bounds of pointer arguments follow the arguments, and no access leaves them (see
-    `checking`). With `notes_program`, scratch holds the number of the running program. `with_places` records source
-    lines and does not change the code. With `window`, ``scratch`` is the base of a core's local memories, and the
-    result's `scratch_bytes` are those behind `window.scratch`.
+    `checking`). With `notes_program`, scratch holds the number of the running program. With `runs_alone`, atomic
+    operations have code without locks for calls during which no other thread updates memory (see `exclusive`).
+    `with_places` records source lines and does not change the code. With `window`, ``scratch`` is the base of a core's
+    local memories, and the result's `scratch_bytes` are those behind `window.scratch`.
 
     Raises `CompilationError` for what it cannot lower.
     """
@@ -97,6 +99,7 @@ def lower_to_loops(
     # Only a kernel that accesses memory can crash.
     notes_program = notes_program and any(op.name in LOADS or op.name in WRITES for op in walk(program.body))
     note = lowering.scratch.keep(types.byte_size("i64")) if notes_program else None
+    exclusive_at = exclusive.prepare(lowering, program.body, wanted=runs_alone)
     lowering.part(NonTemporal).allowed = non_temporal.allowed(lowering, program.body)
     pointers = _read_arguments(builder, lowering, program, args, check_memory=check_memory)
     counted = counts if check_memory else counts[: _axes(program)]
@@ -117,6 +120,8 @@ def lower_to_loops(
         assert not cleared_bytes, "nobody clears local memory"
         numbers[npu.CHIP] = window.symbol_value
         exported_bytes = window.bytes
+    if exclusive_at is not None:
+        numbers[abi.EXCLUSIVE] = exclusive_at
     text = _module_text(
         program.name,
         "%cleared" if cleared_bytes else "%scratch",

@@ -281,6 +281,7 @@ class Lowering:
 
         widest = max(types.byte_size(part.element) for part in (tensor, *closure([tensor])))
         lanes = max(self.target.lanes, self.target.vector_bytes // widest)
+        lanes = run_width(self.builder, tensor.shape, [tensor], lanes, scalars=False)
         anywhere = all(buffer.joins(dimension) for dimension in range(len(tensor.shape) - 1))
         self.tile(operation, tensor.shape, [tensor], body, lanes=lanes, anywhere=anywhere)
 
@@ -337,9 +338,16 @@ class Lowering:
 
     def settle_reads(self, tensor: Tensor, operation: Operation) -> None:
         """Read everything that evaluating `tensor` loads from global memory now, into scratch."""
-        for part in closure([tensor]):
+        pending, seen = [tensor], {tensor}
+        while pending:
+            part = pending.pop()
+            if part.buffer is not None:
+                continue
             if isinstance(part, LoadTensor | Gather) and part.shape:
-                self.materialise(part, operation)
+                self.materialise(part, operation)  # which reads its operands, too
+                continue
+            pending += [operand for operand in part.operands if operand not in seen]
+            seen.update(part.operands)
 
     def plan(
         self, operation: Operation | None, shape: tuple[int, ...], inputs: Iterable[Tensor]

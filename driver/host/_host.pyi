@@ -26,6 +26,8 @@ class Host(NativeHooks):
         cleared_bytes: int,
         asserts: bool,
         argument_bytes: int,
+        updates: bool,
+        exclusive_at: int,
         name: str,
         code_bytes: int,
         program_at: int,

@@ -28,6 +28,9 @@ class Binary:
     cleared_bytes: int
     argument_bytes: int
     """Bytes of the argument block of a kernel in checked mode; else 0, because the object does not say."""
+    exclusive_at: int | None
+    """The offset in scratch at which the kernel is told whether it may update memory without locks; -1: nowhere; None:
+    it has no atomic operations."""
     program_at: int
     """The offset in scratch at which the kernel stores the number of the running program; -1: nowhere."""
     pointers: list[int]
@@ -67,8 +70,11 @@ def link(binary: bytes, name: str) -> Binary:
     if not 0 <= cleared <= scratch:
         raise InvalidModule(f"it wants {cleared} of {scratch} bytes of scratch to be cleared")
     (program_at,) = numbers(name + abi.PROGRAM, "<q", (-1,))
-    if not (program_at == -1 or 0 <= program_at <= scratch - 8):
-        raise InvalidModule(f"it keeps a number at byte {program_at} of {scratch} bytes of scratch")
+    has_updates = name + abi.EXCLUSIVE in symbols
+    (exclusive_at,) = numbers(name + abi.EXCLUSIVE, "<q", (-1,))
+    for at in (program_at, exclusive_at):
+        if not (at == -1 or 0 <= at <= scratch - 8):
+            raise InvalidModule(f"it keeps a number at byte {at} of {scratch} bytes of scratch")
     (argument_bytes,) = numbers(name + abi.ARGUMENT_BYTES, "<q", (0,))
     table = numbers(name + abi.POINTERS, _TABLE, (0,))
     pointers = [*table[1:]]
@@ -82,6 +88,7 @@ def link(binary: bytes, name: str) -> Binary:
         scratch,
         cleared,
         argument_bytes,
+        exclusive_at if has_updates else None,
         program_at,
         pointers,
         # Only kernels that call these routines end by a long jump. An object names the routines that it calls.

@@ -118,6 +118,8 @@ class HostDevice(NativeDevice):
                 made.cleared_bytes,
                 made.may_be_left,
                 made.argument_bytes,
+                made.exclusive_at is not None,
+                -1 if made.exclusive_at is None else made.exclusive_at,
                 name,
                 made.code_bytes,
                 made.program_at,

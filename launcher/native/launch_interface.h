@@ -8,10 +8,11 @@ typedef struct _object PyObject;
 
 namespace tpk {
 
-/// A parameter's name and Triton type, for errors.
+/// A parameter's name and Triton type, for errors. `host`: a pointer must be one of the host.
 struct Parameter {
   const char *name;
   const char *type;
+  bool host = false;
 };
 
 /// Objects that must outlive the call of the device, because the kernel may read their memory.

@@ -65,17 +65,18 @@ private:
 
 /// Attribute names that launches look up.
 struct Names {
-  PyObject *data_ptr, *is_neg, *base, *shape, *strides, *padding, *round_f32_to_tf32;
+  PyObject *data_ptr, *is_neg, *is_cpu, *base, *shape, *strides, *padding, *round_f32_to_tf32;
 
   bool intern() {
     data_ptr = PyUnicode_InternFromString("data_ptr");
     is_neg = PyUnicode_InternFromString("is_neg");
+    is_cpu = PyUnicode_InternFromString("is_cpu");
     base = PyUnicode_InternFromString("base");
     shape = PyUnicode_InternFromString("shape");
     strides = PyUnicode_InternFromString("strides");
     padding = PyUnicode_InternFromString("padding");
     round_f32_to_tf32 = PyUnicode_InternFromString("round_f32_to_tf32");
-    return data_ptr && is_neg && base && shape && strides && padding && round_f32_to_tf32;
+    return data_ptr && is_neg && is_cpu && base && shape && strides && padding && round_f32_to_tf32;
   }
 };
 
@@ -148,13 +149,16 @@ bool to_bool(PyObject *value, const Parameter &parameter, std::uint8_t *out) {
 /// A value type's method is_neg(), which torch's tensors have; borrowed, or null.
 inline PyObject *is_neg_method(PyObject *value) { return _PyType_Lookup(Py_TYPE(value), names.is_neg); }
 
-/// Whether a tensor's memory must be checked further: it may hold the negated elements, or not exist.
-inline bool is_suspect(PyObject *value, std::uint64_t address) {
+/// Whether a tensor's memory must be checked further: it may hold the negated elements, not exist, or be that
+/// of another device.
+inline bool is_suspect(PyObject *value, std::uint64_t address, bool host) {
   if (address == 0)
     return true;
   PyObject *method = is_neg_method(value);
   if (!method)
     return false;
+  if (host && Ref(PyObject_GetAttr(value, names.is_cpu)).get() != Py_True)
+    return true;
   Ref negative(PyObject_CallOneArg(method, value));
   return negative.get() != Py_False;
 }
@@ -163,7 +167,8 @@ inline bool is_suspect(PyObject *value, std::uint64_t address) {
 inline bool check_tensor(PyObject *value, const Parameter &parameter) {
   PyObject *type, *error, *trace;
   PyErr_Fetch(&type, &error, &trace);
-  Ref arguments(Py_BuildValue("ssO", parameter.name, parameter.type, value));
+  Ref arguments(
+      Py_BuildValue("ssOO", parameter.name, parameter.type, value, parameter.host ? Py_True : Py_False));
   const bool plain = ask("check_tensor", arguments.get());
   if (plain && type) {
     PyErr_Restore(type, error, trace);
@@ -194,7 +199,7 @@ bool to_pointer(PyObject *value, const Parameter &parameter, std::uint64_t *out)
   *out = PyLong_AsUnsignedLongLong(address.get());
   if (*out == ~0ULL && PyErr_Occurred())
     return refuse_value(address.get(), parameter);
-  return !is_suspect(value, *out) || check_tensor(value, parameter);
+  return !is_suspect(value, *out, parameter.host) || check_tensor(value, parameter);
 }
 
 bool to_double(PyObject *value, const Parameter &parameter, double *out) {

@@ -21,6 +21,7 @@ struct Slot {
   std::size_t offset;
   std::string name;
   std::string type;
+  bool host; // whether a pointer must be one of the host
 };
 
 /// One argument of the launch, or one member of a tuple.
@@ -50,7 +51,7 @@ struct Plan {
 template <class T, class Convert>
 bool store(Convert convert, PyObject *value, const Slot &slot, unsigned char *block) {
   T converted;
-  if (!convert(value, tpk::Parameter{slot.name.c_str(), slot.type.c_str()}, &converted))
+  if (!convert(value, tpk::Parameter{slot.name.c_str(), slot.type.c_str(), slot.host}, &converted))
     return false;
   std::memcpy(block + slot.offset, &converted, sizeof converted);
   return true;
@@ -169,12 +170,12 @@ PyMethodDef launch_method = {
 
 bool read_slots(PyObject *list, std::vector<Slot> &slots) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
-    int kind;
+    int kind, host;
     Py_ssize_t offset;
     const char *name, *type;
-    if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "inss", &kind, &offset, &name, &type))
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "inssp", &kind, &offset, &name, &type, &host))
       return false;
-    slots.push_back({static_cast<Kind>(kind), static_cast<std::size_t>(offset), name, type});
+    slots.push_back({static_cast<Kind>(kind), static_cast<std::size_t>(offset), name, type, host != 0});
   }
   return true;
 }

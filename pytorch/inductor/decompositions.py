@@ -1,4 +1,4 @@
-"""Convolutions and recurrent cells in Inductor: as the device's operators make them of others."""
+"""Operators in Inductor that the kit makes of others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch._inductor.decomposition import decompositions
 
 from triton_porting_kit.pytorch.accelerator import accelerator
-from triton_porting_kit.pytorch.operators import convolution, recurrent
+from triton_porting_kit.pytorch.operators import convolution, pooling, recurrent
 
 _aten = torch.ops.aten
 
@@ -19,7 +19,7 @@ def register() -> None:
     """Add the decompositions, which leave other devices' tensors to those that were there."""
     _add(_aten.convolution.default, _convolution)
     _add(_aten.convolution_backward.default, _convolution_backward)
-    for name, function in recurrent.COMPOSED.items():
+    for name, function in {**recurrent.COMPOSED, **pooling.COMPOSED}.items():
         _add(getattr(_aten, name).default, function)
     _add(_aten.topk.default, _topk)
 

@@ -31,8 +31,8 @@ def convolution(
 ) -> torch.Tensor:
     """As ``aten.convolution``: `input` is N, C, and one to three sizes."""
     rank = weight.dim() - 2
-    stride, padding, dilation = _full(stride, rank), _full(padding, rank), _full(dilation, rank)
-    output_padding = _full(output_padding, rank)
+    stride, padding, dilation = full(stride, rank), full(padding, rank), full(dilation, rank)
+    output_padding = full(output_padding, rank)
     if transposed:
         result = _transposed(input, weight, stride, padding, dilation, output_padding, groups)
     else:
@@ -57,7 +57,7 @@ def convolution_backward(
 ) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
     """The gradients of `convolution` by the input, the weight and the bias, as far as `output_mask` wants them."""
     rank = weight.dim() - 2
-    stride, padding, dilation = _full(stride, rank), _full(padding, rank), _full(dilation, rank)
+    stride, padding, dilation = full(stride, rank), full(padding, rank), full(dilation, rank)
     sizes, kernel = input.shape[2:], weight.shape[2:]
     by_input = by_weight = by_bias = None
     if output_mask[0]:
@@ -82,7 +82,7 @@ def convolution_backward(
     return by_input, by_weight, by_bias
 
 
-def _full(values: Ints, rank: int) -> list[int]:
+def full(values: Ints, rank: int) -> list[int]:
     return list(values) * rank if len(values) == 1 else list(values)
 
 

@@ -1,30 +1,10 @@
-"""Calls of operators that Inductor (2.11 to 2.13) compiles to code that is wrong, on any device."""
+"""Arguments of operators that Inductor (2.11 to 2.13) compiles to code that is wrong, on any device."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 
 from triton_porting_kit.pytorch.accelerator import accelerator
-
-_aten = torch.ops.aten
-
-_CEIL_MODE = "Inductor divides by the sizes of windows before they are clipped"
-_WRONG: dict[torch._ops.OpOverloadPacket, tuple[str, str]] = {
-    _aten.avg_pool2d_backward: ("ceil_mode", _CEIL_MODE),
-    _aten.avg_pool3d_backward: ("ceil_mode", _CEIL_MODE),
-}
-"""Operators, the argument that is set in the calls, and what is wrong."""
-
-
-def reason(operator: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """Why the code of a call would be wrong; empty if it would not."""
-    if operator.overloadpacket not in _WRONG:
-        return ""
-    name, why = _WRONG[operator.overloadpacket]
-    names = [argument.name for argument in operator._schema.arguments]
-    return why if dict(zip(names, args, strict=False)).get(name, kwargs.get(name)) else ""
 
 
 def move_numbers(tensors: list[torch.Tensor]) -> None:

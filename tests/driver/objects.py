@@ -184,6 +184,33 @@ open:
   store i64 %now, ptr %slot""",
         "",
     ),
+    # out[p] = the first number in the scratch, with out = args[0]
+    "told": (
+        """  %out = load ptr, ptr %args
+  %slot = getelementptr i64, ptr %out, i64 %p
+  %told = load i64, ptr %scratch
+  store i64 %told, ptr %slot""",
+        "",
+    ),
+    # counts in args[0][2] the programs that are told 1, and in args[0][1] those of them that others run beside
+    "exclude": (
+        """  %told = load i64, ptr %scratch
+  %inside = load ptr, ptr %args
+  %disturbed = getelementptr i64, ptr %inside, i64 1
+  %exclusive = getelementptr i64, ptr %inside, i64 2
+  %before = atomicrmw add ptr %inside, i64 1 seq_cst
+"""
+        + _BUSY.format(slot=1)
+        + """  %after = atomicrmw sub ptr %inside, i64 1 seq_cst
+  %others = sub i64 %after, 1
+  %any = or i64 %before, %others
+  %crowded = icmp ne i64 %any, 0
+  %crowd = zext i1 %crowded to i64
+  %fault = and i64 %crowd, %told
+  %faults = atomicrmw add ptr %disturbed, i64 %fault seq_cst
+  %calls = atomicrmw add ptr %exclusive, i64 %told seq_cst""",
+        "",
+    ),
     # out[p] = address of the scratch, after writing its last 8 bytes
     "scratch": (
         """  %out = load ptr, ptr %args
@@ -210,11 +237,14 @@ declare void @tpk_host_print(ptr, ptr, i32, ptr, ptr, i32, i32, i32)
 }
 
 
-def ir(kind: str, name: str, *, scratch: int = 64, cleared: int = 0, abi: int = 3) -> str:
+def ir(
+    kind: str, name: str, *, scratch: int = 64, cleared: int = 0, abi: int = 3, exclusive: int | None = None
+) -> str:
     body, tail = BODIES[kind]
+    told = "" if exclusive is None else f"@{name}__exclusive = constant i64 {exclusive}\n"
     return _PROGRAMS.format(name=name, body=body.replace("{last}", str(scratch - 8)), tail=tail) + (
         f"@{name}__scratch_bytes = constant [2 x i64] [i64 {scratch}, i64 {cleared}]\n"
-        f"@tpk_host_abi_version = constant i32 {abi}\n" + _GLOBALS.get(kind, "")
+        f"@tpk_host_abi_version = constant i32 {abi}\n" + told + _GLOBALS.get(kind, "")
     )
 
 

@@ -107,6 +107,16 @@ def test_tensors_without_plain_memory_are_refused(strategy: Strategy, device: Re
     assert len(device.launches) == 3
 
 
+def test_tensors_of_the_host_are_accepted_on_the_host(device: RecordingDevice) -> None:
+    """`tests/pytorch/test_device.py` has the refusal of others, which takes a torch device."""
+    torch = pytest.importorskip("torch")
+    launcher = Strategy("packed").make(device, {"a": "*fp32", "b": "*fp32"}, on_host=True)
+    call(launcher, torch.zeros(3), Buffer(64))
+    with pytest.raises(SignatureError, match="a meta tensor has no data"):
+        call(launcher, Buffer(64), torch.empty(3, device="meta"))
+    assert len(device.launches) == 1
+
+
 def test_refused_values_inside_tuples_and_descriptors(
     strategy: Strategy, device: RecordingDevice, descriptor_flags: tuple[str, ...]
 ) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
+from importlib.metadata import version
 
 import pytest
 
@@ -29,3 +31,33 @@ def fresh() -> Iterator[None]:
 def pytest_ignore_collect(config: pytest.Config) -> bool | None:
     """Other runs do not collect these tests: what they import need not be installed."""
     return None if config.option.markexpr == "models" else True
+
+
+_outcomes: dict[str, dict[str, str]] = {}
+"""Of each public model: by the test's name, ``passed``, ``failed`` or ``skipped``, which is an expected failure."""
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "call" and "test_public_models.py" in report.nodeid:
+        test, _, model = report.nodeid.rpartition("::")[2].rstrip("]").partition("[")
+        _outcomes.setdefault(model, {})[test] = report.outcome
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The table of public models in docs/pytorch.md."""
+    if not _outcomes:
+        return
+    import torch
+    import transformers
+
+    words = {"passed": "agrees", "failed": "**differs**", "skipped": "Inductor's own error", "": ""}
+    terminalreporter.write_line(
+        f"{date.today()}, torch {torch.__version__}, triton {version('triton')}, transformers {transformers.__version__}"
+    )
+    terminalreporter.write_line("| model | virtual NPU | CPU |\n|---|---|---|")
+    for model, found in _outcomes.items():
+        columns = (
+            found.get(test, "")
+            for test in ("test_compiled_for_the_device", "test_compiled_to_triton_for_the_cpu")
+        )
+        terminalreporter.write_line(f"| {model} | {' | '.join(words[column] for column in columns)} |")

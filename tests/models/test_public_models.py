@@ -23,7 +23,18 @@ def test_compiled_for_the_device(device: str, name: str) -> None:
     assert module.fallbacks() == {}
 
 
-@pytest.mark.parametrize("name", MODELS)
+INDUCTORS_OWN = {
+    "EfficientNet": "the gradient of average pools with ceil_mode: https://github.com/pytorch/pytorch/issues/198119"
+}
+"""Models whose gradients Inductor gets wrong on the CPU, with its C++ as well. The kit's devices do not."""
+
+
+def on_the_cpu(name: str) -> Any:
+    marks = [pytest.mark.xfail(strict=True, reason=INDUCTORS_OWN[name])] if name in INDUCTORS_OWN else []
+    return pytest.param(name, marks=marks)
+
+
+@pytest.mark.parametrize("name", [on_the_cpu(name) for name in MODELS])
 def test_compiled_to_triton_for_the_cpu(name: str) -> None:
     check(name, "cpu", {"cpu_backend": "triton"}, lambda: None)
 

@@ -10,9 +10,13 @@ from typing import Any
 
 import pytest
 import torch
+import triton
+import triton.language as tl
 from host_backend import BACKEND, NAME
+from triton.backends import backends
+from triton.runtime import driver
 
-from triton_porting_kit.errors import InvalidArgument
+from triton_porting_kit.errors import InvalidArgument, SignatureError
 from triton_porting_kit.pytorch import register_device
 
 
@@ -117,3 +121,23 @@ def test_the_package_can_be_imported_before_torch() -> None:
     """Importing torch runs entry points, which import this package: it must be complete by then."""
     script = "import sys, triton_porting_kit.pytorch\nassert 'torch' not in sys.modules\n"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@triton.jit
+def copy_kernel(X, Y):
+    tl.store(Y, tl.load(X))
+
+
+def test_kernels_on_the_cpu_refuse_tensors_of_the_device(chip: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "_active", backends["cpu"].driver())
+    host, there = torch.tensor([3.0]), torch.tensor([4.0], device=NAME)
+    result = torch.zeros(1)
+    copy_kernel[(1,)](host, result)
+    assert result.item() == 3
+    with pytest.raises(
+        SignatureError, match=rf"argument 'X' \(\*fp32\): the tensor is on device '{NAME}:0', but"
+    ):
+        copy_kernel[(1,)](there, result)
+    with pytest.raises(SignatureError, match=r"'Y'.*pass \.cpu"):
+        copy_kernel[(1,)](host, there)
+    assert result.item() == 3

@@ -23,6 +23,14 @@ def test_tensors_are_pinned_and_copied(chip: Any) -> None:
     assert there.cpu().equal(host.t())
 
 
+def test_slices_of_pinned_storages_are_pinned(chip: Any) -> None:
+    storage = torch.arange(10.0).pin_memory().untyped_storage()
+    pinned_slice = torch.tensor(()).set_(storage[8:], storage_offset=0, size=(5,), stride=(1,))
+    assert pinned_slice.tolist() == [2, 3, 4, 5, 6]
+    assert pinned_slice.is_pinned()
+    assert not torch.arange(10.0).is_pinned()
+
+
 @pytest.mark.parametrize(
     "make", [lambda: torch.empty(0), lambda: torch.tensor(True), lambda: torch.ones(2, 1).expand(2, 3)]
 )

@@ -31,6 +31,15 @@ def test_storages_are_made_of_a_size(chip: Any) -> None:
     assert torch.UntypedStorage(3, device="meta").nbytes() == 3
 
 
+def test_storages_move_to_the_device_by_its_name(chip: Any) -> None:
+    storage = torch.arange(6.0).untyped_storage()
+    there = getattr(storage, NAME)()
+    is_there = f"is_{NAME}"
+    assert (getattr(storage, is_there), getattr(there, is_there)) == (False, True)
+    assert torch.arange(6.0, device=NAME).storage().size() == 6
+    assert there.cpu().tolist() == storage.tolist()
+
+
 def test_storages_keep_their_size(chip: Any) -> None:
     storage = torch.arange(6.0, device=NAME).untyped_storage()
     assert storage.resize_(24) is storage
@@ -68,3 +77,11 @@ def test_saved_tensors_are_loaded_where_they_are_wanted(
     found = torch.load(file, map_location=where)
     assert found.device.type == loaded
     assert found.cpu().equal(torch.arange(1.0, 5.0))
+
+
+def test_a_device_that_is_not_there_is_refused(chip: Any) -> None:
+    file = io.BytesIO()
+    torch.save(torch.arange(3.0), file)
+    file.seek(0)
+    with pytest.raises(RuntimeError, match=f"there is no device {NAME}:1"):
+        torch.load(file, map_location=f"{NAME}:1")

@@ -1,8 +1,9 @@
-"""Atomic operations, one element after the other."""
+"""Atomic operations, one element after the other; while no other thread updates memory, without locks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from triton_porting_kit.compiler.dialect.operations import Atomic, AtomicCas, AtomicRmw
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import narrow, widen
@@ -11,10 +12,12 @@ from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.memory import exclusive
 from triton_porting_kit.compiler.loops.memory.ordered import ORDERING
+from triton_porting_kit.compiler.loops.memory.overlaps import lies_apart
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.lane_memory import zero
-from triton_porting_kit.compiler.loops.tiles.tensors import Point
+from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor
 
 _FAILURE_ORDERING = {
     "monotonic": "monotonic",
@@ -47,7 +50,8 @@ def read_modify_write(lowering: Lowering, operation: Operation) -> None:
         assert result is not None
         return result
 
-    each(lowering, op, operation, [op.value], op.mask, perform)
+    alone = exclusive.update_of(lowering, op)
+    each(lowering, op, operation, [op.value], op.mask, perform, alone)
 
 
 def _add_in_loop(builder: LoopBuilder, pointer: Value, term: Value, element: str, ordering: str) -> Value:
@@ -117,22 +121,28 @@ def each(
     values: list[Def],
     mask: Def | None,
     perform: Callable[[Value, list[Value]], Value],
+    alone: exclusive.Update | None = None,
 ) -> None:
-    """Call `perform` for every element that the mask sets, with its address and the elements of `values`."""
+    """Call `perform` for every element that the mask sets, with its address and the elements of `values`.
+
+    `alone` does the same in calls of the kernel during which no other thread updates memory.
+    """
     builder = lowering.builder
     result = op.result
     element = result.type.element
     unit = "i8" if op.byte_offsets else types.storage(values[0].type.element)
     tensors = [lowering.tensor(d) for d in (op.offsets, *values)] + ([lowering.tensor(mask)] if mask else [])
-    # An atomic may change what a load reads, so everything is read first.
-    for tensor in tensors:
-        lowering.settle_reads(tensor, operation)
     start = lowering.scalar(op.base)
+    apart = None
+    if alone is not None and op.sem == "relaxed":
+        apart = lies_apart(lowering, start, tensors)
+    if apart is None:
+        _settle(lowering, operation, tensors)
     if lowering.checks is not None:
         wanted_lanes = tensors[-1] if mask else None
         lowering.checks.explicit(operation, start, tensors[0], unit, values[0].type.element, wanted_lanes)
 
-    def one(evaluation: Evaluation, point: Point) -> Value:
+    def one(perform: Callable[[Value, list[Value]], Value], evaluation: Evaluation, point: Point) -> Value:
         offset = builder.cast("arith.extsi", evaluation.at(tensors[0], point), "i64")
         pointer = builder.address(start, [offset], unit)
         arguments = [evaluation.at(tensor, point) for tensor in tensors[1 : 1 + len(values)]]
@@ -144,16 +154,36 @@ def each(
 
     if result.type.shape is None:
         builder.forget_reads()
-        lowering.scalars[result] = one(Evaluation(builder, frozenset(), {}), Point((), -1, 1))
+        lowering.scalars[result] = one(perform, Evaluation(builder, frozenset(), {}), Point((), -1, 1))
         builder.forget_reads()
         return
     buffer = lowering.scratch.allocate(result.type.shape, element) if result.users else None
 
-    def body(evaluation: Evaluation, point: Point) -> None:
-        old = one(evaluation, point)
-        if buffer is not None:
-            buffer.write(builder, point, old)
+    def locked() -> list[Value]:
+        def body(evaluation: Evaluation, point: Point) -> None:
+            old = one(perform, evaluation, point)
+            if buffer is not None:
+                buffer.write(builder, point, old)
 
-    lowering.tile(operation, result.type.shape, tensors, body, lanes=1)
+        if apart is not None:
+            _settle(lowering, operation, tensors)
+        lowering.tile(operation, tensors[0].shape, tensors, body, lanes=1)
+        return []
+
+    if alone is None:
+        locked()
+    else:
+        condition = alone.condition if apart is None else builder.logical_and(apart, alone.condition)
+        tile = exclusive.Tile(start, tensors[0], unit, tensors[1], tensors[2] if mask else None, buffer)
+        one_alone = partial(one, alone.scalar)
+        builder.if_else(
+            condition, lambda: exclusive.update_tile(lowering, operation, tile, alone, one_alone), locked
+        )
     if buffer is not None:
         lowering.define(result, buffer)
+
+
+def _settle(lowering: Lowering, operation: Operation, tensors: list[Tensor]) -> None:
+    """Read everything first: an atomic operation may change what a load reads."""
+    for tensor in tensors:
+        lowering.settle_reads(tensor, operation)

@@ -79,6 +79,21 @@ def store_in_order(
     builder.if_else(same, lambda: branch(True), lambda: branch(False))
 
 
+def lies_apart(lowering: Lowering, target: Value, inputs: Iterable[Tensor]) -> Value | None:
+    """i1: evaluating `inputs` reads no array at `target`; None if that is not known."""
+    builder = lowering.builder
+    origins = lowering.part(Origins)
+    argument = origins.get(target.name)
+    found = builder.constant(1, "i1")
+    for base in filter(None, map(_base, closure(inputs))):
+        other = origins.get(base.name)
+        if argument is None or other is None or other == argument:
+            return None
+        text = f'llvm.icmp "ne" {other.name}, {argument.name} : !llvm.ptr'
+        found = builder.logical_and(found, builder.pure(text, "i1", (other, argument)))
+    return found
+
+
 def _evaluated_elsewhere(inputs: Iterable[Tensor]) -> set[Tensor]:
     """The tensors that are evaluated at other points than the loop's own: transposed, broadcast, or gathered from."""
     found: set[Tensor] = set()

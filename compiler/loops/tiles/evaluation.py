@@ -104,13 +104,13 @@ class Evaluation:
         """What `emit` returns at `point`, emitted for a chunk without breaks of `run` and for others where there may be
         some. `emit` evaluates `tensors`, in the evaluation that it gets, and is told whether there are no breaks.
         """
+        for tensor in self._kept:
+            if tensor in tensors:  # all lanes are written to its buffer here, and not in a branch
+                self.at(tensor, point)
         breaks = self.breaks(run)
         if not breaks:
             return emit(self, point, True)
         builder, lanes = self.builder, point.width
-        for tensor in self._kept:
-            if tensor in tensors:  # written to its buffer here, and not in a branch
-                self.at(tensor, point)
         straight = builder.constant(1, "i1")
         for one in breaks:
             straight = builder.logical_and(straight, one.condition(self))

@@ -78,11 +78,11 @@ PYBIND11_MODULE(_host, module, py::mod_gil_not_used()) {
            })
       .def("add_function",
            [](Host &host, uint64_t entry, uint64_t scratchBytes, uint64_t clearedBytes, bool asserts,
-              uint64_t argumentBytes, std::string name, uint64_t codeBytes, int64_t programAt,
-              std::vector<int32_t> pointers, std::vector<std::string> explanation) {
+              uint64_t argumentBytes, bool updates, int64_t exclusiveAt, std::string name, uint64_t codeBytes,
+              int64_t programAt, std::vector<int32_t> pointers, std::vector<std::string> explanation) {
              return host.addFunction({reinterpret_cast<tpk::KernelEntry>(entry), scratchBytes, clearedBytes,
-                                      asserts, argumentBytes, std::move(name), codeBytes, programAt,
-                                      std::move(pointers), std::move(explanation)});
+                                      asserts, argumentBytes, updates, exclusiveAt, std::move(name),
+                                      codeBytes, programAt, std::move(pointers), std::move(explanation)});
            })
       .def("remove_function",
            [](Host &host, uint64_t function) { return RemovedFunction{host.removeFunction(function)}; });

@@ -51,8 +51,10 @@ void Host::lockForFork() {
 void Host::unlockAfterFork(bool child) {
   mappingsMutex().unlock();
   Pool::unlockAfterFork(child);
-  if (child)
+  if (child) {
     forgetOtherThreads();
+    Updates::forked();
+  }
   for (Host *host : hosts())
     host->unlockAll(child);
   hostsMutex.unlock();

@@ -200,6 +200,14 @@ void Job::run(const Span &span, Worker &worker) {
   const Running running(worker.activity, function_, begin, end);
   int32_t code = 0;
   const Assertion *failed = nullptr;
+  const bool exclusive = function_.exclusiveAt >= 0 && worker.alone;
+  const Updates updates(!function_.updates ? Updates::Use::None
+                        : exclusive        ? Updates::Use::Exclusive
+                                           : Updates::Use::Shared);
+  if (function_.exclusiveAt >= 0) {
+    const int64_t told = updates.exclusive();
+    std::memcpy(static_cast<char *>(memory) + function_.exclusiveAt, &told, sizeof told);
+  }
   if (function_.asserts)
     failed = callAsserting(function_.entry, args_, memory, begin, end, grid_, code);
   else

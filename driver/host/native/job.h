@@ -3,6 +3,7 @@
 
 #include "float_environment.h"
 #include "services.h"
+#include "updates.h"
 
 #include <atomic>
 #include <cstdint>
@@ -21,6 +22,8 @@ struct Function {
   uint64_t clearedBytes;
   bool asserts;           // tpk_host_fail or tpk_host_access may end it
   uint64_t argumentBytes; // least size of the argument block
+  bool updates;           // has atomic operations
+  int64_t exclusiveAt;    // where in its scratch it is told whether it may update memory without locks, or -1
   std::string name;
   // What a crash report needs:
   uint64_t codeBytes = 0;               // from `entry` on
@@ -69,9 +72,10 @@ public:
     unsigned range = std::numeric_limits<unsigned>::max(); // its own range; none yet
     bool begun = false;                                    // scratch and activity are set for this launch
     const bool asks;
-    int64_t most = 1; // programs to take at a time
-    int64_t now;      // in milliseconds, at the end of its last programs
-    int64_t asked;    // when it last polled for interrupts
+    bool alone = false; // no other thread runs programs of the job
+    int64_t most = 1;   // programs to take at a time
+    int64_t now;        // in milliseconds, at the end of its last programs
+    int64_t asked;      // when it last polled for interrupts
     void *scratch = nullptr;
     Activity &activity;
     FloatEnvironment environment;

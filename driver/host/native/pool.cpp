@@ -114,7 +114,8 @@ void Pool::startWorkers() {
 
 void Pool::run(Job &job, bool borrow) {
   Job::Worker caller(job, borrow);
-  if (job.total() == 1 || width_ == 1)
+  caller.alone = job.total() == 1 || width_ == 1;
+  if (caller.alone)
     return work(job, caller);
   do {
     if (job.left() > 1 && !owned_.exchange(true, std::memory_order_acquire)) {

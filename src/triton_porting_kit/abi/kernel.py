@@ -11,6 +11,7 @@ SCRATCH = "__scratch_bytes"
 POINTERS = "__pointers"
 ARGUMENT_BYTES = "__argument_bytes"
 PROGRAM = "__program"
+EXCLUSIVE = "__exclusive"
 """The suffixes of the kernel's name in the names of its other symbols."""
 
 PARAMETERS = (

@@ -36,3 +36,15 @@ def refusal(value: Any) -> str | None:
     if value.numel() and not value.data_ptr():
         return f"the {kind} of {value.numel()} elements has no memory, as its storage was freed or resized"
     return None
+
+
+def elsewhere(value: Any) -> str | None:
+    """Why a torch tensor cannot be an argument of a kernel on the host; None if it can, or is not a tensor."""
+    torch: Any = sys.modules.get("torch")
+    tensor: Any = getattr(torch, "Tensor", ())
+    if not isinstance(value, tensor) or value.device.type == "cpu":
+        return None
+    return (
+        f"the tensor is on device {str(value.device)!r}, but Triton's active backend runs kernels on the CPU; "
+        "pass .cpu() of it, or select the tensor's backend, for instance by TRITON_DEFAULT_BACKEND"
+    )

@@ -1,0 +1,171 @@
+"""Atomic updates without locks, in calls of the kernel during which no other thread updates memory.
+
+The host says so in a number in scratch, which is zero for hosts that do not know of it. Then an update is a load and a
+store, and a run of addresses side by side is updated as a vector. Operations of scope ``sys`` keep their locks, because
+other processes may share their memory.
+
+A call that excludes others must end without them. A kernel has no such code if it waits for memory to change, or may
+wait for whoever reads what it prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from triton_porting_kit.compiler.dialect.operations import AtomicCas, AtomicPoll, AtomicRmw, Print
+from triton_porting_kit.compiler.loops.arithmetic.elementwise import narrow, widen
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation, walk
+from triton_porting_kit.compiler.loops.ir.values import Value
+from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.tiles import lane_memory
+from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.explicit import is_consecutive, locate_explicit, run_of_offsets
+from triton_porting_kit.compiler.loops.tiles.run_width import lanes_in_run
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Tensor, closure
+
+_ATOMIC = {AtomicRmw.OPERATION_NAME, AtomicCas.OPERATION_NAME, AtomicPoll.OPERATION_NAME}
+_WAITS = {AtomicPoll.OPERATION_NAME, Print.OPERATION_NAME, "scf.while"}
+
+_OPERATIONS = {
+    "add": "arith.addi", "fadd": "arith.addf", "max": "arith.maxsi", "umax": "arith.maxui", "min": "arith.minsi",
+    "umin": "arith.minui", "and": "arith.andi", "or": "arith.ori", "xor": "arith.xori",
+}  # fmt: skip
+
+
+@dataclass
+class Exclusive:
+    """A part of the lowering: i1, whether no other thread updates memory; None if the kernel does not ask."""
+
+    condition: Value | None = None
+
+
+def prepare(lowering: Lowering, body: Block, *, wanted: bool) -> int | None:
+    """Read the number in scratch. Returns its offset in bytes; -1 if the kernel has no use for it; None if the kernel
+    has no operations that other threads' updates without locks could disturb.
+    """
+    operations = [*walk(body)]
+    if not any(operation.name in _ATOMIC or operation.is_volatile for operation in operations):
+        return None
+    suits = any(AtomicRmw.isa(operation) and _suits(AtomicRmw(operation)) for operation in operations)
+    if not (wanted and suits) or any(operation.name in _WAITS for operation in operations):
+        return -1
+    builder = lowering.builder
+    offset = lowering.scratch.cleared.size
+    place = lowering.scratch.keep_cleared(types.byte_size("i64"))
+    number = builder.effect(f"llvm.load {place.name} : !llvm.ptr -> i64", "i64")
+    assert number is not None
+    lowering.part(Exclusive).condition = builder.compare("ne", number, builder.i64(0))
+    return offset
+
+
+def _suits(op: AtomicRmw[Def]) -> bool:
+    is_float = types.is_float(op.value.type.element)
+    known = op.kind in _OPERATIONS and (op.kind == "fadd" or not is_float)
+    return op.result.type.is_tensor and op.scope != "sys" and known
+
+
+@dataclass(frozen=True)
+class Update:
+    """An atomic operation as a load and a store, where `condition` is set."""
+
+    builder: LoopBuilder
+    condition: Value
+    kind: str
+    element: str
+
+    def perform(self, pointer: Value, operand: Value, mask: Value | None = None) -> Value:
+        """Update the elements at `pointer`, as many as `operand` has. Returns the old ones, or 0 in other lanes."""
+        builder, element = self.builder, self.element
+        builder.forget_reads()
+        old = lane_memory.read(builder, pointer, element, operand.lanes, floor=builder.level, mask=mask)
+        name = _OPERATIONS[self.kind]
+        if self.kind == "fadd" and element in types.NARROW_FLOATS:
+            total = builder.binary(name, widen(builder, old, element), widen(builder, operand, element))
+            new = narrow(builder, total, element)
+        else:
+            new = builder.binary(name, old, operand)
+        lane_memory.write(builder, pointer, new, mask)
+        return old
+
+    def scalar(self, pointer: Value, values: list[Value]) -> Value:
+        """`perform` for one element, in the form that `atomics.each` takes."""
+        return self.perform(pointer, *values)
+
+
+def update_of(lowering: Lowering, op: AtomicRmw[Def]) -> Update | None:
+    """The operation without locks; None if it always needs them."""
+    condition = lowering.part(Exclusive).condition
+    if condition is None or not _suits(op):
+        return None
+    return Update(lowering.builder, condition, op.kind, op.value.type.element)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The operands of an update of a tile, in the terms of `explicit`."""
+
+    base: Value
+    offsets: Tensor
+    unit: str
+    operand: Tensor
+    mask: Tensor | None
+    old: Buffer | None
+    """Where the old elements go."""
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        return [self.offsets, self.operand, *([] if self.mask is None else [self.mask])]
+
+
+def update_tile(
+    lowering: Lowering,
+    operation: Operation,
+    tile: Tile,
+    update: Update,
+    one: Callable[[Evaluation, Point], Value],
+) -> list[Value]:
+    """Emit the loop over a tile: chunks whose elements lie side by side as vectors, others by `one` at a time."""
+    builder = lowering.builder
+
+    def keep(point: Point, old: Value) -> None:
+        if tile.old is not None:
+            tile.old.write(builder, point, old)
+
+    def each_lane(evaluation: Evaluation, point: Point) -> None:
+        if point.width == 1:
+            keep(point, one(evaluation, point))
+            return
+        with builder.loop(builder.i64(0), builder.i64(point.width), builder.i64(1)) as region:
+            index = builder.add(point.indices[point.axis], region.induction)
+            here = Point(point.moved(point.axis, index).indices, -1, 1)
+            keep(here, one(Evaluation(builder, evaluation.unmasked, {}), here))
+
+    def body(evaluation: Evaluation, point: Point) -> None:
+        run = run_of_offsets(evaluation, point, tile.offsets)
+        if run is None or not is_consecutive(run.step, tile.unit, update.element):
+            assert point.width == 1, "the width of the loop was chosen for runs"
+            each_lane(evaluation, point)
+            return
+        step = run.step
+
+        def emit(inner: Evaluation, here: Point, whole: bool) -> list[Value]:
+            if not whole:
+                each_lane(inner, here)
+                return []
+            pointer, _ = locate_explicit(inner, here, tile.base, tile.offsets, tile.unit, step)
+            operand = builder.broadcast(inner.at(tile.operand, here), here.width)
+            mask = None if tile.mask is None else inner.at(tile.mask, here)
+            keep(here, update.perform(pointer, operand, mask))
+            return []
+
+        evaluation.on_condition(run, point, closure(tile.inputs), emit)
+
+    shape = tile.offsets.shape
+    consecutive = partial(is_consecutive, unit=tile.unit, element=update.element)
+    lanes = lanes_in_run(builder, shape, tile.offsets, lowering.target.lanes, consecutive)
+    lowering.tile(operation, shape, tile.inputs, body, lanes=1 if lanes == 1 else None)
+    return []
