@@ -34,6 +34,8 @@ def exhibit(item: Evidence) -> Exhibit:
         "expectation": _expectation,
         "compiled": _compiled,
         "fallbacks": _fallbacks,
+        "times": _times,
+        "caught": _caught,
     }
     found = make.get(item["kind"], _mishap)(item)
     recorded = tuple((name, str(item[name])) for name in _RECORDED if name in item)
@@ -77,6 +79,17 @@ def _fallbacks(item: Evidence) -> Exhibit:
     return Exhibit(
         True, f"{item['what']}: {sum(counts.values())}", tuple((n, str(c)) for n, c in sorted(counts.items()))
     )
+
+
+def _times(item: Evidence) -> Exhibit:
+    facts = [("seconds", f"{item['seconds']:.3g}")]
+    if item.get("eager"):
+        facts.append(("torch eager, seconds", f"{item['eager']:.3g}"))
+    return Exhibit(True, str(item["what"]), tuple(facts))
+
+
+def _caught(item: Evidence) -> Exhibit:
+    return Exhibit(True, str(item["what"]), text="\n".join(item["messages"]))
 
 
 _LONG = ("traceback", "output", "stdout", "stderr", "stack", "dump", "program", "script", "source")
