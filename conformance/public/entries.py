@@ -95,6 +95,8 @@ class Collection:
     needs: str
     """The releases of Triton and torch that it asks for."""
     entries: tuple[Entry, ...]
+    triton: str = ""
+    """The release of Triton that it runs with, where the installed one is too new for it; empty: the installed one."""
     requires: tuple[str, ...] = ()
     """Pinned packages that it imports, beside torch, Triton and NumPy."""
     source: bool = False
@@ -103,8 +105,12 @@ class Collection:
     """The folder of the unpacked archive, or of a user's checkout, that is to be imported from."""
     stubs: tuple[str, ...] = ()
     """Modules that it imports and does not need for these entries: they are replaced by empty ones."""
+    bare: tuple[str, ...] = ()
+    """Packages of it whose own ``__init__`` is not run, because it imports what is not needed for these entries."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables that it reads."""
+    cuda: str = ""
+    """The release of CUDA that `torch.version.cuda` names where `cuda` is not CUDA, for packages that ask for one."""
     arranged: str = ""
     """What had to be arranged so that it can be imported, as text for the page."""
 

@@ -7,10 +7,13 @@ package on the path and lets ``cuda`` be the backend's device.
 from __future__ import annotations
 
 import functools
+import importlib.util
 import socket
 import sys
 import types
 from typing import Any
+
+import torch
 
 from triton_porting_kit.conformance.execution.channel import Channel, ChannelClosed
 from triton_porting_kit.conformance.public import judging, table
@@ -24,6 +27,8 @@ def main(descriptor: str, name: str) -> None:
     channel = Channel(socket.socket(fileno=int(descriptor)))
     collection = table.collection(name)
     provide_stubs(collection)
+    if collection.cuda and torch.version.cuda is None:
+        torch.version.cuda = collection.cuda
     caught = watch_compilations()
     cases = {case.name: case for case in cases_of(collection)}
     try:
@@ -48,8 +53,10 @@ def judge(case: Case) -> list[Evidence]:
                 break
         if not found:
             found.append({"kind": "harness", "type": "NoResult", "message": "the entry returned no tensor"})
+    except judging.ReferenceFailed as error:
+        found.append({**error_evidence(error), "kind": "harness"})
     except Exception as error:
-        found.append(error_evidence(error))
+        found.append({**error_evidence(error), "kind": "error"})
     return found
 
 
@@ -101,6 +108,11 @@ def provide_stubs(collection: Collection) -> None:
     """Let the modules that the collection does without be imported."""
     for name in collection.stubs:
         sys.modules.setdefault(name, _Stub(name))
+    for name in collection.bare:
+        found = importlib.util.find_spec(name)
+        module = types.ModuleType(name)
+        module.__path__ = list(found.submodule_search_locations or ()) if found else []
+        sys.modules[name] = module
 
 
 if __name__ == "__main__":

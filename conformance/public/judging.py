@@ -90,10 +90,17 @@ def expected_of(case: Case, values: dict[str, Any], weights: list[Any]) -> tuple
     return exact, near
 
 
+class ReferenceFailed(Exception):
+    """The suite's own reference raised an exception."""
+
+
 def judge(case: Case) -> Iterator[tuple[str, Comparison]]:
-    """Compare all results of a case. The items are named by their position."""
+    """Compare all results of a case. The items are named by their position. Raises `ReferenceFailed`."""
     values, weights = inputs_of(case), []  # type: dict[str, Any], list[Any]
-    exact, near = expected_of(case, values, weights)
+    try:
+        exact, near = expected_of(case, values, weights)
+    except Exception as error:
+        raise ReferenceFailed(f"{type(error).__name__}: {error}") from error
     on_device = {name: value.to(DEVICE) for name, value in values.items()}
     found = run(case, case.entry.call, differentiable(case, on_device), weights)
     if len(found) != len(exact):

@@ -37,9 +37,21 @@ def ensure(collection: Collection, options: Options) -> list[Path]:
         if not (folder / _READY).is_file():
             _fetch(collection, folder, with_package=own is None)
             (folder / _READY).touch()
+    beside = [_triton(collection.triton, options)] if collection.triton else []
     if own is not None:
-        return [own / collection.folder if (own / collection.folder).is_dir() else own, folder]
-    return [folder / collection.folder, folder] if collection.folder else [folder]
+        return [own / collection.folder if (own / collection.folder).is_dir() else own, folder, *beside]
+    return [*([folder / collection.folder] if collection.folder else []), folder, *beside]
+
+
+def _triton(release: str, options: Options) -> Path:
+    """The folder of a release of Triton, which collections share."""
+    folder = options.cache.expanduser() / f"triton-{release}-{'.'.join(map(str, sys.version_info[:2]))}"
+    with _alone(folder):
+        if not (folder / _READY).is_file():
+            shutil.rmtree(folder, ignore_errors=True)
+            _pip(["install", "--target", str(folder), f"triton=={release}"], f"triton=={release}")
+            (folder / _READY).touch()
+    return folder
 
 
 def _digest(collection: Collection) -> str:
@@ -82,6 +94,6 @@ def _pip(arguments: list[str], package: str) -> None:
 def _alone(folder: Path) -> Iterator[None]:
     """One process at a time fetches a package."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_suffix(".lock").open("w") as lock:
+    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

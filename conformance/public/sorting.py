@@ -10,6 +10,8 @@ from triton_porting_kit.conformance.public.entries import Known
 from triton_porting_kit.conformance.status import Evidence, holds
 
 KIT = "kit"
+OUT_OF_BOUNDS = "MemoryAccessError"
+"""The exception of a kernel that leaves its arguments where accesses are checked."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class Rule:
 
 
 RULES = (
+    Rule("package", rf"^{OUT_OF_BOUNDS}", reason="leaves its arguments"),
     Rule("gpu", r"^CudaNotMapped", reason="asks for a part of torch.cuda that only a GPU has"),
     Rule("gpu", r"CUDA_HOME|nvcc|No CUDA GPUs|is not compiled with CUDA|Torch not compiled with CUDA"),
     Rule("gpu", r"(sm_?(8|9|10|12)\d|compute capability|SM ?(8|9|10)\d|Hopper|Blackwell)"),
@@ -35,7 +38,8 @@ RULES = (
         r"^AttributeError: module '?(triton|torch|transformers)[\w.]*'? has no attribute",
         reason="a name of another release",
     ),
-    Rule("release", r"^TypeError: .*unexpected keyword argument", reason="an argument of another release"),
+    Rule("release", r"Block pointers have been removed", reason="block pointers, which Triton 3.9 has not"),
+    Rule("package", r"must be on (a )?(cuda|CUDA|GPU)|is not on (a )?GPU", reason="asks for the device type `cuda`"),
     Rule("package", r"^AssertionError", r"site-packages/(?!triton|torch)|/public/", "an assertion of its own"),
 )
 """For exceptions."""
@@ -47,7 +51,9 @@ def verdict_of(evidence: Iterable[Evidence], known: Known | None) -> tuple[str, 
         if item["kind"] == "process":
             verdict = "timeout" if item.get("timeout") else "crash"
             return (known.verdict, known.reason) if known else (verdict, str(item["message"]))
-        if item["kind"] in ("error", "harness"):
+        if item["kind"] == "harness":
+            return "harness", str(item["message"])
+        if item["kind"] == "error":
             if known:
                 return known.verdict, known.reason
             return _of_error(item)

@@ -13,6 +13,19 @@ from triton_porting_kit.errors import PortingKitError
 
 NAMES = (
     "liger",
+    "fla",
+    "flag_gems",
+    "conch",
+    "torchao",
+    "cut_cross_entropy",
+    "sageattention",
+    "adasplash",
+    "mamba",
+    "flash_attn",
+    "moe_ops",
+    "torchnorm",
+    "trinix",
+    "bitsandbytes",
 )
 """The modules of `collections`, each with a `COLLECTION`, in the order of the page."""
 
