@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from triton_porting_kit.conformance.context import Context
@@ -25,16 +25,19 @@ class Body:
     case: Case
 
     def __call__(self, context: Context) -> None:
-        options, entry = Options.of_environment(), self.case.entry
-        host = _hosts.get(context, self.case, options, THREADS)
-        evidence, caught = host.ask({"case": self.case.name}, entry.seconds)
+        options = Options.of_environment()
+        found = self._checked(context, options) if options.checked else []
+        evidence, caught = self._ask(context, options)
         verdict, reason = sorting.verdict_of(evidence, self.case.known)
-        if verdict != "right":
-            host.close()  # what failed may have left something behind
-        if verdict in (sorting.KIT, "crash") and not options.checked:
-            verdict, reason = self._looked_at(context, options, verdict, reason)
+        if verdict != "right" or found:
+            _hosts.close()  # what failed, or wrote elsewhere, may have left something behind
+        if verdict in (sorting.KIT, "crash"):
+            # A kernel that leaves its arguments may find or do anything.
+            found = found or self._checked(context, options)
+            if found:
+                verdict, reason = "package", str(found[0]["message"])
         raised = any(item["kind"] == "error" for item in evidence)
-        context.evidence += _attributed(evidence, verdict, reason)
+        context.evidence += [*_attributed(evidence, verdict, reason), *found]
         if caught and not (raised and len(caught) == 1):
             context.evidence.append(
                 {"kind": "caught", "what": "compile errors that the package caught", "messages": caught}
@@ -43,20 +46,24 @@ class Body:
             for threads in options.threads:
                 context.evidence += self._times(context, options, threads)
 
-    def _looked_at(self, context: Context, options: Options, verdict: str, reason: str) -> tuple[str, str]:
-        """The verdict after a second run with checks: a kernel that leaves its arguments may find or do anything."""
-        host = Host(self.case.collection, replace(options, checked=True), THREADS, cuda=_is_cuda(context))
-        try:
-            evidence, _ = host.ask({"case": self.case.name}, self.case.entry.seconds)
-        finally:
-            host.close()
-        if any(item.get("type") == sorting.OUT_OF_BOUNDS for item in evidence):
-            return sorting.verdict_of(evidence, None)
-        return verdict, reason
+    def _ask(
+        self, context: Context, options: Options, threads: int = THREADS, **order: bool
+    ) -> tuple[list[Evidence], list[str]]:
+        """Let a process run the case. `order`: ``checked`` or ``times``."""
+        host = _hosts.get(context, self.case, options, threads, checked=order.get("checked", False))
+        patience = 3.0 if order else 1.0
+        return host.ask({"case": self.case.name, **order}, patience * self.case.entry.seconds)
+
+    def _checked(self, context: Context, options: Options) -> list[dict[str, Any]]:
+        """What a run with checked accesses finds: a kernel that leaves its arguments, or nothing."""
+        evidence, _ = self._ask(context, options, checked=True)
+        for item in evidence:
+            if item.get("type") == sorting.OUT_OF_BOUNDS:
+                return [{"kind": "finding", "what": self.case.entry.name, "message": item["message"]}]
+        return []
 
     def _times(self, context: Context, options: Options, threads: int) -> list[dict[str, Any]]:
-        host = _hosts.get(context, self.case, options, threads)
-        found, _ = host.ask({"case": self.case.name, "times": True}, 2 * self.case.entry.seconds)
+        found, _ = self._ask(context, options, threads, times=True)
         text = f"{threads} thread{'s' if threads > 1 else ''}"
         return [{**item, "what": text, "threads": threads} for item in found if item["kind"] == "times"]
 
@@ -80,21 +87,23 @@ class _Hosts:
 
     def __init__(self) -> None:
         self._collection = ""
-        self._hosts: dict[int, Host] = {}
+        self._hosts: dict[tuple[int, bool], Host] = {}
 
-    def get(self, context: Context, case: Case, options: Options, threads: int) -> Host:
-        """The process for a case and a number of threads."""
+    def get(self, context: Context, case: Case, options: Options, threads: int, *, checked: bool) -> Host:
+        """The process for a case, a number of threads, and whether accesses are checked."""
         if case.collection.name != self._collection:
-            for host in self._hosts.values():
-                host.close()
+            self.close()
             self._hosts, self._collection = {}, case.collection.name
-        if threads not in self._hosts:
-            self._hosts[threads] = Host(case.collection, options, threads, cuda=_is_cuda(context))
-        return self._hosts[threads]
+        key = (threads, checked)
+        if key not in self._hosts:
+            cuda = context.session.target.backend == "cuda"
+            self._hosts[key] = Host(case.collection, options, threads, cuda=cuda, checked=checked)
+        return self._hosts[key]
 
-
-def _is_cuda(context: Context) -> bool:
-    return bool(context.session.target.backend == "cuda")
+    def close(self) -> None:
+        """End all processes. They start again when they are asked."""
+        for host in self._hosts.values():
+            host.close()
 
 
 _hosts = _Hosts()

@@ -27,9 +27,13 @@ _TAIL = 2000
 class Host:
     """Runs cases of one collection, with one number of threads. A crash ends the process, not this object."""
 
-    def __init__(self, collection: Collection, options: Options, threads: int, *, cuda: bool) -> None:
-        """`cuda`: whether the backend is NVIDIA's own; otherwise ``cuda`` is mapped onto its device."""
-        self._collection, self._options, self._threads, self._cuda = collection, options, threads, cuda
+    def __init__(
+        self, collection: Collection, options: Options, threads: int, *, cuda: bool, checked: bool = False
+    ) -> None:
+        """`cuda`: whether the backend is NVIDIA's own; otherwise ``cuda`` is mapped onto its device. `checked`: whether
+        kernels run with the kit's checks of accesses."""
+        self._collection, self._options, self._threads = collection, options, threads
+        self._cuda, self._checked = cuda, checked
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._output = tempfile.TemporaryFile()
@@ -84,7 +88,7 @@ class Host:
             "TPK_NUM_THREADS": str(self._threads),
             **self._collection.environment,
         }
-        if self._options.checked:
+        if self._checked:
             found["TPK_CHECK"] = "memory"
         return found
 

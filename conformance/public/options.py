@@ -22,7 +22,7 @@ class Options:
     threads: tuple[int, ...] = ()
     """Numbers of threads to measure with; none: nothing is measured."""
     checked: bool = False
-    """Whether kernels run with the kit's checks of memory accesses."""
+    """Whether every case runs a second time, with the kit's checks of memory accesses."""
     checkouts: Mapping[str, Path] = field(default_factory=dict)
     """Folders of the user's own, by collection, instead of the pinned packages."""
     cache: Path = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "triton-porting-kit" / "public"

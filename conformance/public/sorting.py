@@ -26,7 +26,6 @@ class Rule:
 
 
 RULES = (
-    Rule("package", rf"^{OUT_OF_BOUNDS}", reason="leaves its arguments"),
     Rule("gpu", r"^CudaNotMapped", reason="asks for a part of torch.cuda that only a GPU has"),
     Rule("gpu", r"CUDA_HOME|nvcc|No CUDA GPUs|is not compiled with CUDA|Torch not compiled with CUDA"),
     Rule("gpu", r"(sm_?(8|9|10|12)\d|compute capability|SM ?(8|9|10)\d|Hopper|Blackwell)"),

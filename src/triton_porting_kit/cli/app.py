@@ -15,6 +15,7 @@ from triton_porting_kit.cli import (
     interpreting,
     judging,
     porting,
+    published,
     report,
     running,
 )
@@ -40,6 +41,7 @@ app.command()(captures.replay)
 app.command(epilog=interpreting.EPILOG)(interpreting.interpret)
 app.command(epilog=compare.EPILOG)(compare.compare)
 app.command(epilog=conforming.EPILOG)(conforming.conform)
+app.command(epilog=published.EPILOG)(published.public)
 
 
 def _version(wanted: bool) -> None:

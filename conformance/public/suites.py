@@ -1,0 +1,3 @@
+"""placeholder"""
+from pathlib import Path
+def run_suite(suite: Path, backend: str, tests: tuple[str, ...], report: Path) -> int: ...
