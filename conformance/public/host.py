@@ -11,7 +11,7 @@ import importlib.util
 import socket
 import sys
 import types
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -92,7 +92,7 @@ def watch_compilations() -> list[BaseException]:
 class _Stub(types.ModuleType):
     """A module of nothing: whatever is taken from it is a function that says so."""
 
-    __path__: list[str] = []
+    __path__: ClassVar[list[str]] = []
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -36,7 +36,7 @@ class Host:
         self._cuda, self._checked = cuda, checked
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
-        self._output = tempfile.TemporaryFile()
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 (open for as long as this lives)
 
     def close(self) -> None:
         """End the process, if there is one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,9 @@ def compare(case: Case, actual: Any, exact: Any, near: Any | None) -> Comparison
         # What is too large for the type is infinite in it.
         limit = torch.finfo(actual.dtype).max if actual.is_floating_point() else np.inf
         right |= np.isinf(values) & (np.abs(wanted) > limit * (1 - relative)) & (values * wanted > 0)
-    rule = f"within {relative:g} (|x| + {typical:.3g}) + {ERRORS:g} errors of torch in {case.type}, of float64"
+    rule = (
+        f"within {relative:g} (|x| + {typical:.3g}) + {ERRORS:g} errors of torch in {case.type}, of float64"
+    )
     return _some(of_wrong(~right, values, wanted, rule))
 
 
@@ -160,13 +163,13 @@ def times(case: Case) -> dict[str, float]:
     values, weights = inputs_of(case), []  # type: dict[str, Any], list[Any]
     expected_of(case, values, weights)
     on_device = {name: value.to(DEVICE) for name, value in values.items()}
-    found = {"seconds": _fastest(lambda: run(case, case.entry.call, differentiable(case, on_device), weights))}
+    found = {
+        "seconds": _fastest(lambda: run(case, case.entry.call, differentiable(case, on_device), weights))
+    }
     if case.entry.eager:
         reference = case.entry.reference
-        try:
+        with suppress(RuntimeError, NotImplementedError):  # torch has no operator for the type
             found["eager"] = _fastest(lambda: run(case, reference, differentiable(case, on_device), weights))
-        except (RuntimeError, NotImplementedError):
-            pass  # torch has no operator for the type
     return found
 
 

@@ -56,7 +56,13 @@ def _triton(release: str, options: Options) -> Path:
 
 def _digest(collection: Collection) -> str:
     """Changes with what is installed, so that a new release is not mixed with an old one."""
-    about = [collection.package, collection.version, collection.requires, collection.source, sys.version_info[:2]]
+    about = [
+        collection.package,
+        collection.version,
+        collection.requires,
+        collection.source,
+        sys.version_info[:2],
+    ]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:12]
 
 
@@ -69,7 +75,9 @@ def _fetch(collection: Collection, folder: Path, *, with_package: bool) -> None:
         _pip(["install", "--target", str(folder), *wheels], package)
     if with_package and collection.source:
         with tempfile.TemporaryDirectory() as scratch:
-            _pip(["download", "--no-binary", ":all:", "--no-build-isolation", "-d", scratch, package], package)
+            _pip(
+                ["download", "--no-binary", ":all:", "--no-build-isolation", "-d", scratch, package], package
+            )
             for archive in Path(scratch).glob("*.tar.gz"):
                 with tarfile.open(archive) as opened:
                     opened.extractall(folder, filter="data")

@@ -178,10 +178,10 @@ def _findings(results: Sequence[Result]) -> Iterator[str]:
         "other memory of the process. `tpk public --checked --only COLLECTION/ENTRY` repeats each; "
         "`TPK_CHECK=memory` finds them in any program.\n"
     )
-    for (collection, place), (message, names) in found.items():
+    for (collection, line), (message, names) in found.items():
         shown = re.sub(r"^host CPU: launch: ", "", message.split(": tl.")[0])
         shown = re.sub(r"(/\S*/)?triton-porting-kit/public/[\w.-]+/", "", shown)
-        yield f"- **{collection}**, `{place}`: {shown}. Seen in {', '.join(f'`{name}`' for name in names[:3])}"
+        yield f"- **{collection}**, `{line}`: {shown}. Seen in {', '.join(f'`{name}`' for name in names[:3])}"
         yield f"  {'and others.' if len(names) > 3 else ''}".rstrip() + ("" if len(names) > 3 else ".")
     yield ""
 
@@ -190,7 +190,7 @@ def _entries(results: Sequence[Result], threads: Sequence[int]) -> Iterator[str]
     yield "## Entries\n"
     timed = [f"{count} thread{'s' if count > 1 else ''}" for count in threads]
     if timed:
-        yield "Times are those of the first type that is right, in milliseconds, and how often faster than torch eager.\n"
+        yield "Times are those of the first right type, in milliseconds, and how often faster than torch eager.\n"
     for collection in collections():
         own: dict[str, list[Result]] = {}
         for result in results:
@@ -241,7 +241,7 @@ _COLOURS = ("#1f77b4", "#d9662b", "#2b8a3e", "#8250df")
 
 def plot(found: dict[int, list[float]]) -> str:
     """Ratios in ascending order as SVG, on a logarithmic axis, with the geometric means."""
-    values = [ratio for ratios in found.values() for ratio in ratios] or [1.0]
+    values = [ratio for series in found.values() for ratio in series] or [1.0]
     low = min(math.floor(math.log2(min(values))), -1)
     high = max(math.ceil(math.log2(max(values))), 1)
 
@@ -249,25 +249,28 @@ def plot(found: dict[int, list[float]]) -> str:
         return _HEIGHT - _EDGE - (math.log2(ratio) - low) / (high - low) * (_HEIGHT - 2 * _EDGE)
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" '
+        'font-size="12">',
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
     ]
     for power in range(low, high + 1, max((high - low) // 8, 1)):
         stroke = "#444" if power == 0 else "#ddd"
-        label = f"{2.0**power:g}x"
+        label, level = f"{2.0**power:g}x", y(2.0**power)
         parts.append(
-            f'<line x1="{_EDGE}" x2="{_WIDTH - 8}" y1="{y(2.0**power):.1f}" y2="{y(2.0**power):.1f}" stroke="{stroke}"/>'
-            f'<text x="{_EDGE - 6}" y="{y(2.0**power) + 4:.1f}" text-anchor="end">{label}</text>'
+            f'<line x1="{_EDGE}" x2="{_WIDTH - 8}" y1="{level:.1f}" y2="{level:.1f}" stroke="{stroke}"/>'
+            f'<text x="{_EDGE - 6}" y="{level + 4:.1f}" text-anchor="end">{label}</text>'
         )
-    for number, (threads, ratios) in enumerate(found.items()):
+    for number, (threads, series) in enumerate(found.items()):
         colour = _COLOURS[number % len(_COLOURS)]
-        step = (_WIDTH - _EDGE - 8) / max(len(ratios), 1)
+        step = (_WIDTH - _EDGE - 8) / max(len(series), 1)
         dots = "".join(
             f'<circle cx="{_EDGE + (k + 0.5) * step:.1f}" cy="{y(ratio):.1f}" r="2"/>'
-            for k, ratio in enumerate(ratios)
+            for k, ratio in enumerate(series)
         )
-        text = f"{threads} thread{'s' if threads > 1 else ''}: geometric mean {geometric_mean(ratios):.2f}x"
-        parts.append(f'<g fill="{colour}">{dots}<text x="{_EDGE + 8}" y="{20 + 16 * number}">{text}</text></g>')
+        text = f"{threads} thread{'s' if threads > 1 else ''}: geometric mean {geometric_mean(series):.2f}x"
+        parts.append(
+            f'<g fill="{colour}">{dots}<text x="{_EDGE + 8}" y="{20 + 16 * number}">{text}</text></g>'
+        )
     parts.append(
         f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 16}" text-anchor="middle">entries, in ascending order; '
         "above 1x, faster than torch eager</text></svg>"

@@ -29,7 +29,9 @@ RULES = (
     Rule("gpu", r"^CudaNotMapped", reason="asks for a part of torch.cuda that only a GPU has"),
     Rule("gpu", r"CUDA_HOME|nvcc|No CUDA GPUs|is not compiled with CUDA|Torch not compiled with CUDA"),
     Rule("gpu", r"(sm_?(8|9|10|12)\d|compute capability|SM ?(8|9|10)\d|Hopper|Blackwell)"),
-    Rule("gpu", r"inline assembly|the instruction `[\w.]+` is not among", reason="inline PTX beyond the table"),
+    Rule(
+        "gpu", r"inline assembly|the instruction `[\w.]+` is not among", reason="inline PTX beyond the table"
+    ),
     Rule("gpu", r"Gluon kernels", reason="a Gluon kernel, written for one GPU"),
     Rule("release", r"^(ImportError|ModuleNotFoundError)", reason="a module or name that is not there"),
     Rule(
@@ -38,8 +40,14 @@ RULES = (
         reason="a name of another release",
     ),
     Rule("release", r"Block pointers have been removed", reason="block pointers, which Triton 3.9 has not"),
-    Rule("package", r"must be on (a )?(cuda|CUDA|GPU)|is not on (a )?GPU", reason="asks for the device type `cuda`"),
-    Rule("package", r"^AssertionError", r"site-packages/(?!triton|torch)|/public/", "an assertion of its own"),
+    Rule(
+        "package",
+        r"must be on (a )?(cuda|CUDA|GPU)|is not on (a )?GPU",
+        reason="asks for the device type `cuda`",
+    ),
+    Rule(
+        "package", r"^AssertionError", r"site-packages/(?!triton|torch)|/public/", "an assertion of its own"
+    ),
 )
 """For exceptions."""
 

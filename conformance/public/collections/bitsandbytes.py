@@ -27,7 +27,7 @@ for kind, values in (("nf4", NF4), ("fp4", FP4)):
         lambda x, kind=kind: _four_bits(x, kind),
         nearest(values),
         X,
-        types=FLOATS,
+        types=("float32",),  # in shorter types, many elements are half-way between two values
         eager=False,
     )
 

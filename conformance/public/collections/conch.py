@@ -55,7 +55,9 @@ def _rotated(positions: Any, q: Any, k: Any, table: Any) -> Any:
 
 T.add(
     "rotary_embedding",
-    lambda positions, q, k, table: ops.embedding.rotary_embedding.rotary_embedding(positions, q, k, 64, table),
+    lambda positions, q, k, table: ops.embedding.rotary_embedding.rotary_embedding(
+        positions, q, k, 64, table
+    ),
     _rotated,
     {
         "positions": integers(20, high=100),
@@ -129,6 +131,7 @@ for kind, values in (("nf4", NF4), ("fp4", FP4)):
         _four_bits(kind),
         nearest(values),
         {"x": normal(16, 256)},
+        types=("float32",),  # in shorter types, many elements are half-way between two values
         eager=False,
     )
 

@@ -105,9 +105,7 @@ _mixer(
     DELTA,
     lambda q, k, v, beta: recurrence(q, k, v, None, beta),
 )
-_mixer(
-    "chunk_gated_delta_rule", lambda **x: ops.gated_delta_rule.chunk_gated_delta_rule(**x), {**DELTA, **G}
-)
+_mixer("chunk_gated_delta_rule", lambda **x: ops.gated_delta_rule.chunk_gated_delta_rule(**x), {**DELTA, **G})
 _mixer(
     "fused_recurrent_gated_delta_rule",
     lambda **x: ops.gated_delta_rule.fused_recurrent_gated_delta_rule(**x),
@@ -293,7 +291,12 @@ T.add(
     lambda x, t, w, u: F.kl_div(
         (x @ w.T).log_softmax(-1), (t @ u.T).log_softmax(-1), reduction="batchmean", log_target=True
     ),
-    {"x": normal(64, 96), "t": normal(64, 96), "w": normal(500, 96, scale=0.1), "u": normal(500, 96, scale=0.1)},
+    {
+        "x": normal(64, 96),
+        "t": normal(64, 96),
+        "w": normal(500, 96, scale=0.1),
+        "u": normal(500, 96, scale=0.1),
+    },
     types=TYPES,
     gradients=("x", "w"),
     tolerance=4.0,

@@ -13,7 +13,11 @@ gems: Any = Lazy("flag_gems.ops")
 T = Table()
 
 TYPES = ("float32", "bfloat16")
-X, POSITIVE, UNIT = normal(64, 500), uniform(64, 500, low=0.1, high=3.0), uniform(64, 500, low=-0.95, high=0.95)
+X, POSITIVE, UNIT = (
+    normal(64, 500),
+    uniform(64, 500, low=0.1, high=3.0),
+    uniform(64, 500, low=-0.95, high=0.95),
+)
 SMALL = normal(64, 500, scale=0.5)
 
 
@@ -162,7 +166,11 @@ T.add(
     gradients=("x", "w"),
 )
 _same("mse_loss", {"x": X, "y": X}, module=F, own="mse_loss")
-_same("soft_margin_loss", {"x": X, "y": made(lambda g: torch.randn(64, 500, generator=g).sign(), "case")}, module=F)
+_same(
+    "soft_margin_loss",
+    {"x": X, "y": made(lambda g: torch.randn(64, 500, generator=g).sign(), "case")},
+    module=F,
+)
 T.add(
     "embedding",
     lambda w, i: gems.embedding(w, i),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from triton_porting_kit.conformance.public.entries import FLOATS, Collection, Lazy, Table
@@ -51,7 +52,7 @@ T.add(
 
 
 def _grouped(a: Any, b: Any) -> Any:
-    parts = [a[i:j] @ b[k].T for k, (i, j) in enumerate(zip(BOUNDS, BOUNDS[1:], strict=False))]
+    parts = [a[i:j] @ b[k].T for k, (i, j) in enumerate(itertools.pairwise(BOUNDS))]
     return torch.cat(parts)
 
 

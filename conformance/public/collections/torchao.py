@@ -85,14 +85,15 @@ def _per_block(x: Any, rows: int) -> Any:
     return values.transpose(1, 2).reshape(x.shape).to(x.dtype), scale.flatten(1).to(x.dtype)
 
 
-def _scaled(codes: Any, scale: Any, rows: int) -> Any:
+def _scaled(found: Any, rows: int) -> Any:
+    codes, scale = found
     spread = scale.repeat_interleave(rows, 0).repeat_interleave(128, 1)
     return codes.float() * spread, scale
 
 
 T.add(
     "fp8_blockwise_act_quant",
-    lambda x: _scaled(*block.fp8_blockwise_act_quant(x), 1),
+    lambda x: _scaled(block.fp8_blockwise_act_quant(x), 1),
     lambda x: _per_block(x, 1),
     X,
     types=("float32", "bfloat16"),
@@ -101,7 +102,7 @@ T.add(
 )
 T.add(
     "fp8_blockwise_weight_quant",
-    lambda x: _scaled(*block.fp8_blockwise_weight_quant(x), 128),
+    lambda x: _scaled(block.fp8_blockwise_weight_quant(x), 128),
     lambda x: _per_block(x, 128),
     X,
     types=("float32", "bfloat16"),

@@ -74,7 +74,10 @@ def public(
     ] = None,
     cache: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where packages are kept. Default: triton-porting-kit in the cache of the user."),
+        typer.Option(
+            metavar="DIR",
+            help="Where packages are kept. Default: triton-porting-kit in the cache of the user.",
+        ),
     ] = None,
     list_names: Annotated[
         bool, typer.Option("--list", help="Print the names of the entries without running them.")
@@ -116,9 +119,7 @@ def public(
     try:
         if suite is not None:
             raise typer.Exit(run_suite(suite, backend, tuple(tests or ()), report))
-        request = PublicRequest(
-            backend, tuple(only or ()), options, report, jobs, shard, resume, quiet, page
-        )
+        request = PublicRequest(backend, tuple(only or ()), options, report, jobs, shard, resume, quiet, page)
         raise typer.Exit(list_public(request) if list_names else run_public(request))
     except PortingKitError as error:
         raise UserError(str(error)) from error
