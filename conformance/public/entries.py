@@ -111,8 +111,15 @@ class Collection:
     """Variables that it reads."""
     cuda: str = ""
     """The release of CUDA that `torch.version.cuda` names where `cuda` is not CUDA, for packages that ask for one."""
+    module: str = ""
+    """The module whose `COLLECTION` it is; empty: the one of its name among `collections`."""
     arranged: str = ""
     """What had to be arranged so that it can be imported, as text for the page."""
+
+    @property
+    def place(self) -> str:
+        """The module whose `COLLECTION` it is."""
+        return self.module or f"{__package__}.collections.{self.name}"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The process that has a collection's package and runs its cases: ``host SOCKET COLLECTION``.
+"""The process that has a collection's package and runs its cases: ``host SOCKET MODULE``.
 
 For each ``{"case": name, "times": bool}`` it sends ``{"evidence": [...]}``. It is started by `hosts`, which puts the
 package on the path and lets ``cuda`` be the backend's device.
@@ -7,25 +7,26 @@ package on the path and lets ``cuda`` be the backend's device.
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.util
 import socket
 import sys
 import types
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
 from triton_porting_kit.conformance.execution.channel import Channel, ChannelClosed
-from triton_porting_kit.conformance.public import judging, table
+from triton_porting_kit.conformance.public import judging
 from triton_porting_kit.conformance.public.entries import Case, Collection, cases_of
 from triton_porting_kit.conformance.status import Evidence
 from triton_porting_kit.conformance.trial import error_evidence
 
 
-def main(descriptor: str, name: str) -> None:
-    """Serve until the other end closes the channel."""
+def main(descriptor: str, module: str) -> None:
+    """Serve until the other end closes the channel. `module`: that of the collection."""
     channel = Channel(socket.socket(fileno=int(descriptor)))
-    collection = table.collection(name)
+    collection: Collection = importlib.import_module(module).COLLECTION
     provide_stubs(collection)
     if collection.cuda and torch.version.cuda is None:
         torch.version.cuda = collection.cuda
@@ -92,7 +93,9 @@ def watch_compilations() -> list[BaseException]:
 class _Stub(types.ModuleType):
     """A module of nothing: whatever is taken from it is a function that says so."""
 
-    __path__: ClassVar[list[str]] = []
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

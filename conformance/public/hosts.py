@@ -67,7 +67,7 @@ class Host:
         ours, theirs = socket.socketpair()
         boot = _MAIN if self._cuda else f"{_AS_CUDA}; {_MAIN}"
         self._process = subprocess.Popen(
-            [sys.executable, "-c", boot, str(theirs.fileno()), self._collection.name],
+            [sys.executable, "-c", boot, str(theirs.fileno()), self._collection.place],
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=self._output,

@@ -25,19 +25,19 @@ from triton_porting_kit.conformance.report.model import Report
 
 HEAD = """# Public kernels
 
-Triton kernels that others publish, run unmodified. `tpk public --page FILE` wrote this page from a run's results. Do not
-edit it; edit `conformance/public/`.
+Triton kernels that others publish, run unmodified. `tpk public --page FILE` wrote this page from a run's results. Do
+not edit it; edit `conformance/public/`.
 
 - A collection is a package of the index at a pinned release, installed without dependencies into a folder of its own.
   Nothing of it is in this repository.
 - An entry is a public function or kernel on one class of shapes. It is counted once for each type, and once more for
   each type with gradients.
 - Inputs and references are the kit's own. Results and gradients are compared with float64 on the CPU. The tolerance is
-  64 epsilons of float32, 2 of bfloat16, 4 of float16, of a value and of the root mean square of its tensor, plus 8 times
-  the error of torch's operators in the same type. Entries with a larger tolerance say why in their table.
+  64 epsilons of float32, 2 of bfloat16, 4 of float16, of a value and of the root mean square of its tensor, plus 8
+  times the error of torch's operators in the same type. Entries with a larger tolerance say why in their table.
 - Programs say `cuda`, and `as_cuda` maps it ([pytorch.md](pytorch.md#programs-that-say-cuda)).
-- A failure is the kit's fault unless a rule in `conformance/public/sorting.py`, a run with checked accesses, or a person
-  who looked (`known=` in a table) says otherwise.
+- A failure is the kit's fault unless a rule in `conformance/public/sorting.py`, a run with checked accesses, or a
+  person who looked (`known=` in a table) says otherwise.
 
 | verdict | |
 |---|---|
@@ -126,8 +126,8 @@ def _collections(results: Sequence[Result]) -> Iterator[str]:
 def _speed(results: Sequence[Result], threads: Sequence[int], picture: str) -> Iterator[str]:
     yield "## Speed beside torch eager\n"
     yield (
-        "The time of torch's own operators on the same tensors, divided by that of the package's function: above 1, the "
-        "package's kernel on the kit is faster. The fastest of up to five calls each; gradients are forward and "
+        "The time of torch's own operators on the same tensors, divided by that of the package's function: above 1, "
+        "the package's kernel on the kit is faster. The fastest of up to five calls each; gradients are forward and "
         "backward. Entries whose reference loops over steps have no counterpart.\n"
     )
     rows = []

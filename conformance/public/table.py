@@ -42,8 +42,7 @@ def collection(name: str) -> Collection:
     """A collection by its name. Raises `UnknownCollection`."""
     if name not in NAMES:
         raise UnknownCollection(name)
-    package = f"{__package__}.collections.{name}"
-    found: Collection = importlib.import_module(package).COLLECTION
+    found: Collection = importlib.import_module(f"{__package__}.collections.{name}").COLLECTION
     return found
 
 

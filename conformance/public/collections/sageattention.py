@@ -14,7 +14,7 @@ T = Table()
 
 
 def _quantised(x: Any, rows: int) -> Any:
-    """Rounded to 8 bits by the largest element of blocks of rows: values after the round trip."""
+    """Rounded to 8 bits by the largest element of blocks of rows: values after both conversions."""
     found = []
     for part in x.split(rows, -2):
         scale = part.abs().amax((-1, -2), keepdim=True) / 127

@@ -25,7 +25,7 @@ def _e8m0(most: Any, mode: str) -> Any:
 
 
 def _mxfp8(x: Any, mode: str) -> Any:
-    """Values after a round trip, and biased exponents."""
+    """Values after both conversions, and biased exponents."""
     blocks = x.double().view(x.shape[0], -1, 32)
     scale = _e8m0(blocks.abs().amax(-1, keepdim=True), mode)
     codes = (blocks * torch.exp2(-scale)).clamp(-448, 448).float().to(torch.float8_e4m3fn)
