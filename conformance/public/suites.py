@@ -39,7 +39,8 @@ NAMES = {
 """What failures are sorted into. No test's reference is replaced, so a wrong number alone is not sorted."""
 
 _KIT = re.compile(
-    r"triton_porting_kit\.errors\.|CompilerDefect|CompilationError|LaunchError|DeviceError|Fatal Python error|crashed"
+    r"^E +triton_porting_kit\.errors\.|CompilerDefect|CompilationError|LaunchError|DeviceError|Fatal Python error|crashed",
+    re.MULTILINE,
 )
 _NUMBER = re.compile(r"Tensor-likes are not|Mismatched elements|allclose|not close|Max (abs|rel)|differ")
 
@@ -116,6 +117,7 @@ def sorted_tests(results: str) -> Iterable[Outcome]:
 
 def verdict_of(message: str, trace: str) -> tuple[str, str]:
     """What a failure is sorted into, and its first line."""
+    message = re.sub(r"^(?:\w+\.)+(?=\w+(?::|$))", "", message)  # the module of the exception's type
     first = (message or trace).strip().splitlines()[0][:300] if (message or trace).strip() else ""
     for rule in sorting.RULES:
         if rule.place:

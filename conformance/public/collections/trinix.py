@@ -18,11 +18,11 @@ X, W, BIAS = normal(4, 16, 512), normal(512), normal(512)
 
 
 def _halves(function: Any) -> Any:
-    """A gated activation of the two halves of a row."""
+    """A gated activation: the first half of a row times a function of the second."""
 
     def call(x: Any) -> Any:
-        gate, up = x.chunk(2, -1)
-        return function(gate) * up
+        up, gate = x.chunk(2, -1)
+        return up * function(gate)
 
     return call
 
