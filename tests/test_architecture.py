@@ -258,6 +258,7 @@ RECORDS = {
     "DeviceProperties": "what vendors say of a device",
     "TorchArrays": "the functions of torch that a judgement calls",
     "Lowering": "the state of a lowering and the parts that own the rest",
+    "Collection": "a line of the table of published packages",
 }
 """Classes of more than 15 fields, and what they are."""
 

@@ -318,6 +318,33 @@ T.add(
     gradients=("logits",),
 )
 
+
+def _luspo(logits: Any, tokens: Any, old: Any, advantages: Any, level: str) -> Any:
+    """The loss of length-unbiased sequences without a penalty; importance by token or by sequence."""
+    ratio = ref.token_log_probabilities(logits[:, :-1], tokens) - old
+    if level == "sequence":
+        ratio = ratio.mean(-1, keepdim=True).expand(ratio.shape)
+    ratio, advantage = ratio.exp(), advantages[:, None]
+    loss = -torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage)
+    return (loss * tokens.shape[-1]).mean()
+
+
+for level in ("token", "sequence"):
+    T.add(
+        f"grpo_loss_luspo_{level}",
+        lambda logits, tokens, old, advantages, level=level: ops.GrpoLossFunction.apply(
+            logits, old, None, tokens, advantages, None, 1.0, 0.0, 0.2, 0.2, False, "luspo", None, True, level
+        )[0],
+        lambda logits, tokens, old, advantages, level=level: _luspo(logits, tokens, old, advantages, level),
+        {
+            "logits": normal(2, 17, 256),
+            "tokens": integers(2, 16, high=256),
+            "old": normal(2, 16, scale=0.1, shift=-5.5, dtype="float32"),
+            "advantages": normal(2, dtype="float32"),
+        },
+        gradients=("logits",),
+    )
+
 # --- layers ------------------------------------------------------------------------------------------------
 
 
