@@ -70,6 +70,8 @@ class Entry:
     types: tuple[str, ...] = FLOATS
     gradients: tuple[str, ...] = ()
     """Inputs whose gradients are compared, too; none: there is no case for gradients."""
+    large: Mapping[str, Input] = field(default_factory=dict)
+    """Inputs of a size at which time is measured: of some milliseconds, so that calls do not count. None: it is not."""
     eager: bool = True
     """Whether the reference is what a user of torch would write, so that times may be compared."""
     steps: int = 0

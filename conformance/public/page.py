@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from triton_porting_kit.conformance.public.entries import VERDICTS
+from triton_porting_kit.conformance.public.findings import FINDINGS
 from triton_porting_kit.conformance.public.results import (
     Result,
     geometric_mean,
@@ -162,28 +163,33 @@ def _failures(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _findings(results: Sequence[Result]) -> Iterator[str]:
-    """Kernels that leave their arguments, each line of source once."""
-    found: dict[tuple[str, str], tuple[str, list[str]]] = {}
+    """What someone looked at, with its program; then other lines of source at which a kernel leaves its arguments."""
+    yield "## Findings for maintainers\n"
+    yield (
+        "Faults in the pinned releases. An access outside of the tensors that a kernel was given usually goes "
+        "unnoticed on "
+        "a GPU, because it hits other memory of the process; `tpk public --checked` reports it, as does "
+        "`TPK_CHECK=memory tpk run --as-cuda program.py` for the programs below.\n"
+    )
+    tried = {result.collection for result in results}
+    for finding in FINDINGS:
+        if finding.collection in tried:
+            yield f"### {finding.collection}: {finding.title}\n"
+            yield f"`{finding.place}`: {finding.text}\n"
+            yield f"```python\n{finding.program}```\n"
+    found: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         if result.finding:
-            place = re.search(r"([\w/.-]+\.py:\d+), in (\w+)", result.finding)
-            key = (result.collection, place[0] if place else result.finding[:100])
-            found.setdefault(key, (result.finding, []))[1].append(f"{result.entry} ({result.variant})")
-    yield "## Findings for maintainers\n"
-    if not found:
-        yield "None in this run; `--checked` looks for them.\n"
-        return
-    yield (
-        "Accesses outside of the tensors that a kernel was given. On a GPU they usually go unnoticed, because they hit "
-        "other memory of the process. `tpk public --checked --only COLLECTION/ENTRY` repeats each; "
-        "`TPK_CHECK=memory` finds them in any program.\n"
-    )
-    for (collection, line), (message, names) in found.items():
-        shown = re.sub(r"^host CPU: launch: ", "", message.split(": tl.")[0])
-        shown = re.sub(r"(/\S*/)?triton-porting-kit/public/[\w.-]+/", "", shown)
-        yield f"- **{collection}**, `{line}`: {shown}. Seen in {', '.join(f'`{name}`' for name in names[:3])}"
-        yield f"  {'and others.' if len(names) > 3 else ''}".rstrip() + ("" if len(names) > 3 else ".")
-    yield ""
+            place = re.search(r"([\w.-]+(?:/[\w.-]+)*\.py:\d+), in (\w+)", result.finding)
+            line = place[1] if place else result.finding[:100]
+            if not any(f.collection == result.collection and f.place == line for f in FINDINGS):
+                found.setdefault((result.collection, line), []).append(result)
+    if found:
+        yield "Other lines at which a kernel left its arguments:\n"
+        for (collection, line), seen in found.items():
+            message = re.sub(r"^host CPU: launch: ", "", seen[0].finding.partition(": tl.")[0])
+            yield f"- {collection}, `{line}`, in `{seen[0].entry}`: {message.partition(f': {line}')[0]}."
+        yield ""
 
 
 def _entries(results: Sequence[Result], threads: Sequence[int]) -> Iterator[str]:

@@ -39,7 +39,8 @@ NAMES = {
 """What failures are sorted into. No test's reference is replaced, so a wrong number alone is not sorted."""
 
 _KIT = re.compile(
-    r"^E +triton_porting_kit\.errors\.|CompilerDefect|CompilationError|LaunchError|DeviceError|Fatal Python error|crashed",
+    r"^E +triton_porting_kit\.errors\.|CompilerDefect|CompilationError|LaunchError|DeviceError|Fatal Python error"
+    r"|crashed",
     re.MULTILINE,
 )
 _NUMBER = re.compile(r"Tensor-likes are not|Mismatched elements|allclose|not close|Max (abs|rel)|differ")

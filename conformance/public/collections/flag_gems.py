@@ -119,18 +119,26 @@ _same("std", {"x": X}, 1)
 _same("var", {"x": X}, [1])
 _same("var_mean", {"x": X}, [1])
 _same("vector_norm", {"x": X}, module=Lazy("torch.linalg"))
-_same("cumsum", {"x": SMALL}, 1, tolerance=4.0, because="sums of 500 elements in another order")
+_same(
+    "cumsum",
+    {"x": SMALL},
+    1,
+    large={"x": normal(2048, 4096)},
+    tolerance=4.0,
+    because="sums of 500 elements in another order",
+)
 _same("cummax", {"x": X}, 1, types=("float32",))
 _same("cummin", {"x": X}, 1, types=("float32",))
-_same("softmax", {"x": X}, 1)
+_same("softmax", {"x": X}, 1, large={"x": normal(2048, 4096)})
 _same("log_softmax", {"x": X}, 1)
 _same("trace", {"x": normal(64, 64)}, types=("float32",))
 _same("quantile", {"x": X, "q": uniform(3)}, 1, types=("float32",))
 
 # --- products --------------------------------------------------------------------------------------------
 
+MATRIX = {"x": normal(1024, 1024), "y": normal(1024, 1024)}
 A, B = normal(64, 96), normal(96, 80)
-_same("mm", {"x": A, "y": B}, seconds=300.0)
+_same("mm", {"x": A, "y": B}, seconds=300.0, large=MATRIX)
 _same("bmm", {"x": normal(3, 64, 96), "y": normal(3, 96, 80)}, seconds=300.0)
 _same("addmm", {"b": normal(80), "x": A, "y": B}, seconds=300.0)
 _same("baddbmm", {"b": normal(3, 64, 80), "x": normal(3, 64, 96), "y": normal(3, 96, 80)}, seconds=300.0)
@@ -178,7 +186,7 @@ T.add(
     {"w": normal(50, 64), "i": integers(8, 20, high=50)},
     types=TYPES,
 )
-_same("avg_pool2d", {"x": normal(2, 3, 20, 20)}, (3, 3), module=F, own="avg_pool2d")
+_same("avg_pool2d", {"x": normal(2, 3, 20, 20)}, (3, 3), module=F, large={"x": normal(8, 64, 112, 112)})
 T.add(
     "max_pool2d",
     lambda x: gems.max_pool2d_with_indices(x, (3, 3), (2, 2), (1, 1)),

@@ -15,6 +15,8 @@ T = Table()
 
 ROWS, WIDTH, WORDS = 64, 512, 1000
 X, W, B = normal(ROWS, WIDTH), normal(WIDTH), normal(WIDTH)
+XL, WL = normal(2048, 4096), normal(4096)
+LOGITS_L, LABELS_L = normal(512, 32000), integers(512, high=32000)
 LOGITS, LABELS = normal(ROWS, WORDS), integers(ROWS, high=WORDS)
 
 
@@ -36,6 +38,7 @@ for casting, offset in (("llama", 0.0), ("gemma", 1.0)):
         ),
         lambda x, w, offset=offset: ref.rms_norm(x, w, 1e-6, offset),
         {"x": X, "w": W},
+        large={"x": XL, "w": WL},
         gradients=("x", "w"),
     )
 T.add(
@@ -50,13 +53,15 @@ T.add(
     lambda x, w, b: ops.LigerLayerNormFunction.apply(x, w, b, 1e-5),
     lambda x, w, b: F.layer_norm(x, x.shape[-1:], w, b, 1e-5),
     {"x": X, "w": W, "b": B},
+    large={"x": XL, "w": WL, "b": WL},
     gradients=("x", "w", "b"),
 )
 T.add(
     "group_norm",
-    lambda x, w, b: ops.LigerGroupNormFunction.apply(x, w, b, 16, 4, 1e-5),
+    lambda x, w, b: ops.LigerGroupNormFunction.apply(x, w, b, x.shape[1], 4, 1e-5),
     lambda x, w, b: F.group_norm(x, 4, w, b, 1e-5),
     {"x": normal(4, 16, 128), "w": normal(16), "b": normal(16)},
+    large={"x": normal(32, 64, 4096), "w": normal(64), "b": normal(64)},
     gradients=("x", "w", "b"),
 )
 
@@ -71,6 +76,7 @@ T.add(
     lambda x, r, w: ops.LigerFusedAddRMSNormFunction.apply(x, r, w, 1e-6, 0.0, "llama", False),
     _added,
     {"x": X, "r": X, "w": W},
+    large={"x": XL, "r": XL, "w": WL},
     gradients=("x", "r", "w"),
 )
 T.add(
@@ -94,6 +100,7 @@ T.add(
     lambda x, w, b: ops.LigerPolyNormFunction.apply(x, w, b, 1e-6, False),
     _poly_norm,
     {"x": X, "w": normal(3), "b": normal()},
+    large={"x": XL, "w": normal(3), "b": normal()},
     gradients=("x", "w", "b"),
 )
 T.add(
@@ -101,6 +108,7 @@ T.add(
     lambda x, alpha, gamma, beta: ops.LigerDyTFunction.apply(x, alpha, gamma, beta),
     lambda x, alpha, gamma, beta: torch.tanh(alpha * x) * gamma + beta,
     {"x": X, "alpha": uniform(1, low=0.3, high=0.9), "gamma": W, "beta": B},
+    large={"x": XL, "alpha": uniform(1), "gamma": WL, "beta": WL},
     gradients=("x", "alpha", "gamma", "beta"),
 )
 
@@ -111,6 +119,7 @@ T.add(
     lambda a, b: ops.LigerSiLUMulFunction.apply(a, b),
     lambda a, b: F.silu(a) * b,
     {"a": X, "b": X},
+    large={"a": XL, "b": XL},
     gradients=("a", "b"),
 )
 T.add(
@@ -125,6 +134,7 @@ T.add(
     lambda a, b: ops.LigerGELUMulFunction.apply(a, b),
     lambda a, b: F.gelu(a, approximate="tanh") * b,
     {"a": X, "b": X},
+    large={"a": XL, "b": XL},
     gradients=("a", "b"),
 )
 T.add(
@@ -132,6 +142,7 @@ T.add(
     lambda x: ops.LigerReLUSquaredFunction.apply(x),
     lambda x: F.relu(x).square(),
     {"x": X},
+    large={"x": XL},
     gradients=("x",),
 )
 T.add(
@@ -139,6 +150,7 @@ T.add(
     lambda x: ops.LigerSoftmaxFunction.apply(x),
     lambda x: x.softmax(-1),
     {"x": LOGITS},
+    large={"x": XL},
     gradients=("x",),
 )
 
@@ -178,6 +190,12 @@ T.add(
     lambda q, k, cos, sin: ops.LigerRopeFunction.apply(q, k, cos, sin),
     lambda q, k, cos, sin: (ref.rope(q, cos[:, None], sin[:, None]), ref.rope(k, cos[:, None], sin[:, None])),
     {**HEADS, "cos": _angles(1, 32, 64, cosine=True), "sin": _angles(1, 32, 64, cosine=False)},
+    large={
+        "q": normal(2, 32, 1024, 128),
+        "k": normal(2, 8, 1024, 128),
+        "cos": _angles(1, 1024, 128, cosine=True),
+        "sin": _angles(1, 1024, 128, cosine=False),
+    },
     gradients=("q", "k"),
 )
 
@@ -223,6 +241,7 @@ for name, more in (
         )[0],
         lambda x, y, more=more: ref.softmax_cross_entropy(x, y, **more),
         {"x": LOGITS, "y": LABELS},
+        large={"x": LOGITS_L, "y": LABELS_L},
         gradients=() if name.endswith("none") else ("x",),
     )
 T.add(
@@ -259,6 +278,7 @@ for beta in (0.0, 0.3, 1.0):
         lambda x, y, beta=beta: ops.LigerJSDFunction.apply(x, y, None, beta),
         lambda x, y, beta=beta: _jsd(x, y, beta),
         {"x": _log(ROWS, WORDS), "y": _log(ROWS, WORDS)},
+        large={"x": _log(512, 32000), "y": _log(512, 32000)},
         gradients=("x",),
     )
 T.add(
@@ -281,6 +301,7 @@ for reduction in ("batchmean", "sum", "mean"):
         lambda x, y, reduction=reduction: ops.LigerKLDivLossFunction.apply(x, y, reduction),
         lambda x, y, reduction=reduction: F.kl_div(x, y, reduction=reduction),
         {"x": _log(ROWS, WORDS), "y": _probabilities(ROWS, WORDS)},
+        large={"x": _log(512, 32000), "y": _probabilities(512, 32000)},
         gradients=("x",),
     )
 T.add(
@@ -288,6 +309,7 @@ T.add(
     lambda p, q: ops.LigerTVDLossFunction.apply(p, q),
     lambda p, q: (p - q).abs().sum() / (2 * len(p)),
     {"p": _probabilities(ROWS, WORDS), "q": _probabilities(ROWS, WORDS)},
+    large={"p": _probabilities(512, 32000), "q": _probabilities(512, 32000)},
     gradients=("p",),
 )
 

@@ -24,6 +24,7 @@ for name in ("doubled", "beyond", "hidden", "dies"):
         _double,
         X,
         types=("float32",),
+        large={"x": normal(128)} if name == "doubled" else {},
         gradients=("x",) if name == "doubled" else (),
     )
 T.add("hangs", lambda x: kernels.hangs(x), _double, X, types=("float32",), seconds=3.0)

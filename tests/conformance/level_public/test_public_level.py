@@ -101,6 +101,7 @@ def test_the_table() -> None:
     for case in cases:
         assert (case.entry.tolerance == 1.0) == (not case.entry.because), case.name
         assert {*case.entry.gradients} <= case.entry.inputs.keys(), case.name
+        assert not case.entry.large or case.entry.large.keys() == case.entry.inputs.keys(), case.name
 
 
 def test_the_table_needs_neither_torch_nor_packages() -> None:

@@ -106,7 +106,9 @@ def test_the_page(tmp_path: Path) -> None:
     )
     assert "| conch | `nms` | float32 | kit | result 0: 3 of 4 differ |" in text
     assert "its own \\| fault" in text
-    assert "`torchao/mx.py:7, in mx_kernel`: a store behind the end of 'Y'" in text
+    assert "- torchao, `torchao/mx.py:7`, in `mx`: a store behind the end of 'Y'." in text
+    assert "### liger: The gradient of a token-level" in text
+    assert "### sageattention" not in text, "it was not tried"
     assert "| 1 | 2 | 4.00 | 8.00 | 0 |" in text
     assert "| `rms_norm_llama` | float32, float32 gradient |  | 500, 2.00x |" in text
     picture = ElementTree.fromstring((tmp_path / "page.svg").read_text())
