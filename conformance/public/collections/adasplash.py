@@ -9,6 +9,7 @@ from triton_porting_kit.conformance.public.inputs import normal
 
 torch: Any = Lazy("torch")
 package: Any = Lazy("adasplash")
+unmasked: Any = Lazy("adasplash.adasplash_no_block_mask")
 T = Table()
 
 
@@ -71,9 +72,7 @@ for causal in (False, True):
     )
     T.add(
         f"adasplash_no_block_mask{'_causal' if causal else ''}",
-        lambda q, k, v, causal=causal: package.adasplash_no_block_mask(
-            q, k, v, alpha=1.5, is_causal=causal, niter=15
-        ),
+        lambda q, k, v, causal=causal: unmasked.sparse_attn(q, k, v, alpha=1.5, is_causal=causal, niter=15),
         lambda q, k, v, causal=causal: _attention(q, k, v, causal),
         QKV,
         types=("float32",),
