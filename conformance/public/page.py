@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import sys
 from collections import Counter
@@ -72,10 +73,12 @@ def _machine(runs: Sequence[Report]) -> Iterator[str]:
         (
             ("backend", run["backend"]),
             ("device", str(run["device"].get("name", ""))),
+            ("runs, of which the last one of an entry counts", len(runs)),
             ("date", span),
             ("Triton", f"{run['triton_version']}, unless a collection names another one"),
             ("Python", str(run.get("python", ""))),
             ("libraries", tools),
+            ("load when this page was written", " ".join(f"{load:.1f}" for load in os.getloadavg())),
         ),
     )
 
@@ -128,8 +131,10 @@ def _speed(results: Sequence[Result], threads: Sequence[int], picture: str) -> I
     yield "## Speed beside torch eager\n"
     yield (
         "The time of torch's own operators on the same tensors, divided by that of the package's function: above 1, "
-        "the package's kernel on the kit is faster. The fastest of up to five calls each; gradients are forward and "
-        "backward. Entries whose reference loops over steps have no counterpart.\n"
+        "the package's kernel on the kit is faster. The fastest of up to ten calls each, of inputs that take "
+        "milliseconds; gradients are forward and backward. Only entries with a counterpart and such inputs (`large=` in "
+        "a table) are measured. Where the load above exceeds the processors, single times are off, most of all those "
+        "with several threads.\n"
     )
     rows = []
     for count in threads:
