@@ -132,9 +132,9 @@ def _speed(results: Sequence[Result], threads: Sequence[int], picture: str) -> I
     yield (
         "The time of torch's own operators on the same tensors, divided by that of the package's function: above 1, "
         "the package's kernel on the kit is faster. The fastest of up to ten calls each, of inputs that take "
-        "milliseconds; gradients are forward and backward. Only entries with a counterpart and such inputs (`large=` in "
-        "a table) are measured. Where the load above exceeds the processors, single times are off, most of all those "
-        "with several threads.\n"
+        "milliseconds; gradients are forward and backward. Only entries with a counterpart and such inputs (`large=` "
+        "in a table) are measured. Where the load above exceeds the processors, single times are off, most of all "
+        "those with several threads.\n"
     )
     rows = []
     for count in threads:

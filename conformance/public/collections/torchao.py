@@ -74,6 +74,7 @@ T.add(
     _rearranged,
     {"x": integers(500, 70, high=256, dtype="uint8")},
     types=("uint8",),
+    large={"x": integers(8192, 512, high=256, dtype="uint8")},
 )
 
 
