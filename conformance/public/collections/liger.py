@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from triton_porting_kit.conformance.public import references as ref
-from triton_porting_kit.conformance.public.entries import WIDE, Collection, Lazy, Table
+from triton_porting_kit.conformance.public.entries import WIDE, Collection, Known, Lazy, Table
 from triton_porting_kit.conformance.public.inputs import integers, made, normal, uniform
 
 torch: Any = Lazy("torch")
@@ -341,6 +341,12 @@ T.add(
 )
 
 
+_LUSPO = Known(
+    "package",
+    "the gradient of the loss has the shape (B, 1) and is read at L places (liger_kernel/ops/grpo_loss.py:474)",
+)
+
+
 def _luspo(logits: Any, tokens: Any, old: Any, advantages: Any, level: str) -> Any:
     """The loss of length-unbiased sequences without a penalty; importance by token or by sequence."""
     ratio = ref.token_log_probabilities(logits[:, :-1], tokens) - old
@@ -365,6 +371,7 @@ for level in ("token", "sequence"):
             "advantages": normal(2, dtype="float32"),
         },
         gradients=("logits",),
+        known={"*-gradient": _LUSPO} if level == "token" else {},
     )
 
 # --- layers ------------------------------------------------------------------------------------------------
