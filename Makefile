@@ -34,7 +34,8 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
   $(sort $(shell find -L src -type f -not -name '*.pyc' -not -name '*.so'))
 NATIVE := $(filter %.cpp %.h,$(SOURCES)) $(wildcard docs/porting-guide/runtime/*)
 
-.PHONY: help demo test test-browser test-models test-torch-upstream test-vendors test-releases test-torch-releases test-all \
+.PHONY: help demo test test-browser test-models test-public test-torch-upstream test-vendors test-releases \
+  test-torch-releases test-all \
   docs lint check format release-template bench bench-inductor bench-counts performance install clean
 .DEFAULT_GOAL := help
 
@@ -63,6 +64,9 @@ test-browser: $(VENV)/.test-tools $(VENV)/.installed ## try the pages of reports
 
 test-models: $(MODELS)/.installed ## public models and long training on the virtual NPU
 	TORCHINDUCTOR_CACHE_DIR=$(CURDIR)/$(MODELS)/inductor $(MODELS)/venv/bin/python -m pytest -m models $(PYTEST_ARGS) tests/models
+
+test-public: $(VENV)/.test-tools $(VENV)/.installed ## a third of the kernels that others publish, which pip downloads
+	$(BIN)/tpk public --backend cpu --jobs 2 --shard 1/3 --report build/public/report --cache build/public/packages
 
 test-torch-upstream: $(MODELS)/.installed ## PyTorch's own tests on the virtual NPU: PYTORCH=checkout of its repository
 	$(MODELS)/venv/bin/python tests/pytorch/upstream.py $(PYTORCH) $(UPSTREAM_ARGS)

@@ -42,6 +42,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "kernels": tuple(f"kernels.{family}" for family in FAMILIES),
     "stress": ("stress.checks",),
     "torch": ("torch.opinfo", "torch.models", "torch.memory", "torch.streams"),
+    "public": ("public.table",),
 }
 """By level, the modules of this package whose `CHECKS` form the level."""
 

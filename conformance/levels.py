@@ -56,6 +56,12 @@ LEVELS = {
             "PyTorch's operators and models are not compiled without a device.",
             optional=True,
         ),
+        Level(
+            "public",
+            "Triton kernels that others publish run unmodified and give the right results.",
+            "Published kernels are not compiled without a device.",
+            optional=True,
+        ),
     )
 }
 """By name."""

@@ -47,7 +47,7 @@ class Record:
             if item["kind"] == "comparison" and item["differ"]:
                 return "wrong result"
             if item["kind"] == "upstream":
-                return "torch"
+                return "upstream" if self.level == "public" else "torch"
             if item["kind"] == "expectation" and not item["holds"]:
                 return str(item.get("stage", "wrong result"))
         return ""

@@ -5,7 +5,10 @@ An item of evidence is a dictionary of JSON types, of one of these kinds:
 - ``comparison``: `elements` were compared, `differ` of them were wrong. ``expectation``: `holds`, or does not.
 - ``compiled``: a kernel became a binary of `bytes`.
 - ``fallbacks``: operators that a torch device left to the CPU, with `counts`, which affect no status.
-- ``upstream``: torch itself fails in the same way without the backend, as `message` shows.
+- ``upstream``: torch itself fails in the same way without the backend, as `message` shows; or, of published kernels,
+  the package is at fault, as `what` and `message` say.
+- ``times``: `seconds` beside those of torch, `eager`. ``caught``: compile errors, in `messages`, that a package caught.
+  ``finding``: a published kernel left its arguments, as `message` shows. These affect no status.
 - ``error``: an exception in a `stage`. ``process``: the worker process died (`signal` or `exit`), or was ended after
   a check's limit (`timeout`, seconds), in a `stage`. ``harness``: the suite itself failed.
 """
@@ -68,7 +71,7 @@ def outcome(evidence: Sequence[Evidence]) -> Status:
     return Status.PASS if kinds & proofs else Status.HARNESS_ERROR
 
 
-_NEUTRAL = frozenset({"upstream", "fallbacks"})
+_NEUTRAL = frozenset({"upstream", "fallbacks", "times", "caught", "finding"})
 """Kinds that neither hold nor fail."""
 
 _REFUSALS = frozenset({"NotImplementedError", "OutOfResources"})

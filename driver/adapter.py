@@ -20,7 +20,7 @@ from triton_porting_kit.driver.benchmark import Benchmarker
 from triton_porting_kit.driver.device import DEFAULT_STREAM, Device
 from triton_porting_kit.driver.interface import DeviceInterface
 from triton_porting_kit.errors import InvalidArgument, SignatureError
-from triton_porting_kit.toolchain import compat, launches
+from triton_porting_kit.toolchain import compat, launches, tuning
 
 _CPP_TYPES = {name: element.cpp.removeprefix("std::") for name, element in PARAMETERS.items()} | {
     "i1": "int8_t"
@@ -39,6 +39,14 @@ class _OneObject(ABCMeta):
             if cls not in cls._objects:
                 cls._objects[cls] = super().__call__(*args, **kwargs)
             return cls._objects[cls]
+
+
+def _unused_options() -> frozenset[str]:
+    """Of the active driver, which may be of another kind."""
+    from triton.runtime import driver
+
+    found: frozenset[str] = getattr(driver.active, "unused_options", frozenset())
+    return found
 
 
 class TritonDriver(DriverBase, metaclass=_OneObject):  # type: ignore[misc]
@@ -60,6 +68,9 @@ class TritonDriver(DriverBase, metaclass=_OneObject):  # type: ignore[misc]
     """Bytes to overwrite between timed runs, so that each starts with cold caches."""
     models_time: ClassVar[bool] = False
     """Whether events carry the time of a simulated chip, which repetition does not change, instead of a real one's."""
+    unused_options: ClassVar[frozenset[str]] = frozenset()
+    """Compile options that do not change a kernel's speed, such as ``num_stages``: of configurations that differ only
+    in them, the autotuner tries the first."""
     replay_runtime: ClassVar[str] = ""
     """How ``tpk replay --emit-cpp`` writes programs for these devices.
 
@@ -74,6 +85,7 @@ class TritonDriver(DriverBase, metaclass=_OneObject):  # type: ignore[misc]
         super().__init__()
         compat.share_kernel_caches()
         launches.check_launches()
+        tuning.tune_distinct_configurations(_unused_options)
         self.utils = DriverUtils(self)
         self._current = _Current()
 

@@ -22,6 +22,8 @@ class CPUDriver(TritonDriver):
     backend_name = "cpu"
     fallback = True
     replay_runtime = "host"
+    # A program is one thread, and nothing is copied ahead; num_warps only sets how often a kernel prints.
+    unused_options = frozenset({"num_warps", "num_stages", "num_ctas", "maxnreg"})
 
     def make_device(self) -> Device:
         # Linking objects needs LLVM, which is not loaded before the device is used.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from triton_porting_kit.conformance.levels import selecting
+from triton_porting_kit.conformance.public.entries import VERDICTS
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report import code_objects
 from triton_porting_kit.conformance.status import Evidence, holds
@@ -34,6 +35,8 @@ def exhibit(item: Evidence) -> Exhibit:
         "expectation": _expectation,
         "compiled": _compiled,
         "fallbacks": _fallbacks,
+        "times": _times,
+        "caught": _caught,
     }
     found = make.get(item["kind"], _mishap)(item)
     recorded = tuple((name, str(item[name])) for name in _RECORDED if name in item)
@@ -79,6 +82,17 @@ def _fallbacks(item: Evidence) -> Exhibit:
     )
 
 
+def _times(item: Evidence) -> Exhibit:
+    facts = [("seconds", f"{item['seconds']:.3g}")]
+    if item.get("eager"):
+        facts.append(("torch eager, seconds", f"{item['eager']:.3g}"))
+    return Exhibit(True, str(item["what"]), tuple(facts))
+
+
+def _caught(item: Evidence) -> Exhibit:
+    return Exhibit(True, str(item["what"]), text="\n".join(item["messages"]))
+
+
 _LONG = ("traceback", "output", "stdout", "stderr", "stack", "dump", "program", "script", "source")
 
 
@@ -86,7 +100,8 @@ def _mishap(item: Evidence) -> Exhibit:
     what = {
         "process": "the worker process ended",
         "harness": "the suite itself failed",
-        "upstream": f"torch fails in the same way without the backend: {item.get('what')}",
+        "upstream": _upstream(str(item.get("what"))),
+        "finding": f"with checked accesses, a kernel of {item.get('what')} leaves its arguments",
     }
     title = what.get(item["kind"]) or str(item.get("type", item["kind"]))
     if item["kind"] == "harness" and item.get("type"):
@@ -96,6 +111,12 @@ def _mishap(item: Evidence) -> Exhibit:
     long = [(k, str(v)) for k, v in item.items() if k not in known and _is_long(k, v) and v]
     facts = tuple((key.replace("_", " "), _short(key, value)) for key, value in short.items())
     return Exhibit(False, title, facts, str(item.get("message", "")), tuple(long))
+
+
+def _upstream(what: str) -> str:
+    if what in VERDICTS:
+        return f"not the kit's fault: {VERDICTS[what]}"
+    return f"torch fails in the same way without the backend: {what}"
 
 
 def _short(key: str, value: Any) -> str:

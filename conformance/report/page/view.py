@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from triton_porting_kit.conformance.levels import DEFAULT_LEVELS, LEVELS
+from triton_porting_kit.conformance.public.entries import VERDICTS
+from triton_porting_kit.conformance.public.results import Result, results_of
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.report import code_objects
 from triton_porting_kit.conformance.report.evidence import Exhibit, exhibit, rerun
@@ -58,11 +60,29 @@ def view(report: Report) -> dict[str, Any]:
         "lists": [_listed(report, *entry) for entry in _LISTS],
         "unexpected": [n for n, s in report.statuses.items() if s is Status.UNEXPECTED_PASS][:NAMES],
         "not_applicable": report.not_applicable,
+        "public": public_rows(report),
+        "public_columns": ["collection", *VERDICTS, "caught compile errors", "findings"],
         "performance": parts(report.performance),
         "code_objects": list(code_objects.rows(report.records)),
         "code_object_columns": code_objects.COLUMNS,
         "total": len(report.records) + len(report.not_run),
     }
+
+
+def public_rows(report: Report) -> list[list[object]]:
+    """For each collection of published kernels: the number of entries by verdict, caught compile errors, findings."""
+    found: dict[str, list[Result]] = {}
+    for result in results_of(report.records):
+        found.setdefault(result.collection, []).append(result)
+    return [
+        [
+            name,
+            *(sum(result.verdict == verdict for result in results) for verdict in VERDICTS),
+            sum(len(result.caught) for result in results),
+            sum(bool(result.finding) for result in results),
+        ]
+        for name, results in found.items()
+    ]
 
 
 def lead(report: Report) -> str:

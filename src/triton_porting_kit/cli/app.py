@@ -17,6 +17,7 @@ from triton_porting_kit.cli import (
     judging,
     porting,
     profiling,
+    published,
     report,
     running,
 )
@@ -44,6 +45,7 @@ app.command(epilog=interpreting.EPILOG)(interpreting.interpret)
 app.command(epilog=compare.EPILOG)(compare.compare)
 app.command(epilog=fitting.EPILOG)(fitting.fit)
 app.command(epilog=conforming.EPILOG)(conforming.conform)
+app.command(epilog=published.EPILOG)(published.public)
 
 
 def _version(wanted: bool) -> None:

@@ -30,7 +30,8 @@ def conform(
         typer.Option(
             "--level",
             metavar="LEVEL",
-            help="registration, runtime, language, kernels, stress or torch; may be repeated. Default: all but torch.",
+            help="registration, runtime, language, kernels, stress, torch or public; may be repeated. Default: all but "
+            "the last two.",
         ),
     ] = None,
     select: Annotated[

@@ -1,0 +1,112 @@
+"""The body of a check of the level: a case, run in a process that has its package."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from triton_porting_kit.conformance.context import Context
+from triton_porting_kit.conformance.public import sorting
+from triton_porting_kit.conformance.public.entries import Case
+from triton_porting_kit.conformance.public.hosts import Host
+from triton_porting_kit.conformance.public.options import Options
+from triton_porting_kit.conformance.status import Evidence
+
+FAULTS = ("kit", "crash", "timeout", "harness")
+"""Verdicts that make a check fail; the others are upstream's."""
+THREADS = 2
+"""How many threads run a case that is judged."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """The body of a case's check."""
+
+    case: Case
+
+    def __call__(self, context: Context) -> None:
+        options = Options.of_environment()
+        found = self._checked(context, options) if options.checked else []
+        evidence, caught = self._ask(context, options)
+        if any(item.get("signal") for item in evidence):
+            # An earlier case of the process may have written where it should not: try again in a new one.
+            evidence, caught = self._ask(context, options)
+        verdict, reason = sorting.verdict_of(evidence, self.case.known)
+        if verdict != "right" or found:
+            _hosts.close()  # what failed, or wrote elsewhere, may have left something behind
+        if verdict in (sorting.KIT, "crash"):
+            # A kernel that leaves its arguments may find or do anything.
+            found = found or self._checked(context, options)
+            if found:
+                verdict, reason = "package", str(found[0]["message"])
+        raised = any(item["kind"] == "error" for item in evidence)
+        context.evidence += [*_attributed(evidence, verdict, reason), *found]
+        if caught and not (raised and len(caught) == 1):
+            context.evidence.append(
+                {"kind": "caught", "what": "compile errors that the package caught", "messages": caught}
+            )
+        if verdict == "right":
+            for threads in options.threads:
+                context.evidence += self._times(context, options, threads)
+
+    def _ask(
+        self, context: Context, options: Options, threads: int = THREADS, **order: bool
+    ) -> tuple[list[Evidence], list[str]]:
+        """Let a process run the case. `order`: ``checked`` or ``times``."""
+        host = _hosts.get(context, self.case, options, threads, checked=order.get("checked", False))
+        patience = 3.0 if order else 1.0
+        return host.ask({"case": self.case.name, **order}, patience * self.case.entry.seconds)
+
+    def _checked(self, context: Context, options: Options) -> list[dict[str, Any]]:
+        """What a run with checked accesses finds: a kernel that leaves its arguments, or nothing."""
+        evidence, _ = self._ask(context, options, checked=True)
+        for item in evidence:
+            if item.get("type") == sorting.OUT_OF_BOUNDS:
+                return [{"kind": "finding", "what": self.case.entry.name, "message": item["message"]}]
+        return []
+
+    def _times(self, context: Context, options: Options, threads: int) -> list[dict[str, Any]]:
+        found, _ = self._ask(context, options, threads, times=True)
+        text = f"{threads} thread{'s' if threads > 1 else ''}"
+        return [{**item, "what": text, "threads": threads} for item in found if item["kind"] == "times"]
+
+
+def _attributed(evidence: list[Evidence], verdict: str, reason: str) -> list[dict[str, Any]]:
+    """The evidence; what is not the kit's fault becomes `upstream`, with what was seen."""
+    if verdict == "right" or verdict in FAULTS:
+        return [dict(item) for item in evidence]
+    failed = next(item for item in evidence if not _supports(item))
+    seen = ": ".join(filter(None, (str(failed.get("type", "")), str(failed.get("message", "")))))
+    upstream = {"kind": "upstream", "what": verdict, "message": reason, "seen": seen[:1000]}
+    return [*(dict(item) for item in evidence if _supports(item)), upstream]
+
+
+def _supports(item: Evidence) -> bool:
+    return item["kind"] == "comparison" and not item["differ"]
+
+
+class _Hosts:
+    """The processes of this worker: those of one collection."""
+
+    def __init__(self) -> None:
+        self._collection = ""
+        self._hosts: dict[tuple[int, bool], Host] = {}
+
+    def get(self, context: Context, case: Case, options: Options, threads: int, *, checked: bool) -> Host:
+        """The process for a case, a number of threads, and whether accesses are checked."""
+        if case.collection.name != self._collection:
+            self.close()
+            self._hosts, self._collection = {}, case.collection.name
+        key = (threads, checked)
+        if key not in self._hosts:
+            cuda = context.session.target.backend == "cuda"
+            self._hosts[key] = Host(case.collection, options, threads, cuda=cuda, checked=checked)
+        return self._hosts[key]
+
+    def close(self) -> None:
+        """End all processes. They start again when they are asked."""
+        for host in self._hosts.values():
+            host.close()
+
+
+_hosts = _Hosts()

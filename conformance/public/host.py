@@ -1,0 +1,124 @@
+"""The process that has a collection's package and runs its cases: ``host SOCKET MODULE``.
+
+For each ``{"case": name, "times": bool}`` it sends ``{"evidence": [...]}``. It is started by `hosts`, which puts the
+package on the path and lets ``cuda`` be the backend's device.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import socket
+import sys
+import types
+from typing import Any
+
+import torch
+
+from triton_porting_kit.conformance.execution.channel import Channel, ChannelClosed
+from triton_porting_kit.conformance.public import judging
+from triton_porting_kit.conformance.public.entries import Case, Collection, cases_of
+from triton_porting_kit.conformance.status import Evidence
+from triton_porting_kit.conformance.trial import error_evidence
+
+
+def main(descriptor: str, module: str) -> None:
+    """Serve until the other end closes the channel. `module`: that of the collection."""
+    channel = Channel(socket.socket(fileno=int(descriptor)))
+    collection: Collection = importlib.import_module(module).COLLECTION
+    provide_stubs(collection)
+    if collection.cuda and torch.version.cuda is None:
+        torch.version.cuda = collection.cuda
+    caught = watch_compilations()
+    cases = {case.name: case for case in cases_of(collection)}
+    try:
+        while True:
+            order = channel.receive()
+            caught.clear()
+            try_it = measure if order.get("times") else judge
+            found = [*try_it(cases[order["case"]])]
+            errors = [f"{type(error).__name__}: {str(error)[:500]}" for error in caught]
+            channel.send({"evidence": found, "caught": errors})
+    except ChannelClosed:
+        pass
+
+
+def judge(case: Case) -> list[Evidence]:
+    """The evidence of a case: its comparisons, up to the first that fails, or an exception."""
+    found: list[Evidence] = []
+    try:
+        for what, comparison in judging.judge(case):
+            found.append(comparison.evidence(what))
+            if comparison.differ:
+                break
+        if not found:
+            found.append({"kind": "harness", "type": "NoResult", "message": "the entry returned no tensor"})
+    except judging.ReferenceFailed as error:
+        found.append({**error_evidence(error), "kind": "harness"})
+    except Exception as error:
+        found.append({**error_evidence(error), "kind": "error"})
+    return found
+
+
+def measure(case: Case) -> list[Evidence]:
+    """The times of a case that has large inputs, as evidence without a number of threads."""
+    if not case.entry.large:
+        return []
+    try:
+        return [{"kind": "times", "what": "times", **judging.times(case)}]
+    except Exception as error:
+        return [error_evidence(error)]
+
+
+def watch_compilations() -> list[BaseException]:
+    """The list to which every exception of Triton's compiler is added, also one that a package catches."""
+    import triton.compiler
+    import triton.compiler.compiler
+
+    caught: list[BaseException] = []
+    original = triton.compiler.compiler.compile
+
+    @functools.wraps(original)
+    def compile(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(*args, **kwargs)
+        except Exception as error:
+            caught.append(error)
+            raise
+
+    # Kernels take it from the package when they are bound to a device.
+    triton.compiler.compile = triton.compiler.compiler.compile = compile
+    return caught
+
+
+class _Stub(types.ModuleType):
+    """A module of nothing: whatever is taken from it is a function that says so."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def missing(*args: Any, **kwargs: Any) -> Any:
+            raise NotImplementedError(f"{self.__name__}.{name} is not installed")
+
+        return missing
+
+
+def provide_stubs(collection: Collection) -> None:
+    """Let the modules that the collection does without be imported."""
+    for name in collection.stubs:
+        sys.modules.setdefault(name, _Stub(name))
+    for name in collection.bare:
+        found = importlib.util.find_spec(name)
+        module = types.ModuleType(name)
+        module.__path__ = list(found.submodule_search_locations or ()) if found else []
+        sys.modules[name] = module
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,293 @@
+"""Writes docs/public-kernels.md from runs of the level, and the plot of its times.
+
+``python -m triton_porting_kit.conformance.public.page FILE REPORT...`` writes it from several runs.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from triton_porting_kit.conformance.public.entries import VERDICTS
+from triton_porting_kit.conformance.public.findings import FINDINGS
+from triton_porting_kit.conformance.public.results import (
+    Result,
+    geometric_mean,
+    ratios,
+    results_of,
+)
+from triton_porting_kit.conformance.public.table import collections
+from triton_porting_kit.conformance.report.folder import read_run
+from triton_porting_kit.conformance.report.model import Report
+
+HEAD = """# Public kernels
+
+Triton kernels that others publish, run unmodified. `tpk public --page FILE` wrote this page from a run's results. Do
+not edit it; edit `conformance/public/`.
+
+- A collection is a package of the index at a pinned release, installed without dependencies into a folder of its own.
+  Nothing of it is in this repository.
+- An entry is a public function or kernel on one class of shapes. It is counted once for each type, and once more for
+  each type with gradients.
+- Inputs and references are the kit's own. Results and gradients are compared with float64 on the CPU. The tolerance is
+  64 epsilons of float32, 2 of bfloat16, 4 of float16, of a value and of the root mean square of its tensor, plus 8
+  times the error of torch's operators in the same type. Entries with a larger tolerance say why in their table.
+- Programs say `cuda`, and `as_cuda` maps it ([pytorch.md](pytorch.md#programs-that-say-cuda)).
+- A failure is the kit's fault unless a rule in `conformance/public/sorting.py`, a run with checked accesses, or a
+  person who looked (`known=` in a table) says otherwise.
+
+| verdict | |
+|---|---|
+"""
+
+
+def write(reports: Sequence[Path], page: Path) -> None:
+    """Write the page of the results in the folders of some runs. Raises `ReportError`."""
+    runs = [read_run(folder) for folder in reports]
+    found = {(r.collection, r.entry, r.variant): r for run in runs for r in results_of(run.records)}
+    results = list(found.values())
+    threads = sorted({count for result in results for count in result.times})
+    picture = page.with_suffix(".svg")
+    lines = [HEAD + "\n".join(f"| {name} | {meaning} |" for name, meaning in VERDICTS.items()), ""]
+    lines += [*_machine(runs), *_collections(results)]
+    if threads:
+        lines += _speed(results, threads, picture.name)
+        picture.write_text(plot({count: ratios(results, count) for count in threads}), encoding="utf-8")
+    lines += [*_failures(results), *_findings(results), *_entries(results, threads)]
+    page.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+
+
+def _machine(runs: Sequence[Report]) -> Iterator[str]:
+    run = runs[-1].run
+    dates = sorted(str(report.run.get("start") or "")[:10] for report in runs)
+    span = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+    tools = ", ".join(f"{name} {release}" for name, release in run.get("toolchain", {}).items() if release)
+    yield "## The run\n"
+    yield from _table(
+        ("", ""),
+        (
+            ("backend", run["backend"]),
+            ("device", str(run["device"].get("name", ""))),
+            ("runs, of which the last one of an entry counts", len(runs)),
+            ("date", span),
+            ("Triton", f"{run['triton_version']}, unless a collection names another one"),
+            ("Python", str(run.get("python", ""))),
+            ("libraries", tools),
+            ("load when this page was written", " ".join(f"{load:.1f}" for load in os.getloadavg())),
+        ),
+    )
+
+
+def _collections(results: Sequence[Result]) -> Iterator[str]:
+    yield "## Collections\n"
+    rows = []
+    for collection in collections():
+        own = [result for result in results if result.collection == collection.name]
+        counts = Counter(result.verdict for result in own)
+        rows.append(
+            (
+                f"`{collection.package}` {collection.version}",
+                collection.licence,
+                collection.needs,
+                len(own),
+                counts["right"],
+                counts["kit"] + counts["crash"] + counts["timeout"] + counts["harness"],
+                counts["package"],
+                counts["release"],
+                counts["gpu"],
+                sum(len(result.caught) for result in own),
+            )
+        )
+    totals = [sum(int(row[column]) for row in rows) for column in range(3, 10)]
+    yield from _table(
+        (
+            "package",
+            "licence",
+            "needs",
+            "entry points",
+            "right",
+            "kit's fault",
+            "package's own",
+            "another release",
+            "GPU feature",
+            "caught compile errors",
+        ),
+        [*rows, (f"{len(rows)} collections", "", "", *totals)],
+    )
+    arranged = [c for c in collections() if c.arranged or c.triton]
+    yield "What has to be arranged:\n"
+    for collection in arranged:
+        release = f"Triton {collection.triton}" if collection.triton else ""
+        yield f"- `{collection.package}`: {'; '.join(filter(None, (release, collection.arranged)))}."
+    yield ""
+
+
+def _speed(results: Sequence[Result], threads: Sequence[int], picture: str) -> Iterator[str]:
+    yield "## Speed beside torch eager\n"
+    yield (
+        "The time of torch's own operators on the same tensors, divided by that of the package's function: above 1, "
+        "the package's kernel on the kit is faster. The fastest of up to ten calls each, of inputs that take "
+        "milliseconds; gradients are forward and backward. Only entries with a counterpart and such inputs (`large=` "
+        "in a table) are measured. Where the load above exceeds the processors, single times are off, most of all "
+        "those with several threads.\n"
+    )
+    rows = []
+    for count in threads:
+        found = ratios(results, count)
+        if found:
+            slower = sum(1 for ratio in found if ratio < 1)
+            rows.append(
+                (count, len(found), f"{geometric_mean(found):.2f}", f"{found[len(found) // 2]:.2f}", slower)
+            )
+    yield from _table(("threads", "compared", "geometric mean", "median", "slower than eager"), rows)
+    yield f"![Ratios of time, in ascending order]({picture})\n"
+
+
+def _failures(results: Sequence[Result]) -> Iterator[str]:
+    failed = [result for result in results if result.verdict != "right"]
+    yield "## What is not right\n"
+    if not failed:
+        yield "Nothing.\n"
+        return
+    groups: dict[tuple[str, str, str, str], list[str]] = {}
+    for result in failed:
+        key = (result.collection, result.entry, result.verdict, _short(result.reason))
+        groups.setdefault(key, []).append(result.variant)
+    yield from _table(
+        ("collection", "entry", "on", "verdict", "reason"),
+        [
+            (collection, f"`{entry}`", ", ".join(variants), verdict, reason)
+            for (collection, entry, verdict, reason), variants in groups.items()
+        ],
+    )
+
+
+def _findings(results: Sequence[Result]) -> Iterator[str]:
+    """What someone looked at, with its program; then other lines of source at which a kernel leaves its arguments."""
+    yield "## Findings for maintainers\n"
+    yield (
+        "Faults in the pinned releases. An access outside of the tensors that a kernel was given usually goes "
+        "unnoticed on "
+        "a GPU, because it hits other memory of the process; `tpk public --checked` reports it, as does "
+        "`TPK_CHECK=memory tpk run --as-cuda program.py` for the programs below.\n"
+    )
+    tried = {result.collection for result in results}
+    for finding in FINDINGS:
+        if finding.collection in tried:
+            yield f"### {finding.collection}: {finding.title}\n"
+            yield f"`{finding.place}`: {finding.text}\n"
+            yield f"```python\n{finding.program}```\n"
+    found: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        if result.finding:
+            place = re.search(r"([\w.-]+(?:/[\w.-]+)*\.py:\d+), in (\w+)", result.finding)
+            line = place[1] if place else result.finding[:100]
+            if not any(f.collection == result.collection and f.place == line for f in FINDINGS):
+                found.setdefault((result.collection, line), []).append(result)
+    if found:
+        yield "Other lines at which a kernel left its arguments:\n"
+        for (collection, line), seen in found.items():
+            message = re.sub(r"^host CPU: launch: ", "", seen[0].finding.partition(": tl.")[0])
+            yield f"- {collection}, `{line}`, in `{seen[0].entry}`: {message.partition(f': {line}')[0]}."
+        yield ""
+
+
+def _entries(results: Sequence[Result], threads: Sequence[int]) -> Iterator[str]:
+    yield "## Entries\n"
+    timed = [f"{count} thread{'s' if count > 1 else ''}" for count in threads]
+    if timed:
+        yield "Times are those of the first right type, in milliseconds, and how often faster than torch eager.\n"
+    for collection in collections():
+        own: dict[str, list[Result]] = {}
+        for result in results:
+            if result.collection == collection.name:
+                own.setdefault(result.entry, []).append(result)
+        if not own:
+            continue
+        yield f"### {collection.name}\n"
+        why = {entry.name: entry for entry in collection.entries}
+        rows = []
+        for name, variants in own.items():
+            right = [result.variant for result in variants if result.verdict == "right"]
+            other = sorted({result.verdict for result in variants if result.verdict != "right"})
+            entry = why.get(name)
+            note = f"tolerance x {entry.tolerance:g}: {entry.because}" if entry and entry.because else ""
+            cells = [_time(variants, count) for count in threads]
+            rows.append((f"`{name}`", ", ".join(right) or "-", ", ".join(other), *cells, note))
+        yield from _table(("entry", "right on", "else", *timed, ""), rows)
+
+
+def _time(variants: Iterable[Result], threads: int) -> str:
+    for result in variants:
+        if threads in result.times:
+            times = result.times[threads]
+            ratio = f", {times.ratio:.2f}x" if times.ratio else ""
+            return f"{times.seconds * 1e3:.3g}{ratio}"
+    return ""
+
+
+def _short(text: str) -> str:
+    """A reason on one line of a table."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    first = f"{lines[0]} {lines[-1]}" if len(lines) > 1 else "".join(lines)
+    return first[:300].replace("|", "\\|").replace("`", "'")
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield f"| {' | '.join(str(cell) for cell in row)} |"
+    yield ""
+
+
+_WIDTH, _HEIGHT, _EDGE = 720, 320, 48
+_COLOURS = ("#1f77b4", "#d9662b", "#2b8a3e", "#8250df")
+
+
+def plot(found: dict[int, list[float]]) -> str:
+    """Ratios in ascending order as SVG, on a logarithmic axis, with the geometric means."""
+    values = [ratio for series in found.values() for ratio in series] or [1.0]
+    low = min(math.floor(math.log2(min(values))), -1)
+    high = max(math.ceil(math.log2(max(values))), 1)
+
+    def y(ratio: float) -> float:
+        return _HEIGHT - _EDGE - (math.log2(ratio) - low) / (high - low) * (_HEIGHT - 2 * _EDGE)
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" '
+        'font-size="12">',
+        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
+    ]
+    for power in range(low, high + 1, max((high - low) // 8, 1)):
+        stroke = "#444" if power == 0 else "#ddd"
+        label, level = f"{2.0**power:g}x", y(2.0**power)
+        parts.append(
+            f'<line x1="{_EDGE}" x2="{_WIDTH - 8}" y1="{level:.1f}" y2="{level:.1f}" stroke="{stroke}"/>'
+            f'<text x="{_EDGE - 6}" y="{level + 4:.1f}" text-anchor="end">{label}</text>'
+        )
+    for number, (threads, series) in enumerate(found.items()):
+        colour = _COLOURS[number % len(_COLOURS)]
+        step = (_WIDTH - _EDGE - 8) / max(len(series), 1)
+        dots = "".join(
+            f'<circle cx="{_EDGE + (k + 0.5) * step:.1f}" cy="{y(ratio):.1f}" r="2"/>'
+            for k, ratio in enumerate(series)
+        )
+        text = f"{threads} thread{'s' if threads > 1 else ''}: geometric mean {geometric_mean(series):.2f}x"
+        parts.append(
+            f'<g fill="{colour}">{dots}<text x="{_EDGE + 8}" y="{20 + 16 * number}">{text}</text></g>'
+        )
+    parts.append(
+        f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 16}" text-anchor="middle">entries, in ascending order; '
+        "above 1x, faster than torch eager</text></svg>"
+    )
+    return "\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    write([Path(word) for word in sys.argv[2:]], Path(sys.argv[1]))

@@ -1,0 +1,164 @@
+"""Whose fault a failure is, what results say, and what the page shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from report_runs import metadata
+
+from triton_porting_kit.conformance.execution.runfolder import RunFolder
+from triton_porting_kit.conformance.public import page, results, sorting, suites
+from triton_porting_kit.conformance.public.command import selections
+from triton_porting_kit.conformance.public.entries import Known
+from triton_porting_kit.conformance.public.table import UnknownCollection
+from triton_porting_kit.conformance.record import Record
+from triton_porting_kit.conformance.report.evidence import in_text
+from triton_porting_kit.conformance.report.folder import read_run
+from triton_porting_kit.conformance.report.page import view
+from triton_porting_kit.conformance.status import Status
+
+RIGHT = {"kind": "comparison", "what": "result 0", "elements": 4, "differ": 0, "rule": "identical"}
+WRONG = {**RIGHT, "differ": 3, "message": "3 of 4 differ"}
+
+
+def _error(kind: str, message: str, file: str = "somebody/ops.py") -> dict[str, Any]:
+    trace = f'  File "{file}", line 1, in f'
+    return {"kind": "error", "stage": "check", "type": kind, "message": message, "traceback": trace}
+
+
+@pytest.mark.parametrize(
+    ("evidence", "verdict"),
+    [
+        ([RIGHT], "right"),
+        ([RIGHT, WRONG], "kit"),
+        ([_error("ValueError", "something")], "kit"),
+        ([_error("CudaNotMapped", "torch.cuda.graphs has no meaning here")], "gpu"),
+        ([_error("RuntimeError", "this needs compute capability 9.0")], "gpu"),
+        ([_error("ImportError", "cannot import name 'x' from 'triton'")], "release"),
+        ([_error("CompilationError", "Block pointers have been removed in favor of descriptors")], "release"),
+        ([_error("AssertionError", "")], "package"),
+        ([_error("AssertionError", "", "triton/runtime/jit.py")], "kit"),
+        ([_error("ValueError", "x must be on cuda device")], "package"),
+        ([{"kind": "process", "signal": "SIGSEGV", "message": "died"}], "crash"),
+        ([{"kind": "process", "timeout": 3.0, "message": "no result"}], "timeout"),
+        ([{"kind": "harness", "type": "ReferenceFailed", "message": "no such function"}], "harness"),
+    ],
+)
+def test_verdicts(evidence: list[dict[str, Any]], verdict: str) -> None:
+    assert sorting.verdict_of(evidence, None)[0] == verdict
+
+
+def test_what_someone_found_by_looking_decides() -> None:
+    known = Known("package", "it triples")
+    assert sorting.verdict_of([WRONG], known) == ("package", "it triples")
+    assert sorting.verdict_of([_error("ValueError", "x")], known) == ("package", "it triples")
+    assert sorting.verdict_of([RIGHT], known) == ("right", ""), "a mended package is right"
+    mistake = {"kind": "harness", "type": "ReferenceFailed", "message": "x"}
+    assert sorting.verdict_of([mistake], known)[0] == "harness"
+
+
+def _record(name: str, *evidence: dict[str, Any]) -> Record:
+    return Record(f"public/{name}", "public", "Right.", 1.0, 0, list(evidence))
+
+
+TIMES = {"kind": "times", "what": "1 thread", "threads": 1, "seconds": 0.5, "eager": 1.0}
+RECORDS = [
+    _record("liger/rms_norm_llama-float32", RIGHT, TIMES),
+    _record("liger/rms_norm_llama-float32-gradient", RIGHT, {**TIMES, "eager": 4.0}),
+    _record("liger/softmax-bfloat16", RIGHT, {"kind": "caught", "what": "caught", "messages": ["refused"]}),
+    _record("conch/nms-float32", WRONG),
+    _record(
+        "torchao/mx-uint8",
+        {"kind": "upstream", "what": "package", "message": "its own | fault"},
+        {
+            "kind": "finding",
+            "what": "mx",
+            "message": "a store behind the end of 'Y': torchao/mx.py:7, in mx_kernel",
+        },
+    ),
+]
+
+
+def test_results_of_records() -> None:
+    found = results.results_of(RECORDS)
+    assert [r.verdict for r in found] == ["right", "right", "right", "kit", "package"]
+    assert (found[1].entry, found[1].type, found[1].gradient) == ("rms_norm_llama", "float32", True)
+    assert found[2].caught == ("refused",)
+    assert results.ratios(found, 1) == [2.0, 8.0]
+    assert results.geometric_mean([2.0, 8.0]) == pytest.approx(4.0)
+    assert [r.status for r in RECORDS] == [Status.PASS] * 3 + [Status.FAIL, Status.WAIVED]
+
+
+def test_the_page(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run", {**metadata(), "planned": [r.name for r in RECORDS]})
+    for record in RECORDS:
+        run.append(record)
+    run.finish("2026-01-01T00:00:00+00:00")
+    target = tmp_path / "page.md"
+    page.write([tmp_path / "run"], target)
+    text = target.read_text()
+    assert (
+        "| `liger-kernel` 0.8.5 | BSD-2-Clause | torch 2.1.2, Triton 2.3.1 or later | 3 | 3 | 0 | 0 | 0 | 0 | 1 |"
+        in text
+    )
+    assert "| conch | `nms` | float32 | kit | result 0: 3 of 4 differ |" in text
+    assert "its own \\| fault" in text
+    assert "- torchao, `torchao/mx.py:7`, in `mx`: a store behind the end of 'Y'." in text
+    assert "### liger: The gradient of a token-level" in text
+    assert "### sageattention" not in text, "it was not tried"
+    assert "| 1 | 2 | 4.00 | 8.00 | 0 |" in text
+    assert "| `rms_norm_llama` | float32, float32 gradient |  | 500, 2.00x |" in text
+    picture = ElementTree.fromstring((tmp_path / "page.svg").read_text())
+    assert len(picture.findall(".//{*}circle")) == 2
+
+    report = read_run(tmp_path / "run")
+    rows = view.public_rows(report)
+    assert [row[0] for row in rows] == ["liger", "conch", "torchao"]
+    assert rows[2][1:4] == [0, 0, 1]
+    assert rows[0][-2:] == [1, 0]
+    assert "not the kit's fault" in in_text(RECORDS[4])
+
+
+def test_selections() -> None:
+    assert selections(("liger", "fla/chunk_*")) == ("public/liger/*", "public/fla/chunk_*")
+    with pytest.raises(UnknownCollection, match="there is no collection 'ligre'; there are liger, fla"):
+        selections(("ligre",))
+
+
+@pytest.mark.parametrize(
+    ("message", "trace", "verdict"),
+    [
+        ("AssertionError: Tensor-likes are not close!", "Mismatched elements: 1 / 4", "unsorted"),
+        ("AssertionError: assert 'cpu' == 'cuda'", "", "package"),
+        ("ImportError: cannot import name 'x' from 'transformers'", "", "release"),
+        ("triton_porting_kit.errors.LaunchError: host CPU", "", "kit"),
+        ("CudaNotMapped: torch.cuda.graph", "", "gpu"),
+        ("KeyError: 'x'", "", "unsorted"),
+    ],
+)
+def test_failures_of_upstream_tests(message: str, trace: str, verdict: str) -> None:
+    assert suites.verdict_of(message, trace)[0] == verdict
+
+
+def test_a_suite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    suite = tmp_path / "suite"
+    suite.mkdir()
+    (suite / "test_somebody.py").write_text(
+        "import pytest, torch\n"
+        "def test_right(): assert torch.ones(2, device='cuda').is_cuda\n"
+        "def test_close(): torch.testing.assert_close(torch.ones(2), torch.zeros(2))\n"
+        "def test_gpu(): torch.cuda.nvtx.range_push('x') if False else torch.cuda.graph(None)\n"
+        "@pytest.mark.skip\n"
+        "def test_skipped(): pass\n"
+    )
+    assert suites.run_suite(suite, "cpu", ("-q",), tmp_path / "report") == 0
+    printed = capsys.readouterr().out
+    for line in ("1 right: passed", "1 skipped", "1 gpu: needs", "1 unsorted: a wrong number"):
+        assert line in printed
+    assert (tmp_path / "report" / suites.RESULTS).is_file()
+    with pytest.raises(suites.SuiteFailed, match="there is no such folder"):
+        suites.run_suite(tmp_path / "nothing", "cpu", (), tmp_path)
