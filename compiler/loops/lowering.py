@@ -43,8 +43,9 @@ from triton_porting_kit.compiler.loops.tiles.access import NOWHERE, Access
 from triton_porting_kit.compiler.loops.tiles.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.explicit import Gather
-from triton_porting_kit.compiler.loops.tiles.graph import buffers_of, cost, reads_memory
+from triton_porting_kit.compiler.loops.tiles.graph import buffers_of, cost, reads_memory, unread
 from triton_porting_kit.compiler.loops.tiles.nests import emit_tile, is_run, transpose_into
+from triton_porting_kit.compiler.loops.tiles.run_width import run_width
 from triton_porting_kit.compiler.loops.tiles.scratch import Scratch
 from triton_porting_kit.compiler.loops.tiles.tensors import (
     EXPENSIVE,
@@ -338,16 +339,8 @@ class Lowering:
 
     def settle_reads(self, tensor: Tensor, operation: Operation) -> None:
         """Read everything that evaluating `tensor` loads from global memory now, into scratch."""
-        pending, seen = [tensor], {tensor}
-        while pending:
-            part = pending.pop()
-            if part.buffer is not None:
-                continue
-            if isinstance(part, LoadTensor | Gather) and part.shape:
-                self.materialise(part, operation)  # which reads its operands, too
-                continue
-            pending += [operand for operand in part.operands if operand not in seen]
-            seen.update(part.operands)
+        for part in unread(tensor):
+            self.materialise(part, operation)
 
     def plan(
         self, operation: Operation | None, shape: tuple[int, ...], inputs: Iterable[Tensor]

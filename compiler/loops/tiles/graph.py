@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.tiles.access import Load as LoadTensor
@@ -23,6 +23,22 @@ def cost(tensor: Tensor, known: dict[Tensor, int]) -> int:
     if value is None:
         value = known[tensor] = tensor.own_cost + sum(cost(operand, known) for operand in tensor.operands)
     return value
+
+
+def unread(tensor: Tensor) -> Iterator[Tensor]:
+    """The tiles in memory that evaluating `tensor` reads, but not those that another one's offsets depend on: reading
+    that one reads them. The caller may give a tile a buffer while it iterates.
+    """
+    pending, seen = [tensor], {tensor}
+    while pending:
+        part = pending.pop()
+        if part.buffer is not None:
+            continue
+        if isinstance(part, LoadTensor | Gather) and part.shape:
+            yield part
+            continue
+        pending += [operand for operand in part.operands if operand not in seen]
+        seen.update(part.operands)
 
 
 def buffers_of(tensors: Iterable[Tensor]) -> set[Value]:
