@@ -57,6 +57,7 @@ def lower_to_linalg(module: Any, convention: Convention) -> Any:
         rewriting = Rewriting(module, kernel, convention)
         rewriting.sign()
         _block(rewriting, rewriting.entry)
+        _drop_uncalled(rewriting)
         rewriting.functions.add_to(module)
         if "tpk.structured" in module.operation.attributes:
             del module.operation.attributes["tpk.structured"]
@@ -120,6 +121,14 @@ def _finish(kernel: Any, convention: Convention) -> None:
 
 def _names(operation: Any) -> list[str]:
     return [str(getattr(named, "name", named)) for named in operation.attributes]
+
+
+def _drop_uncalled(rewriting: Rewriting) -> None:
+    """Erase functions that are not called any more. They are still structured, on which upstream's inliner crashes."""
+    for view in list(rewriting.module.body.operations):
+        operation = view.operation
+        if operation != rewriting.kernel and str(operation.attributes["sym_name"].value) not in rewriting.called:
+            operation.erase()
 
 
 def _block(rewriting: Rewriting, block: Any) -> None:

@@ -130,3 +130,22 @@ def test_a_refusal_names_the_line_and_the_convention() -> None:
 def test_an_unknown_convention_is_refused() -> None:
     with pytest.raises(OptionError, match=r"(?s)no convention 'other'.*triton-shared or ascend"):
         linalg_stage("other")
+
+
+def test_functions_that_are_not_called_any_more_are_dropped() -> None:
+    structured = """
+module attributes {tpk.structured = 1 : i32} {
+  func.func public @kernel(%x: !llvm.ptr {tpk.pointee = f32}) attributes {tpk.kernel} { return }
+  func.func private @unused(%x: tensor<4xi32>) -> tensor<4xi32> {
+    %0 = "tpk.scan"(%x) ({
+    ^bb0(%a: i32, %b: i32):
+      %1 = arith.addi %a, %b : i32
+      "tpk.yield"(%1) : (i32) -> ()
+    }) {axis = 0 : i32, reverse = false} : (tensor<4xi32>) -> tensor<4xi32>
+    return %0 : tensor<4xi32>
+  }
+}
+"""
+    text = str(linalg_stage("triton-shared").run(structured, {}))
+    assert "@kernel" in text
+    assert "@unused" not in text
