@@ -155,11 +155,10 @@ def test_tiles_that_do_not_fit_raise_out_of_resources(device: VirtualChip) -> No
 
 
 def test_an_autotuner_drops_what_does_not_fit(device: VirtualChip) -> None:
-    configs = [triton.Config({"B": size}) for size in (1024, 4096, 1 << 19)]
-    tuned = triton.autotune(configs, key=["n"], prune_configs_by={"early_config_prune": fits})(add)
+    configs = [triton.Config({"B": size}) for size in (32, 64, 1 << 19)]
+    tuned = triton.autotune(configs, key=["N"], prune_configs_by={"early_config_prune": fits})(summed_rows)
     seen: list[int] = []
-    size = 5000
-    x, y, out = (put(device, np.ones(size, np.float32)) for _ in range(3))
-    tuned[lambda meta: (seen.append(meta["B"]) or triton.cdiv(size, meta["B"]),)](x, y, out, size)
-    assert set(seen) == {1024, 4096}
-    np.testing.assert_array_equal(out.numpy(), 2.0)
+    x, out = put(device, np.ones((4, 100), np.float32)), put(device, np.zeros(4, np.float32))
+    tuned[lambda meta: (seen.append(meta["B"]) or 4,)](x, out, 100)
+    assert set(seen) == {32, 64}
+    np.testing.assert_array_equal(out.numpy(), 100.0)
