@@ -69,6 +69,13 @@ class Editor(Emitter):
         }
         return self.create(NpuBuffer, [self.types.pointer], attributes).results[0]
 
+    def double(self, buffer: Any) -> None:
+        """Let there be two copies of a buffer, each of which a transfer can begin at."""
+        view = NpuBuffer(buffer)
+        alignment = self.chip.memory(view.memory).alignment
+        buffer.attributes["bytes"] = self.integer(-(-view.bytes // alignment) * alignment)
+        buffer.attributes["copies"] = self.integer(2)
+
     def written(self, value: Any, holds: str) -> Any:
         """A buffer that vector code computes `value` into."""
         buffer = self.buffer(shape_of(value) or (), element_of(value), holds)

@@ -159,7 +159,7 @@ def _pipeline(editor: Editor, loop: Any, fetches: list[tuple[Fetch, Slice]]) -> 
     tokens = []
     for fetch, piece in fetches:
         fetch.buffer.move_before(loop)
-        fetch.buffer.attributes["copies"] = editor.integer(2)
+        editor.double(fetch.buffer)
         copies = piece.copied(first, ir.InsertionPoint(loop))
         tokens.append(_started(editor, some, fetch, copies))
     zero = editor.constant(0)

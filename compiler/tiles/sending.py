@@ -90,7 +90,7 @@ def _carry(editor: Editor, loop: Any, sends: list[_Send]) -> None:
     zero = editor.constant(0)
     for send in sends:
         send.buffer.move_before(loop)
-        send.buffer.attributes["copies"] = editor.integer(2)
+        editor.double(send.buffer)
 
     def following(added: Any) -> list[Any]:
         *tokens, number = added

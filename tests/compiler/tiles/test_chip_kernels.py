@@ -16,6 +16,7 @@ from chip_kernels import (
     matmul,
     one_product,
     scaled_rows,
+    small,
     stored_and_read_again,
     summed_rows,
 )
@@ -115,6 +116,13 @@ def test_programs_overlap(device: VirtualChip) -> None:
     assert taken(1) / taken(2) > 1.5
     np.testing.assert_array_equal(out.numpy(), 2 * np.arange(size, dtype=np.float32))
     assert 3 * 4 * size / taken(2) > 0.8 * device.description.global_memory.bytes_per_cycle
+
+
+def test_programs_with_tiles_smaller_than_the_alignment_overlap(device: VirtualChip) -> None:
+    x, out = put(device, np.arange(256, dtype=np.float16)), put(device, np.zeros(256, np.float16))
+    compiled = small[(64,)](x, out, B=4)
+    np.testing.assert_array_equal(out.numpy(), np.arange(1, 257))
+    assert "copies = 2" in compiled.asm["placed"]
 
 
 def test_a_load_does_not_pass_a_store_of_its_program(device: VirtualChip) -> None:
