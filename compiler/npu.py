@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from triton_porting_kit.chips import ChipDescription
 from triton_porting_kit.compiler.cpu import cpu_pipeline
 from triton_porting_kit.compiler.pipeline import Metadata, Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.compiler.tiles.memories import SCRATCH_ALIGNMENT, vector_memory
+
+if TYPE_CHECKING:
+    from triton_porting_kit.compiler.loops.npu.core import Window
+    from triton_porting_kit.compiler.tiles.plan import Plan
 
 
 def npu_pipeline(
@@ -50,8 +54,40 @@ class _Stages:
         from triton_porting_kit.compiler.tiles.choices import tiled
 
         with defects.blamed("tiles", metadata):
-            module = tiled(lambda: artefacts.structured_module(source), self.chip, self.num_stages)
+            module = tiled(
+                lambda: artefacts.structured_module(source), self.chip, self.num_stages, self._scratch
+            )
             return artefacts.structured_artefact(module)
+
+    def _scratch(self, module: Any) -> int:
+        """Bytes that vector code of a module of the stage ``tiles`` keeps besides buffers."""
+        from triton_porting_kit.compiler import artefacts
+        from triton_porting_kit.compiler.tiles.announce import announce
+        from triton_porting_kit.compiler.tiles.place import place
+
+        copy = artefacts.parse_mlir(str(module))
+        place(copy, self.chip)
+        announce(copy)
+        return int(self._lowered(copy)[0].scratch_bytes)
+
+    def _lowered(self, module: Any) -> tuple[Any, Plan, Window]:
+        """The loops of a module of the stage ``placed``; its plan; and the window that they are for."""
+        from triton_porting_kit.compiler.loops import lower_to_loops
+        from triton_porting_kit.compiler.loops.npu.core import Window
+        from triton_porting_kit.compiler.tiles.place import placed_plan
+
+        plan = placed_plan(module)
+        vector = vector_memory(self.chip)
+        start = self.chip.window[vector.name] + plan.used(vector.name, aligned=SCRATCH_ALIGNMENT)
+        window = Window(self.chip.window, start, self.chip.window_bytes, self.chip.digest)
+        result = lower_to_loops(
+            module,
+            self.target,
+            fuse_multiply_add=self.fuse_multiply_add,
+            threads=self.threads,
+            window=window,
+        )
+        return result, plan, window
 
     def placed(self, source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects
@@ -66,24 +102,11 @@ class _Stages:
 
     def loops(self, source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects
-        from triton_porting_kit.compiler.loops import lower_to_loops
-        from triton_porting_kit.compiler.loops.npu.core import Window
-        from triton_porting_kit.compiler.tiles.place import check_scratch, placed_plan
+        from triton_porting_kit.compiler.tiles.place import check_scratch
         from triton_porting_kit.compiler.tiles.work import count_work
 
-        module = artefacts.structured_module(source)
-        plan = placed_plan(module)
-        vector = vector_memory(self.chip)
-        start = self.chip.window[vector.name] + plan.used(vector.name, aligned=SCRATCH_ALIGNMENT)
-        window = Window(self.chip.window, start, self.chip.window_bytes, self.chip.digest)
-        result = lower_to_loops(
-            module,
-            self.target,
-            fuse_multiply_add=self.fuse_multiply_add,
-            threads=self.threads,
-            window=window,
-        )
-        check_scratch(plan, self.chip, vector, result.scratch_bytes)
+        result, plan, window = self._lowered(artefacts.structured_module(source))
+        check_scratch(plan, self.chip, vector_memory(self.chip), result.scratch_bytes)
         metadata.update(name=result.name, scratch_bytes=window.bytes, shared=0)
         if result.promises:
             metadata["promises"] = result.promises

@@ -17,7 +17,7 @@ from triton_porting_kit.toolchain.mlir import ir
 
 from .memories import vector_memory
 
-SLT, SLE, SGE, EQ = 2, 3, 5, 0
+SLT, SLE, SGE, EQ, NE = 2, 3, 5, 0, 1
 """Predicates of ``arith.cmpi``."""
 
 
@@ -68,6 +68,13 @@ class Editor(Emitter):
             "holds": ir.StringAttr.get(holds),
         }
         return self.create(NpuBuffer, [self.types.pointer], attributes).results[0]
+
+    def double(self, buffer: Any) -> None:
+        """Let there be two copies of a buffer, each of which a transfer can begin at."""
+        view = NpuBuffer(buffer)
+        alignment = self.chip.memory(view.memory).alignment
+        buffer.attributes["bytes"] = self.integer(-(-view.bytes // alignment) * alignment)
+        buffer.attributes["copies"] = self.integer(2)
 
     def written(self, value: Any, holds: str) -> Any:
         """A buffer that vector code computes `value` into."""

@@ -10,7 +10,7 @@ Where only the matrix unit reads what is fetched, and the core does not touch th
 wait at all: the units wait for each other (`tpk.npu_order`), and the core waits behind the loop.
 
 A load may not pass a store that is before it. So a loop that writes global memory, or waits for other programs, keeps
-its order; but not the loop over a core's programs, which may run in any order.
+its order; but not the loops over a core's programs and over the pieces of a tile, which may run in any order.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from triton_porting_kit.toolchain.mlir import ir
 from .editing import SLT, Editor, functions, nested
 from .loops import with_carried
 from .products import MATRIX
-from .programs import PROGRAMS
+from .programs import UNORDERED
 from .slices import Slice, copy
 
 _WRITES = tuple(
@@ -72,7 +72,7 @@ def overlap(module: Any, chip: ChipDescription) -> None:
 
 def _overlap(editor: Editor, loop: Any) -> None:
     body = list(nested(loop.regions[0].blocks[0]))
-    unordered = PROGRAMS in loop.attributes
+    unordered = UNORDERED in loop.attributes
     if any(
         op.name in _SYNCHRONISES or (NpuElementLoad.isa(op) and NpuElementLoad(op).volatile) for op in body
     ):
@@ -159,7 +159,7 @@ def _pipeline(editor: Editor, loop: Any, fetches: list[tuple[Fetch, Slice]]) -> 
     tokens = []
     for fetch, piece in fetches:
         fetch.buffer.move_before(loop)
-        fetch.buffer.attributes["copies"] = editor.integer(2)
+        editor.double(fetch.buffer)
         copies = piece.copied(first, ir.InsertionPoint(loop))
         tokens.append(_started(editor, some, fetch, copies))
     zero = editor.constant(0)

@@ -14,8 +14,8 @@ from triton_porting_kit.toolchain.mlir import ir
 
 from .editing import Editor, functions, nested
 
-PROGRAMS = "tpk.programs"
-"""The attribute of the loop."""
+UNORDERED = "tpk.unordered"
+"""The attribute of a loop whose iterations may run in any order, although they write global memory."""
 
 
 def loop_over_programs(module: Any, chip: ChipDescription) -> None:
@@ -34,7 +34,7 @@ def _loop(editor: Editor, function: Any) -> None:
     types = editor.types
     begin, end = editor.create(NpuPrograms, [types.i64, types.i64]).results
     loop = editor.op(
-        "scf.for", [begin, end, editor.constant(1)], [], {PROGRAMS: ir.UnitAttr.get()}, regions=1
+        "scf.for", [begin, end, editor.constant(1)], [], {UNORDERED: ir.UnitAttr.get()}, regions=1
     )
     block = loop.regions[0].blocks.append(types.i64)
     editor.at = ir.InsertionPoint(block)

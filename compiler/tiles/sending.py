@@ -1,8 +1,8 @@
-"""Lets a core compute its next program while what the last one stores is still moved.
+"""Lets a core compute its next program, or the next piece of a tile, while what the last one stores is still moved.
 
-The buffer of a store in the loop over programs gets a second copy. The core waits for the store before the last one
-before it writes the same copy again, and behind the loop for the last. A store that something in the same program may
-read again keeps its wait.
+The buffer of a store in a loop whose iterations may run in any order gets a second copy. The core waits for the store
+before the last one before it writes the same copy again, and behind the loop for the last. A store that something in
+the same iteration may read again keeps its wait.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from triton_porting_kit.toolchain.mlir import ir
 
 from .editing import Editor, functions, nested
 from .loops import with_carried
-from .programs import PROGRAMS
+from .programs import UNORDERED
 
 _OTHER = tuple(
     cls.OPERATION_NAME
@@ -51,13 +51,13 @@ class _Send:
 
 
 def send_ahead(module: Any, chip: ChipDescription) -> None:
-    """Rewrite the loop over programs of a module of the stage ``tiles``, in MLIR's bindings, in place."""
+    """Rewrite the loops over programs and pieces of a module of the stage ``tiles``, in MLIR's bindings, in place."""
     with module.context, ir.Location.unknown():
         for function in functions(module):
             editor = Editor(function, chip)
             inside = list(nested(function.regions[0].blocks[0]))
-            loops = [op for op in inside if op.name == "scf.for" and PROGRAMS in op.attributes]
-            for loop in loops:
+            loops = [op for op in inside if op.name == "scf.for" and UNORDERED in op.attributes]
+            for loop in reversed(loops):
                 if sends := _sends(loop):
                     _carry(editor, loop, sends)
 
@@ -90,7 +90,7 @@ def _carry(editor: Editor, loop: Any, sends: list[_Send]) -> None:
     zero = editor.constant(0)
     for send in sends:
         send.buffer.move_before(loop)
-        send.buffer.attributes["copies"] = editor.integer(2)
+        editor.double(send.buffer)
 
     def following(added: Any) -> list[Any]:
         *tokens, number = added

@@ -7,6 +7,15 @@ from pathlib import Path
 from cli_helpers import Tpk
 
 POINTERS = "*fp32:16, *fp32:16, *fp32:16, i32"
+SUM = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def sum_kernel(x, out, BLOCK: tl.constexpr):
+    tl.store(out, tl.sum(tl.load(x + tl.arange(0, BLOCK))))
+"""
+"""A tile that cannot be split."""
 
 
 def test_what_fits_has_a_table(tpk: Tpk, kernels: Path) -> None:
@@ -17,10 +26,18 @@ def test_what_fits_has_a_table(tpk: Tpk, kernels: Path) -> None:
 
 
 def test_what_does_not_fit_says_the_nearest_size(tpk: Tpk, kernels: Path) -> None:
-    done = tpk("fit", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=131072")
+    file = kernels.with_name("sums.py")
+    file.write_text(SUM)
+    done = tpk("fit", f"{file}:sum_kernel", "-s", "*fp32:16, *fp32:16", "-c", "BLOCK=1048576")
     assert done.status == 1
-    assert "bytes of vector, which has 524,288" in done.output
-    assert "the nearest tile sizes that fit: BLOCK=32768" in done.output
+    assert "sum_kernel needs 4,194,304 bytes of vector, which has 524,288" in done.output
+    assert "the nearest tile sizes that fit: BLOCK=131072" in done.output
+
+
+def test_what_is_split_fits(tpk: Tpk, kernels: Path) -> None:
+    done = tpk("fit", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=131072")
+    assert (done.status, done.errors) == (0, "")
+    assert "add_kernel fits n1: 393,216 of 524,288 bytes of vector" in done.output  # three pieces, twice
 
 
 def test_stages_for_a_chip(tpk: Tpk, kernels: Path, tmp_path: Path) -> None:

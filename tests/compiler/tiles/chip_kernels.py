@@ -97,3 +97,74 @@ def scaled_rows(x, weight, out, N, B: tl.constexpr):
     row = tl.load(x + tl.program_id(0) * N + i, mask=i < N, other=0.0)
     scale = tl.load(weight + i, mask=i < N, other=0.0)
     tl.store(out + tl.program_id(0) * N + i, row * scale, mask=i < N)
+
+
+@triton.jit
+def large_chain(x, rows, columns, out, M, N, stride, B: tl.constexpr):
+    """Element-wise, with vectors for the rows and for the columns, ranges, and bounds."""
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    j = tl.arange(0, B)
+    inside = (i[:, None] < M) & (j[None, :] < N)
+    value = tl.load(x + i[:, None] * stride + j[None, :], mask=inside, other=1.0)
+    row = tl.load(rows + i, mask=i < M, other=0.0)
+    column = tl.load(columns + j, mask=j < N, other=0.0)
+    value = value * row[:, None] + column[None, :] + i[:, None]
+    value = tl.where(j[None, :] <= i[:, None], value, -1.0)
+    tl.store(out + i[:, None] * stride + j[None, :], value, mask=inside)
+
+
+@triton.jit
+def large_doubled(x, out, B: tl.constexpr):
+    at = tl.arange(0, B)[:, None] * B + tl.arange(0, B)[None, :]
+    tl.store(out + at, tl.load(x + at) * 2.0)
+
+
+@triton.jit
+def large_doubled_in_place(x, B: tl.constexpr):
+    at = x + tl.arange(0, B)[:, None] * B + tl.arange(0, B)[None, :]
+    tl.store(at, tl.load(at) * 2.0)
+
+
+@triton.jit
+def large_masked(x, out, first, B: tl.constexpr):
+    """With a mask that is not a rectangle."""
+    i, j = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
+    mask = (i + j) % 3 != first
+    tl.store(out + i * B + j, tl.load(x + i * B + j, mask=mask, other=-5.0) + 1.0, mask=i >= j)
+
+
+@triton.jit
+def large_softmax(x, out, sums, M, N, B: tl.constexpr):
+    i = tl.arange(0, B)
+    inside = (i[:, None] < M) & (i[None, :] < N)
+    at = i[:, None] * N + i[None, :]
+    value = tl.load(x + at, mask=inside, other=float("-inf"))
+    value = tl.exp(value - tl.max(value, 1)[:, None])
+    total = tl.sum(value, 1)
+    tl.store(out + at, value / total[:, None], mask=inside)
+    tl.store(sums + i, total, mask=i < M)
+
+
+@triton.jit
+def large_shifted(x, B: tl.constexpr):
+    """Every row is that before it."""
+    at = x + tl.arange(0, B)[:, None] * B + tl.arange(0, B)[None, :]
+    tl.store(at + B, tl.load(at))
+
+
+@triton.jit
+def large_shifted_to(x, out, stride, B: tl.constexpr):
+    at = tl.arange(0, B)[:, None] * B + tl.arange(0, B)[None, :]
+    tl.store(out + stride + at, tl.load(x + at))
+
+
+@triton.jit
+def large_column_sums(x, out, B: tl.constexpr):
+    at = tl.arange(0, B)[:, None] * B + tl.arange(0, B)[None, :]
+    tl.store(out + tl.arange(0, B), tl.sum(tl.load(x + at), 0))
+
+
+@triton.jit
+def small(x, out, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + i, tl.load(x + i) + 1)

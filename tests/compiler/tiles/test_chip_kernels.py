@@ -16,6 +16,7 @@ from chip_kernels import (
     matmul,
     one_product,
     scaled_rows,
+    small,
     stored_and_read_again,
     summed_rows,
 )
@@ -117,6 +118,13 @@ def test_programs_overlap(device: VirtualChip) -> None:
     assert 3 * 4 * size / taken(2) > 0.8 * device.description.global_memory.bytes_per_cycle
 
 
+def test_programs_with_tiles_smaller_than_the_alignment_overlap(device: VirtualChip) -> None:
+    x, out = put(device, np.arange(256, dtype=np.float16)), put(device, np.zeros(256, np.float16))
+    compiled = small[(64,)](x, out, B=4)
+    np.testing.assert_array_equal(out.numpy(), np.arange(1, 257))
+    assert "copies = 2" in compiled.asm["placed"]
+
+
 def test_a_load_does_not_pass_a_store_of_its_program(device: VirtualChip) -> None:
     x, y = (put(device, np.zeros(64 * 32, np.float32)) for _ in range(2))
     stored_and_read_again[(64,)](x, y, B=32)  # several programs for each core
@@ -155,11 +163,10 @@ def test_tiles_that_do_not_fit_raise_out_of_resources(device: VirtualChip) -> No
 
 
 def test_an_autotuner_drops_what_does_not_fit(device: VirtualChip) -> None:
-    configs = [triton.Config({"B": size}) for size in (1024, 4096, 1 << 19)]
-    tuned = triton.autotune(configs, key=["n"], prune_configs_by={"early_config_prune": fits})(add)
+    configs = [triton.Config({"B": size}) for size in (32, 64, 1 << 19)]
+    tuned = triton.autotune(configs, key=["N"], prune_configs_by={"early_config_prune": fits})(summed_rows)
     seen: list[int] = []
-    size = 5000
-    x, y, out = (put(device, np.ones(size, np.float32)) for _ in range(3))
-    tuned[lambda meta: (seen.append(meta["B"]) or triton.cdiv(size, meta["B"]),)](x, y, out, size)
-    assert set(seen) == {1024, 4096}
-    np.testing.assert_array_equal(out.numpy(), 2.0)
+    x, out = put(device, np.ones((4, 100), np.float32)), put(device, np.zeros(4, np.float32))
+    tuned[lambda meta: (seen.append(meta["B"]) or 4,)](x, out, 100)
+    assert set(seen) == {32, 64}
+    np.testing.assert_array_equal(out.numpy(), 100.0)

@@ -36,3 +36,8 @@ def test_placed_kernels_agree_in_the_interpreter(part: int) -> None:
 @pytest.mark.parametrize("part", SAMPLES)
 def test_kernels_agree_on_the_chip(part: int) -> None:
     assert agreeing("chip_suite.py", "n1", part) > 100
+
+
+@pytest.mark.parametrize("part", SAMPLES)
+def test_kernels_agree_in_small_pieces(part: int) -> None:
+    assert agreeing("split_suite.py", "single", part) > 100
