@@ -166,12 +166,6 @@ class Rewriting:
             start += len(values)
         return found
 
-    def external(self, name: str, operands: Sequence[str], result: str) -> str:
-        """Declare a function that is not part of the module. Returns its symbol, which names the types, too."""
-        symbol = "_".join((name, *operands, result))
-        self.functions.declare(f"func.func private @{symbol}({', '.join(operands)}) -> {result}")
-        return symbol
-
     def replace(self, operation: Any, label: str, body: Text, returned: Sequence[str]) -> None:
         """Put a function with this body, on the operation's operands, in the place of an operation."""
         results = [str(result.type) for result in operation.results]

@@ -8,7 +8,7 @@ from triton_porting_kit.compiler.loops.arithmetic.library import ROUTINES
 from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain.mlir import ir
 
-from .functions import PREFIX
+from .functions import PREFIX, parts
 
 
 def define(module: Any) -> None:
@@ -40,7 +40,7 @@ def _has(module: Any, name: str) -> bool:
 
 
 def _definition(symbol: str) -> str:
-    name, kinds = _parts(symbol)
+    name, kinds = parts(symbol)
     *operands, result = kinds
     narrow = {"f16", "bf16"}
     wide = ["f32" if kind in narrow else kind for kind in kinds]
@@ -79,12 +79,3 @@ llvm.func internal @{symbol}({parameters}) -> {result} {{
   llvm.return {value} : {result}
 }}
 """
-
-
-def _parts(symbol: str) -> tuple[str, list[str]]:
-    """The function's name and its types. A name may contain underscores; no type does."""
-    parts = symbol.removeprefix(PREFIX).split("_")
-    kinds: list[str] = []
-    while len(parts) > 1 and parts[-1] in ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"):
-        kinds.insert(0, parts.pop())
-    return "_".join(parts), kinds
