@@ -1,7 +1,7 @@
-"""Functions of libdevice as operations of `arith` and `math` on scalars, which compilers take and external calls are not.
+"""Functions of libdevice as operations of `arith` and `math` on scalars, which compilers take, unlike external calls.
 
-The functions are those that the CPU backend expands on vectors (`bit_functions`); what it writes with intrinsics of LLVM
-is written here with upstream's operations.
+The functions are those that the CPU backend expands on vectors (`bit_functions`); what it
+writes with intrinsics of LLVM is written here with upstream's operations.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions that upstream has no operation for: arithmetic where their meaning is plain, else calls of external functions.
+"""Functions that upstream has no operation for: arithmetic where the meaning is plain, else external functions.
 
 The external functions are of scalars, and have libdevice's names.
 """

@@ -17,7 +17,7 @@ _DIVISIONS = {
 }  # fmt: skip
 """Operations that trap on a divisor of 0; True: and on -1, where the quotient overflows."""
 _INACCURATE = ("math.expm1", "math.log1p", "math.cbrt")
-"""Functions that upstream expands with a large error near 0, or takes from the C library, whose last bit may be wrong."""
+"""Functions that upstream expands with a large error near 0, or takes from the C library, whose `cbrt` has errors."""
 _NARROW = [element for element in FORMATS if element != "bf16"]
 
 
