@@ -29,6 +29,8 @@ class Rewriting:
         """The grid's sizes and the program's position, of the function that is rewritten."""
         self.called: dict[str, list[Any]] = {}
         """Functions that were called, and the types of their arguments."""
+        self.messages: dict[str, str] = {}
+        """The names of external functions that tell something, by what their declarations say."""
         self.function = kernel
         """The function that is rewritten: the kernel, or one that it calls."""
         self._shift: Any = None

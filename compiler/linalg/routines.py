@@ -1,4 +1,4 @@
-"""The executor's definitions of external functions of scalars: calls of the host's routines."""
+"""The executor's definitions of external functions: calls of the host's routines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from triton_porting_kit.compiler.loops.arithmetic.library import ROUTINES
 from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain.mlir import ir
 
+from . import host_messages
 from .functions import PREFIX, parts
+from .messages import FAIL, PRINT
 
 
 def define(module: Any) -> None:
@@ -22,10 +24,14 @@ def define(module: Any) -> None:
         if "sym_name" in view.operation.attributes
     ]
     for operation, symbol in wanted:
-        if not symbol.startswith(PREFIX):
+        if symbol.startswith(PREFIX):
+            text = _definition(symbol)
+        elif symbol.startswith((FAIL, PRINT)):
+            text = host_messages.definition(symbol, operation)
+        else:
             continue
         operation.erase()
-        made = ir.Module.parse(_definition(symbol))
+        made = ir.Module.parse(text)
         for view in list(made.body.operations):
             name = str(view.operation.attributes["sym_name"].value)
             if name == symbol or not _has(module, name):
