@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from triton_porting_kit.compiler.dialect.operations import Atomic, AtomicCas, AtomicRmw
+from triton_porting_kit.abi.kernel import CLOCK
+from triton_porting_kit.compiler.dialect.operations import Atomic, AtomicCas, AtomicPoll, AtomicRmw
 from triton_porting_kit.compiler.dialect.types import element_of, shape_of
 
 from .accesses import filled, one_element, zero
@@ -56,6 +57,43 @@ def compare_and_swap(rewriting: Rewriting, operation: Any) -> None:
     _each(rewriting, op, "compare_and_swap", ["compare", "value"], perform, memory=integer)
 
 
+def poll(rewriting: Rewriting, operation: Any) -> None:
+    """Reads each element, by an operation that changes nothing, until it is found or the time is over."""
+    op = AtomicPoll(operation)
+    element = element_of(op.expected)
+    integer = f"i{width(element)}"
+    timeout = next(iter(rewriting.names(op)["timeout"]), None)
+    begun = ""
+
+    def begin(body: Text) -> None:
+        nonlocal begun
+        if timeout is not None:
+            rewriting.functions.declare(f"func.func private @{CLOCK}() -> i64")
+            begun = body.let(f"func.call @{CLOCK}() : () -> i64")
+
+    def perform(body: Text, view: str, memref: str, values: list[str]) -> str:
+        wanted = cast(body, values[0], element, integer)
+        nothing, place = body.constant(0, integer), f"{view}[{body.constant(0)}]"
+        result = body.name()
+        body.do(f"{result} = scf.while : () -> i1 {{")
+        found = body.let(f"memref.atomic_rmw ori {nothing}, {place} : ({integer}, {memref}) -> {integer}")
+        same = body.let(f"arith.cmpi eq, {found}, {wanted} : {integer}")
+        again = body.let(f"arith.xori {same}, {body.constant('true', 'i1')} : i1")
+        if timeout is not None:
+            now = body.let(f"func.call @{CLOCK}() : () -> i64")
+            waited = body.let(f"arith.subi {now}, {begun} : i64")
+            early = body.let(f"arith.cmpi ult, {waited}, {timeout} : i64")
+            again = body.let(f"arith.andi {again}, {early} : i1")
+        body.do(f"scf.condition({again}) {same} : i1")
+        body.do("} do {")
+        body.do(f"^bb0({body.name()}: i1):")
+        body.do("scf.yield")
+        body.do("}")
+        return result
+
+    _each(rewriting, op, "poll", ["expected"], perform, memory=integer, begin=begin)
+
+
 def cast(body: Text, value: str, source: str, target: str) -> str:
     """The bits of a scalar as another type of the same width."""
     return value if source == target else body.let(f"arith.bitcast {value} : {source} to {target}")
@@ -72,12 +110,17 @@ def _each(
     groups: list[str],
     perform: Callable[[Text, str, str, list[str]], str],
     memory: str = "",
+    begin: Callable[[Text], None] = lambda body: None,
 ) -> None:
-    """`perform` at each place whose mask is set, with the elements of `groups` there. Its values are the result."""
+    """`begin` once, and `perform` at each place whose mask is set, with the elements of `groups` there.
+
+    Its values are the result.
+    """
     element, shape = element_of(op.result), shape_of(op.result)
     memory = memory or element
     rewriting.point_to(op, memory)
     body, names, values = Text(), rewriting.names(op), op.by_name()
+    begin(body)
 
     def at(group: str, where: str) -> str:
         value, name = values[group][0], names[group][0]

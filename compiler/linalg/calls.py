@@ -7,6 +7,7 @@ from typing import Any
 
 from triton_porting_kit.toolchain.mlir import ir
 
+from .pointers import parts
 from .rewriting import Rewriting
 
 
@@ -14,16 +15,20 @@ def call(rewriting: Rewriting, operation: Any, lower: Callable[[Rewriting, Any],
     """A call of a function, which is rewritten by `lower` for its first call. It gets the grid as more arguments."""
     name = str(operation.attributes["callee"].value)
     given = list(operation.operands)
-    if any(value in rewriting.moves for value in given):
-        raise rewriting.unsupported(
-            operation, "a pointer that was moved is passed to a function", "let Triton inline the function"
-        )
+    pointers = [number for number, value in enumerate(given) if str(value.type).startswith("memref")]
+    for number in pointers:  # a memref, and the distance from it
+        given[number], distance = parts(rewriting, given[number], operation)
+        given.append(distance)
     if name not in rewriting.called:
         function = _function(rewriting, operation, name)
         entry = function.regions[0].blocks[0]
-        for argument, value in zip(entry.arguments, given, strict=True):
+        for argument, value in zip(entry.arguments, given, strict=False):
             if str(argument.type) == "!llvm.ptr":
                 argument.set_type(value.type)
+        for number in pointers:
+            pointer = entry.arguments[number]
+            distance = entry.add_argument(ir.IndexType.get(), function.location)
+            rewriting.moves[pointer] = (pointer, distance)
         results = list(ir.FunctionType(function.attributes["function_type"].value).results)
         with rewriting.inside(function, results):
             lower(rewriting, entry)

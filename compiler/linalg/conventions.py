@@ -22,6 +22,8 @@ class Convention:
     """Types of arguments that come before the kernel's own and that the compiler's runtime gives."""
     attributes: tuple[tuple[str, str], ...] = ()
     """Attributes of a kernel's function, in MLIR's syntax."""
+    messages: bool = False
+    """Whether assertions and prints are calls of external functions; else they are refused."""
     mix_mode: bool = False
     """Whether an attribute says if the kernel has products."""
 
@@ -38,6 +40,7 @@ CONVENTIONS = {
             "microsoft/triton-shared: `--triton-to-linalg-experimental`",
             ranked_pointers=False,
             element_wise_generic=True,
+            messages=True,
         ),
         Convention(
             "ascend",

@@ -12,11 +12,11 @@ from triton_porting_kit.abi import block
 from triton_porting_kit.abi import kernel as abi
 from triton_porting_kit.compiler.defects import InvalidIR
 from triton_porting_kit.compiler.loops.ir import element_types
-from triton_porting_kit.errors import CompilationError, ToolchainError
+from triton_porting_kit.errors import ToolchainError
 from triton_porting_kit.toolchain import mlir
 from triton_porting_kit.toolchain.mlir import ir
 
-from . import routines
+from . import outlining, routines
 from .expansion import GRID, Functions, Text
 from .scalars import make_lowerable
 
@@ -41,19 +41,14 @@ def lower_to_llvm_ir(module: Any, name: str) -> str:
     Raises `InvalidIR` if upstream's passes refuse it, and `CompilationError` for what the executor lacks.
     """
     text = str(module)
-    if "memref.generic_atomic_rmw" in text:
-        raise CompilationError(
-            "the executor of the linalg form has no compare-and-swap: upstream's deallocation of buffers refuses "
-            "memref.generic_atomic_rmw",
-            remedy="compile without form='linalg'",
-        )
     try:
         with module.context, ir.Location.unknown():
             kernel = next(op.operation for op in module.body.operations if _name(op.operation) == name)
             kinds = [str(argument.type) for argument in kernel.regions[0].blocks[0].arguments]
             kernel.attributes["sym_name"] = ir.StringAttr.get(_body(name))
             mlir.run_passes(module, _ELEMENTS)
-            mlir.run_passes(module, _BUFFERIZE)
+            with outlining.taken_out(module):
+                mlir.run_passes(module, _BUFFERIZE)
             _copy_by_loops(module)
             mlir.run_passes(module, _LOOPS)
             make_lowerable(module)

@@ -42,7 +42,8 @@ class Text:
         return self.let(f"arith.index_cast {value} : {kind} to index")
 
     def constant(self, value: int | str, kind: str = "index") -> str:
-        return self.let(f"arith.constant {value} : {kind}")
+        # MLIR's syntax has no type after `true` and `false`.
+        return self.let(f"arith.constant {value}" + ("" if value in ("true", "false") else f" : {kind}"))
 
 
 class Functions:

@@ -1,7 +1,11 @@
-"""Functions that upstream has no operation for: calls of external functions of scalars, by libdevice's names."""
+"""Functions that upstream has no operation for: arithmetic where the meaning is plain, else external functions.
+
+The external functions are of scalars, and have libdevice's names.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from triton_porting_kit.compiler.dialect.operations import FpToFp, Function
@@ -9,29 +13,45 @@ from triton_porting_kit.compiler.dialect.types import element_of, shape_of
 from triton_porting_kit.toolchain.mlir import ir
 
 from .accesses import generic
+from .arithmetic import EXPANDED, expand
 from .expansion import Text
 from .rewriting import Rewriting
 
 PREFIX = "tpk_scalar_"
-"""The functions' names begin with it, and end with the types of their operands and of their result."""
+"""The functions' names begin with it."""
+
+
+def symbol(name: str, operands: Sequence[str], result: str) -> str:
+    """The symbol of an external function: after two underscores, which no name has, come its types, the result last."""
+    return f"{PREFIX}{name}__{'_'.join((*operands, result))}"
+
+
+def parts(external: str) -> tuple[str, list[str]]:
+    """The function's name and the types of its operands and result, from its symbol."""
+    name, _, kinds = external.removeprefix(PREFIX).rpartition("__")
+    return name, kinds.split("_")
 
 
 def function(rewriting: Rewriting, operation: Any) -> None:
     op = Function(operation)
     kinds = [element_of(value) for value in op.inputs]
     result = element_of(op.result)
-    name = rewriting.external(f"{PREFIX}{op.name}", kinds, result)
+
+    def one(names: Sequence[str]) -> str:
+        if op.name in EXPANDED:
+            return expand(body, op.name, names, kinds, result)
+        external = symbol(op.name, kinds, result)
+        rewriting.functions.declare(f"func.func private @{external}({', '.join(kinds)}) -> {result}")
+        return body.let(f"func.call @{external}({', '.join(names)}) : ({', '.join(kinds)}) -> {result}")
+
     body = Text()
     shape = shape_of(op.result)
     if shape is None:
-        given = ", ".join(f"%a{i}" for i in range(len(kinds)))
-        value = body.let(f"func.call @{name}({given}) : ({', '.join(kinds)}) -> {result}")
-        rewriting.replace(operation, "function", body, [value])
+        rewriting.replace(operation, "function", body, [one([f"%a{i}" for i in range(len(kinds))])])
         return
     inputs = [(f"%a{i}", str(value.type)) for i, value in enumerate(op.inputs)]
     made, names = generic(body, shape, inputs, result)
-    value = body.let(f"func.call @{name}({', '.join(names)}) : ({', '.join(kinds)}) -> {result}")
-    body.do(f"linalg.yield {value} : {result}")
+    body.do(f"linalg.yield {one(names)} : {result}")
     body.do(f"}} -> {op.result.type}")
     rewriting.replace(operation, "function", body, [made])
 

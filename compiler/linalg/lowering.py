@@ -10,7 +10,7 @@ from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import mlir
 from triton_porting_kit.toolchain.mlir import ir
 
-from . import accesses, atomics, calls, functions, pointers, regions, shapes
+from . import accesses, atomics, calls, functions, messages, pointers, regions, shapes
 from .conventions import Convention
 from .rewriting import Rewriting
 
@@ -26,6 +26,9 @@ EXPANSIONS: dict[str, Expansion] = {
     tpk.Scatter.OPERATION_NAME: accesses.scatter,
     tpk.AtomicRmw.OPERATION_NAME: atomics.read_modify_write,
     tpk.AtomicCas.OPERATION_NAME: atomics.compare_and_swap,
+    tpk.AtomicPoll.OPERATION_NAME: atomics.poll,
+    tpk.Assert.OPERATION_NAME: messages.check,
+    tpk.Print.OPERATION_NAME: messages.show,
     tpk.Reduce.OPERATION_NAME: regions.reduce,
     tpk.Scan.OPERATION_NAME: regions.scan,
     tpk.Map.OPERATION_NAME: regions.map_elements,

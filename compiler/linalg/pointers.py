@@ -32,15 +32,11 @@ def enter(rewriting: Rewriting, operation: Any) -> Any:
 
     Returns the operation that takes its place.
     """
-    carried = [number for number, result in enumerate(operation.results) if _is_pointer(result)]
-    if not carried or operation.name not in ("scf.for", "scf.while"):
-        return operation
     if operation.name == "scf.while":
-        raise rewriting.unsupported(
-            operation,
-            "a `while` loop carries a pointer",
-            "carry an offset, and index from the pointer argument",
-        )
+        return _while(rewriting, operation)
+    carried = [number for number, result in enumerate(operation.results) if _is_pointer(result)]
+    if not carried or operation.name != "scf.for":
+        return operation
     first = list(operation.operands)[3:]
     pairs = [parts(rewriting, first[number], operation) for number in carried]
     for number, (base, _) in zip(carried, pairs, strict=True):
@@ -64,9 +60,59 @@ def enter(rewriting: Rewriting, operation: Any) -> Any:
     return made
 
 
+def _while(rewriting: Rewriting, operation: Any) -> Any:
+    """A `while` loop whose pointers are carried by two: a memref and a distance each."""
+    first = list(operation.operands)
+    given = [number for number, value in enumerate(first) if _is_memref(value)]
+    carried = [number for number, result in enumerate(operation.results) if _is_pointer(result)]
+    if not given and not carried:
+        return operation
+    pairs = [parts(rewriting, first[number], operation) for number in given]
+    for number, (base, _) in zip(given, pairs, strict=True):
+        first[number] = base
+    old = [region.blocks[0] for region in operation.regions]
+    passed = list(list(old[0].operations)[-1].operation.operands)[1:]
+    kinds = [result.type for result in operation.results]
+    arguments = list(old[0].arguments)
+    for number in carried:
+        if passed[number] not in arguments:
+            raise rewriting.unsupported(
+                operation,
+                "a `while` loop moves a pointer in its condition",
+                "carry an offset, and index from the pointer argument",
+            )
+        kinds[number] = first[arguments.index(passed[number])].type
+    index = ir.IndexType.get()
+    kinds += [index] * len(carried)
+    first += [distance for _, distance in pairs]
+    made = ir.Operation.create(
+        "scf.while",
+        results=kinds,
+        operands=first,
+        regions=2,
+        loc=operation.location,
+        ip=ir.InsertionPoint(operation),
+    )
+    groups = [(list(made.results), carried)]
+    types = ([value.type for value in first], kinds)
+    for region, block, held, pointers in zip(made.regions, old, types, (given, carried), strict=True):
+        new = region.blocks.append(*held, arg_locs=[operation.location] * len(held))
+        for argument, other in zip(block.arguments, new.arguments, strict=False):
+            argument.replace_all_uses_with(other)
+        for view in list(block.operations):
+            new.append(view)
+        groups.append((list(new.arguments), pointers))
+    for values, pointers in groups:
+        for place, number in enumerate(pointers):
+            distance = values[len(values) - len(pointers) + place]
+            rewriting.moves[values[number]] = (values[number], distance)
+    rewriting.replace_by(operation, list(made.results)[: len(operation.results)])
+    return made
+
+
 def leave(rewriting: Rewriting, operation: Any) -> Any:
     """After the regions of an operation that stays: what it chooses or carries of pointers, it does of their parts."""
-    if operation.name == "scf.yield":
+    if operation.name in ("scf.yield", "scf.condition"):
         return _yield(rewriting, operation)
     pointers = [number for number, result in enumerate(operation.results) if _is_pointer(result)]
     if not pointers or operation.name == "llvm.mlir.zero":  # the base of addresses, see `Rewriting.point_to`
@@ -83,7 +129,7 @@ def leave(rewriting: Rewriting, operation: Any) -> Any:
 def _yield(rewriting: Rewriting, operation: Any) -> Any:
     """A loop's body yields the parts of the pointers that it carries; an `if` is made anew when it is left."""
     parent = operation.parent
-    if parent is None or parent.name != "scf.for":
+    if parent is None or parent.name not in ("scf.for", "scf.while"):
         return operation
     values = list(operation.operands)
     if not any(value in rewriting.moves or _is_memref(value) for value in values):
@@ -95,7 +141,10 @@ def _yield(rewriting: Rewriting, operation: Any) -> Any:
             values[number] = base
             distances.append(distance)
     made = ir.Operation.create(
-        "scf.yield", operands=[*values, *distances], loc=operation.location, ip=ir.InsertionPoint(operation)
+        operation.name,
+        operands=[*values, *distances],
+        loc=operation.location,
+        ip=ir.InsertionPoint(operation),
     )
     operation.erase()
     return made

@@ -29,6 +29,8 @@ class Rewriting:
         """The grid's sizes and the program's position, of the function that is rewritten."""
         self.called: dict[str, list[Any]] = {}
         """Functions that were called, and the types of their arguments."""
+        self.messages: dict[str, str] = {}
+        """The names of external functions that tell something, by what their declarations say."""
         self.function = kernel
         """The function that is rewritten: the kernel, or one that it calls."""
         self._shift: Any = None
@@ -165,12 +167,6 @@ class Rewriting:
             found[name] = [f"%a{start + i}" for i in range(len(values))]
             start += len(values)
         return found
-
-    def external(self, name: str, operands: Sequence[str], result: str) -> str:
-        """Declare a function that is not part of the module. Returns its symbol, which names the types, too."""
-        symbol = "_".join((name, *operands, result))
-        self.functions.declare(f"func.func private @{symbol}({', '.join(operands)}) -> {result}")
-        return symbol
 
     def replace(self, operation: Any, label: str, body: Text, returned: Sequence[str]) -> None:
         """Put a function with this body, on the operation's operands, in the place of an operation."""

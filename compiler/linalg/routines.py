@@ -1,4 +1,4 @@
-"""The executor's definitions of external functions of scalars: calls of the host's routines."""
+"""The executor's definitions of external functions: calls of the host's routines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from triton_porting_kit.compiler.loops.arithmetic.library import ROUTINES
 from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain.mlir import ir
 
-from .functions import PREFIX
+from . import host_messages
+from .functions import PREFIX, parts
+from .messages import FAIL, PRINT
 
 
 def define(module: Any) -> None:
@@ -22,10 +24,14 @@ def define(module: Any) -> None:
         if "sym_name" in view.operation.attributes
     ]
     for operation, symbol in wanted:
-        if not symbol.startswith(PREFIX):
+        if symbol.startswith(PREFIX):
+            text = _definition(symbol)
+        elif symbol.startswith((FAIL, PRINT)):
+            text = host_messages.definition(symbol, operation)
+        else:
             continue
         operation.erase()
-        made = ir.Module.parse(_definition(symbol))
+        made = ir.Module.parse(text)
         for view in list(made.body.operations):
             name = str(view.operation.attributes["sym_name"].value)
             if name == symbol or not _has(module, name):
@@ -40,7 +46,7 @@ def _has(module: Any, name: str) -> bool:
 
 
 def _definition(symbol: str) -> str:
-    name, kinds = _parts(symbol)
+    name, kinds = parts(symbol)
     *operands, result = kinds
     narrow = {"f16", "bf16"}
     wide = ["f32" if kind in narrow else kind for kind in kinds]
@@ -79,12 +85,3 @@ llvm.func internal @{symbol}({parameters}) -> {result} {{
   llvm.return {value} : {result}
 }}
 """
-
-
-def _parts(symbol: str) -> tuple[str, list[str]]:
-    """The function's name and its types. A name may contain underscores; no type does."""
-    parts = symbol.removeprefix(PREFIX).split("_")
-    kinds: list[str] = []
-    while len(parts) > 1 and parts[-1] in ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"):
-        kinds.insert(0, parts.pop())
-    return "_".join(parts), kinds

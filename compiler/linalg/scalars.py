@@ -9,15 +9,15 @@ from triton_porting_kit.compiler.dialect.interpreter.formats import FORMATS, For
 from triton_porting_kit.toolchain.mlir import ir
 
 from .expansion import Functions, Text
-from .functions import PREFIX
+from .functions import symbol
 
 _DIVISIONS = {
     "arith.divsi": True, "arith.remsi": True, "arith.floordivsi": True, "arith.ceildivsi": True,
     "arith.divui": False, "arith.remui": False, "arith.ceildivui": False,
 }  # fmt: skip
 """Operations that trap on a divisor of 0; True: and on -1, where the quotient overflows."""
-_INACCURATE = ("math.expm1", "math.log1p")
-"""Functions that upstream expands with a large error near 0."""
+_INACCURATE = ("math.expm1", "math.log1p", "math.cbrt")
+"""Functions that upstream expands with a large error near 0, or takes from the C library, whose `cbrt` has errors."""
 _NARROW = [element for element in FORMATS if element != "bf16"]
 
 
@@ -61,10 +61,10 @@ def _safe_division(functions: Functions, operation: Any) -> None:
 
 def _routine(functions: Functions, operation: Any) -> None:
     kind = str(operation.results[0].type)
-    symbol = f"{PREFIX}{operation.name.removeprefix('math.')}_{kind}_{kind}"
-    functions.declare(f"func.func private @{symbol}({kind}) -> {kind}")
+    external = symbol(operation.name.removeprefix("math."), [kind], kind)
+    functions.declare(f"func.func private @{external}({kind}) -> {kind}")
     body = Text()
-    value = body.let(f"func.call @{symbol}(%a0) : ({kind}) -> {kind}")
+    value = body.let(f"func.call @{external}(%a0) : ({kind}) -> {kind}")
     _replace(functions, operation, "routine", body, value)
 
 

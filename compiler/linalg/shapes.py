@@ -98,10 +98,6 @@ def repeat(rewriting: Rewriting, operation: Any) -> None:
 
 def unpack(rewriting: Rewriting, operation: Any) -> None:
     op = Unpack(operation)
-    if not element_of(op.result).startswith("i"):
-        raise rewriting.unsupported(
-            operation, f"its elements are {element_of(op.result)}", "unpack integers, and convert them"
-        )
     _picked(rewriting, op, op.x, op.dim, 2)
 
 
@@ -121,7 +117,10 @@ def _picked(rewriting: Rewriting, op: Repeat[Any] | Unpack[Any], source: Any, di
         four, low = body.constant(4, "i8"), body.constant(15, "i8")
         shifted = body.let(f"arith.shrui {value}, {four} : i8")
         value = body.let(f"arith.andi {body.let(f'arith.select {odd}, {shifted}, {value} : i8')}, {low} : i8")
-        if element != "i8":
+        if not element.startswith("i"):
+            bits = body.let(f"arith.trunci {value} : i8 to i4")
+            value = body.let(f"arith.bitcast {bits} : i4 to {element}")
+        elif element != "i8":
             value = body.let(f"arith.extui {value} : i8 to {element}")
     body.do(f"linalg.yield {value} : {element}")
     body.do(f"}} -> {op.result.type}")

@@ -139,11 +139,12 @@ def _conversion(name: str) -> Emit:
     )
 
 
-_BITS = (
+BITS = (
     "clz", "popc", "ffs", "brev", "byte_perm", "mulhi", "umulhi", "mul24", "umul24", "sad", "usad", "hadd", "uhadd",
     "rhadd", "urhadd", "isnan", "isinf", "isfinite", "signbit", "saturatef", "hiloint2double", "double2loint",
     "double2hiint", "rcp64h", "add_rn", "sub_rn", "mul_rn", "rcp_rn", "rsqrt_rn", "llrint", "llround",
 )  # fmt: skip
+"""Functions that are expanded on integers and bits."""
 _DIRECTED = (
     "add", "sub", "mul", "div", "rcp", "sqrt", "fma", "double2float", "int2float", "uint2float", "ll2float",
     "ull2float", "ll2double", "ull2double",
@@ -155,7 +156,7 @@ _HOST = (
 )  # fmt: skip
 
 FUNCTIONS: dict[str, Emit] = {
-    **{name: _written(getattr(bit_functions, name)) for name in _BITS},
+    **{name: _written(getattr(bit_functions, name)) for name in BITS},
     **{name: _conversion(name) for name in bit_functions.CONVERSIONS},
     **{f"{name}_{mode}": _routine(f"{name}_{mode}") for name in _DIRECTED for mode in ("rz", "rd", "ru")},
     **{name: _routine(name) for name in _HOST},

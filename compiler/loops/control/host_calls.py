@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from triton_porting_kit.abi.kernel import FAIL, PRINT
 from triton_porting_kit.compiler.dialect.operations import Assert, Print
 from triton_porting_kit.compiler.locations import enclosing_function
@@ -34,7 +36,7 @@ def check(lowering: Lowering, operation: Operation) -> None:
 def fail_unless(lowering: Lowering, operation: Operation, holds: Value, element: Value, shape: Value) -> None:
     """End the kernel unless every lane of `holds` is set. `element` is the row-major index of the first lane."""
     builder = lowering.builder
-    description = lowering.data.text(_description(operation))
+    description = lowering.data.text(described(operation.location, Assert(operation).message))
     lanes = holds.lanes
 
     def fail() -> list[Value]:
@@ -54,10 +56,8 @@ def fail_unless(lowering: Lowering, operation: Operation, holds: Value, element:
     builder.if_else(every, list, fail)
 
 
-def _description(operation: Operation) -> str:
+def described(place: SourceLocation | None, message: str) -> str:
     """The location of an assertion, and its text."""
-    place = operation.location
-    message = Assert(operation).message
     if place is None:
         return message
     return f"{place_of(place)}: {message}" if message else place_of(place)
@@ -74,28 +74,36 @@ def show(lowering: Lowering, operation: Operation) -> None:
     data, builder = lowering.data, lowering.builder
     op = Print(operation)
     hexadecimal = builder.constant(int(op.hex), "i32")
-    prefix = op.prefix
-    if not prefix.startswith((" ", ":")):
-        prefix = f" {prefix}"
     nothing = builder.pure("llvm.mlir.zero : !llvm.ptr", "!llvm.ptr", ())
     if not op.values:
-        _print(lowering, [data.text(prefix), nothing, hexadecimal, nothing, nothing], lowering.grid.threads)
+        _print(
+            lowering, [data.text(heading(op)), nothing, hexadecimal, nothing, nothing], lowering.grid.threads
+        )
     for index, definition in enumerate(op.values):
         tensor = lowering.tensor(definition)
         if tensor.element in types.FLOAT8:
             tensor = converted(tensor, "f32")
-        type = tensor.element
-        if index < len(op.pointers) and op.pointers[index]:
-            type = "ptr"
-        elif type.startswith("i") and type != "i1" and not op.isSigned[index]:
-            type = f"u{type[1:]}"
-        number = f"(operand {index}) " if len(op.values) > 1 else ""
-        text, name = data.text(prefix + number), data.text(type)
+        text, name = data.text(heading(op, index)), data.text(shown_type(op, index, tensor.element))
         shape = data.table([len(tensor.shape), *tensor.shape])
         elements = lowering.materialise(tensor, operation).pointer
         _print(
             lowering, [text, name, hexadecimal, shape, elements], 1 if tensor.shape else lowering.grid.threads
         )
+
+
+def heading(op: Print[Any], index: int | None = None) -> str:
+    """What a print shows before the elements of the value `index`, or alone."""
+    text = op.prefix if op.prefix.startswith((" ", ":")) else f" {op.prefix}"
+    return text if index is None or len(op.values) == 1 else f"{text}(operand {index}) "
+
+
+def shown_type(op: Print[Any], index: int, element: str) -> str:
+    """The type of the elements of the value `index`, by its name in docs/architecture.md."""
+    if index < len(op.pointers) and op.pointers[index]:
+        return "ptr"
+    if element.startswith("i") and element != "i1" and not op.isSigned[index]:
+        return f"u{element[1:]}"
+    return element
 
 
 def _print(lowering: Lowering, what: list[Value], times: int) -> None:

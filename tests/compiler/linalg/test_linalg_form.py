@@ -123,8 +123,8 @@ def test_reductions_are_named() -> None:
 
 
 def test_a_refusal_names_the_line_and_the_convention() -> None:
-    with pytest.raises(CompilationError, match=r"convention triton-shared.*\n?.*tl.device_print"):
-        form(printed, {"x": "*fp32"}, "triton-shared")
+    with pytest.raises(CompilationError, match=r"convention ascend.*\n?.*tl.device_print"):
+        form(printed, {"x": "*fp32"}, "ascend")
 
 
 def test_an_unknown_convention_is_refused() -> None:
