@@ -72,7 +72,7 @@ test-torch-upstream: $(MODELS)/.installed ## PyTorch's own tests on the virtual 
 	$(MODELS)/venv/bin/python tests/pytorch/upstream.py $(PYTORCH) $(UPSTREAM_ARGS)
 
 test-vendors: $(VENDORS)/.installed ## compile kernels for NPUs with the compilers that their vendors publish: 0.5 GB
-	TPK_VENDORS=$(VENDORS)/venv $(BIN)/python -m pytest -m vendors -n $(JOBS) $(PYTEST_ARGS) tests/vendors
+	TPK_VENDORS=$(VENDORS)/venv $(BIN)/python -m pytest -m vendors -n $(JOBS) $(PYTEST_ARGS) tests/compiler/linalg
 
 test-releases: $(RELEASES:%=.venv-releases/%/.installed) ## the main tests on older releases of Triton, without torch
 	@failed=; for release in $(RELEASES); do \

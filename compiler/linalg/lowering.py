@@ -130,7 +130,10 @@ def _drop_uncalled(rewriting: Rewriting) -> None:
     """Erase functions that are not called any more. They are still structured, on which upstream's inliner crashes."""
     for view in list(rewriting.module.body.operations):
         operation = view.operation
-        if operation != rewriting.kernel and str(operation.attributes["sym_name"].value) not in rewriting.called:
+        if (
+            operation != rewriting.kernel
+            and str(operation.attributes["sym_name"].value) not in rewriting.called
+        ):
             operation.erase()
 
 
