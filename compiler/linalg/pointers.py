@@ -252,15 +252,15 @@ def moved(rewriting: Rewriting, operation: Any) -> None:
     # The pointer is a name for the pair: no operation is left that computes it.
     result = operation.results[0]
     result.set_type(base.type)
-    placeholder = ir.Operation.create(
+    moved_base = ir.Operation.create(
         "builtin.unrealized_conversion_cast",
         results=[base.type],
         operands=[base],
         loc=operation.location,
         ip=ir.InsertionPoint(operation),
     ).result
-    rewriting.moves[placeholder] = (base if earlier is None else earlier[0], value)
-    rewriting.replace_by(operation, [placeholder])
+    rewriting.moves[moved_base] = (base if earlier is None else earlier[0], value)
+    rewriting.replace_by(operation, [moved_base])
 
 
 def as_integer(rewriting: Rewriting, operation: Any) -> None:

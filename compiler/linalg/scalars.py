@@ -138,8 +138,6 @@ def rounded(body: Text, value: str, source: str, target: str, *, toward_zero: bo
         value = _odd(body, value)
     elif source != "f32":
         value = body.let(f"arith.extf {value} : {source} to f32")
-    if target == "f32":  # `value` was rounded to odd
-        raise AssertionError("rounding to f32 is the caller's")
     form = FORMATS.get(target) or Format(5, 10, 15, infinity=0x7C00, nan=0x7E00, saturates=False)
     bits = form.exponent + form.mantissa + form.signed
     pattern = _encode(body, value, form, toward_zero)
@@ -175,14 +173,11 @@ def _encode(body: Text, value: str, form: Format, toward_zero: bool) -> str:
     normal = body.let(
         f"arith.subi {_shift(body, 'shrui', carried, shift)}, {_i32(body, (127 - form.bias) << form.mantissa)} : i32"
     )
-    # Smaller numbers are multiples of the smallest one.
-    scale = body.constant(repr(2.0 ** (form.bias - 1 + form.mantissa)), "f32")
-    magnitude = body.let(f"math.absf {value} : f32")
-    if form.bias - 1 + form.mantissa > 127:  # of bf16, whose denormals are f32's
-        pattern = body.let(f"arith.bitcast {magnitude} : f32 to i32")
-        del pattern
+    if form.bias - 1 + form.mantissa > 127:  # bf16, whose denormals are denormals of f32: one rule for all
         result = _shift(body, "shrui", carried, shift)
-    else:
+    else:  # smaller numbers are multiples of the smallest one
+        scale = body.constant(repr(2.0 ** (form.bias - 1 + form.mantissa)), "f32")
+        magnitude = body.let(f"math.absf {value} : f32")
         units = body.let(f"arith.mulf {magnitude}, {scale} : f32")
         units = units if toward_zero else body.let(f"math.roundeven {units} : f32")
         smallest = _i32(body, (128 - form.bias) << 23)
