@@ -76,7 +76,7 @@ def _active_driver(backend: str) -> Any:
         active.get_current_target()
     except Exception as error:
         raise BackendNotFound(
-            f"backend {backend!r} is registered, but Triton cannot activate it ({type(error).__name__}: {error}). Is "
+            f"backend {backend!r} is registered, but Triton cannot activate it ({_causes(error)}). Is "
             "its device available? To compile without one, use --compile-only and --target"
         ) from error
     chosen = backends[backend].driver
@@ -86,6 +86,15 @@ def _active_driver(backend: str) -> Any:
             "releases before 3.7 do not read TRITON_DEFAULT_BACKEND, and there every other driver must be inactive"
         )
     return active
+
+
+def _causes(error: BaseException | None) -> str:
+    """The error and those that it was raised for, as far as the first one."""
+    texts = []
+    while error is not None:
+        texts.append(f"{type(error).__name__}: {error}")
+        error = error.__cause__
+    return ", because of ".join(texts)
 
 
 def _memory(backend: str, driver: Any, wanted: str) -> MemoryAccess:

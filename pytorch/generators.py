@@ -13,15 +13,20 @@ from triton_porting_kit.pytorch.accelerator import accelerator
 
 
 def register() -> None:
-    """Let ``torch.Generator`` accept the device. Only the type of the class can see its calls."""
-    kind: Any = type(torch.Generator)
-    construct = kind.__call__
+    """Let ``torch.Generator`` accept the device: a subclass of it takes its name.
 
-    def __call__(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        if cls is torch.Generator:
+    Only the type of a class sees its calls, and in torch 2.11 the type of ``torch.Generator`` is ``type`` itself.
+    """
+    original: Any = torch._C.Generator
+
+    class Calls(type(original)):  # type: ignore[misc]
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             device = args[0] if args else kwargs.get("device")
             if device is not None and torch.device(device).type == accelerator().name:
-                args, kwargs = (), {}
-        return construct(cls, *args, **kwargs)
+                return original()
+            return original(*args, **kwargs)
 
-    kind.__call__ = __call__
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, original)
+
+    torch.Generator = Calls("Generator", (original,), {"__module__": "torch"})  # type: ignore[misc]

@@ -42,6 +42,17 @@ def test_a_backend_without_its_device_is_named() -> None:
     assert "Is its device available?" in said or "Triton activated" in said
 
 
+def test_the_first_cause_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from triton.runtime import driver
+
+    def active(self: object) -> object:
+        raise RuntimeError("the extension cannot be loaded") from TypeError("an immutable type")
+
+    monkeypatch.setattr(type(driver), "active", property(active))
+    with pytest.raises(BackendNotFound, match=r"cannot be loaded, because of TypeError: an immutable type"):
+        open_session("cpu", Profile())
+
+
 TARGETS = ["cpu:x86_64:1"]
 if compat.release() >= (3, 8):  # before, Triton's AMD backend needs torch to look at a pointer
     TARGETS.append("hip:gfx942:64")

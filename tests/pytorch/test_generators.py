@@ -23,6 +23,9 @@ def test_a_generator_of_the_device(chip: Any) -> None:
 def test_other_generators_are_made_as_before(chip: Any) -> None:
     assert torch.Generator().device.type == torch.Generator("cpu").device.type == "cpu"
     assert torch.Generator(device="cpu").manual_seed(1).initial_seed() == 1
+    assert isinstance(torch.default_generator, torch.Generator)
+    assert isinstance(torch.Generator(), torch._C.Generator)
+    assert not isinstance(torch.empty(1), torch.Generator)
 
 
 def test_states_are_saved_and_restored(chip: Any) -> None:
