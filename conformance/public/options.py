@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_THREADS, _CHECKED, _FROM, _CACHE = (
+_THREADS, _CHECKED, _FROM, _CACHE, _SECONDS = (
     "TPK_PUBLIC_TIMES",
     "TPK_PUBLIC_CHECKED",
     "TPK_PUBLIC_FROM",
     "TPK_PUBLIC_CACHE",
+    "TPK_PUBLIC_SECONDS",
 )
+THIS_PYTHON = ".".join(map(str, sys.version_info[:2]))
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,10 @@ class Options:
     """Folders of the user's own, by collection, instead of the pinned packages."""
     cache: Path = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "triton-porting-kit" / "public"
     """Where packages are kept."""
+    seconds: float = 0.0
+    """Time limit of an entry, where its own is longer; 0: its own."""
+    python: str = THIS_PYTHON
+    """The release of Python that packages are fetched for. Not passed on: entries run in that of their process."""
 
     def variables(self) -> dict[str, str]:
         """The environment variables that `of_environment` reads."""
@@ -35,6 +42,7 @@ class Options:
             _CHECKED: "1" if self.checked else "",
             _FROM: os.pathsep.join(f"{name}={path}" for name, path in self.checkouts.items()),
             _CACHE: str(self.cache),
+            _SECONDS: str(self.seconds),
         }
 
     @classmethod
@@ -47,4 +55,5 @@ class Options:
             bool(os.environ.get(_CHECKED)),
             {name: Path(path) for name, _, path in given},
             Path(cache) if cache else cls.cache,
+            float(os.environ.get(_SECONDS) or 0.0),
         )

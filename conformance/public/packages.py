@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import importlib.metadata
 import json
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from triton_porting_kit.conformance.public.entries import Collection
-from triton_porting_kit.conformance.public.options import Options
+from triton_porting_kit.conformance.public.options import THIS_PYTHON, Options
 from triton_porting_kit.errors import PortingKitError
 
 _READY = ".ready"
@@ -32,20 +33,29 @@ def ensure(collection: Collection, options: Options) -> list[Path]:
     own = options.checkouts.get(collection.name)
     if own is not None and not own.is_dir():
         raise PackageUnavailable(f"--from {collection.name}={own}: there is no such folder")
-    folder = options.cache.expanduser() / f"{collection.name}-{_digest(collection)}"
+    folder = options.cache.expanduser() / f"{collection.name}-{_digest(collection, options.python)}"
     with _alone(folder):
         if not (folder / _READY).is_file():
-            _fetch(collection, folder, with_package=own is None)
+            _fetch(collection, folder, options.python, with_package=own is None)
             (folder / _READY).touch()
-    beside = [_triton(collection.triton, options)] if collection.triton else []
+    beside = [_triton(collection.triton, options)] if _needs_triton(collection, options) else []
     if own is not None:
         return [own / collection.folder if (own / collection.folder).is_dir() else own, folder, *beside]
     return [*([folder / collection.folder] if collection.folder else []), folder, *beside]
 
 
+def _needs_triton(collection: Collection, options: Options) -> bool:
+    """Whether a collection needs another release of Triton than the installed one.
+
+    What is fetched for another Python is for another machine, which is to have the release.
+    """
+    here = options.python == THIS_PYTHON
+    return bool(collection.triton) and here and collection.triton != importlib.metadata.version("triton")
+
+
 def _triton(release: str, options: Options) -> Path:
     """The folder of a release of Triton, which collections share."""
-    folder = options.cache.expanduser() / f"triton-{release}-{'.'.join(map(str, sys.version_info[:2]))}"
+    folder = options.cache.expanduser() / f"triton-{release}-{options.python}"
     with _alone(folder):
         if not (folder / _READY).is_file():
             shutil.rmtree(folder, ignore_errors=True)
@@ -54,25 +64,26 @@ def _triton(release: str, options: Options) -> Path:
     return folder
 
 
-def _digest(collection: Collection) -> str:
+def _digest(collection: Collection, python: str) -> str:
     """Changes with what is installed, so that a new release is not mixed with an old one."""
     about = [
         collection.package,
         collection.version,
         collection.requires,
         collection.source,
-        sys.version_info[:2],
+        [int(word) for word in python.split(".")],
     ]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:12]
 
 
-def _fetch(collection: Collection, folder: Path, *, with_package: bool) -> None:
+def _fetch(collection: Collection, folder: Path, python: str, *, with_package: bool) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     package = f"{collection.package}=={collection.version}"
     wheels = [*collection.requires, *([package] if with_package and not collection.source else [])]
     if wheels:
-        _pip(["install", "--target", str(folder), *wheels], package)
+        other = [] if python == THIS_PYTHON else ["--python-version", python, "--only-binary", ":all:"]
+        _pip(["install", "--target", str(folder), *other, *wheels], package)
     if with_package and collection.source:
         with tempfile.TemporaryDirectory() as scratch:
             _pip(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,8 @@ tpk public --only liger --from liger=~/src/Liger-Kernel/src
 tpk public --checked --only torchao
 
 tpk public --times 1,2 --page docs/public-kernels.md
+
+tpk public --fetch --python 3.12 --cache packages
 
 tpk public --suite ~/src/Liger-Kernel --tests test/transformers/test_rms_norm.py
 
@@ -68,6 +71,15 @@ def public(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in the report's folder.")
     ] = False,
+    without: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--without", metavar="DIR", help="Leave out the entries of the report in this folder. Repeatable."
+        ),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(metavar="S", min=0, help="Time limit of an entry, if its own is longer.")
+    ] = 0.0,
     page: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the results as a page in Markdown, with a plot beside it."),
@@ -79,6 +91,19 @@ def public(
             help="Where packages are kept. Default: triton-porting-kit in the cache of the user.",
         ),
     ] = None,
+    fetch: Annotated[
+        bool,
+        typer.Option(
+            "--fetch", help="Only fetch the packages, for example into --cache for a machine without network."
+        ),
+    ] = False,
+    python: Annotated[
+        str,
+        typer.Option(
+            metavar="X.Y",
+            help="With --fetch: the release of Python there. Triton is not fetched then. Default: this one.",
+        ),
+    ] = "",
     list_names: Annotated[
         bool, typer.Option("--list", help="Print the names of the entries without running them.")
     ] = False,
@@ -105,8 +130,13 @@ def public(
     from triton_porting_kit.conformance.execution.importing import import_triton
 
     import_triton()
-    from triton_porting_kit.conformance.public.command import PublicRequest, list_public, run_public
-    from triton_porting_kit.conformance.public.options import Options
+    from triton_porting_kit.conformance.public.command import (
+        PublicRequest,
+        fetch_public,
+        list_public,
+        run_public,
+    )
+    from triton_porting_kit.conformance.public.options import THIS_PYTHON, Options
     from triton_porting_kit.conformance.public.suites import run_suite
 
     _require_torch()
@@ -114,13 +144,29 @@ def public(
         _counts(times),
         checked,
         dict(_checkout(word) for word in checkout or ()),
-        *([cache] if cache else []),
+        cache or Options.cache,
+        seconds,
+        _release(python) if python else THIS_PYTHON,
     )
+    if options.python != THIS_PYTHON and not fetch:
+        raise UserError("--python names the Python that packages are fetched for: add --fetch")
     try:
         if suite is not None:
             raise typer.Exit(run_suite(suite, backend, tuple(tests or ()), report))
-        request = PublicRequest(backend, tuple(only or ()), options, report, jobs, shard, resume, quiet, page)
-        raise typer.Exit(list_public(request) if list_names else run_public(request))
+        request = PublicRequest(
+            backend,
+            tuple(only or ()),
+            options,
+            report,
+            jobs,
+            shard,
+            resume,
+            quiet,
+            page,
+            tuple(without or ()),
+        )
+        action = fetch_public if fetch else list_public if list_names else run_public
+        raise typer.Exit(action(request))
     except PortingKitError as error:
         raise UserError(str(error)) from error
 
@@ -133,6 +179,12 @@ def _counts(text: str) -> tuple[int, ...]:
     if any(count < 1 for count in found):
         raise UserError(f"--times takes numbers of threads from 1 on, not {text!r}")
     return found
+
+
+def _release(text: str) -> str:
+    if not re.fullmatch(r"3\.\d+", text):
+        raise UserError(f"--python takes a release such as 3.12, not {text!r}")
+    return text
 
 
 def _checkout(word: str) -> tuple[str, Path]:

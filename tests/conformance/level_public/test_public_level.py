@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
 import subprocess
 import sys
@@ -11,8 +12,10 @@ from typing import Any
 import pytest
 
 from triton_porting_kit.conformance.context import Context, Session
+from triton_porting_kit.conformance.execution.selection import select
 from triton_porting_kit.conformance.memory import HostMemory
-from triton_porting_kit.conformance.public import checks, results, table
+from triton_porting_kit.conformance.public import checks, packages, results, table
+from triton_porting_kit.conformance.public.command import selections
 from triton_porting_kit.conformance.public.entries import Case, Collection, cases_of
 from triton_porting_kit.conformance.public.options import Options
 from triton_porting_kit.conformance.record import Record
@@ -90,6 +93,11 @@ def test_crashes_and_hangs(planted: Any) -> None:
     assert planted("doubled-float32")[1] is Status.PASS, "the next entry does not suffer"
 
 
+def test_a_shorter_time_limit(planted: Any) -> None:
+    result, status = planted("hangs-float32", seconds=0.5)
+    assert (status, result.reason) == (Status.TIMEOUT, "no result after 0.5 s")
+
+
 def test_the_table() -> None:
     collections = table.collections()
     cases = [case for collection in collections for case in cases_of(collection)]
@@ -112,6 +120,42 @@ def test_the_table_needs_neither_torch_nor_packages() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert int(done.stdout) >= 300
+
+
+def test_entries_of_earlier_reports_are_left_out() -> None:
+    names = [check.name for check in table.CHECKS]
+    tried = [name for name in names if name.startswith("public/trinix/")][3:]
+
+    def chosen(*only: str) -> list[str]:
+        return [check.name for check in select(table.CHECKS, selections(only, tried))]
+
+    assert chosen() == [name for name in names if name not in tried]
+    assert chosen("trinix", "torchnorm/rms*") == [
+        "public/torchnorm/rms_norm-float32",
+        "public/torchnorm/rms_norm-bfloat16",
+        *[name for name in names if name.startswith("public/trinix/")][:3],
+    ]
+
+
+def test_packages_for_a_machine_with_another_python(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    commands: list[list[str]] = []
+
+    def pip(arguments: list[str], package: str) -> None:
+        Path(arguments[arguments.index("--target") + 1]).mkdir(exist_ok=True)
+        commands.append(arguments)
+
+    monkeypatch.setattr(packages, "_pip", pip)
+    gems = table.collection("flag_gems")
+    there = packages.ensure(gems, Options(cache=tmp_path, python="3.99"))
+    assert len(there) == 1, "Triton is that of the other machine"
+    assert "--python-version 3.99 --only-binary :all:" in " ".join(commands[0])
+    here = packages.ensure(gems, Options(cache=tmp_path))
+    assert here[0] != there[0]
+    assert "--python-version" not in commands[1]
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: gems.triton)
+    assert packages.ensure(gems, Options(cache=tmp_path)) == here[:1], (
+        "the installed Triton is of that release"
+    )
 
 
 def test_a_dozen_entries_of_packages(tmp_path: Path) -> None:
