@@ -15,84 +15,93 @@ its order; but not the loops over a core's programs and over the pieces of a til
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from enum import IntEnum
 from typing import Any
 
 from triton_porting_kit.chips.description import ChipDescription
 from triton_porting_kit.compiler.dialect.npu import (
-    LOAD,
-    STORE,
     NpuAtomicCas,
     NpuAtomicPoll,
     NpuAtomicRmw,
     NpuBuffer,
     NpuDma,
     NpuElementLoad,
-    NpuElementStore,
     NpuMatrix,
     NpuOrder,
     NpuRead,
-    NpuScatter,
     NpuWait,
     NpuWrite,
 )
 from triton_porting_kit.toolchain.mlir import ir
 
+from .ahead import Fetch, early_products, fetches, writes_global
+from .deferring import defer
 from .editing import SLT, Editor, functions, nested
 from .loops import with_carried
 from .products import MATRIX
 from .programs import UNORDERED
 from .slices import Slice, copy
 
-_WRITES = tuple(
-    cls.OPERATION_NAME for cls in (NpuScatter, NpuElementStore, NpuAtomicRmw, NpuAtomicCas, NpuAtomicPoll)
-)
 _SYNCHRONISES = tuple(cls.OPERATION_NAME for cls in (NpuAtomicRmw, NpuAtomicCas, NpuAtomicPoll))
 
 
-@dataclass(frozen=True)
-class Fetch:
-    """A transfer into a buffer of a loop's body: what starts it (a transfer, or a branch with one), and the wait."""
+class Level(IntEnum):
+    """How much memory loops may take to overlap."""
 
-    buffer: Any
-    start: Any
-    wait: Any
-    unit: str
+    TRANSFERS = 0
+    """Two copies of what is moved."""
+    SUMS = 1
+    """Two copies of sums, so that products start an iteration early; one of what is moved for the matrix unit."""
+    BOTH = 2
+    """Two copies of sums and of what is moved."""
 
 
-def overlap(module: Any, chip: ChipDescription) -> None:
-    """Rewrite the loops of a module of the stage ``tiles``, in MLIR's bindings, in place; inner loops first."""
+def overlap(module: Any, chip: ChipDescription, level: Level = Level.BOTH) -> bool:
+    """Rewrite the loops of a module of the stage ``tiles``, in MLIR's bindings, in place; inner loops first.
+
+    Returns whether a lower level would take less memory.
+    """
+    less = False
     with module.context, ir.Location.unknown():
         for function in functions(module):
             editor = Editor(function, chip)
             loops = [op for op in nested(function.regions[0].blocks[0]) if op.name == "scf.for"]
             for loop in reversed(loops):
-                _overlap(editor, loop)
+                less |= _overlap(editor, loop, level)
+    return less
 
 
-def _overlap(editor: Editor, loop: Any) -> None:
+def _overlap(editor: Editor, loop: Any, level: Level) -> bool:
     body = list(nested(loop.regions[0].blocks[0]))
-    unordered = UNORDERED in loop.attributes
     if any(
         op.name in _SYNCHRONISES or (NpuElementLoad.isa(op) and NpuElementLoad(op).volatile) for op in body
     ):
-        return
-    if any(map(_writes, body)) and not unordered:
-        return
+        return False
+    if any(map(writes_global, body)) and UNORDERED not in loop.attributes:
+        return False
     for operation in body:
         if NpuRead.isa(operation) and not list(operation.results[0].uses):
             operation.erase()
-    fetches = [
-        (fetch, piece)
-        for fetch in _fetches(loop)
-        if (piece := Slice(loop, [fetch.start], [fetch.buffer.results[0]])).possible
-    ]
-    for fetch, piece in fetches:
+    found = [(fetch, piece) for fetch in fetches(loop) if (piece := fetch.slice(loop)).possible]
+    for fetch, piece in found:
         if not piece.varies:
             _hoist(editor, loop, fetch, piece)
-    varying = [(fetch, piece) for fetch, piece in fetches if piece.varies]
-    if varying:
-        _pipeline(editor, loop, varying)
+    varying = [fetch for fetch, piece in found if piece.varies]
+    ahead = early_products(editor, loop, varying) if level > Level.TRANSFERS else varying
+    early = any(fetch.inner for fetch in ahead)
+    if early and level is Level.SUMS:
+        moved = [fetch for fetch in ahead if fetch.for_matrix and not fetch.inner]
+        for fetch in moved:
+            _at_top(editor, loop, fetch)
+        ahead = [fetch for fetch in ahead if fetch not in moved]
+    if ahead:
+        ahead.sort(
+            key=lambda fetch: not fetch.inner
+        )  # products first: what is moved for others may wait for one
+        loop = _pipeline(editor, loop, [(fetch, fetch.slice(loop)) for fetch in ahead])
+    defer(editor, loop)
+    return early
 
 
 def _hoist(editor: Editor, loop: Any, fetch: Fetch, piece: Slice) -> None:
@@ -104,61 +113,45 @@ def _hoist(editor: Editor, loop: Any, fetch: Fetch, piece: Slice) -> None:
     copies = piece.copied({}, ir.InsertionPoint(loop))
     editor.wait(_started(editor, some, fetch, copies), fetch.unit)
     fetch.wait.erase()
-    fetch.start.erase()
+    for start in reversed(fetch.starts):
+        start.erase()
 
 
-def _writes(operation: Any) -> bool:
-    """Whether an operation writes global memory."""
-    return operation.name in _WRITES or (NpuDma.isa(operation) and NpuDma(operation).direction == STORE)
+def _at_top(editor: Editor, loop: Any, fetch: Fetch) -> None:
+    """Start what is moved for the matrix unit at the start of its own iteration, and let that unit wait for it."""
+    fetch.buffer.move_before(loop)
+    top = ir.InsertionPoint.at_block_begin(loop.regions[0].blocks[0])
+    (start,) = fetch.starts
+    made = copy(start, fetch.slice(loop).copied({}, top), top)
+    start.results[0].replace_all_uses_with(made.results[0])
+    start.erase()
+    _order(editor, fetch)
 
 
-def _fetches(loop: Any) -> list[Fetch]:
-    """The fetches of a loop's own body, in order, up to the first that is behind a store of its iteration."""
-    block = loop.regions[0].blocks[0]
-    found = []
-    for operation in block.operations:
-        inner = (op for region in operation.operation.regions for b in region.blocks for op in nested(b))
-        if any(map(_writes, (operation.operation, *inner))):
-            break
-        wait = NpuWait.dyn_cast(operation.operation)
-        if wait is None or not wait.unit.startswith("dma"):
-            continue
-        start = wait.token.owner
-        if isinstance(start, ir.Block) or start.operation.block != block:
-            continue
-        start = start.operation
-        targets = {
-            NpuDma(op).target
-            for op in (
-                start,
-                *(inner for region in start.regions for b in region.blocks for inner in nested(b)),
-            )
-            if NpuDma.isa(op) and NpuDma(op).direction == LOAD
-        }
-        if len(targets) != 1:
-            continue
-        buffer = targets.pop().owner
-        if isinstance(buffer, ir.Block) or not NpuBuffer.isa(buffer.operation):
-            continue
-        if buffer.operation.block == block:
-            found.append(Fetch(buffer.operation, start, operation.operation, wait.unit))
-    return found
+def _order(editor: Editor, fetch: Fetch) -> None:
+    """Let the matrix unit wait for a transfer in the core's place."""
+    editor.before(fetch.wait)
+    editor.create(NpuOrder, [], _units(MATRIX, fetch.unit), token=NpuWait(fetch.wait).token)
+    fetch.wait.erase()
 
 
-def _pipeline(editor: Editor, loop: Any, fetches: list[tuple[Fetch, Slice]]) -> None:
+def _pipeline(editor: Editor, loop: Any, fetches: list[tuple[Fetch, Slice]]) -> Any:
+    """Start what an iteration waits for in the iteration before. Returns the new loop."""
     types = editor.types
     lower, upper, step = list(loop.operands)[:3]
     initial = list(loop.operands)[3:]
     block = loop.regions[0].blocks[0]
     arguments = list(block.arguments)
     free = _free_running(loop, [fetch for fetch, _ in fetches])
+    orders = [fetch for fetch, _ in fetches if free is None and fetch.for_matrix and not fetch.inner]
 
     editor.before(loop)
     some = editor.compare(SLT, lower, upper)
     first = {arguments[0]: lower, **dict(zip(arguments[1:], initial, strict=True))}
     tokens = []
     for fetch, piece in fetches:
-        fetch.buffer.move_before(loop)
+        for buffer in (fetch.buffer, *fetch.inner):
+            buffer.move_before(loop)
         editor.double(fetch.buffer)
         copies = piece.copied(first, ir.InsertionPoint(loop))
         tokens.append(_started(editor, some, fetch, copies))
@@ -184,6 +177,9 @@ def _pipeline(editor: Editor, loop: Any, fetches: list[tuple[Fetch, Slice]]) -> 
             copies[arguments[0]] = ahead
             copies = piece.copied(copies, editor.at)
             copies[own] = there
+            if fetch.inner:  # which the last product reads
+                fetch.wait.move_before(top)
+                fetch.wait.operands[0] = token
             results.append(_started(editor, more, fetch, copies))
             _use_copy(fetch, loop_block=block, here=here, token=token)
         results.append(other)
@@ -193,8 +189,11 @@ def _pipeline(editor: Editor, loop: Any, fetches: list[tuple[Fetch, Slice]]) -> 
 
     extra = [*tokens, zero] + ([zero] if free is not None else [])
     made = with_carried(loop, extra, following)
+    for fetch in orders:
+        _order(editor, fetch)
     if free is not None:
         _let_run(editor, made, fetches)
+    return made
 
 
 def _units(unit: str, other: str) -> dict[str, Any]:
@@ -206,10 +205,20 @@ def _started(editor: Editor, condition: Any, fetch: Fetch, copies: dict[Any, Any
     (token,) = editor.if_else(
         condition,
         [editor.types.i64],
-        lambda: [copy(fetch.start, copies, editor.at).results[0]],
+        lambda: [_all(editor, fetch.starts, copies)],
         lambda: [editor.constant(0)],
     )
     return token
+
+
+def _all(editor: Editor, starts: Sequence[Any], copies: dict[Any, Any]) -> Any:
+    """Copies of some commands in order. Returns the last one's token."""
+    made, copies = None, dict(copies)
+    for start in starts:
+        made = copy(start, copies, editor.at)
+        copies.update(zip(start.results, made.results, strict=True))
+    assert made is not None
+    return made.results[0]
 
 
 def _copy_of(editor: Editor, buffer: Any, number: Any, size: int) -> Any:
@@ -223,7 +232,7 @@ def _use_copy(fetch: Fetch, loop_block: Any, here: Any, token: Any) -> None:
     """Let the loop's body use the copy `here`, which `token`'s transfer has filled."""
     own = fetch.buffer.results[0]
     for operation in nested(loop_block):
-        if operation in (here.owner.operation, fetch.start):
+        if operation in (here.owner.operation, *fetch.starts):
             continue
         if NpuDma.isa(operation) or operation.name == "tpk.npu_gather":
             continue  # of the next iteration, which have their copy already
@@ -231,7 +240,8 @@ def _use_copy(fetch: Fetch, loop_block: Any, here: Any, token: Any) -> None:
             if value == own and operation.name != "llvm.getelementptr":
                 operation.operands[number] = here
     fetch.wait.operands[0] = token
-    fetch.start.erase()
+    for start in reversed(fetch.starts):
+        start.erase()
 
 
 # --- units that wait for each other -------------------------------------------------------------------

@@ -4,7 +4,8 @@ Loops are written for vectors of the host's size, and the chip's instructions ta
 widest vector has w bytes is therefore w / (the vector unit's bytes) instructions for each operation; of the scalars
 beside them, too, since the chip's loop would have as many fewer iterations. Work is told before the next intrinsic, so
 that it lies between the right commands, and loops without intrinsics are told as a whole. An expanded function of
-elements counts as one special instruction.
+elements counts as one special instruction; a product that may be contracted with a sum, as one multiplication with it;
+a constant offset of an address, as nothing.
 """
 
 from __future__ import annotations
@@ -195,7 +196,7 @@ def _tells(operation: Any) -> bool:
 def _kind(operation: Any) -> tuple[str, int]:
     """The kind of an operation, empty if it is free, and the bytes of its vectors; 0 for scalars."""
     name = operation.name
-    if name in _FREE or len(operation.regions):
+    if name in _FREE or len(operation.regions) or _is_offset(operation) or _is_contracted(operation):
         return "", 0
     if name == "llvm.call" and PREFIX in str(operation.attributes["callee"]):
         return "", 0  # the chip counts what issuing a command takes
@@ -206,6 +207,30 @@ def _kind(operation: Any) -> tuple[str, int]:
     if name == "llvm.call" or (name.startswith("math.") and name not in _KINDS and name != "math.absf"):
         return "special", width
     return _KINDS.get(name, "simple"), width
+
+
+def _is_offset(operation: Any) -> bool:
+    """Whether an operation adds a constant to an index for addresses alone."""
+    if operation.name != "arith.addi":
+        return False
+    if not all(use.owner.name == "llvm.getelementptr" for use in operation.results[0].uses):
+        return False
+    return any(_number(value) is not None for value in operation.operands)
+
+
+def _is_contracted(operation: Any) -> bool:
+    """Whether a sum is computed with the product that it adds or subtracts."""
+    if operation.name not in ("arith.addf", "arith.subf") or not _may_contract(operation):
+        return False
+    for value in operation.operands:
+        owner = value.owner
+        if getattr(owner, "name", "") == "arith.mulf" and _may_contract(owner) and len(list(value.uses)) == 1:
+            return True
+    return False
+
+
+def _may_contract(operation: Any) -> bool:
+    return "fastmath" in operation.attributes and "contract" in str(operation.attributes["fastmath"])
 
 
 def _function(operation: Any) -> str:

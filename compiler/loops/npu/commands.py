@@ -23,6 +23,7 @@ from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.tiles.beside import Beside
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, row_major
 
 from .bits import line_of, to_bits
@@ -63,7 +64,9 @@ def write(lowering: Lowering, operation: Operation) -> None:
     for extent in held.shape:
         size *= extent
     _announce(lowering, operation, "writes", held.pointer, size)
-    lowering.fill(operation, held, lowering.tensor(op.value))
+    tensor = lowering.tensor(op.value)
+    if not lowering.part(Beside).put_off(lowering, operation, tensor, held):
+        lowering.fill(operation, held, tensor)
     lowering.builder.forget_reads()
 
 
