@@ -66,7 +66,7 @@ def tiled(
             continue
         module = read()
         loop_over_programs(module, chip)
-        alike |= _compile(module, chip, choice)
+        alike |= _compile(module, chip, choice, num_stages)
         if _fits(module, chip, scratch):
             return module
     size = chip.local_bytes(vector_memory(chip))
@@ -76,13 +76,13 @@ def tiled(
         pieces = read()
         loop_over_programs(pieces, chip)
         if split(pieces, chip, size // choice.parts):
-            _compile(pieces, chip, choice)
+            _compile(pieces, chip, choice, num_stages)
             if _fits(pieces, chip, scratch):
                 return pieces
     return module
 
 
-def _compile(module: Any, chip: ChipDescription, choice: Choice) -> set[Choice]:
+def _compile(module: Any, chip: ChipDescription, choice: Choice, num_stages: int) -> set[Choice]:
     """Rewrite a module by a choice. Returns the other choices that would give the same."""
     raised = raise_products(module, chip) if choice.raises else 0
     transfer(module, chip)
@@ -90,7 +90,7 @@ def _compile(module: Any, chip: ChipDescription, choice: Choice) -> set[Choice]:
     levels = [choice.overlaps]
     if choice.overlaps is not None:
         send_ahead(module, chip)
-        if not overlap(module, chip, choice.overlaps):
+        if not overlap(module, chip, choice.overlaps, num_stages):
             levels = list(Level)
     remove_redundant(module)
     return {Choice(raises, level) for raises in ((True,) if raised else (True, False)) for level in levels}

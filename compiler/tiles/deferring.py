@@ -26,6 +26,7 @@ from triton_porting_kit.toolchain.mlir import ir
 from .ahead import with_nested
 from .editing import Editor
 from .loops import with_carried
+from .pipelining import units
 from .products import MATRIX
 from .slices import owner_in
 
@@ -59,7 +60,7 @@ def defer(editor: Editor, loop: Any) -> None:
     for each, start in moved:
         _out_of(_root(NpuDma(start).source), loop)
         editor.before(each)
-        editor.create(NpuOrder, [], _units(MATRIX, NpuWait(each).unit), token=start.results[0])
+        editor.create(NpuOrder, [], units(MATRIX, NpuWait(each).unit), token=start.results[0])
 
     def following(added: Any) -> list[Any]:
         _wait_first(editor, touches, order, MATRIX, added[0])
@@ -74,10 +75,6 @@ def defer(editor: Editor, loop: Any) -> None:
     made = with_carried(loop, [zero] * (1 + len(moved)), following)
     editor.at = ir.InsertionPoint.after(made)
     editor.wait(made.results[len(made.results) - 1 - len(moved)], MATRIX)
-
-
-def _units(unit: str, other: str) -> dict[str, Any]:
-    return {"unit": ir.StringAttr.get(unit), "other": ir.StringAttr.get(other)}
 
 
 def _last_product(block: Any, order: dict[Any, int]) -> tuple[list[Any], Any] | None:
@@ -127,7 +124,7 @@ def _touches(block: Any, roots: set[Any], order: dict[Any, int], *, reads: bool 
     core: list[Any] = []
     channels: list[tuple[Any, set[str]]] = []
     for top in order:
-        units: set[str] = set()
+        channel: set[str] = set()
         for operation in with_nested(top):
             if NpuRead.isa(operation) and reads and _root(operation.operands[0]) in roots:
                 core += [_ancestor(user, block) for user in _consumers(operation.results[0])]
@@ -136,11 +133,11 @@ def _touches(block: Any, roots: set[Any], order: dict[Any, int], *, reads: bool 
             elif NpuDma.isa(operation):
                 view = NpuDma(operation)
                 if _root(view.target) in roots or (reads and _root(view.source) in roots):
-                    units.add(view.unit)
+                    channel.add(view.unit)
             elif NpuGather.isa(operation) and _root(NpuGather(operation).buffer) in roots:
-                units.add(NpuGather(operation).unit)
-        if units:
-            channels.append((top, units))
+                channel.add(NpuGather(operation).unit)
+        if channel:
+            channels.append((top, channel))
     return _Touches(sorted(core, key=lambda op: order[op]), channels)
 
 
@@ -170,11 +167,11 @@ def _moves(block: Any, operands: set[Any], order: dict[Any, int]) -> list[tuple[
 def _wait_first(editor: Editor, touches: _Touches, order: dict[Any, int], unit: str, token: Any) -> None:
     """Wait for the last iteration's command where a buffer is first used."""
     first = order[touches.core[0]] if touches.core else len(order)
-    for operation, units in touches.channels:
+    for operation, channels in touches.channels:
         if order[operation] < first:
-            for other in sorted(units - {unit}):
+            for other in sorted(channels - {unit}):
                 editor.before(operation)
-                editor.create(NpuOrder, [], _units(other, unit), token=token)
+                editor.create(NpuOrder, [], units(other, unit), token=token)
     if touches.core:
         editor.before(touches.core[0])
         editor.wait(token, unit)

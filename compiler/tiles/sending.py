@@ -2,12 +2,13 @@
 
 The buffer of a store in a loop whose iterations may run in any order gets a second copy. The core waits for the store
 before the last one before it writes the same copy again, and behind the loop for the last. A store that something in
-the same iteration may read again keeps its wait.
+the same iteration may read or write again keeps its wait. Single elements that the core stores through another pointer
+argument wait for it only if both arguments are the same address.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from triton_porting_kit.chips.description import ChipDescription
@@ -28,7 +29,7 @@ from triton_porting_kit.compiler.dialect.npu import (
 )
 from triton_porting_kit.toolchain.mlir import ir
 
-from .editing import Editor, functions, nested
+from .editing import EQ, Editor, functions, nested
 from .loops import with_carried
 from .programs import UNORDERED
 
@@ -42,12 +43,15 @@ _OTHER = tuple(
 
 @dataclass(frozen=True)
 class _Send:
-    """A store in a loop: its buffer, the vector code that fills it, the transfer, and the wait."""
+    """A store in a loop: its buffer, the vector code that fills it, the transfer, and the wait. `elements`: what stores
+    single elements behind it, to what is another array if its pointer is another one.
+    """
 
     buffer: Any
     write: Any
     start: Any
     wait: Any
+    elements: list[Any] = field(default_factory=list)
 
 
 def send_ahead(module: Any, chip: ChipDescription) -> None:
@@ -68,7 +72,11 @@ def _sends(loop: Any) -> list[_Send]:
     for operation in block.operations:
         last = operation.operation
         inside = [last, *(op for region in last.regions for inner in region.blocks for op in nested(inner))]
-        if any(op.name in _OTHER or (NpuDma.isa(op) and NpuDma(op).direction == LOAD) for op in inside):
+        if NpuElementStore.isa(last):
+            found = [send for send in found if _differ(send.start, last)]
+            for send in found:
+                send.elements.append(last)
+        elif any(op.name in _OTHER or (NpuDma.isa(op) and NpuDma(op).direction == LOAD) for op in inside):
             found.clear()  # it may touch what has been stored
         wait = NpuWait.dyn_cast(last)
         start = None if wait is None or isinstance(wait.token.owner, ir.Block) else wait.token.owner.operation
@@ -84,13 +92,41 @@ def _sends(loop: Any) -> list[_Send]:
     return found
 
 
+def _differ(transfer: Any, element: Any) -> bool:
+    """Whether two stores are by different arguments."""
+    one, other = _argument(NpuDma(transfer).target), _argument(NpuElementStore(element).base)
+    return one is not None and other is not None and one != other
+
+
+def _argument(pointer: Any) -> Any | None:
+    """The kernel's argument that a pointer is computed from; None if that is not known."""
+    while not isinstance(pointer.owner, ir.Block):
+        if pointer.owner.operation.name != "llvm.getelementptr":
+            return None
+        pointer = pointer.owner.operation.operands[0]
+    function = pointer.owner.owner
+    return (
+        pointer
+        if getattr(function, "name", "") == "func.func" or "tpk.kernel" in function.attributes
+        else None
+    )
+
+
+def _same(editor: Editor, transfer: Any, element: Any) -> Any:
+    """Whether the arguments of two stores are one address."""
+    pointers = (_argument(NpuDma(transfer).target), _argument(NpuElementStore(element).base))
+    return editor.compare(EQ, *(editor.value("llvm.ptrtoint", [p], editor.types.i64) for p in pointers))
+
+
 def _carry(editor: Editor, loop: Any, sends: list[_Send]) -> None:
     block = loop.regions[0].blocks[0]
     editor.before(loop)
     zero = editor.constant(0)
     for send in sends:
         send.buffer.move_before(loop)
-        editor.double(send.buffer)
+        editor.copies(send.buffer, 2)
+
+    same = [[_same(editor, send.start, element) for element in send.elements] for send in sends]
 
     def following(added: Any) -> list[Any]:
         *tokens, number = added
@@ -106,6 +142,10 @@ def _carry(editor: Editor, loop: Any, sends: list[_Send]) -> None:
             send.write.operands[0] = here
             send.start.operands[1] = here
             send.wait.erase()
+            for element, condition in zip(send.elements, same[index], strict=True):
+                editor.before(element)
+                token = send.start.results[0]
+                editor.wait(editor.value("arith.select", [condition, token, zero], editor.types.i64), unit)
             results += [send.start.results[0], last]
         editor.before(block.operations[len(block.operations) - 1].operation)
         results.append(editor.value("arith.subi", [editor.constant(1), number], editor.types.i64))

@@ -211,7 +211,7 @@ def _kind(operation: Any) -> tuple[str, int]:
 
 def _is_offset(operation: Any) -> bool:
     """Whether an operation adds a constant to an index for addresses alone."""
-    if operation.name != "arith.addi":
+    if operation.name != "arith.addi" or isinstance(operation.results[0].type, ir.VectorType):
         return False
     if not all(use.owner.name == "llvm.getelementptr" for use in operation.results[0].uses):
         return False

@@ -44,6 +44,7 @@ def buffer(lowering: Lowering, operation: Operation) -> None:
 
 def _held(lowering: Lowering, pointer: Def, value: Def) -> Buffer:
     held = Buffer(value.type.shape or (), value.type.element, lowering.scalar(pointer))
+    held.on_chip = True
     held.shared = True  # the plan may give the bytes to another buffer behind the last use
     return held
 
