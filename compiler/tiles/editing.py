@@ -53,6 +53,8 @@ class Editor(Emitter):
         types = Types()
         super().__init__(types, Analysis(types, promises=False), function.regions[0].blocks[0])
         self.chip = chip
+        self.entry = function.regions[0].blocks[0]
+        """The function's first block."""
         self.vector = vector_memory(chip).name
         """The memory of vector code."""
         self.everywhere = chip.global_memory.name

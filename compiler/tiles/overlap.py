@@ -4,8 +4,9 @@ A loop's fetch is a buffer, a transfer into it, and a wait (`ahead`). If the add
 computed at the start of this one, it starts ahead (`pipelining`). What is the same in every iteration is moved once,
 before the loop. The last product of an iteration may be computed beside the next iteration (`deferring`).
 
-A load may not pass a store that is before it. So a loop that writes global memory, or waits for other programs, keeps
-its order; but not the loops over a core's programs and over the pieces of a tile, which may run in any order.
+A load may not pass a store that is before it. So a loop that loads arrays which it stores to, or waits for other
+programs, keeps its order; but not the loops over a core's programs and over the pieces of a tile, which may run in any
+order.
 """
 
 from __future__ import annotations
@@ -15,22 +16,18 @@ from typing import Any
 
 from triton_porting_kit.chips.description import ChipDescription
 from triton_porting_kit.compiler.dialect.npu import (
-    NpuAtomicCas,
-    NpuAtomicPoll,
-    NpuAtomicRmw,
     NpuElementLoad,
     NpuRead,
 )
 from triton_porting_kit.toolchain.mlir import ir
 
 from .ahead import Fetch, early_products, fetches, writes_global
+from .arrays import SYNCHRONISES, apart
 from .deferring import defer
 from .editing import SLT, Editor, functions, nested
 from .pipelining import Stage, order, pipeline, started
 from .programs import UNORDERED
 from .slices import Slice, copy
-
-_SYNCHRONISES = tuple(cls.OPERATION_NAME for cls in (NpuAtomicRmw, NpuAtomicCas, NpuAtomicPoll))
 
 
 class Level(IntEnum):
@@ -69,19 +66,24 @@ def overlap(module: Any, chip: ChipDescription, level: Level = Level.DEEP, stage
 def _overlap(editor: Editor, loop: Any, level: Level, stages: int) -> bool:
     body = list(nested(loop.regions[0].blocks[0]))
     if any(
-        op.name in _SYNCHRONISES or (NpuElementLoad.isa(op) and NpuElementLoad(op).volatile) for op in body
+        op.name in SYNCHRONISES or (NpuElementLoad.isa(op) and NpuElementLoad(op).volatile) for op in body
     ):
         return False
+    free = None
     if any(map(writes_global, body)) and UNORDERED not in loop.attributes:
-        return False
+        free = apart(editor, loop)
+        if free is None:
+            return False
     for operation in body:
         if NpuRead.isa(operation) and not list(operation.results[0].uses):
             operation.erase()
     found = [(fetch, piece) for fetch in fetches(loop) if (piece := fetch.slice(loop)).possible]
     for fetch, piece in found:
-        if not piece.varies:
+        if not piece.varies and free is None:
             _hoist(editor, loop, fetch, piece)
     varying = [fetch for fetch, piece in found if piece.varies]
+    if free is not None:
+        return _ahead_of_stores(editor, loop, varying, free, level, stages)
     ahead = early_products(editor, loop, varying) if level > Level.TRANSFERS else varying
     early = any(fetch.inner for fetch in ahead)
     if early and level is Level.SUMS:
@@ -105,6 +107,16 @@ def _overlap(editor: Editor, loop: Any, level: Level, stages: int) -> bool:
         early |= max(depths) > 1
     defer(editor, loop)
     return early
+
+
+def _ahead_of_stores(
+    editor: Editor, loop: Any, fetches: list[Fetch], free: Any, level: Level, stages: int
+) -> bool:
+    """Overlap a loop that stores to arrays which it does not load, if `free` holds."""
+    depth = stages - 1 if level is Level.DEEP else 1
+    if fetches:
+        pipeline(editor, loop, [Stage(fetch, fetch.slice(loop), depth) for fetch in fetches], free)
+    return bool(fetches) and depth > 1
 
 
 def _hoist(editor: Editor, loop: Any, fetch: Fetch, piece: Slice) -> None:

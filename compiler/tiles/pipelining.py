@@ -40,13 +40,16 @@ class Stage:
     depth: int
 
 
-def pipeline(editor: Editor, loop: Any, stages: Sequence[Stage]) -> Any:
-    """Rewrite a loop in place. Returns the new loop."""
+def pipeline(editor: Editor, loop: Any, stages: Sequence[Stage], apart: Any | None = None) -> Any:
+    """Rewrite a loop in place. Returns the new loop. `apart`: an i1 without which nothing starts ahead."""
     fetches = [stage.fetch for stage in stages]
-    free = _free_running(loop, fetches)
-    orders = [fetch for fetch in fetches if free is None and fetch.for_matrix and not fetch.inner]
+    free = None if apart is not None else _free_running(loop, fetches)
+    given = [] if apart is None else [apart]
+    plain = [fetch for fetch in fetches if fetch.for_matrix and not fetch.inner]
+    orders = plain if free is None and apart is None else []
     editor.before(loop)
     begun = _begun(editor, loop, max(stage.depth for stage in stages))
+    begun = [(index, editor.both([some, *given])) for index, some in begun]
     first = [token for stage in stages for token in _first(editor, loop, stage, begun)]
     zero = editor.constant(0)
     counts = sorted({stage.depth + 1 for stage in stages})
@@ -69,7 +72,7 @@ def pipeline(editor: Editor, loop: Any, stages: Sequence[Stage]) -> Any:
         for stage in stages:
             own, *rest = (tokens.pop(0) for _ in range(stage.depth))
             if stage.depth not in later:
-                later[stage.depth] = _later(editor, counting, stage.depth)
+                later[stage.depth] = editor.both([_later(editor, counting, stage.depth), *given])
             number, before, _ = numbers[stage.depth + 1]
             here, there = (_copy_of(editor, stage.fetch.buffer, index) for index in (number, before))
             copies = _positions(editor, counting, stage)
@@ -78,7 +81,10 @@ def pipeline(editor: Editor, loop: Any, stages: Sequence[Stage]) -> Any:
                 stage.fetch.wait.move_before(top)
                 stage.fetch.wait.operands[0] = own
             results += [*rest, started(editor, later[stage.depth], stage.fetch, copies)]
+            if apart is not None:
+                own = _or_now(editor, apart, stage.fetch, own, here)
             _use_copy(stage.fetch, block, here, own)
+            editor.before(top)
         results += [numbers[count][2] for count in counts]
         return results if free is None else [*results, free.results[0]]
 
@@ -183,6 +189,18 @@ def started(editor: Editor, condition: Any, fetch: Fetch, copies: dict[Any, Any]
         [editor.types.i64],
         lambda: [_all(editor, fetch.starts, copies)],
         lambda: [editor.constant(0)],
+    )
+    return token
+
+
+def _or_now(editor: Editor, apart: Any, fetch: Fetch, own: Any, here: Any) -> Any:
+    """The token of this iteration's transfer, which starts only now if nothing may start ahead."""
+    editor.before(fetch.wait)
+    (token,) = editor.if_else(
+        apart,
+        [editor.types.i64],
+        lambda: [own],
+        lambda: [_all(editor, fetch.starts, {fetch.buffer.results[0]: here})],
     )
     return token
 

@@ -4,6 +4,8 @@ The buffer of a store in a loop whose iterations may run in any order gets a sec
 before the last one before it writes the same copy again, and behind the loop for the last. A store that something in
 the same iteration may read or write again keeps its wait. Single elements that the core stores through another pointer
 argument wait for it only if both arguments are the same address.
+
+In a kernel's own loop, the stores are sent ahead if all arrays that it loads are other ones (`arrays.apart`).
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from triton_porting_kit.compiler.dialect.npu import (
 )
 from triton_porting_kit.toolchain.mlir import ir
 
-from .editing import EQ, Editor, functions, nested
+from .ahead import writes_global
+from .arrays import apart, argument, differ
+from .editing import Editor, functions, nested
 from .loops import with_carried
 from .programs import UNORDERED
 
@@ -60,19 +64,25 @@ def send_ahead(module: Any, chip: ChipDescription) -> None:
         for function in functions(module):
             editor = Editor(function, chip)
             inside = list(nested(function.regions[0].blocks[0]))
-            loops = [op for op in inside if op.name == "scf.for" and UNORDERED in op.attributes]
-            for loop in reversed(loops):
-                if sends := _sends(loop):
-                    _carry(editor, loop, sends)
+            for loop in reversed([op for op in inside if op.name == "scf.for"]):
+                if UNORDERED in loop.attributes:
+                    _carry(editor, loop, _sends(loop), None)
+                elif any(map(writes_global, loop.regions[0].blocks[0].operations)):
+                    free = apart(editor, loop)
+                    if free is not None:
+                        _carry(editor, loop, _sends(loop, alone=True), free)
 
 
-def _sends(loop: Any) -> list[_Send]:
+def _sends(loop: Any, *, alone: bool = False) -> list[_Send]:
+    """The stores of a loop's own block that nothing behind them may touch in an iteration; `alone`: nothing may."""
     block = loop.regions[0].blocks[0]
     found: list[_Send] = []
     for operation in block.operations:
         last = operation.operation
         inside = [last, *(op for region in last.regions for inner in region.blocks for op in nested(inner))]
-        if NpuElementStore.isa(last):
+        if alone:
+            pass
+        elif NpuElementStore.isa(last):
             found = [send for send in found if _differ(send.start, last)]
             for send in found:
                 send.elements.append(last)
@@ -94,39 +104,25 @@ def _sends(loop: Any) -> list[_Send]:
 
 def _differ(transfer: Any, element: Any) -> bool:
     """Whether two stores are by different arguments."""
-    one, other = _argument(NpuDma(transfer).target), _argument(NpuElementStore(element).base)
+    one, other = _pair(transfer, element)
     return one is not None and other is not None and one != other
 
 
-def _argument(pointer: Any) -> Any | None:
-    """The kernel's argument that a pointer is computed from; None if that is not known."""
-    while not isinstance(pointer.owner, ir.Block):
-        if pointer.owner.operation.name != "llvm.getelementptr":
-            return None
-        pointer = pointer.owner.operation.operands[0]
-    function = pointer.owner.owner
-    return (
-        pointer
-        if getattr(function, "name", "") == "func.func" or "tpk.kernel" in function.attributes
-        else None
-    )
+def _pair(transfer: Any, element: Any) -> tuple[Any | None, Any | None]:
+    return argument(NpuDma(transfer).target), argument(NpuElementStore(element).base)
 
 
-def _same(editor: Editor, transfer: Any, element: Any) -> Any:
-    """Whether the arguments of two stores are one address."""
-    pointers = (_argument(NpuDma(transfer).target), _argument(NpuElementStore(element).base))
-    return editor.compare(EQ, *(editor.value("llvm.ptrtoint", [p], editor.types.i64) for p in pointers))
-
-
-def _carry(editor: Editor, loop: Any, sends: list[_Send]) -> None:
+def _carry(editor: Editor, loop: Any, sends: list[_Send], free: Any | None) -> None:
+    """Let a loop carry the tokens of its stores. `free`: an i1 without which the core waits for each at once."""
+    if not sends:
+        return
     block = loop.regions[0].blocks[0]
     editor.before(loop)
     zero = editor.constant(0)
     for send in sends:
         send.buffer.move_before(loop)
         editor.copies(send.buffer, 2)
-
-    same = [[_same(editor, send.start, element) for element in send.elements] for send in sends]
+    apart_from = [[differ(editor, [_pair(send.start, op)]) for op in send.elements] for send in sends]
 
     def following(added: Any) -> list[Any]:
         *tokens, number = added
@@ -141,11 +137,12 @@ def _carry(editor: Editor, loop: Any, sends: list[_Send]) -> None:
             here = editor.advanced(send.buffer.results[0], offset, "i8")
             send.write.operands[0] = here
             send.start.operands[1] = here
-            send.wait.erase()
-            for element, condition in zip(send.elements, same[index], strict=True):
-                editor.before(element)
+            places = list(zip(send.elements, apart_from[index], strict=True))
+            for place, condition in places if free is None else [(send.wait, free)]:
+                editor.before(place)
                 token = send.start.results[0]
-                editor.wait(editor.value("arith.select", [condition, token, zero], editor.types.i64), unit)
+                editor.wait(editor.value("arith.select", [condition, zero, token], editor.types.i64), unit)
+            send.wait.erase()
             results += [send.start.results[0], last]
         editor.before(block.operations[len(block.operations) - 1].operation)
         results.append(editor.value("arith.subi", [editor.constant(1), number], editor.types.i64))
