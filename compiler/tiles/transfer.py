@@ -104,8 +104,8 @@ def _scalar(editor: Editor, view: Load[Any], kind: Any) -> Any:
     """A scalar, by a transfer of one element."""
     element = element_of(view.result)
     target = editor.buffer((1,), element, "load")
-    unit = editor.unit(editor.everywhere, editor.vector)
-    assert unit is not None
+    channels = editor.chip.routed(editor.everywhere, editor.vector)
+    unit = f"dma{channels[-1]}"  # so that tiles do not wait until it has started
     source = editor.advanced(view.base, view.offset, element)
     token = editor.dma(
         unit, LOAD, (1,), element, target=target, source=source, source_strides=[editor.constant(1)]
