@@ -51,6 +51,11 @@ class Fetch:
         return Slice(loop, list(self.starts), [*given, *(r for op in self.starts for r in op.results)])
 
     @property
+    def branches(self) -> bool:
+        """Whether there is code for tiles that no transfer moves, so that each more copy takes long to compile."""
+        return any(len(start.regions) for start in self.starts)
+
+    @property
     def for_matrix(self) -> bool:
         """Whether only the matrix unit reads the buffer."""
         filling = {op for start in self.starts for op in with_nested(start)}

@@ -98,7 +98,9 @@ def _overlap(editor: Editor, loop: Any, level: Level, stages: int) -> bool:
         ahead_of = PROGRAMS_AHEAD if UNORDERED in loop.attributes else stages - 1
         late = early or UNORDERED in loop.attributes  # the matrix unit needs what is moved for it late enough
         depths = [
-            1 if level is not Level.DEEP or fetch.inner or (late and fetch.for_matrix) else ahead_of
+            1
+            if level is not Level.DEEP or fetch.inner or fetch.branches or (late and fetch.for_matrix)
+            else ahead_of
             for fetch in ahead
         ]
         loop = pipeline(
