@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager
 from itertools import chain
 from typing import Any, TypeVar, cast
 
+from triton_porting_kit.compiler.dialect.npu import NpuWrite
 from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import Mode
 from triton_porting_kit.compiler.loops.ir import element_types as types
@@ -156,7 +157,7 @@ class Lowering:
             )
         try:
             if is_fence(operation) or any(map(is_fence, chain(*map(walk, operation.regions)))):
-                plain = Store.isa(operation) and not operation.is_volatile
+                plain = NpuWrite.isa(operation) or (Store.isa(operation) and not operation.is_volatile)
                 if plain and operation not in self.part(EarlyStores):
                     self.fused = self._rules.fused_stores(self, operation)
                 self.settle_before(operation)

@@ -8,9 +8,10 @@ from typing import Any
 
 from triton_porting_kit.chips.description import ChipDescription
 
+from .beside import write_beside
 from .editing import bytes_of, functions, nested, shape_of
 from .memories import SCRATCH_ALIGNMENT, vector_memory
-from .overlap import overlap
+from .overlap import Level, overlap
 from .place import plan
 from .products import raise_products
 from .programs import loop_over_programs
@@ -22,12 +23,12 @@ from .waits import remove_redundant
 
 @dataclass(frozen=True)
 class Choice:
-    """`raises`: products go to the matrix unit. `overlaps`: loops move the next tile while they compute. `parts`: a
-    piece of a tile is at most the vector memory divided by this; 1: tiles are not split.
+    """`raises`: products go to the matrix unit. `overlaps`: how much loops start early; None: nothing. `parts`: a piece
+    of a tile is at most the vector memory divided by this; 1: tiles are not split.
     """
 
     raises: bool
-    overlaps: bool
+    overlaps: Level | None
     parts: int = 1
 
 
@@ -37,17 +38,17 @@ MOST_PARTS = 1 << 10
 
 def choices(num_stages: int) -> Iterator[Choice]:
     """What to try, the fastest first and what takes the least memory last."""
-    overlapping = (True, False) if num_stages > 1 else (False,)
+    levels = (*sorted(Level, reverse=True), None) if num_stages > 1 else (None,)
     for raises in (True, False):
-        for overlaps in overlapping:
-            yield Choice(raises, overlaps)
+        for level in levels:
+            yield Choice(raises, level)
 
 
 def splitting(num_stages: int) -> Iterator[Choice]:
     """What to try if that does not fit, the largest pieces first."""
     parts = 2
     while parts <= MOST_PARTS:
-        yield Choice(True, num_stages > 1, parts)
+        yield Choice(True, Level.BOTH if num_stages > 1 else None, parts)
         parts *= 2
 
 
@@ -59,11 +60,13 @@ def tiled(
     `scratch` gives the bytes that vector code of a module of this stage keeps. If no choice fits, the result is that of
     the last one which does not split tiles, and placing its buffers or writing its loops says what is missing.
     """
-    module = None
+    module, alike = None, set[Choice]()
     for choice in choices(num_stages):
+        if choice in alike:
+            continue
         module = read()
         loop_over_programs(module, chip)
-        _compile(module, chip, choice)
+        alike |= _compile(module, chip, choice, num_stages)
         if _fits(module, chip, scratch):
             return module
     size = chip.local_bytes(vector_memory(chip))
@@ -73,20 +76,24 @@ def tiled(
         pieces = read()
         loop_over_programs(pieces, chip)
         if split(pieces, chip, size // choice.parts):
-            _compile(pieces, chip, choice)
+            _compile(pieces, chip, choice, num_stages)
             if _fits(pieces, chip, scratch):
                 return pieces
     return module
 
 
-def _compile(module: Any, chip: ChipDescription, choice: Choice) -> None:
-    if choice.raises:
-        raise_products(module, chip)
+def _compile(module: Any, chip: ChipDescription, choice: Choice, num_stages: int) -> set[Choice]:
+    """Rewrite a module by a choice. Returns the other choices that would give the same."""
+    raised = raise_products(module, chip) if choice.raises else 0
     transfer(module, chip)
-    if choice.overlaps:
+    write_beside(module)
+    levels = [choice.overlaps]
+    if choice.overlaps is not None:
         send_ahead(module, chip)
-        overlap(module, chip)
+        if not overlap(module, chip, choice.overlaps, num_stages):
+            levels = list(Level)
     remove_redundant(module)
+    return {Choice(raises, level) for raises in ((True,) if raised else (True, False)) for level in levels}
 
 
 def _fits(module: Any, chip: ChipDescription, scratch: Callable[[Any], int]) -> bool:

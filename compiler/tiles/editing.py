@@ -53,6 +53,8 @@ class Editor(Emitter):
         types = Types()
         super().__init__(types, Analysis(types, promises=False), function.regions[0].blocks[0])
         self.chip = chip
+        self.entry = function.regions[0].blocks[0]
+        """The function's first block."""
         self.vector = vector_memory(chip).name
         """The memory of vector code."""
         self.everywhere = chip.global_memory.name
@@ -69,12 +71,12 @@ class Editor(Emitter):
         }
         return self.create(NpuBuffer, [self.types.pointer], attributes).results[0]
 
-    def double(self, buffer: Any) -> None:
-        """Let there be two copies of a buffer, each of which a transfer can begin at."""
+    def copies(self, buffer: Any, count: int) -> None:
+        """Let there be some copies of a buffer, each of which a transfer can begin at."""
         view = NpuBuffer(buffer)
         alignment = self.chip.memory(view.memory).alignment
         buffer.attributes["bytes"] = self.integer(-(-view.bytes // alignment) * alignment)
-        buffer.attributes["copies"] = self.integer(2)
+        buffer.attributes["copies"] = self.integer(count)
 
     def written(self, value: Any, holds: str) -> Any:
         """A buffer that vector code computes `value` into."""

@@ -2,12 +2,15 @@
 
 The buffer of a store in a loop whose iterations may run in any order gets a second copy. The core waits for the store
 before the last one before it writes the same copy again, and behind the loop for the last. A store that something in
-the same iteration may read again keeps its wait.
+the same iteration may read or write again keeps its wait. Single elements that the core stores through another pointer
+argument wait for it only if both arguments are the same address.
+
+In a kernel's own loop, the stores are sent ahead if all arrays that it loads are other ones (`arrays.apart`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from triton_porting_kit.chips.description import ChipDescription
@@ -28,6 +31,8 @@ from triton_porting_kit.compiler.dialect.npu import (
 )
 from triton_porting_kit.toolchain.mlir import ir
 
+from .ahead import writes_global
+from .arrays import apart, argument, differ
 from .editing import Editor, functions, nested
 from .loops import with_carried
 from .programs import UNORDERED
@@ -42,12 +47,15 @@ _OTHER = tuple(
 
 @dataclass(frozen=True)
 class _Send:
-    """A store in a loop: its buffer, the vector code that fills it, the transfer, and the wait."""
+    """A store in a loop: its buffer, the vector code that fills it, the transfer, and the wait. `elements`: what stores
+    single elements behind it, to what is another array if its pointer is another one.
+    """
 
     buffer: Any
     write: Any
     start: Any
     wait: Any
+    elements: list[Any] = field(default_factory=list)
 
 
 def send_ahead(module: Any, chip: ChipDescription) -> None:
@@ -56,19 +64,29 @@ def send_ahead(module: Any, chip: ChipDescription) -> None:
         for function in functions(module):
             editor = Editor(function, chip)
             inside = list(nested(function.regions[0].blocks[0]))
-            loops = [op for op in inside if op.name == "scf.for" and UNORDERED in op.attributes]
-            for loop in reversed(loops):
-                if sends := _sends(loop):
-                    _carry(editor, loop, sends)
+            for loop in reversed([op for op in inside if op.name == "scf.for"]):
+                if UNORDERED in loop.attributes:
+                    _carry(editor, loop, _sends(loop), None)
+                elif any(map(writes_global, loop.regions[0].blocks[0].operations)):
+                    free = apart(editor, loop)
+                    if free is not None:
+                        _carry(editor, loop, _sends(loop, alone=True), free)
 
 
-def _sends(loop: Any) -> list[_Send]:
+def _sends(loop: Any, *, alone: bool = False) -> list[_Send]:
+    """The stores of a loop's own block that nothing behind them may touch in an iteration; `alone`: nothing may."""
     block = loop.regions[0].blocks[0]
     found: list[_Send] = []
     for operation in block.operations:
         last = operation.operation
         inside = [last, *(op for region in last.regions for inner in region.blocks for op in nested(inner))]
-        if any(op.name in _OTHER or (NpuDma.isa(op) and NpuDma(op).direction == LOAD) for op in inside):
+        if alone:
+            pass
+        elif NpuElementStore.isa(last):
+            found = [send for send in found if _differ(send.start, last)]
+            for send in found:
+                send.elements.append(last)
+        elif any(op.name in _OTHER or (NpuDma.isa(op) and NpuDma(op).direction == LOAD) for op in inside):
             found.clear()  # it may touch what has been stored
         wait = NpuWait.dyn_cast(last)
         start = None if wait is None or isinstance(wait.token.owner, ir.Block) else wait.token.owner.operation
@@ -84,13 +102,27 @@ def _sends(loop: Any) -> list[_Send]:
     return found
 
 
-def _carry(editor: Editor, loop: Any, sends: list[_Send]) -> None:
+def _differ(transfer: Any, element: Any) -> bool:
+    """Whether two stores are by different arguments."""
+    one, other = _pair(transfer, element)
+    return one is not None and other is not None and one != other
+
+
+def _pair(transfer: Any, element: Any) -> tuple[Any | None, Any | None]:
+    return argument(NpuDma(transfer).target), argument(NpuElementStore(element).base)
+
+
+def _carry(editor: Editor, loop: Any, sends: list[_Send], free: Any | None) -> None:
+    """Let a loop carry the tokens of its stores. `free`: an i1 without which the core waits for each at once."""
+    if not sends:
+        return
     block = loop.regions[0].blocks[0]
     editor.before(loop)
     zero = editor.constant(0)
     for send in sends:
         send.buffer.move_before(loop)
-        editor.double(send.buffer)
+        editor.copies(send.buffer, 2)
+    apart_from = [[differ(editor, [_pair(send.start, op)]) for op in send.elements] for send in sends]
 
     def following(added: Any) -> list[Any]:
         *tokens, number = added
@@ -105,6 +137,11 @@ def _carry(editor: Editor, loop: Any, sends: list[_Send]) -> None:
             here = editor.advanced(send.buffer.results[0], offset, "i8")
             send.write.operands[0] = here
             send.start.operands[1] = here
+            places = list(zip(send.elements, apart_from[index], strict=True))
+            for place, condition in places if free is None else [(send.wait, free)]:
+                editor.before(place)
+                token = send.start.results[0]
+                editor.wait(editor.value("arith.select", [condition, zero, token], editor.types.i64), unit)
             send.wait.erase()
             results += [send.start.results[0], last]
         editor.before(block.operations[len(block.operations) - 1].operation)

@@ -58,10 +58,14 @@ class Slice:
             for value in captured(root):
                 self._need(value)
         self._ahead: set[Any] = set()
-        for number in self.carried:
-            self._need_ahead(self.following[number])
+        pending = list(self.carried)
+        while pending:  # what the next values are computed from, and the values after those
+            found: set[int] = set()
+            self._visit(self.following[pending.pop()], self._ahead, found)
+            pending += found - self.carried
+            self.carried |= found
 
-    def _visit(self, value: Any, found: set[Any], carried: set[int] | None) -> None:
+    def _visit(self, value: Any, found: set[Any], carried: set[int]) -> None:
         stack = [value]
         while stack:
             current = stack.pop()
@@ -73,8 +77,7 @@ class Slice:
                 if owner == self._block and current != self._arguments[0]:
                     if isinstance(current.type, ir.RankedTensorType):
                         self.possible = False
-                    if carried is not None:
-                        carried.add(self._arguments.index(current) - 1)
+                    carried.add(self._arguments.index(current) - 1)
                 continue
             operation = owner.operation
             if operation.block != self._block or operation in found:
@@ -88,18 +91,17 @@ class Slice:
     def _need(self, value: Any) -> None:
         self._visit(value, self._needed, self.carried)
 
-    def _need_ahead(self, value: Any) -> None:
-        self._visit(value, self._ahead, None)
-
     def copied(self, start: dict[Any, Any], place: Any) -> dict[Any, Any]:
         """Copy the operations before `place`; `start` gives the induction variable and the carried values. Returns the
         copy of each value.
         """
         return self._copy(self._needed, dict(start), place)
 
-    def next_carried(self, place: Any) -> dict[Any, Any]:
-        """Compute the next iteration's carried values before `place`: by the loop's own argument."""
-        copies = self._copy(self._ahead, {}, place)
+    def next_carried(self, start: dict[Any, Any], place: Any) -> dict[Any, Any]:
+        """Compute the carried values of the iteration behind the one that `start` gives, before `place`; an empty
+        `start` is the current one. Returns them by the loop's own argument.
+        """
+        copies = self._copy(self._ahead, dict(start), place)
         return {
             self._arguments[1 + number]: copies.get(self.following[number], self.following[number])
             for number in self.carried

@@ -19,6 +19,7 @@ from typing import Any
 from triton_porting_kit.chips.description import ChipDescription
 from triton_porting_kit.compiler.dialect import Op
 from triton_porting_kit.compiler.dialect.npu import (
+    LOAD,
     STORE,
     NpuAtomicCas,
     NpuAtomicPoll,
@@ -35,6 +36,7 @@ from triton_porting_kit.compiler.dialect.operations import (
     Scatter,
     Store,
 )
+from triton_porting_kit.compiler.structured.types import element_bits
 from triton_porting_kit.toolchain.mlir import ir
 
 from . import addresses
@@ -76,6 +78,8 @@ def _finish(operation: Any, value: Any | None = None) -> None:
 def _load(editor: Editor, operation: Any) -> None:
     view = Load(operation)
     kind = view.result.type
+    if shape_of(view.result) in (None, ()) and _is_moved(operation):
+        return _finish(operation, _scalar(editor, view, kind))
     if shape_of(view.result) in (None, ()) or view.volatile:
         found = Elements(view.base, *positions(editor, view), view.other)
         given = {name: value for name, value in Load.attributes_in(operation).items() if name != "wrap_dims"}
@@ -86,6 +90,28 @@ def _load(editor: Editor, operation: Any) -> None:
     if touched is not None:
         value = editor.value("arith.select", [touched, value, rest], kind)
     _finish(operation, value)
+
+
+def _is_moved(operation: Any) -> bool:
+    """Whether a scalar is transferred, so that a loop can move it ahead: the core would wait for memory."""
+    view = Load(operation)
+    bits = element_bits(element_of(view.result))
+    looped = operation.parent is not None and operation.parent.name == "scf.for"
+    return looped and not view.volatile and view.mask is None and bits >= 8
+
+
+def _scalar(editor: Editor, view: Load[Any], kind: Any) -> Any:
+    """A scalar, by a transfer of one element."""
+    element = element_of(view.result)
+    target = editor.buffer((1,), element, "load")
+    channels = editor.chip.routed(editor.everywhere, editor.vector)
+    unit = f"dma{channels[-1]}"  # so that tiles do not wait until it has started
+    source = editor.advanced(view.base, view.offset, element)
+    token = editor.dma(
+        unit, LOAD, (1,), element, target=target, source=source, source_strides=[editor.constant(1)]
+    )
+    editor.wait(token, unit)
+    return editor.read(target, kind)
 
 
 def _gather(editor: Editor, operation: Any) -> None:

@@ -4,7 +4,8 @@ Loops are written for vectors of the host's size, and the chip's instructions ta
 widest vector has w bytes is therefore w / (the vector unit's bytes) instructions for each operation; of the scalars
 beside them, too, since the chip's loop would have as many fewer iterations. Work is told before the next intrinsic, so
 that it lies between the right commands, and loops without intrinsics are told as a whole. An expanded function of
-elements counts as one special instruction.
+elements counts as one special instruction; a product that may be contracted with a sum, as one multiplication with it;
+a constant offset of an address, as nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 from triton_porting_kit.abi.npu import KINDS, PREFIX
@@ -54,7 +54,7 @@ _KINDS = {name: kind for kind, names in _OF_KINDS.items() for name in names}
 """The kinds of vector operations; all others are simple, or special if they are functions."""
 
 Work = Counter[str]
-"""Instructions by kind."""
+"""Operations by kind; or bytes of them: as many as the vector unit's are one instruction."""
 
 
 def count_work(module: Any, chip: ChipDescription) -> None:
@@ -76,31 +76,43 @@ class _Counting:
         self._i32 = ir.IntegerType.get_signless(32)
         self._i64 = ir.IntegerType.get_signless(64)
         self.used = False
+        self._telling: dict[Any, bool] = {}
 
-    def block(self, block: Any) -> dict[str, Fraction]:
-        """Count a block. Returns the work of one execution that no call tells yet."""
+    def _tells(self, operation: Any) -> bool:
+        """Whether an operation is or contains an intrinsic."""
+        if operation.name == "llvm.call":
+            return PREFIX in str(operation.attributes["callee"])
+        if not len(operation.regions):
+            return False
+        found = self._telling.get(operation)
+        if found is None:
+            inside = (inner.operation for r in operation.regions for b in r.blocks for inner in b.operations)
+            found = self._telling[operation] = any(map(self._tells, inside))
+        return found
+
+    def block(self, block: Any) -> Work:
+        """Count a block. Returns the bytes of one execution that no call tells yet."""
         own: Work = Counter()
         widest = 0
-        pending: dict[str, Fraction] = {}
+        pending: Work = Counter()
         operations = [operation.operation for operation in block.operations]
-        tells = any(_tells(operation) for operation in operations)
+        tells = any(self._tells(operation) for operation in operations)
 
         def settle() -> None:
-            scale = Fraction(min(widest, self._width), self._width) if widest else Fraction(1)
+            scale = min(widest, self._width) if widest else self._width
             for kind, count in own.items():
-                pending[kind] = pending.get(kind, Fraction(0)) + count * scale
+                pending[kind] += count * scale
             own.clear()
 
         functions: set[str] = set()
         for operation in operations:
-            if tells and (_tells(operation) or operation == operations[-1]):
+            if tells and (self._tells(operation) or operation == operations[-1]):
                 settle()
                 self._tell(ir.InsertionPoint(operation), pending)
                 pending.clear()
-            for kind, count in self._nested(operation).items():
-                pending[kind] = pending.get(kind, Fraction(0)) + count
+            pending.update(self._nested(operation))
             kind, width = _kind(operation)
-            function = _function(operation)
+            function = _function(operation) if width else ""
             if function:
                 kind = "" if function in functions else "special"
                 functions.add(function)
@@ -110,7 +122,7 @@ class _Counting:
         settle()
         return pending
 
-    def _nested(self, operation: Any) -> dict[str, Fraction]:
+    def _nested(self, operation: Any) -> Mapping[str, int]:
         """The work of an operation's regions that is told outside of them."""
         if not len(operation.regions) or operation.name == "llvm.func":
             return {}
@@ -127,7 +139,7 @@ class _Counting:
         self._tell_loop(operation, work)
         return {}
 
-    def _tell_loop(self, loop: Any, work: Mapping[str, Fraction]) -> None:
+    def _tell_loop(self, loop: Any, work: Mapping[str, int]) -> None:
         """Tell the work of a loop before it, by the number of its iterations."""
         if not any(work.values()):
             return
@@ -147,14 +159,14 @@ class _Counting:
         iterations = make("arith.ceildivsi", make("arith.subi", stop, start), step)
         iterations = make("arith.maxsi", iterations, self._constant(place, 0))
         for kind, count in work.items():
-            parts = -(-count * 1024 // 1)
+            parts = -(-count * 1024 // self._width)
             scaled = make("arith.muli", iterations, self._constant(place, int(parts)))
             self._call(place, kind, make("arith.ceildivsi", scaled, self._constant(place, 1024)))
 
-    def _tell(self, place: Any, work: Mapping[str, Fraction]) -> None:
+    def _tell(self, place: Any, work: Mapping[str, int]) -> None:
         for kind, count in work.items():
             if count:
-                self._call(place, kind, self._constant(place, -(-count // 1)))
+                self._call(place, kind, self._constant(place, -(-count // self._width)))
 
     def _constant(self, place: Any, value: int) -> Any:
         attribute = ir.IntegerAttr.get(self._i64, int(value))
@@ -180,26 +192,14 @@ class _Counting:
         )
 
 
-def _tells(operation: Any) -> bool:
-    """Whether an operation is or contains an intrinsic."""
-    if operation.name == "llvm.call":
-        return PREFIX in str(operation.attributes["callee"])
-    return any(
-        _tells(inner.operation)
-        for region in operation.regions
-        for block in region.blocks
-        for inner in block.operations
-    )
-
-
 def _kind(operation: Any) -> tuple[str, int]:
     """The kind of an operation, empty if it is free, and the bytes of its vectors; 0 for scalars."""
     name = operation.name
-    if name in _FREE or len(operation.regions):
+    if name in _FREE or len(operation.regions) or _is_offset(operation) or _is_contracted(operation):
         return "", 0
     if name == "llvm.call" and PREFIX in str(operation.attributes["callee"]):
         return "", 0  # the chip counts what issuing a command takes
-    widths = [_bytes(str(value.type)) for value in (*operation.operands, *operation.results)]
+    widths = [_bytes(value.type) for value in (*operation.operands, *operation.results)]
     width = max(widths, default=0)
     if not width:
         return "scalar", 0
@@ -208,18 +208,50 @@ def _kind(operation: Any) -> tuple[str, int]:
     return _KINDS.get(name, "simple"), width
 
 
+def _is_offset(operation: Any) -> bool:
+    """Whether an operation adds a constant to an index for addresses alone."""
+    if operation.name != "arith.addi" or isinstance(operation.results[0].type, ir.VectorType):
+        return False
+    if not all(use.owner.name == "llvm.getelementptr" for use in operation.results[0].uses):
+        return False
+    return any(_number(value) is not None for value in operation.operands)
+
+
+def _is_contracted(operation: Any) -> bool:
+    """Whether a sum is computed with the product that it adds or subtracts."""
+    if operation.name not in ("arith.addf", "arith.subf") or not _may_contract(operation):
+        return False
+    for value in operation.operands:
+        owner = value.owner
+        if getattr(owner, "name", "") == "arith.mulf" and _may_contract(owner) and len(list(value.uses)) == 1:
+            return True
+    return False
+
+
+def _may_contract(operation: Any) -> bool:
+    return "fastmath" in operation.attributes and "contract" in str(operation.attributes["fastmath"])
+
+
 def _function(operation: Any) -> str:
     """The name of the expanded function that an operation is a part of; empty if it is of none."""
     found = _FUNCTION.search(str(operation.location))
     return found[0] if found else ""
 
 
-def _bytes(kind: str) -> int:
-    found = _VECTOR.match(kind)
-    if found is None:
+_WIDTHS: dict[str, int] = {}
+
+
+def _bytes(kind: Any) -> int:
+    """Bytes of a vector; 0 for other types."""
+    if not isinstance(kind, ir.VectorType):
         return 0
-    bits = int(found[3]) if found[3] else 64
-    return int(found[1]) * max(8, bits) // 8
+    text = str(kind)
+    known = _WIDTHS.get(text)
+    if known is None:
+        found = _VECTOR.match(text)
+        bits = int(found[3]) if found and found[3] else 64
+        known = _WIDTHS[text] = int(found[1]) * max(8, bits) // 8 if found else 0
+    return known
 
 
 def _number(value: Any) -> int | None:

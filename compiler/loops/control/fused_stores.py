@@ -1,17 +1,19 @@
 """Fused loop-carried stores: values for the next iteration, computed in the loop of a store.
 
 Whatever a store may overwrite is read before it, into scratch if it is needed later. If only loop-carried values need
-it, they are computed in the loop of the store instead, directly into the buffers that carry them.
+it, they are computed in the loop of the store instead, directly into the buffers that carry them. So are those that
+share what is computed into a buffer of on-chip memory.
 """
 
 from __future__ import annotations
 
+from triton_porting_kit.compiler.dialect.npu import NpuWrite
 from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.compiler.loops.control.control_flow import reads_buffer
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.state import CarriedBuffers, FusedStores
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor, closure
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Splat, Tensor, closure
 
 
 def fused_stores(lowering: Lowering, operation: Operation) -> FusedStores | None:
@@ -29,14 +31,15 @@ def fused_stores(lowering: Lowering, operation: Operation) -> FusedStores | None
             root is terminator or root.position <= operation.position for root in _roots(lowering, tensor)
         )
     ]
-    if not waiting:
+    local = NpuWrite.isa(operation)
+    if not waiting and not local:
         return None
     following: dict[int, Tensor] = {}
     for index in places:
         if not lowering.advance(terminator.operands[index]):
             return None
         following[index] = lowering.tensor(terminator.operands[index])
-    stored = Store(operation).value
+    stored = NpuWrite(operation).value if local else Store(operation).value
     found = {
         index: tensor
         for index, tensor in following.items()
@@ -67,7 +70,11 @@ def fused_stores(lowering: Lowering, operation: Operation) -> FusedStores | None
         for index in disturbed:
             del found[index]
     rest = set(closure(tensor for index, tensor in following.items() if index not in found))
-    if all(tensor in rest for tensor in waiting):
+    if local:
+        shared = set(closure([lowering.tensor(stored)])) & set(closure(found.values()))
+        if not any(tensor.shape == stored.type.shape and not isinstance(tensor, Splat) for tensor in shared):
+            return None
+    elif all(tensor in rest for tensor in waiting):
         return None
     return FusedStores({tensor: places[index] for index, tensor in found.items()}, terminator, rest)
 

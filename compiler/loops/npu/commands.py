@@ -23,7 +23,9 @@ from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, row_major
+from triton_porting_kit.compiler.loops.tiles.beside import Beside
+from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Tensor, row_major
 
 from .bits import line_of, to_bits
 from .core import Core, call, result_of, unit_number
@@ -43,6 +45,7 @@ def buffer(lowering: Lowering, operation: Operation) -> None:
 
 def _held(lowering: Lowering, pointer: Def, value: Def) -> Buffer:
     held = Buffer(value.type.shape or (), value.type.element, lowering.scalar(pointer))
+    held.on_chip = True
     held.shared = True  # the plan may give the bytes to another buffer behind the last use
     return held
 
@@ -63,8 +66,27 @@ def write(lowering: Lowering, operation: Operation) -> None:
     for extent in held.shape:
         size *= extent
     _announce(lowering, operation, "writes", held.pointer, size)
-    lowering.fill(operation, held, lowering.tensor(op.value))
+    tensor = lowering.tensor(op.value)
+    if lowering.fused is not None:
+        _with_carried(lowering, operation, held, tensor, lowering.fused.targets)
+    elif not lowering.part(Beside).put_off(lowering, operation, tensor, held):
+        lowering.fill(operation, held, tensor)
     lowering.builder.forget_reads()
+
+
+def _with_carried(
+    lowering: Lowering, operation: Operation, held: Buffer, tensor: Tensor, carried: dict[Tensor, Buffer]
+) -> None:
+    """Write a tensor, and values that the loop around carries, in one loop."""
+
+    def body(evaluation: Evaluation, point: Point) -> None:
+        values = [evaluation.at(each, point) for each in (tensor, *carried)]
+        for buffer, value in zip((held, *carried.values()), values, strict=True):
+            buffer.write(lowering.builder, point, value)
+
+    lowering.tile(operation, held.shape, [tensor, *carried], body)
+    for each, buffer in carried.items():
+        lowering.hold(each, buffer)
 
 
 def announce(lowering: Lowering, operation: Operation) -> None:

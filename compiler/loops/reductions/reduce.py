@@ -12,6 +12,7 @@ from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.reductions.combinations import Combination, companions
 from triton_porting_kit.compiler.loops.tiles import lane_memory
+from triton_porting_kit.compiler.loops.tiles.beside import Beside
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.graph import cost
 from triton_porting_kit.compiler.loops.tiles.nests import specialise
@@ -36,7 +37,9 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
     axis = Reduce(operation).axis
     combination = Combination(lowering, operations)
     kept_shape = shape[:axis] + shape[axis + 1 :]
-    kept = lowering.plan(operations[-1], shape, inputs)
+    held = lowering.plan(operations[-1], shape, inputs)
+    beside = lowering.part(Beside).taken(operations)
+    kept = held | beside
     around = joined_around(shape, axis, joining(inputs))
     results = [
         lowering.scratch.allocate(d.type.shape, d.type.element) if d.type.shape is not None else None
@@ -64,8 +67,10 @@ def reduce(lowering: Lowering, operation: Operation) -> None:
         lowering.builder.forget_reads()
     else:
         values = specialise(lowering.builder, inputs, emit)
-    for tensor, buffer in kept.items():
+    for tensor, buffer in held.items():
         lowering.hold(tensor, buffer)
+    if beside:
+        lowering.builder.forget_reads()
     for index, definition in enumerate(definitions):
         result = results[index]
         if result is None:

@@ -65,6 +65,10 @@ class Evaluation:
         self._remember(tensor, point, value)
         return value
 
+    def give(self, tensor: Tensor, point: Point, value: Value) -> None:
+        """Say what the elements of `tensor` at `point` are."""
+        self._known[id(tensor), point.key] = value, self.builder.region
+
     # --- runs ------------------------------------------------------------------------------------
 
     def run(self, tensor: Tensor, point: Point) -> Run | None:

@@ -96,7 +96,18 @@ class PeeledLoop:
         if written is not None:
             accesses.append((written, tuple(range(len(shape)))))
         self._accesses = [(access, dims) for access, dims in accesses if not access.is_plain]
-        self._masks = self._implied_masks()
+        self._alone = [] if self._accesses else self._masks_alone()
+        self._masks = frozenset(self._alone) if self._alone else self._implied_masks()
+
+    def _masks_alone(self) -> list[PrefixMask]:
+        """The masks along the axis, where no access has bounds because what is loaded lies in on-chip memory."""
+        if not any(isinstance(tensor, Buffer) and tensor.on_chip for tensor, _ in self._uses):
+            return []
+        found: dict[PrefixMask, bool] = {}
+        for mask, followed in self._uses:
+            if isinstance(mask, PrefixMask) and mask.buffer is None:
+                found[mask] = found.get(mask, True) and followed[mask.dimension] == self._axis
+        return [mask for mask, along in found.items() if along]
 
     def _implied_masks(self) -> frozenset[Tensor]:
         """The masks that are set up to the same index along a dimension as an access is in bounds."""
@@ -123,8 +134,8 @@ class PeeledLoop:
 
     @property
     def is_split(self) -> bool:
-        """Whether any access has bounds, so that the loop has two parts."""
-        return bool(self._accesses)
+        """Whether any access has bounds, or masks end along the axis, so that the loop has two parts."""
+        return bool(self._accesses or self._alone)
 
     @property
     def unmasked(self) -> frozenset[object]:
@@ -152,7 +163,8 @@ class PeeledLoop:
         """
         same = tuple(range(len(self._shape)))
         simple = (
-            sum(tensor.own_cost for tensor in {tensor for tensor, _ in self._uses}) >= SHARED
+            not self._alone
+            and sum(tensor.own_cost for tensor in {tensor for tensor, _ in self._uses}) >= SHARED
             and all(
                 followed == same
                 for mask, followed in self._masks_used()
@@ -189,6 +201,9 @@ class PeeledLoop:
         builder = self._builder
         condition = builder.constant(1, "i1")
         limit: Value | None = None
+        for mask in self._alone:
+            end = mask.end(builder)
+            limit = end if limit in (None, end) else builder.binary("arith.minsi", limit, end)
         for access, followed in self._accesses:
             condition = builder.logical_and(condition, access.wraps_nowhere(builder))
             if access.exempt is not None:

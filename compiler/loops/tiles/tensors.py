@@ -263,6 +263,7 @@ class Buffer(Tensor):
     """Elements in scratch, contiguous and row-major. `write` writes them; any point can be read.
 
     `shared`: another value uses the same memory, so this one must not be overwritten even after its last use.
+    `on_chip`: it holds what was moved from global memory, within the bounds of an access.
     """
 
     def __init__(self, shape: tuple[int, ...], element: str, pointer: Value) -> None:
@@ -270,6 +271,7 @@ class Buffer(Tensor):
         self.pointer = pointer
         self.strides = row_major(shape)
         self.shared = False
+        self.on_chip = False
 
     def renamed(self) -> Buffer:
         """The same memory for another value, which replaces this one."""

@@ -61,7 +61,7 @@ query in front of it is not needed, and for weights, so that stores are complete
 CHANGES = {
     "wait": (r'^ *"tpk\.npu_wait".*\n', ""),
     "order": (r'^ *"tpk\.npu_order".*\n', ""),
-    "copies": (r"bytes = (\d+) : i64, copies = 2 : i64", None),
+    "copies": (r"bytes = (\d+) : i64, copies = \d+ : i64", None),
 }
 
 

@@ -1,0 +1,277 @@
+"""Starts what an iteration of a loop fetches in earlier iterations: the buffer gets as many copies as are under way.
+
+The first transfers start before the loop. Each iteration starts one, and waits for its own. Tokens and the number of
+the copy are carried by the loop.
+
+Where only the matrix unit reads what is fetched, the core does not wait for it: the units wait for each other
+(`tpk.npu_order`). If the core does not touch the sums in the loop either, it waits behind the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from triton_porting_kit.compiler.dialect.npu import (
+    NpuBuffer,
+    NpuDma,
+    NpuMatrix,
+    NpuOrder,
+    NpuRead,
+    NpuWait,
+    NpuWrite,
+)
+from triton_porting_kit.toolchain.mlir import ir
+
+from .ahead import Fetch
+from .editing import EQ, SLT, Editor, nested
+from .loops import with_carried
+from .products import MATRIX
+from .slices import Slice, copy
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A fetch, what it is computed from, and how many iterations it starts ahead."""
+
+    fetch: Fetch
+    piece: Slice
+    depth: int
+
+
+def pipeline(editor: Editor, loop: Any, stages: Sequence[Stage], apart: Any | None = None) -> Any:
+    """Rewrite a loop in place. Returns the new loop. `apart`: an i1 without which nothing starts ahead."""
+    fetches = [stage.fetch for stage in stages]
+    free = None if apart is not None else _free_running(loop, fetches)
+    given = [] if apart is None else [apart]
+    plain = [fetch for fetch in fetches if fetch.for_matrix and not fetch.inner]
+    orders = plain if free is None and apart is None else []
+    editor.before(loop)
+    begun = _begun(editor, loop, max(stage.depth for stage in stages))
+    begun = [(index, editor.both([some, *given])) for index, some in begun]
+    first = [token for stage in stages for token in _first(editor, loop, stage, begun)]
+    zero = editor.constant(0)
+    counts = sorted({stage.depth + 1 for stage in stages})
+    block = loop.regions[0].blocks[0]
+    counting = _Count(block.arguments[0], loop.operands[1], loop.operands[2])
+
+    def following(added: Any) -> list[Any]:
+        """Start later iterations' transfers at the top, and use the copies of this one."""
+        tokens = list(added[: len(first)])
+        top = block.operations[0].operation
+        editor.before(top)
+        numbers = {
+            count: _around(editor, number, count)
+            for count, number in zip(counts, added[len(first) :], strict=False)
+        }
+        if free is not None:
+            editor.create(NpuOrder, [], units(fetches[0].unit, MATRIX), token=added[-1])
+        later: dict[int, Any] = {}
+        results = []
+        for stage in stages:
+            own, *rest = (tokens.pop(0) for _ in range(stage.depth))
+            if stage.depth not in later:
+                later[stage.depth] = editor.both([_later(editor, counting, stage.depth), *given])
+            number, before, _ = numbers[stage.depth + 1]
+            here, there = (_copy_of(editor, stage.fetch.buffer, index) for index in (number, before))
+            copies = _positions(editor, counting, stage)
+            copies[stage.fetch.buffer.results[0]] = there
+            if stage.fetch.inner:  # which the last product reads
+                stage.fetch.wait.move_before(top)
+                stage.fetch.wait.operands[0] = own
+            results += [*rest, started(editor, later[stage.depth], stage.fetch, copies)]
+            if apart is not None:
+                own = _or_now(editor, apart, stage.fetch, own, here)
+            _use_copy(stage.fetch, block, here, own)
+            editor.before(top)
+        results += [numbers[count][2] for count in counts]
+        return results if free is None else [*results, free.results[0]]
+
+    made = with_carried(loop, [*first, *(zero for _ in counts), *([] if free is None else [zero])], following)
+    for fetch in orders:
+        order(editor, fetch)
+    if free is not None:
+        _let_run(editor, made, fetches)
+    return made
+
+
+def _begun(editor: Editor, loop: Any, count: int) -> list[tuple[Any, Any]]:
+    """The induction variable of the first iterations, and whether there is such an iteration."""
+    lower, upper, step = list(loop.operands)[:3]
+    found = [(lower, editor.compare(SLT, lower, upper))]
+    for depth in range(1, count):
+        ahead = editor.value("arith.addi", [found[-1][0], step], lower.type)
+        found.append((ahead, _later(editor, _Count(lower, upper, step), depth)))
+    return found
+
+
+def _first(editor: Editor, loop: Any, stage: Stage, begun: list[tuple[Any, Any]]) -> list[Any]:
+    """Start the transfers of the first iterations before the loop. Returns their tokens."""
+    own, *arguments = loop.regions[0].blocks[0].arguments
+    for buffer in (stage.fetch.buffer, *stage.fetch.inner):
+        buffer.move_before(loop)
+    editor.copies(stage.fetch.buffer, stage.depth + 1)
+    values: dict[Any, Any] = {}
+    tokens = []
+    for number, (index, some) in enumerate(begun[: stage.depth]):
+        if number:
+            carried = stage.piece.next_carried(values, editor.at)
+        else:
+            carried = dict(zip(arguments, list(loop.operands)[3:], strict=True))
+        values = {**values, **carried, own: index}
+        copies = stage.piece.copied(values, editor.at)
+        if number:
+            copies[stage.fetch.buffer.results[0]] = _copy_of(
+                editor, stage.fetch.buffer, editor.constant(number)
+            )
+        tokens.append(started(editor, some, stage.fetch, copies))
+    return tokens
+
+
+def _around(editor: Editor, number: Any, count: int) -> tuple[Any, Any, Any]:
+    """The number of this iteration's copy, of the last one's, and of the next one's."""
+    i64, one = editor.types.i64, editor.constant(1)
+    if count == 2:
+        other = editor.value("arith.subi", [one, number], i64)
+        return number, other, other
+    last, zero = editor.constant(count - 1), editor.constant(0)
+    down = editor.value("arith.subi", [number, one], i64)
+    before = editor.value("arith.select", [editor.compare(EQ, number, zero), last, down], i64)
+    up = editor.value("arith.addi", [number, one], i64)
+    following = editor.value("arith.select", [editor.compare(EQ, number, last), zero, up], i64)
+    return number, before, following
+
+
+@dataclass(frozen=True)
+class _Count:
+    """A loop's induction variable, the end of its range, and its step."""
+
+    own: Any
+    upper: Any
+    step: Any
+
+
+def _later(editor: Editor, count: _Count, depth: int) -> Any:
+    """Whether there is an iteration `depth` later. Computed as i64, in which narrower numbers do not overflow."""
+    ahead, upper, step = (editor.to_i64(value) for value in (count.own, count.upper, count.step))
+    for _ in range(depth):
+        ahead = editor.value("arith.addi", [ahead, step], editor.types.i64)
+    return editor.compare(SLT, ahead, upper)
+
+
+def _positions(editor: Editor, count: _Count, stage: Stage) -> dict[Any, Any]:
+    """What the transfer `stage.depth` iterations later is computed from."""
+    values: dict[Any, Any] = {}
+    for _ in range(stage.depth):
+        carried = stage.piece.next_carried(values, editor.at)
+        here = values.get(count.own, count.own)
+        values = {**carried, count.own: editor.value("arith.addi", [here, count.step], here.type)}
+    return stage.piece.copied(values, editor.at)
+
+
+def units(unit: str, other: str) -> dict[str, Any]:
+    """The attributes of an order: `unit` waits for `other`."""
+    return {"unit": ir.StringAttr.get(unit), "other": ir.StringAttr.get(other)}
+
+
+def order(editor: Editor, fetch: Fetch) -> None:
+    """Let the matrix unit wait for a transfer in the core's place."""
+    editor.before(fetch.wait)
+    editor.create(NpuOrder, [], units(MATRIX, fetch.unit), token=NpuWait(fetch.wait).token)
+    fetch.wait.erase()
+
+
+def started(editor: Editor, condition: Any, fetch: Fetch, copies: dict[Any, Any]) -> Any:
+    """The transfer of another iteration, if there is one. Returns its token."""
+    (token,) = editor.if_else(
+        condition,
+        [editor.types.i64],
+        lambda: [_all(editor, fetch.starts, copies)],
+        lambda: [editor.constant(0)],
+    )
+    return token
+
+
+def _or_now(editor: Editor, apart: Any, fetch: Fetch, own: Any, here: Any) -> Any:
+    """The token of this iteration's transfer, which starts only now if nothing may start ahead."""
+    editor.before(fetch.wait)
+    (token,) = editor.if_else(
+        apart,
+        [editor.types.i64],
+        lambda: [own],
+        lambda: [_all(editor, fetch.starts, {fetch.buffer.results[0]: here})],
+    )
+    return token
+
+
+def _all(editor: Editor, starts: Sequence[Any], copies: dict[Any, Any]) -> Any:
+    """Copies of some commands in order. Returns the last one's token."""
+    made, copies = None, dict(copies)
+    for start in starts:
+        made = copy(start, copies, editor.at)
+        copies.update(zip(start.results, made.results, strict=True))
+    assert made is not None
+    return made.results[0]
+
+
+def _copy_of(editor: Editor, buffer: Any, number: Any) -> Any:
+    """A copy of a buffer by its number."""
+    size = editor.constant(NpuBuffer(buffer).bytes)
+    offset = editor.value("arith.muli", [number, size], editor.types.i64)
+    return editor.advanced(buffer.results[0], offset, "i8")
+
+
+def _use_copy(fetch: Fetch, block: Any, here: Any, token: Any) -> None:
+    """Let the loop's body use the copy `here`, which `token`'s transfer has filled."""
+    own = fetch.buffer.results[0]
+    for operation in nested(block):
+        if operation in (here.owner.operation, *fetch.starts):
+            continue
+        if NpuDma.isa(operation) or operation.name == "tpk.npu_gather":
+            continue  # of the next iteration, which have their copy already
+        for number, value in enumerate(list(operation.operands)):
+            if value == own and operation.name != "llvm.getelementptr":
+                operation.operands[number] = here
+    fetch.wait.operands[0] = token
+    for start in reversed(fetch.starts):
+        start.erase()
+
+
+# --- units that wait for each other -------------------------------------------------------------------
+
+
+def _free_running(loop: Any, fetches: list[Fetch]) -> Any | None:
+    """The last command of the matrix unit in a loop in which the core needs to wait for none; None otherwise."""
+    block = loop.regions[0].blocks[0]
+    inside = list(nested(block))
+    commands = [op for op in inside if NpuMatrix.isa(op)]
+    if not commands or any(command.block != block for command in commands):
+        return None
+    sums = {NpuMatrix(command).c for command in commands}
+    operands = {value for command in commands for value in (NpuMatrix(command).a, NpuMatrix(command).b)}
+    fetched = {fetch.buffer.results[0] for fetch in fetches}
+    if len({fetch.unit for fetch in fetches}) != 1 or not fetched <= operands:
+        return None
+    for value in operands - fetched:
+        if not isinstance(value.owner, ir.Block) and value.owner.operation.block == block:
+            return None
+    for operation in inside:
+        touches = NpuRead.isa(operation) or NpuWrite.isa(operation)
+        if touches and operation.operands[0] in sums | fetched:
+            return None
+        if NpuDma.isa(operation) and operation.operands[1] in sums:
+            return None
+    return commands[-1]
+
+
+def _let_run(editor: Editor, loop: Any, fetches: list[Fetch]) -> None:
+    """Let the matrix unit wait for the transfers, and the core only for the matrix unit, behind the loop."""
+    for fetch in fetches:
+        order(editor, fetch)
+    for operation in list(loop.regions[0].blocks[0].operations):
+        wait = NpuWait.dyn_cast(operation.operation)
+        if wait is not None and wait.unit == MATRIX:
+            operation.operation.erase()
+    editor.at = ir.InsertionPoint.after(loop)
+    editor.wait(loop.results[len(loop.results) - 1], MATRIX)
