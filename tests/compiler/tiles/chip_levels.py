@@ -57,7 +57,9 @@ def show(result: dict[str, Any]) -> None:
 
 def main() -> int:
     """Run the chosen parts. Returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("chip")
     parser.add_argument("levels")
     parser.add_argument("--parts", type=chosen, default=chosen("0-159/160"))
