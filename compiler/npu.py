@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from triton_porting_kit.chips import ChipDescription
+from triton_porting_kit.compiler import fitting
 from triton_porting_kit.compiler.cpu import cpu_pipeline
 from triton_porting_kit.compiler.pipeline import Metadata, Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
@@ -123,14 +124,17 @@ class _Stages:
 
     def placed(self, source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects
+        from triton_porting_kit.compiler.tiles.room import surely_fits
 
         known = self._known()
         if known is not None and known.tiles == str(source):
             return known.placed
         module = artefacts.structured_module(source)
         with defects.blamed("placed", metadata):
-            self._local.ahead = self._placed(module)
-            return self._local.ahead.placed
+            ahead = self._local.ahead = self._placed(module)
+            if surely_fits(module, ahead.plan, self.chip):
+                fitting.decided(ahead.plan)
+            return ahead.placed
 
     def loops(self, source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects
@@ -148,6 +152,7 @@ class _Stages:
             lowered = self._lowered(module or artefacts.structured_module(source), plan)
         result, window = lowered
         check_scratch(plan, self.chip, vector_memory(self.chip), result.scratch_bytes)
+        fitting.decided(plan)
         metadata.update(name=result.name, scratch_bytes=window.bytes, shared=0)
         if result.promises:
             metadata["promises"] = result.promises
