@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +10,8 @@ from triton_porting_kit.chips.description import ChipDescription
 
 from .editing import bytes_of, functions, nested, shape_of
 from .memories import SCRATCH_ALIGNMENT, vector_memory
-from .overlap import overlap
+from .passes import TILE_PASSES, TilePass
 from .place import plan
-from .products import raise_products
-from .programs import loop_over_programs
-from .sending import send_ahead
-from .split import split
-from .transfer import transfer
-from .waits import remove_redundant
 
 
 @dataclass(frozen=True)
@@ -29,6 +23,13 @@ class Choice:
     raises: bool
     overlaps: bool
     parts: int = 1
+
+    @property
+    def leaves_out(self) -> set[str]:
+        """Names of passes that do not run."""
+        products = set() if self.raises else {"products"}
+        overlap = set() if self.overlaps else {"sending", "overlap"}
+        return products | overlap | (set() if self.parts > 1 else {"split"})
 
 
 MOST_PARTS = 1 << 10
@@ -52,7 +53,11 @@ def splitting(num_stages: int) -> Iterator[Choice]:
 
 
 def tiled(
-    read: Callable[[], Any], chip: ChipDescription, num_stages: int, scratch: Callable[[Any], int]
+    read: Callable[[], Any],
+    chip: ChipDescription,
+    num_stages: int,
+    scratch: Callable[[Any], int],
+    passes: Mapping[str, TilePass] = TILE_PASSES,
 ) -> Any:
     """The stage ``tiles`` of a structured module, which `read` gives anew for each choice, in MLIR's bindings.
 
@@ -62,31 +67,32 @@ def tiled(
     module = None
     for choice in choices(num_stages):
         module = read()
-        loop_over_programs(module, chip)
-        _compile(module, chip, choice)
+        _compile(module, chip, choice, passes)
         if _fits(module, chip, scratch):
             return module
     size = chip.local_bytes(vector_memory(chip))
-    if not split(read(), chip, size // MOST_PARTS):
+    if "split" not in passes or not passes["split"](read(), chip, size // MOST_PARTS):
         return module
     for choice in splitting(num_stages):
         pieces = read()
-        loop_over_programs(pieces, chip)
-        if split(pieces, chip, size // choice.parts):
-            _compile(pieces, chip, choice)
-            if _fits(pieces, chip, scratch):
-                return pieces
+        if _compile(pieces, chip, choice, passes) and _fits(pieces, chip, scratch):
+            return pieces
     return module
 
 
-def _compile(module: Any, chip: ChipDescription, choice: Choice) -> None:
-    if choice.raises:
-        raise_products(module, chip)
-    transfer(module, chip)
-    if choice.overlaps:
-        send_ahead(module, chip)
-        overlap(module, chip)
-    remove_redundant(module)
+def _compile(module: Any, chip: ChipDescription, choice: Choice, passes: Mapping[str, TilePass]) -> bool:
+    """Run the passes of a choice, and return whether tiles were split. The rest does not run if they should be."""
+    was_split = False
+    for name, run in passes.items():
+        if name in choice.leaves_out:
+            continue
+        if name == "split":
+            was_split = run(module, chip, chip.local_bytes(vector_memory(chip)) // choice.parts)
+            if not was_split:
+                return False
+        else:
+            run(module, chip)
+    return was_split
 
 
 def _fits(module: Any, chip: ChipDescription, scratch: Callable[[Any], int]) -> bool:
