@@ -4,6 +4,7 @@ from triton_porting_kit.abi.elements import FP8_TYPES
 from triton_porting_kit.binaries.shared_object import link_shared_object
 from triton_porting_kit.compiler import libdevice
 from triton_porting_kit.compiler.backend import PipelineBackend
+from triton_porting_kit.compiler.cpp.header import CppHeader
 from triton_porting_kit.compiler.cpp.stages import CPP_COMMAND, cpp_pipeline, cpp_stages
 from triton_porting_kit.compiler.cpu import cpu_pipeline
 from triton_porting_kit.compiler.crashes import crash_location, pointer_arguments
@@ -11,7 +12,7 @@ from triton_porting_kit.compiler.external import run_tool, tool_version
 from triton_porting_kit.compiler.fitting import Fit, fit, fits
 from triton_porting_kit.compiler.isa_levels import ISA_LEVELS, IsaLevel
 from triton_porting_kit.compiler.linalg.stages import linalg_pipeline, linalg_stage
-from triton_porting_kit.compiler.npu import npu_pipeline
+from triton_porting_kit.compiler.npu import npu_cpp_command, npu_cpp_pipeline, npu_pipeline
 from triton_porting_kit.compiler.options import KernelOptions
 from triton_porting_kit.compiler.pipeline import Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
@@ -21,6 +22,7 @@ __all__ = [
     "CPP_COMMAND",
     "FP8_TYPES",
     "ISA_LEVELS",
+    "CppHeader",
     "CpuTarget",
     "Fit",
     "IsaLevel",
@@ -38,6 +40,8 @@ __all__ = [
     "linalg_pipeline",
     "linalg_stage",
     "link_shared_object",
+    "npu_cpp_command",
+    "npu_cpp_pipeline",
     "npu_pipeline",
     "pointer_arguments",
     "run_tool",

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from triton_porting_kit.abi.header import INCLUDE
 from triton_porting_kit.chips import ChipDescription
 from triton_porting_kit.compiler import fitting
+from triton_porting_kit.compiler.cpp.header import CppHeader
+from triton_porting_kit.compiler.cpp.stages import CPP_COMMAND, cpp_stages
 from triton_porting_kit.compiler.cpu import cpu_pipeline
 from triton_porting_kit.compiler.pipeline import Metadata, Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
@@ -15,6 +20,7 @@ from triton_porting_kit.compiler.tiles.memories import SCRATCH_ALIGNMENT, vector
 
 if TYPE_CHECKING:
     from triton_porting_kit.compiler.loops.npu.core import Window
+    from triton_porting_kit.compiler.tiles.passes import TilePass
     from triton_porting_kit.compiler.tiles.plan import Plan
 
 
@@ -25,19 +31,55 @@ def npu_pipeline(
     fuse_multiply_add: bool = True,
     threads: int = 1,
     num_stages: int = 2,
+    passes: Sequence[str] | None = None,
+    own_passes: Mapping[str, TilePass] | None = None,
+    keep_comments: bool = False,
 ) -> Pipeline:
     """``ttir`` → ``structured`` → ``tiles`` → ``placed`` → ``loops`` → ``llir`` → ``obj`` for a chip.
 
     `core` is the instruction set of the cores: that of this machine by default, on which the virtual chip runs. The
-    other parameters are those of `cpu_pipeline`; `num_stages` is Triton's option.
+    other parameters are those of `cpu_pipeline`; `num_stages` is Triton's option. `passes` are the names of the
+    passes of the stage ``tiles``, in their order, and `own_passes` are a vendor's (`tiles.passes.tile_passes`). With
+    `keep_comments`, the text of ``loops`` names the kernel's lines, as C++ does.
     """
     target = core or CpuTarget.host()
-    stages = _Stages(chip, target, fuse_multiply_add, threads, num_stages)
+    named = None if passes is None else tuple(passes)
+    stages = _Stages(chip, target, fuse_multiply_add, threads, num_stages, named, own_passes, keep_comments)
     base = cpu_pipeline(target, fuse_multiply_add=fuse_multiply_add, threads=threads)
     check = base.stages[base.index("structured")].check
     base = base.replace("loops", Stage("loops", stages.loops, base.stages[base.index("loops")].check))
     return base.insert_after("structured", Stage("placed", stages.placed, check)).insert_after(
         "structured", Stage("tiles", stages.tiles, check)
+    )
+
+
+def npu_cpp_command(*folders: Path | str, compiler: Sequence[str] = CPP_COMMAND) -> tuple[str, ...]:
+    """A compile command that finds headers in `folders`, and ``tpk_npu.h`` behind them."""
+    return (*compiler, *(f"-I{folder}" for folder in (*folders, INCLUDE)))
+
+
+def npu_cpp_pipeline(
+    chip: ChipDescription,
+    command: Sequence[str] = (),
+    *,
+    header: CppHeader | None = None,
+    core: CpuTarget | None = None,
+    timeout: float = 300.0,
+    **given: Any,
+) -> Pipeline:
+    """As `npu_pipeline` up to ``loops``, then ``cpp`` → ``so``: C++ against a header of intrinsics, built by `command`.
+
+    `header` names the header and its functions, ``tpk_npu.h`` by default. `command` and `timeout` are those of
+    `cpp_stages`; by default the command is the system's compiler, which finds ``tpk_npu.h``. `core` decides how wide
+    vectors are, `CpuTarget.portable(64)` by default. `given` are further parameters of `npu_pipeline`.
+    """
+    core = core or CpuTarget.portable(64)
+    front = npu_pipeline(chip, core=core, keep_comments=True, **given).until("loops")
+    return Pipeline(
+        (
+            *front.stages,
+            *cpp_stages(command or npu_cpp_command(), header=header or CppHeader(), timeout=timeout),
+        )
     )
 
 
@@ -63,16 +105,21 @@ class _Stages:
     fuse_multiply_add: bool
     threads: int
     num_stages: int
+    passes: tuple[str, ...] | None
+    own_passes: Mapping[str, TilePass] | None
+    keep_comments: bool
     _local: threading.local = field(default_factory=threading.local, compare=False, repr=False)
 
     def tiles(self, source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects
         from triton_porting_kit.compiler.tiles.choices import tiled
+        from triton_porting_kit.compiler.tiles.passes import tile_passes
 
         self._local.ahead = None
+        passes = tile_passes(self.passes, self.own_passes)
         with defects.blamed("tiles", metadata):
             module = tiled(
-                lambda: artefacts.structured_module(source), self.chip, self.num_stages, self._scratch
+                lambda: artefacts.structured_module(source), self.chip, self.num_stages, self._scratch, passes
             )
             artefact = artefacts.structured_artefact(module)
             ahead = self._local.ahead
@@ -138,6 +185,7 @@ class _Stages:
 
     def loops(self, source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects
+        from triton_porting_kit.compiler.source_comments import commented
         from triton_porting_kit.compiler.tiles.place import check_scratch, placed_plan
         from triton_porting_kit.compiler.tiles.work import count_work
 
@@ -159,4 +207,7 @@ class _Stages:
         with defects.blamed("loops", metadata):
             loops = artefacts.parse_mlir(result.text)
             count_work(loops, self.chip)
+            if self.keep_comments:
+                artefacts.verify(loops)
+                return commented(loops, result.text)
             return artefacts.mlir_artefact(loops)

@@ -16,6 +16,8 @@ _COMMENT = re.compile(
     r"\s*// (?P<what>parameter [^:]+|(?P<operation>[\w.]+)(?:, (?P<file>.+):(?P<line>\d+))?)\s*$"
 )
 _FILE = re.compile(r"\s*// (?P<name>[^,:]+): (?P<path>.+?)\s*$")
+_ALIAS = re.compile(r'(#loc\d*) = loc\("-":(\d+):\d+\)')
+_LOCATED = re.compile(r" loc\((#loc\d*)\)$")
 _PLACE = re.compile(r'loc\("-":(\d+):\d+\)')
 
 
@@ -41,8 +43,11 @@ class SourceComments:
 
     def before(self, operation: Any) -> list[str]:
         """The comments between the operation of the previous call and this one."""
-        line = _line(operation)
-        if line is None or line <= self._seen:
+        return self.between(_line(operation) or 0)
+
+    def between(self, line: int) -> list[str]:
+        """The comments between the line of the previous call and this one."""
+        if line <= self._seen:
             return []
         found = [self._comments[n]["what"] for n in range(self._seen + 1, line) if n in self._comments]
         self._seen = line
@@ -74,3 +79,32 @@ def _line(operation: Any) -> int | None:
     """The line of the parsed text."""
     found = _PLACE.fullmatch(str(operation.location))
     return int(found[1]) if found else None
+
+
+def commented(module: Any, original: str) -> str:
+    """The text of a module that was parsed from `original` and changed since, with the comments where they belong."""
+    located = module.operation.get_asm(enable_debug_info=True, assume_verified=True).splitlines()
+    places = {found[1]: int(found[2]) for line in located if (found := _ALIAS.match(line))}
+    plain = module.operation.get_asm(enable_debug_info=False, assume_verified=True).splitlines()
+    starts = _starts([line for line in located if not line.startswith("#loc")])
+    comments = SourceComments(original)
+    result = [f"// {line}" for line in comments.head]
+    for line, alias in zip(plain, starts, strict=True):
+        result += [f"// {comment}" for comment in comments.between(places.get(alias, 0))]
+        result.append(line)
+    return "\n".join(result) + "\n"
+
+
+def _starts(lines: list[str]) -> list[str]:
+    """For each line of a printed module, the alias of the location of the operation that starts there, or nothing."""
+    found = [""] * len(lines)
+    opened: list[int] = []
+    for number, line in enumerate(lines):
+        alias = match[1] if (match := _LOCATED.search(line)) else ""
+        at = number
+        if line.lstrip().startswith("}"):
+            at = opened.pop()
+        if line.endswith("{"):
+            opened.append(at)  # the location stands behind the last region
+        found[at] = found[at] or alias
+    return found

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from triton_porting_kit.compiler.cpp import names, support
+from triton_porting_kit.compiler.cpp.header import CppHeader
 from triton_porting_kit.compiler.cpp.types import CppType, parse
 from triton_porting_kit.compiler.source_comments import SourceComments
 from triton_porting_kit.errors import CompilationError
@@ -22,10 +23,19 @@ class Emitter:
     """Writes the body of one function.
 
     `comments` are the source comments of the loops artefact. `write` writes one operation (`operations.write`).
+    `header` names the intrinsics.
     """
 
-    def __init__(self, comments: SourceComments, write: Callable[[Emitter, Any], None]) -> None:
+    def __init__(
+        self, comments: SourceComments, write: Callable[[Emitter, Any], None], header: CppHeader | None = None
+    ) -> None:
         self._write = write
+        self.header = header or CppHeader()
+        self.uses_header = False
+        self.descriptors: dict[Any, str] = {}
+        """Variables of the header's struct, by the address that stands for them."""
+        self.fields: dict[Any, str] = {}
+        """Their fields, likewise."""
         self.lines: list[str] = []
         self.functions: set[str] = set()
         self.types: dict[str, CppType] = {}

@@ -8,8 +8,9 @@ from typing import Any
 
 from triton_porting_kit.abi import kernel
 from triton_porting_kit.compiler.artefacts import mlir_module
-from triton_porting_kit.compiler.cpp import names, operations, support
+from triton_porting_kit.compiler.cpp import intrinsics, names, operations, support
 from triton_porting_kit.compiler.cpp.emitter import Emitter
+from triton_porting_kit.compiler.cpp.header import CppHeader
 from triton_porting_kit.compiler.cpp.types import SCALARS, parse
 from triton_porting_kit.compiler.source_comments import SourceComments
 from triton_porting_kit.errors import CompilationError
@@ -18,14 +19,15 @@ from triton_porting_kit.toolchain import mlir
 _PARAMETERS = tuple(name for name, _ in kernel.PARAMETERS)
 
 
-def emit_cpp(loops: object) -> str:
+def emit_cpp(loops: object, header: CppHeader | None = None) -> str:
     """The C++17 text (with GCC's and Clang's vectors) of a loops artefact, or of its text, with the same kernel ABI.
 
+    Loops for a chip with on-chip memory include `header`, ``tpk_npu.h`` by default; the others are self-contained.
     Raises `CompilationError`, with the kernel line, for what cannot be written as C++.
     """
     comments = SourceComments(str(loops))
     module = mlir_module(loops)
-    emitter = Emitter(comments, operations.write)
+    emitter = Emitter(comments, operations.write, header)
     data: list[str] = []
     exported: list[Any] = []
     declared: list[str] = []
@@ -38,7 +40,8 @@ def emit_cpp(loops: object) -> str:
             else:
                 data += _global(emitter, operation, ())
         elif operation.name == "llvm.func" and not len(operation.regions[0].blocks):
-            declared.append(_declaration(emitter, operation))
+            if not intrinsics.is_call(operation):  # the header declares these
+                declared.append(_declaration(emitter, operation))
         elif operation.name == "llvm.func":
             kernels.append(_kernel_body(emitter, operation))
         else:
@@ -47,6 +50,7 @@ def emit_cpp(loops: object) -> str:
     taken = names.identifiers([*before, *declared, *emitter.lines])
     lines = [
         *(f"// {line}" for line in comments.head),
+        *([f"#include <{emitter.header.file}>"] if emitter.uses_header else []),
         *before,
         "} // namespace",
         "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from triton_porting_kit.compiler.cpp import arithmetic, control, fusion, literals, memory
+from triton_porting_kit.compiler.cpp import arithmetic, control, fusion, intrinsics, literals, memory
 from triton_porting_kit.compiler.cpp.emitter import Emitter
 
 _CONSTANTS = ("arith.constant", "llvm.mlir.constant", "llvm.mlir.zero", "llvm.mlir.poison")
@@ -18,7 +18,7 @@ def write(emitter: Emitter, operation: Any) -> None:
     name = operation.name
     if name in _CONSTANTS:
         emitter.define(operation.results[0], _constant(emitter, operation))
-    elif fusion.is_fused(operation):
+    elif intrinsics.write(emitter, operation) or fusion.is_fused(operation):
         return
     elif name in EXPRESSIONS:
         expression = fusion.fused(emitter, operation) or EXPRESSIONS[name](emitter, operation)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from triton_porting_kit.compiler.cpp.header import CppHeader
 from triton_porting_kit.compiler.cpu import cpu_pipeline
 from triton_porting_kit.compiler.pipeline import Metadata, Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
@@ -17,22 +18,27 @@ CPP_COMMAND = (
 
 
 def cpp_stages(
-    command: Sequence[str] = CPP_COMMAND, *, binary: str = "so", timeout: float = 300.0
+    command: Sequence[str] = CPP_COMMAND,
+    *,
+    binary: str = "so",
+    header: CppHeader | None = None,
+    timeout: float = 300.0,
 ) -> tuple[Stage, Stage]:
     """The stage ``cpp``, which writes a loops artefact as C++, and the stage `binary`, which builds it with `command`.
 
     `command` is a compiler and its arguments; ``{input}`` and ``{output}`` stand for the paths of the source and of the
     result. It runs without a shell for at most `timeout` seconds. It must not contract multiplications and additions,
     nor assume that floats are finite. The result is any binary that the chip loads; the C++ exports the symbols of the
-    kernel ABI. The loops must be made for a target without special instructions, such as `CpuTarget.portable()`. The
-    stages raise `CompilationError` with the kernel line.
+    kernel ABI. The loops must be made for a target without special instructions, such as `CpuTarget.portable()`.
+    `header` is that of loops for a chip with on-chip memory; `command` has to name its folder. The stages raise
+    `CompilationError` with the kernel line.
     """
     kept = tuple(command)
 
     def run_cpp(source: Any, metadata: Metadata) -> str:
         from triton_porting_kit.compiler.cpp.module import emit_cpp
 
-        return emit_cpp(source)
+        return emit_cpp(source, header)
 
     def run_build(source: Any, metadata: Metadata) -> bytes:
         from triton_porting_kit.compiler.cpp import build

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from triton_porting_kit.chips.description import ChipDescription
 
-from .beside import write_beside
 from .memories import vector_memory
-from .overlap import Level, overlap
+from .overlap import Level
+from .passes import TILE_PASSES, TilePass
 from .place import plan
-from .products import raise_products
-from .programs import loop_over_programs
 from .room import room, surely_fits
-from .sending import send_ahead
-from .split import split
-from .transfer import transfer
-from .waits import remove_redundant
 
 
 @dataclass(frozen=True)
@@ -30,6 +24,13 @@ class Choice:
     raises: bool
     overlaps: Level | None
     parts: int = 1
+
+    @property
+    def leaves_out(self) -> set[str]:
+        """Names of passes that do not run."""
+        products = set() if self.raises else {"products"}
+        overlap = set() if self.overlaps is not None else {"sending", "overlap"}
+        return products | overlap | (set() if self.parts > 1 else {"split"})
 
 
 MOST_PARTS = 1 << 10
@@ -53,7 +54,11 @@ def splitting(num_stages: int) -> Iterator[Choice]:
 
 
 def tiled(
-    read: Callable[[], Any], chip: ChipDescription, num_stages: int, scratch: Callable[[Any], int]
+    read: Callable[[], Any],
+    chip: ChipDescription,
+    num_stages: int,
+    scratch: Callable[[Any], int],
+    passes: Mapping[str, TilePass] = TILE_PASSES,
 ) -> Any:
     """The stage ``tiles`` of a structured module, which `read` gives anew for each choice, in MLIR's bindings.
 
@@ -65,35 +70,49 @@ def tiled(
         if choice in alike:
             continue
         module = read()
-        loop_over_programs(module, chip)
-        alike |= _compile(module, chip, choice, num_stages)
+        compiled = _compile(module, chip, choice, num_stages, passes)
+        alike |= compiled.alike
         if _fits(module, chip, scratch):
             return module
     size = chip.local_bytes(vector_memory(chip))
-    if not split(read(), chip, size // MOST_PARTS):
+    if "split" not in passes or not passes["split"](read(), chip, size // MOST_PARTS):
         return module
     for choice in splitting(num_stages):
         pieces = read()
-        loop_over_programs(pieces, chip)
-        if split(pieces, chip, size // choice.parts):
-            _compile(pieces, chip, choice, num_stages)
-            if _fits(pieces, chip, scratch):
-                return pieces
+        if _compile(pieces, chip, choice, num_stages, passes).split and _fits(pieces, chip, scratch):
+            return pieces
     return module
 
 
-def _compile(module: Any, chip: ChipDescription, choice: Choice, num_stages: int) -> set[Choice]:
-    """Rewrite a module by a choice. Returns the other choices that would give the same."""
-    raised = raise_products(module, chip) if choice.raises else 0
-    transfer(module, chip)
-    write_beside(module)
-    levels = [choice.overlaps]
-    if choice.overlaps is not None:
-        send_ahead(module, chip)
-        if not overlap(module, chip, choice.overlaps, num_stages):
-            levels = list(Level)
-    remove_redundant(module)
-    return {Choice(raises, level) for raises in ((True,) if raised else (True, False)) for level in levels}
+@dataclass(frozen=True)
+class _Compiled:
+    """`split`: whether tiles were split. `alike`: the choices that would have given the same module."""
+
+    split: bool
+    alike: frozenset[Choice]
+
+
+def _compile(
+    module: Any, chip: ChipDescription, choice: Choice, num_stages: int, passes: Mapping[str, TilePass]
+) -> _Compiled:
+    """Run the passes of a choice. The rest does not run if tiles should be split and are not."""
+    was_split = raised = less = False
+    for name, run in passes.items():
+        if name in choice.leaves_out:
+            continue
+        if name == "split":
+            was_split = run(module, chip, chip.local_bytes(vector_memory(chip)) // choice.parts)
+            if not was_split:
+                break
+        elif name == "products":
+            raised = run(module, chip) != 0
+        elif name == "overlap":
+            less = run(module, chip, choice.overlaps, num_stages) is not False
+        else:
+            run(module, chip)
+    levels = [choice.overlaps] if choice.overlaps is None or less else list(Level)
+    alike = (Choice(raises, level) for raises in ((True,) if raised else (True, False)) for level in levels)
+    return _Compiled(was_split, frozenset(alike))
 
 
 def _fits(module: Any, chip: ChipDescription, scratch: Callable[[Any], int]) -> bool:

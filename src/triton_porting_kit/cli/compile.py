@@ -49,7 +49,7 @@ def run_compile(request: Request) -> None:
     options = _options(request, backend, module)
     stages = _stages(backend, options)
     if request.chip:
-        stages = _for_chip(request.chip, stages, options)
+        stages = _for_chip(request.chip, request.emit, stages, options)
     elif request.picture:
         raise UserError("a picture is of a chip's memories: name the chip with --chip")
     if request.summary:
@@ -84,17 +84,19 @@ def structured(kernel: Any, signature: str, constants: tuple[str, ...], module: 
     return str(_emit(request, kernel, special, backend, options, _stages(backend, options)))
 
 
-def _for_chip(name: str, stages: dict[str, Any], options: Any) -> dict[str, Any]:
-    """The stages up to ``structured``, and then those for a chip."""
-    from triton_porting_kit.compiler.npu import npu_pipeline
+def _for_chip(name: str, emit: str, stages: dict[str, Any], options: Any) -> dict[str, Any]:
+    """The stages up to ``structured``, and then those for a chip: by C++ where `emit` is a stage of that way."""
+    from triton_porting_kit.compiler.npu import npu_cpp_pipeline, npu_pipeline
 
     if "structured" not in stages:
         raise UserError("--chip needs a backend with the stage structured, as cpu")
     chip = chip_named(name)
     names = list(stages)
     kept = names[: names.index("structured") + 1]
-    pipeline = npu_pipeline(chip, num_stages=options.num_stages).after("structured")
-    return {name: stages[name] for name in kept} | {stage.name: stage.run for stage in pipeline.stages}
+    vector = npu_pipeline(chip, num_stages=options.num_stages).after("structured")
+    cpp = npu_cpp_pipeline(chip, num_stages=options.num_stages).after("structured")
+    chosen = cpp if emit in ("cpp", "so") else vector
+    return {name: stages[name] for name in kept} | {stage.name: stage.run for stage in chosen.stages}
 
 
 def chip_named(name: str) -> Any:

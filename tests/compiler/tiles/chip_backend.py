@@ -6,7 +6,7 @@ import ctypes
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from triton_porting_kit import chips as descriptions
 from triton_porting_kit import errors
 from triton_porting_kit.backends.cpu.compiler import CPUBackend
 from triton_porting_kit.backends.cpu.driver import CPUDriver
-from triton_porting_kit.compiler import Pipeline, Stage, link_shared_object, npu_pipeline
+from triton_porting_kit.compiler import Pipeline, Stage, link_shared_object, npu_cpp_pipeline, npu_pipeline
 from triton_porting_kit.driver import Device
 from triton_porting_kit.driver.device import DEFAULT_ALIGNMENT, DEFAULT_STREAM, DeviceProperties
 from triton_porting_kit.launcher import PythonLauncher
@@ -134,8 +134,14 @@ class VirtualChip(Device):
         self._call("reset")
 
 
-def compiler(chip: str, change: Callable[[str], str] | None = None) -> type[CPUBackend]:
-    """A compiler for a chip, whose target's name is ``chip-<name>``. `change` is applied to the stage ``placed``."""
+def compiler(
+    chip: str, change: Callable[[str], str] | None = None, cpp: Mapping[str, Any] | None = None
+) -> type[CPUBackend]:
+    """A compiler for a chip, whose target's name is ``chip-<name>``.
+
+    `change` is applied to the stage ``placed``. With `cpp`, kernels are compiled by C++; it holds parameters of
+    `npu_cpp_pipeline`.
+    """
     number = next(_NUMBERS)
 
     class ChipCompiler(CPUBackend):
@@ -146,6 +152,8 @@ def compiler(chip: str, change: Callable[[str], str] | None = None) -> type[CPUB
             return bool(target.backend == f"chip-{chip}")
 
         def pipeline(self, options: Any) -> Pipeline:
+            if cpp is not None:
+                return npu_cpp_pipeline(descriptions.load(chip), num_stages=options.num_stages, **cpp)
             lowering = npu_pipeline(
                 descriptions.load(chip),
                 fuse_multiply_add=options.enable_fp_fusion,
@@ -163,14 +171,16 @@ def compiler(chip: str, change: Callable[[str], str] | None = None) -> type[CPUB
             return lowering.replace("placed", Stage("placed", changed)).replace(emit.name, Stage("so", link))
 
         def version(self) -> str:
-            changes = "" if change is None else f"-{os.getpid()}-{number}"
+            changes = "" if change is None and cpp is None else f"-{os.getpid()}-{number}"
             return f"{super().version()}-{descriptions.load(chip).digest}{changes}"
 
     return ChipCompiler
 
 
 @contextmanager
-def running_on(chip: str, change: Callable[[str], str] | None = None) -> Iterator[VirtualChip]:
+def running_on(
+    chip: str, change: Callable[[str], str] | None = None, cpp: Mapping[str, Any] | None = None
+) -> Iterator[VirtualChip]:
     """While it is open, Triton compiles for a chip, and runs kernels on it."""
     name = f"chip-{chip}"
 
@@ -187,7 +197,7 @@ def running_on(chip: str, change: Callable[[str], str] | None = None) -> Iterato
             return PythonLauncher(source, metadata, self.device.launch)
 
     before = driver.active
-    backends[name] = Backend(compiler=compiler(chip, change), driver=ChipDriver)
+    backends[name] = Backend(compiler=compiler(chip, change, cpp), driver=ChipDriver)
     found = ChipDriver()
     try:
         driver.set_active(found)

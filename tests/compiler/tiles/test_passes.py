@@ -1,0 +1,77 @@
+"""The passes by name: those that a vendor leaves out or replaces, and what the rest still computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from chip_kernels import add, one_product
+from ttir_source import ttir_text
+
+from triton_porting_kit import chips
+from triton_porting_kit.compiler import npu_pipeline
+from triton_porting_kit.compiler.tiles.passes import TILE_PASSES, tile_passes
+from triton_porting_kit.errors import OptionError
+
+ADD = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}
+PRODUCT = {"a": "*fp16", "b": "*fp16", "c": "*fp32"}
+
+
+def placed(kernel: Any, signature: dict[str, str], constants: dict[str, int], **given: Any) -> str:
+    stages = npu_pipeline(chips.load("n1"), **given).after("ttir").until("placed")
+    return str(stages.run(ttir_text(kernel, signature, **constants), {})["placed"])
+
+
+def test_all_run_in_the_kit_s_order() -> None:
+    assert tile_passes() == dict(TILE_PASSES)
+    names = ("programs", "split", "products", "transfer", "beside", "sending", "overlap", "waits")
+    assert tuple(tile_passes(names)) == names
+
+
+def without(*names: str) -> tuple[str, ...]:
+    return tuple(name for name in TILE_PASSES if name not in names)
+
+
+def test_without_products_they_are_vector_code() -> None:
+    constants = {"M": 16, "N": 16, "K": 16}
+    assert "tpk.npu_matrix" in placed(one_product, PRODUCT, constants)
+    less = placed(one_product, PRODUCT, constants, passes=without("products"))
+    assert "tpk.npu_matrix" not in less
+    assert "linalg.matmul" in less
+
+
+def test_without_overlap_buffers_have_one_copy() -> None:
+    assert "copies = 2" in placed(add, ADD, {"B": 1024})
+    less = placed(add, ADD, {"B": 1024}, passes=without("sending", "overlap"))
+    assert "copies" not in less
+    assert "tpk.npu_programs" in less
+
+
+def test_without_programs_the_kernel_s_body_is_that_of_one() -> None:
+    assert "tpk.npu_programs" not in placed(add, ADD, {"B": 1024}, passes=without("programs"))
+
+
+def test_an_own_pass_takes_the_place_of_the_kit_s() -> None:
+    seen: list[tuple[str, bool]] = []
+
+    def keep_waits(module: Any, chip: chips.ChipDescription) -> None:
+        seen.append((chip.name, "tpk.npu_wait" in str(module)))
+
+    placed(add, ADD, {"B": 1024}, own_passes={"waits": keep_waits})
+    assert seen == [("n1", True)]
+    names = (*TILE_PASSES, "mine")
+    placed(add, ADD, {"B": 1024}, passes=names, own_passes={"mine": keep_waits})
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("transfer", "unroll"), "there is no pass 'unroll'"),
+        (("programs", "waits"), "lack 'transfer'"),
+        (("transfer", "waits", "waits"), "twice"),
+    ],
+)
+def test_other_lists_are_refused(names: tuple[str, ...], said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        tile_passes(names)
