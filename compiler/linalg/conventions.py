@@ -26,6 +26,9 @@ class Convention:
     """Whether assertions and prints are calls of external functions; else they are refused."""
     mix_mode: bool = False
     """Whether an attribute says if the kernel has products."""
+    executable: str = ""
+    """The pipeline of IREE's that compiles the kernel, which is then in an executable of IREE's, beside a function that
+    dispatches its grid. An executable has no heap: loaded blocks are tensors."""
 
     def pointer(self, element: str) -> str:
         """The type of a pointer to `element`."""
@@ -55,6 +58,20 @@ CONVENTIONS = {
                 ("global_kernel", '"local"'),
             ),
             mix_mode=True,
+        ),
+        *(
+            Convention(
+                name,
+                "IREE: its dialects `stream`, `hal` and `util` around upstream's, as `iree-compile` takes a grid",
+                ranked_pointers=True,
+                element_wise_generic=True,
+                generic_syntax=True,
+                executable=f"#iree_codegen.translation_info<pipeline = {pipeline}>",
+            )
+            for name, pipeline in (
+                ("iree", "#iree_cpu.pipeline<Default>"),
+                ("iree-rocm", "#iree_gpu.pipeline<BaseLowering> workgroup_size = [1, 1, 1]"),
+            )
         ),
     )
 }
