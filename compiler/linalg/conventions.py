@@ -18,6 +18,8 @@ class Convention:
     """Whether element-wise operations are ``linalg.generic``, or ``arith`` and ``math`` on tensors."""
     generic_syntax: bool = False
     """Whether the text is in MLIR's generic syntax, which releases of LLVM share: the pretty one changes."""
+    llvm_19: bool = False
+    """Whether the compiler is built with LLVM 19, which has other numbers in generic syntax."""
     leading: tuple[str, ...] = ()
     """Types of arguments that come before the kernel's own and that the compiler's runtime gives."""
     attributes: tuple[tuple[str, str], ...] = ()
@@ -51,6 +53,7 @@ CONVENTIONS = {
             ranked_pointers=True,
             element_wise_generic=False,
             generic_syntax=True,
+            llvm_19=True,
             leading=("memref<?xi8>", "memref<?xi8>"),
             attributes=(
                 ("SyncBlockLockArgIdx", "0 : i64"),

@@ -44,7 +44,11 @@ class Tile:
     def view(self) -> tuple[str, str]:
         """The block of memory and its type, as if all of it were in bounds."""
         body = self.body
-        strides = [body.index(stride) for stride in self.strides]
+        # LLVM 19 refuses a stride of 0. That of a dimension of one element does not matter.
+        strides = [
+            body.constant(1) if size == 1 else body.index(stride)
+            for size, stride in zip(self.shape, self.strides, strict=True)
+        ]
         layout = f"strided<[{', '.join(UNKNOWN for _ in strides)}], offset: ?>"
         kind = memref_type(self.shape, self.element, layout)
         sizes = ", ".join(map(str, self.shape))
