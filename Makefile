@@ -72,7 +72,7 @@ test-public: $(VENV)/.test-tools $(VENV)/.installed ## a third of the kernels th
 test-torch-upstream: $(MODELS)/.installed ## PyTorch's own tests on the virtual NPU: PYTORCH=checkout of its repository
 	$(MODELS)/venv/bin/python tests/pytorch/upstream.py $(PYTORCH) $(UPSTREAM_ARGS)
 
-test-vendors: $(VENDORS)/.installed ## compile kernels for NPUs with the compilers that their vendors publish: 0.5 GB
+test-vendors: $(VENDORS)/.installed ## compile kernels for NPUs with the compilers that their vendors publish, and run them by IREE: 0.7 GB
 	TPK_VENDORS=$(VENDORS)/venv $(BIN)/python -m pytest -m vendors -n $(JOBS) $(PYTEST_ARGS) tests/compiler/linalg
 
 test-releases: $(RELEASES:%=.venv-releases/%/.installed) ## the main tests on older releases of Triton, without torch
@@ -201,7 +201,8 @@ $(VENV)/.installed: $(VENV)/.needed $(VENV)/.sources $(SOURCES)
 $(VENDORS)/.installed: $(VENV)/.test-tools $(VENV)/.installed
 	rm -rf $(VENDORS)
 	$(PYTHON) -m venv --without-pip $(VENDORS)/venv
-	$(subst -m pip,-m pip --python $(VENDORS)/venv/bin/python,$(PIP)) --no-deps ascendnpu-ir==1.2.0
+	$(subst -m pip,-m pip --python $(VENDORS)/venv/bin/python,$(PIP)) --no-deps ascendnpu-ir==1.2.0 \
+	  iree-base-compiler==3.13.0 iree-base-runtime==3.13.0 ml_dtypes
 	@touch $@
 
 $(MODELS)/.installed: $(VENV)/.build-tools $(VENV)/.test-tools $(VENV)/.installed

@@ -5,118 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from triton_porting_kit.compiler.dialect.operations import Gather, Load, Scatter, Store, StructuredAccess
+from triton_porting_kit.compiler.dialect.operations import Gather, Load, Scatter, Store
 from triton_porting_kit.compiler.dialect.types import element_of, shape_of
 
+from .blocks import load_memory, load_tensor
 from .expansion import Text, memref_type, nest, tensor_type
 from .rewriting import Rewriting
-
-UNKNOWN = "?"
-
-
-def kind_of(value: Any) -> str:
-    """The type of a value as text."""
-    return str(value.type)
-
-
-class _Tile:
-    """The operands of a structured access as names of a function's parameters, and the element's address."""
-
-    def __init__(self, rewriting: Rewriting, op: StructuredAccess[Any], body: Text) -> None:
-        self.op, self.body = op, body
-        self.shape = shape_of(op.tile) or ()
-        self.element = element_of(op.tile)
-        rewriting.point_to(op, self.element)
-        names = rewriting.names(op)
-        self.base = names["base"][0]
-        self.strides, self.low, self.high = names["strides"], names["low"], names["high"]
-        self.wrap_start, self.wrap_size = names["wrap_start"], names["wrap_size"]
-        self.mask = next(iter(names["mask"]), None)
-        self.last = next(iter(names.get("other") or names.get("value") or ()), None)
-        self.offset = rewriting.shifted(body, op, body.index(names["offset"][0]))
-        self.kind = str(op.base.type)
-
-    @property
-    def is_block(self) -> bool:
-        """Whether the elements in bounds are a block of memory with constant strides."""
-        return self.mask is None and not self.op.wrap_dims
-
-    def view(self) -> tuple[str, str]:
-        """The block of memory and its type, as if all of it were in bounds."""
-        body = self.body
-        strides = [body.index(stride) for stride in self.strides]
-        layout = f"strided<[{', '.join(UNKNOWN for _ in strides)}], offset: ?>"
-        kind = memref_type(self.shape, self.element, layout)
-        sizes = ", ".join(map(str, self.shape))
-        view = body.let(
-            f"memref.reinterpret_cast {self.base} to offset: [{self.offset}], sizes: [{sizes}], "
-            f"strides: [{', '.join(strides)}] : {self.kind} to {kind}"
-        )
-        return view, kind
-
-    def bounds(self) -> tuple[list[str], list[str]]:
-        """First indices in bounds, and how many, in each dimension."""
-        body = self.body
-        low = [body.index(name) for name in self.low]
-        zero = body.constant(0)
-        counts = []
-        for first, name in zip(low, self.high, strict=True):
-            difference = body.let(f"arith.subi {body.index(name)}, {first} : index")
-            counts.append(body.let(f"arith.maxsi {difference}, {zero} : index"))
-        return low, counts
-
-    def part(self, source: str, kind: str, low: list[str], counts: list[str], layout: str) -> tuple[str, str]:
-        """The elements in bounds of a memref."""
-        dynamic = memref_type([UNKNOWN for _ in self.shape], self.element, layout)
-        ones = ", ".join("1" for _ in self.shape)
-        view = self.body.let(
-            f"memref.subview {source}[{', '.join(low)}] [{', '.join(counts)}] [{ones}] : {kind} to {dynamic}"
-        )
-        return view, dynamic
-
-    def address(self, indices: Sequence[str]) -> str:
-        """The position of an element that is tested on its own, in elements from the base."""
-        body = self.body
-        total = self.offset
-        for dimension, (index, stride) in enumerate(zip(indices, self.strides, strict=True)):
-            if dimension in self.op.wrap_dims:
-                which = self.op.wrap_dims.index(dimension)
-                moved = body.let(f"arith.addi {body.index(self.wrap_start[which])}, {index} : index")
-                index = body.let(f"arith.remsi {moved}, {body.index(self.wrap_size[which])} : index")
-            step = body.let(f"arith.muli {index}, {body.index(stride)} : index")
-            total = body.let(f"arith.addi {total}, {step} : index")
-        return total
-
-    def is_accessed(self, indices: Sequence[str], mask: str | None) -> str:
-        """i1: whether an element is in bounds and its mask is set."""
-        body = self.body
-        found = mask or body.constant(1, "i1")
-        for index, low, high in zip(indices, self.low, self.high, strict=False):
-            above = body.let(f"arith.cmpi sge, {index}, {body.index(low)} : index")
-            below = body.let(f"arith.cmpi slt, {index}, {body.index(high)} : index")
-            found = body.let(f"arith.andi {found}, {above} : i1")
-            found = body.let(f"arith.andi {found}, {below} : i1")
-        return found
-
-    def one(self, position: str) -> tuple[str, str]:
-        """One element of memory, as a memref of rank 1."""
-        return one_element(self.body, self.base, self.kind, self.element, position)
-
-
-def one_element(body: Text, base: str, kind: str, element: str, position: str) -> tuple[str, str]:
-    """The element at `position` from `base`, as a memref of one element, and its type."""
-    made = memref_type([1], element, "strided<[1], offset: ?>")
-    view = body.let(
-        f"memref.reinterpret_cast {base} to offset: [{position}], sizes: [1], strides: [1] : {kind} to {made}"
-    )
-    return view, made
+from .tile import UNKNOWN, Tile, kind_of, one_element, zero
 
 
 def load(rewriting: Rewriting, operation: Any) -> None:
     """A tile from memory. A block becomes an allocation into which what is in bounds is copied."""
     op = Load(operation)
     body = Text()
-    tile = _Tile(rewriting, op, body)
+    tile = Tile(rewriting, op, body)
     if shape_of(op.result) is None:
         _load_scalar(rewriting, tile)
         return
@@ -125,63 +27,17 @@ def load(rewriting: Rewriting, operation: Any) -> None:
     if not tile.is_block or not tile.shape:
         returned = _load_elements(tile, result)
     else:
-        view, view_kind = tile.view()
-        memory = body.let(f"memref.alloc() : {kind}")
-        if not tile.low:
-            body.do(f"memref.copy {view}, {memory} : {view_kind} to {kind}")
-        else:
-            _fill(tile, memory, kind)
-            low, counts = tile.bounds()
-            layout = f"strided<[{', '.join(UNKNOWN for _ in tile.shape)}], offset: ?>"
-            source, source_kind = tile.part(view, view_kind, low, counts, layout)
-            dense = f"strided<[{', '.join(map(str, _dense(tile.shape)))}], offset: ?>"
-            target, target_kind = tile.part(memory, kind, low, counts, dense)
-            body.do(f"memref.copy {source}, {target} : {source_kind} to {target_kind}")
-        returned = body.let(f"bufferization.to_tensor {memory} restrict writable : {kind} to {result}")
+        returned = (load_tensor if rewriting.convention.executable else load_memory)(tile, kind, result)
     rewriting.replace(operation, "load", body, [returned])
 
 
-def _dense(shape: Sequence[int]) -> list[int]:
-    strides = [1]
-    for size in reversed(shape[1:]):
-        strides.insert(0, strides[0] * size)
-    return strides[len(strides) - len(shape) :]
-
-
-def _fill(tile: _Tile, memory: str, kind: str) -> None:
-    """Give the elements that are out of bounds their value, by filling all of them where any is."""
-    body, other = tile.body, tile.last
-    operand = tile.op.operation.operands[-1] if other else None
-    if operand is not None and shape_of(operand) is not None:
-        body.do(
-            f"bufferization.materialize_in_destination {other} in restrict writable {memory} : "
-            f"({operand.type}, {kind}) -> ()"
-        )
-        return
-    value = other or zero(body, tile.element)
-    inside = body.constant(1, "i1")
-    for low, high, size in zip(tile.low, tile.high, tile.shape, strict=True):
-        starts = body.let(f"arith.cmpi eq, {low}, {body.constant(0, 'i64')} : i64")
-        ends = body.let(f"arith.cmpi eq, {high}, {body.constant(size, 'i64')} : i64")
-        inside = body.let(f"arith.andi {inside}, {body.let(f'arith.andi {starts}, {ends} : i1')} : i1")
-    partial = body.let(f"arith.xori {inside}, {body.constant(1, 'i1')} : i1")
-    body.do(f"scf.if {partial} {{")
-    body.do(f"linalg.fill ins({value} : {tile.element}) outs({memory} : {kind})")
-    body.do("}")
-
-
-def zero(body: Text, element: str) -> str:
-    """0 of an element type."""
-    return body.constant("0.0" if element.startswith(("f", "bf")) else 0, element)
-
-
-def _load_scalar(rewriting: Rewriting, tile: _Tile) -> None:
+def _load_scalar(rewriting: Rewriting, tile: Tile) -> None:
     body = tile.body
     returned = _guarded_load(body, tile, tile.mask, tile.offset, tile.last)
     rewriting.replace(tile.op.operation, "load", body, [returned])
 
 
-def _guarded_load(body: Text, tile: _Tile, condition: str | None, position: str, other: str | None) -> str:
+def _guarded_load(body: Text, tile: Tile, condition: str | None, position: str, other: str | None) -> str:
     if condition is None:
         view, kind = tile.one(position)
         return body.let(f"memref.load {view}[{body.constant(0)}] : {kind}")
@@ -196,7 +52,7 @@ def _guarded_load(body: Text, tile: _Tile, condition: str | None, position: str,
     return result
 
 
-def _load_elements(tile: _Tile, result: str) -> str:
+def _load_elements(tile: Tile, result: str) -> str:
     """A tile whose elements are tested one at a time."""
     body, op = tile.body, tile.op
     other = tile.last
@@ -271,7 +127,7 @@ def store(rewriting: Rewriting, operation: Any) -> None:
     """A tile into memory. What is in bounds of a block is copied; other elements are stored in loops."""
     op = Store(operation)
     body = Text()
-    tile = _Tile(rewriting, op, body)
+    tile = Tile(rewriting, op, body)
     value, kind = str(tile.last), str(op.value.type)
     if shape_of(op.value) is None or not tile.shape:
         element = value
@@ -308,7 +164,7 @@ def store(rewriting: Rewriting, operation: Any) -> None:
     rewriting.replace(operation, "store", body, [])
 
 
-def _guarded_store(tile: _Tile, condition: str | None, position: str, element: str) -> None:
+def _guarded_store(tile: Tile, condition: str | None, position: str, element: str) -> None:
     body = tile.body
     if condition is not None:
         body.do(f"scf.if {condition} {{")

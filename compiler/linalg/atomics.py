@@ -12,9 +12,10 @@ from triton_porting_kit.abi.kernel import CLOCK
 from triton_porting_kit.compiler.dialect.operations import Atomic, AtomicCas, AtomicPoll, AtomicRmw
 from triton_porting_kit.compiler.dialect.types import element_of, shape_of
 
-from .accesses import filled, one_element, zero
+from .accesses import filled
 from .expansion import Text, width
 from .rewriting import Rewriting
+from .tile import one_element, zero
 
 _KINDS = {
     "add": "addi", "fadd": "addf", "and": "andi", "or": "ori", "xor": "xori", "exch": "assign",

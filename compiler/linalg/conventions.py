@@ -18,6 +18,8 @@ class Convention:
     """Whether element-wise operations are ``linalg.generic``, or ``arith`` and ``math`` on tensors."""
     generic_syntax: bool = False
     """Whether the text is in MLIR's generic syntax, which releases of LLVM share: the pretty one changes."""
+    llvm_19: bool = False
+    """Whether the compiler is built with LLVM 19, which has other numbers in generic syntax."""
     leading: tuple[str, ...] = ()
     """Types of arguments that come before the kernel's own and that the compiler's runtime gives."""
     attributes: tuple[tuple[str, str], ...] = ()
@@ -26,6 +28,9 @@ class Convention:
     """Whether assertions and prints are calls of external functions; else they are refused."""
     mix_mode: bool = False
     """Whether an attribute says if the kernel has products."""
+    executable: str = ""
+    """The pipeline of IREE's that compiles the kernel, which is then in an executable of IREE's, beside a function that
+    dispatches its grid. An executable has no heap: loaded blocks are tensors."""
 
     def pointer(self, element: str) -> str:
         """The type of a pointer to `element`."""
@@ -48,6 +53,7 @@ CONVENTIONS = {
             ranked_pointers=True,
             element_wise_generic=False,
             generic_syntax=True,
+            llvm_19=True,
             leading=("memref<?xi8>", "memref<?xi8>"),
             attributes=(
                 ("SyncBlockLockArgIdx", "0 : i64"),
@@ -55,6 +61,20 @@ CONVENTIONS = {
                 ("global_kernel", '"local"'),
             ),
             mix_mode=True,
+        ),
+        *(
+            Convention(
+                name,
+                "IREE: its dialects `stream`, `hal` and `util` around upstream's, as `iree-compile` takes a grid",
+                ranked_pointers=True,
+                element_wise_generic=True,
+                generic_syntax=True,
+                executable=f"#iree_codegen.translation_info<pipeline = {pipeline}>",
+            )
+            for name, pipeline in (
+                ("iree", "#iree_cpu.pipeline<Default>"),
+                ("iree-rocm", "#iree_gpu.pipeline<BaseLowering> workgroup_size = [1, 1, 1]"),
+            )
         ),
     )
 }

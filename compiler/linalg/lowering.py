@@ -10,7 +10,7 @@ from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import mlir
 from triton_porting_kit.toolchain.mlir import ir
 
-from . import accesses, atomics, calls, functions, messages, pointers, regions, shapes
+from . import accesses, ascend, atomics, calls, functions, iree, messages, pointers, regions, shapes
 from .conventions import Convention
 from .rewriting import Rewriting
 
@@ -46,11 +46,12 @@ EXPANSIONS: dict[str, Expansion] = {
 """What each operation becomes. Operations of upstream's that are missing here stay."""
 
 _INLINE = "builtin.module(inline,symbol-dce,canonicalize,cse)"
+_CLEAN = "builtin.module(canonicalize,cse)"
 _GENERIC = "builtin.module(convert-elementwise-to-linalg,canonicalize,cse)"
 
 
 def lower_to_linalg(module: Any, convention: Convention) -> Any:
-    """Lower a structured module to upstream dialects in place, in a convention. Returns the module.
+    """Lower a structured module to upstream dialects in place, in a convention. Returns the module, or one around it.
 
     Raises `CompilationError`, with the kernel's line, for what the convention cannot express.
     """
@@ -69,8 +70,11 @@ def lower_to_linalg(module: Any, convention: Convention) -> Any:
         _refuse_leftovers(rewriting)
         if convention.element_wise_generic:
             mlir.run_passes(module, _GENERIC)
+        else:
+            ascend.apply_to_tensors(_kernel_named(module, name))
+            mlir.run_passes(module, _CLEAN)
         _finish(_kernel_named(module, name), convention)
-    return module
+        return iree.wrap(module, name, convention.executable) if convention.executable else module
 
 
 def _kernel(module: Any) -> Any:

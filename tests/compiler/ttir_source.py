@@ -15,20 +15,24 @@ _TARGET = GPUTarget("cuda", 90, 32)
 
 
 def ttir_module(
-    kernel: Any, signature: dict[str, str], constexprs: dict[str, Any] | None = None, optimized: bool = True
+    kernel: Any,
+    signature: dict[str, str],
+    constexprs: dict[str, Any] | None = None,
+    optimized: bool = True,
+    target: GPUTarget = _TARGET,
 ) -> tuple[Any, Any]:
     """(module, context) of a kernel whose other parameters are constexprs; pointers are 16-byte aligned."""
     constexprs = constexprs or {}
     full = {name: signature.get(name, "constexpr") for name in kernel.arg_names}
     aligned = {(i,): [["tt.divisibility", 16]] for i, n in enumerate(kernel.arg_names) if full[n][0] == "*"}
     source = ASTSource(kernel, full, constexprs=constexprs, attrs=aligned)
-    backend = make_backend(_TARGET)
+    backend = make_backend(target)
     options = backend.parse_options({})
     context = triton_ir.context()
     triton_ir.load_dialects(context)
     backend.load_dialects(context)
     module = source.make_ir(
-        _TARGET, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
+        target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
     )
     if optimized:
         optimize(module)

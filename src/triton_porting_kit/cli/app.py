@@ -166,7 +166,9 @@ def compile_kernel(
     ] = "",
     convention: Annotated[
         str,
-        typer.Option(help="With `--emit linalg`: what the next compiler expects, triton-shared or ascend."),
+        typer.Option(
+            help="With `--emit linalg`: what the next compiler expects: triton-shared, ascend, iree or iree-rocm."
+        ),
     ] = "triton-shared",
     chip: Annotated[
         str | None,

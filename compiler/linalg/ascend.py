@@ -1,0 +1,115 @@
+"""What AscendNPU-IR expects beyond the convention: element-wise operations on tensors, and numbers of its LLVM."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from triton_porting_kit.errors import CompilationError
+from triton_porting_kit.toolchain.mlir import ir
+
+ATOMIC_KINDS = {
+    "addf": 0, "addi": 1, "assign": 2, "maximumf": 3, "maxs": 4, "maxu": 5, "minimumf": 6, "mins": 7, "minu": 8,
+    "mulf": 9, "muli": 10, "ori": 11, "andi": 12, "maxnumf": 13, "minnumf": 14,
+}  # fmt: skip
+"""The kinds of `memref.atomic_rmw` as LLVM 19 numbers them, which AscendNPU-IR is built with. Generic syntax has
+numbers, and later releases sort the kinds by name."""
+
+_SORTED = (*sorted(ATOMIC_KINDS), "xori")
+_KIND = re.compile(r'("memref\.atomic_rmw"\([^)]*\) <\{kind = )(\d+)')
+
+
+def with_kinds_of_llvm_19(text: str) -> str:
+    """The generic text of a module, whose atomic operations have the numbers of LLVM 19.
+
+    Raises `CompilationError` for exclusive or, which LLVM 19 does not have.
+    """
+
+    def number(found: re.Match[str]) -> str:
+        name = _SORTED[int(found[2])]
+        if name not in ATOMIC_KINDS:
+            raise CompilationError(
+                "memref.atomic_rmw has no form in the convention ascend: LLVM 19 has no atomic exclusive or",
+                operation="memref.atomic_rmw",
+                remedy="use another atomic operation",
+            )
+        return f"{found[1]}{ATOMIC_KINDS[name]}"
+
+    return _KIND.sub(number, text)
+
+
+def apply_to_tensors(kernel: Any) -> None:
+    """Replace `linalg.generic` of element-wise operations by these operations on whole tensors."""
+    found: list[Any] = []
+
+    def visit(operation: Any) -> Any:
+        if operation.name == "linalg.generic" and _is_element_wise(operation):
+            found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    kernel.walk(visit)
+    for operation in found:
+        _apply(operation)
+
+
+def _is_element_wise(operation: Any) -> bool:
+    maps = [attribute.value for attribute in operation.attributes["indexing_maps"]]
+    shapes = [list(ir.RankedTensorType(value.type).shape) for value in operation.operands]
+    rank = len(shapes[0])
+    identity = ir.AffineMap.get_identity(rank)
+    body = [view.operation for view in operation.regions[0].blocks[0].operations][:-1]
+    return (
+        all(found == identity for found in maps)
+        and all(shape == shapes[0] for shape in shapes)
+        and bool(body)
+        and all(
+            each.name.startswith(("arith.", "math.")) and not list(each.regions) and len(each.results) == 1
+            for each in body
+        )
+    )
+
+
+def _apply(operation: Any) -> None:
+    shape = list(ir.RankedTensorType(operation.operands[0].type).shape)
+    block = operation.regions[0].blocks[0]
+    values = list(zip(block.arguments, operation.operands, strict=True))
+    at = ir.InsertionPoint(operation)
+
+    def tensor(value: Any) -> Any:
+        for scalar, made in values:
+            if scalar == value:
+                return made
+        made = ir.Operation.create(  # a scalar from outside
+            "tensor.splat",
+            results=[ir.RankedTensorType.get(shape, value.type)],
+            operands=[value],
+            loc=operation.location,
+            ip=at,
+        ).result
+        values.append((value, made))
+        return made
+
+    for view in block.operations:
+        each = view.operation
+        if each.name == "linalg.yield":
+            for result, value in zip(operation.results, each.operands, strict=True):
+                result.replace_all_uses_with(tensor(value))
+            break
+        kind = ir.RankedTensorType.get(shape, each.results[0].type)
+        attributes = {name: each.attributes[name] for name in _names(each)}
+        if each.name == "arith.constant":
+            attributes = {"value": ir.DenseElementsAttr.get_splat(kind, each.attributes["value"])}
+        made = ir.Operation.create(
+            each.name,
+            results=[kind],
+            operands=[tensor(value) for value in each.operands],
+            attributes=attributes,
+            loc=each.location,
+            ip=at,
+        )
+        values.append((each.results[0], made.result))
+    operation.erase()
+
+
+def _names(operation: Any) -> list[str]:
+    return [str(getattr(named, "name", named)) for named in operation.attributes]
