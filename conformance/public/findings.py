@@ -17,6 +17,8 @@ class Finding:
     """What happens, why, and what would mend it."""
     program: str
     """A program for CUDA that shows it; `tpk run --as-cuda` runs it on a CPU."""
+    kernel: str = ""
+    """The kernel, if the checks name no line."""
 
 
 FINDINGS = (

@@ -172,9 +172,10 @@ def _findings(results: Sequence[Result]) -> Iterator[str]:
     yield "## Findings for maintainers\n"
     yield (
         "Faults in the pinned releases. An access outside of the tensors that a kernel was given usually goes "
-        "unnoticed on "
-        "a GPU, because it hits other memory of the process; `tpk public --checked` reports it, as does "
-        "`TPK_CHECK=memory tpk run --as-cuda program.py` for the programs below.\n"
+        "unnoticed on a GPU, because it hits other memory of the process; `tpk public --checked` reports it, as does "
+        "`TPK_CHECK=memory tpk run --as-cuda program.py` for the programs below. `--checked` also runs the programs "
+        "of each launch in descending order and each alone, to find races, and fills memory that `torch.empty` "
+        "leaves as it is.\n"
     )
     tried = {result.collection for result in results}
     for finding in FINDINGS:
@@ -182,19 +183,26 @@ def _findings(results: Sequence[Result]) -> Iterator[str]:
             yield f"### {finding.collection}: {finding.title}\n"
             yield f"`{finding.place}`: {finding.text}\n"
             yield f"```python\n{finding.program}```\n"
-    found: dict[tuple[str, str], list[Result]] = {}
+    found: dict[tuple[str, str], tuple[str, str]] = {}
     for result in results:
-        if result.finding:
-            place = re.search(r"([\w.-]+(?:/[\w.-]+)*\.py:\d+), in (\w+)", result.finding)
-            line = place[1] if place else result.finding[:100]
-            if not any(f.collection == result.collection and f.place == line for f in FINDINGS):
-                found.setdefault((result.collection, line), []).append(result)
+        for text in result.findings:
+            line = _place(text)
+            if not any(f.collection == result.collection and line in (f.place, f.kernel) for f in FINDINGS):
+                found.setdefault((result.collection, line), (result.entry, text))
     if found:
-        yield "Other lines at which a kernel left its arguments:\n"
-        for (collection, line), seen in found.items():
-            message = re.sub(r"^host CPU: launch: ", "", seen[0].finding.partition(": tl.")[0])
-            yield f"- {collection}, `{line}`, in `{seen[0].entry}`: {message.partition(f': {line}')[0]}."
+        yield "Other findings of checks:\n"
+        for (collection, line), (entry, text) in found.items():
+            message = re.sub(r"^host CPU: launch: ", "", text.partition(": tl.")[0]).partition(f": {line}")[0]
+            yield f"- {collection}, `{line}`, in `{entry}`: {re.sub(r' [(][^()]*:[0-9]+[)]', '', message)}."
         yield ""
+
+
+def _place(finding: str) -> str:
+    """Where a finding is: a line, or of what examines whole launches the name of the kernel."""
+    if place := re.search(r"([\w.-]+(?:/[\w.-]+)*\.py:\d+), in (\w+)", finding):
+        return place[1]
+    kernel = re.match(r"kernel '(\w+)'", finding)
+    return kernel[1] if kernel else finding[:60]
 
 
 def _entries(results: Sequence[Result], threads: Sequence[int]) -> Iterator[str]:
