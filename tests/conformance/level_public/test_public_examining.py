@@ -40,16 +40,29 @@ def in_place(X, n, BLOCK: tl.constexpr):
     tl.store(X + i, 2 * tl.load(X + i, mask=i < n), mask=i < n)
 
 
+@triton.jit
+def _next(COUNT):
+    return tl.atomic_add(COUNT, 1)
+
+
+@triton.jit
+def numbered(COUNT, Y):
+    tl.store(Y + _next(COUNT), tl.program_id(0))
+
+
+KERNELS = (chain, overlapping, same, in_place, numbered)
+
+
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     kind = type(driver.active)
     monkeypatch.setattr(kind, "launcher_cls", kind.launcher_cls)  # restores it
     found: list[str] = []
     examine_launches(found.append)
-    for kernel in (chain, overlapping, same, in_place):
+    for kernel in KERNELS:
         kernel.device_caches.clear()  # launchers made before are not examined
     yield found
-    for kernel in (chain, overlapping, same, in_place):
+    for kernel in KERNELS:
         kernel.device_caches.clear()
 
 
@@ -75,4 +88,11 @@ def test_launches_without_races_are_left_as_they_are(found: list[str], times: in
         in_place[(4,)](x, 100, BLOCK=32)
     assert torch.equal(y, expected)
     assert torch.equal(x, expected * 2 ** (times - 1))
+    assert not found
+
+
+def test_atomic_operations_may_depend_on_the_order(found: list[str]) -> None:
+    count, y = torch.zeros(1, dtype=torch.int32), torch.zeros(8, dtype=torch.int32)
+    numbered[(8,)](count, y)
+    assert sorted(y.tolist()) == [*range(8)]
     assert not found
