@@ -11,6 +11,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from triton_porting_kit.conformance.public.entries import VERDICTS
@@ -49,8 +50,7 @@ not edit it; edit `conformance/public/`.
 def write(reports: Sequence[Path], page: Path) -> None:
     """Write the page of the results in the folders of some runs. Raises `ReportError`."""
     runs = [read_run(folder) for folder in reports]
-    found = {(r.collection, r.entry, r.variant): r for run in runs for r in results_of(run.records)}
-    results = list(found.values())
+    results = merged(result for run in runs for result in results_of(run.records))
     threads = sorted({count for result in results for count in result.times})
     picture = page.with_suffix(".svg")
     lines = [HEAD + "\n".join(f"| {name} | {meaning} |" for name, meaning in VERDICTS.items()), ""]
@@ -60,6 +60,18 @@ def write(reports: Sequence[Path], page: Path) -> None:
         picture.write_text(plot({count: ratios(results, count) for count in threads}), encoding="utf-8")
     lines += [*_failures(results), *_findings(results), *_entries(results, threads)]
     page.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+
+
+def merged(results: Iterable[Result]) -> list[Result]:
+    """One result of each entry: the last one, with times and findings of earlier runs if it has none."""
+    found: dict[tuple[str, str, str], Result] = {}
+    for result in results:
+        key = (result.collection, result.entry, result.variant)
+        before = found.get(key, result)
+        found[key] = replace(
+            result, times=result.times or before.times, findings=result.findings or before.findings
+        )
+    return list(found.values())
 
 
 def _machine(runs: Sequence[Report]) -> Iterator[str]:
