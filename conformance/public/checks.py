@@ -9,14 +9,15 @@ from typing import Any
 from triton_porting_kit.conformance.context import Context
 from triton_porting_kit.conformance.public import sorting
 from triton_porting_kit.conformance.public.entries import Case
-from triton_porting_kit.conformance.public.hosts import Host
+from triton_porting_kit.conformance.public.hosts import Answer, Host
 from triton_porting_kit.conformance.public.options import Options
-from triton_porting_kit.conformance.status import Evidence
+from triton_porting_kit.conformance.status import Evidence, holds
 
 FAULTS = ("kit", "crash", "timeout", "harness")
 """Verdicts that make a check fail; the others are upstream's."""
 CHECKING = "cpu"
 """The target whose launcher checks accesses."""
+FILLED = "wrong where uninitialised memory is filled"
 THREADS = 2
 """How many threads run a case that is judged."""
 
@@ -29,48 +30,55 @@ class Body:
 
     def __call__(self, context: Context) -> None:
         options = Options.of_environment()
-        found = self._checked(context, options) if options.checked else []
-        evidence, caught = self._ask(context, options)
-        if any(item.get("signal") for item in evidence):
+        checked = self._ask(context, options, checked=True) if options.checked else None
+        answer = self._ask(context, options)
+        if any(item.get("signal") for item in answer.evidence):
             # An earlier case of the process may have written where it should not: try again in a new one.
-            evidence, caught = self._ask(context, options)
-        verdict, reason = sorting.verdict_of(evidence, self.case.known)
+            answer = self._ask(context, options)
+        verdict, reason = sorting.verdict_of(answer.evidence, self.case.known)
+        if verdict in (sorting.KIT, "crash") and context.session.target.backend == CHECKING:
+            checked = checked or self._ask(context, options, checked=True)
+            # A kernel that leaves its arguments may find or do anything.
+            if left := [item for item in checked.evidence if item.get("type") == sorting.OUT_OF_BOUNDS]:
+                verdict, reason = "package", str(left[0]["message"])
+        found = self._findings(checked, verdict) if checked else []
         if verdict != "right" or found:
             _hosts.close()  # what failed, or wrote elsewhere, may have left something behind
-        if verdict in (sorting.KIT, "crash") and context.session.target.backend == CHECKING:
-            # A kernel that leaves its arguments may find or do anything.
-            found = found or self._checked(context, options)
-            if found:
-                verdict, reason = "package", str(found[0]["message"])
-        raised = any(item["kind"] == "error" for item in evidence)
-        context.evidence += [*_attributed(evidence, verdict, reason), *found]
-        if caught and not (raised and len(caught) == 1):
+        raised = any(item["kind"] == "error" for item in answer.evidence)
+        context.evidence += [*_attributed(answer.evidence, verdict, reason), *found]
+        if answer.caught and not (raised and len(answer.caught) == 1):
             context.evidence.append(
-                {"kind": "caught", "what": "compile errors that the package caught", "messages": caught}
+                {
+                    "kind": "caught",
+                    "what": "compile errors that the package caught",
+                    "messages": answer.caught,
+                }
             )
         if verdict == "right":
             for threads in options.threads:
                 context.evidence += self._times(context, options, threads)
 
-    def _ask(
-        self, context: Context, options: Options, threads: int = THREADS, **order: bool
-    ) -> tuple[list[Evidence], list[str]]:
+    def _ask(self, context: Context, options: Options, threads: int = THREADS, **order: bool) -> Answer:
         """Let a process run the case. `order`: ``checked`` or ``times``."""
-        host = _hosts.get(context, self.case, options, threads, checked=order.get("checked", False))
+        checked = order.get("checked", False)
+        # Programs run in order there, so that one order can be compared with another.
+        host = _hosts.get(context, self.case, options, 1 if checked else threads, checked=checked)
         patience = 3.0 if order else 1.0
         seconds = min(self.case.entry.seconds, options.seconds or math.inf)
         return host.ask({"case": self.case.name, **order}, patience * seconds)
 
-    def _checked(self, context: Context, options: Options) -> list[dict[str, Any]]:
-        """What a run with checked accesses finds: a kernel that leaves its arguments, or nothing."""
-        evidence, _ = self._ask(context, options, checked=True)
-        for item in evidence:
-            if item.get("type") == sorting.OUT_OF_BOUNDS:
-                return [{"kind": "finding", "what": self.case.entry.name, "message": item["message"]}]
-        return []
+    def _findings(self, checked: Answer, verdict: str) -> list[dict[str, Any]]:
+        """What a run with checks finds: accesses out of bounds, races, and results of memory that nobody wrote."""
+        found = [*checked.found]
+        found += [str(i["message"]) for i in checked.evidence if i.get("type") == sorting.OUT_OF_BOUNDS]
+        if verdict == "right" and not found:
+            # Kernels get the same inputs, but memory that `torch.empty` returns is filled.
+            failed = (i for i in checked.evidence if i["kind"] in ("error", "comparison") and not holds(i))
+            found += [f"{FILLED}: {item.get('what', item.get('type'))}: {item['message']}" for item in failed]
+        return [{"kind": "finding", "what": self.case.entry.name, "message": text} for text in found]
 
     def _times(self, context: Context, options: Options, threads: int) -> list[dict[str, Any]]:
-        found, _ = self._ask(context, options, threads, times=True)
+        found = self._ask(context, options, threads, times=True).evidence
         text = f"{threads} thread{'s' if threads > 1 else ''}"
         return [{**item, "what": text, "threads": threads} for item in found if item["kind"] == "times"]
 

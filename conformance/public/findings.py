@@ -17,6 +17,8 @@ class Finding:
     """What happens, why, and what would mend it."""
     program: str
     """A program for CUDA that shows it; `tpk run --as-cuda` runs it on a CPU."""
+    kernel: str = ""
+    """The kernel, if the checks name no line."""
 
 
 FINDINGS = (
@@ -44,13 +46,15 @@ loss.backward()
         "`triton_to_mxfp8_dim1` writes scales behind the end of its output",
         "torchao/prototype/mx_formats/kernels.py:746",
         "The store of `col_scale_e8m0` has no mask. With a tile of more rows than the tensor has (128 rows), "
-        "scales are "
-        "written beyond the tensor; on a CPU this corrupts the heap. The store needs the mask of the values' store.",
+        "scales are written beyond the tensor; on a CPU this corrupts the heap. They are also written over the scales "
+        "of other columns, so that results depend on the order in which programs run. The store needs the mask of the "
+        "values' store.",
         """import torch
 from torchao.prototype.mx_formats.kernels import triton_to_mxfp8_dim1
 
 triton_to_mxfp8_dim1(torch.randn(128, 256, device="cuda", dtype=torch.bfloat16), 32, "floor")
 """,
+        kernel="to_mxfp8_dim1_kernel",
     ),
     Finding(
         "flag_gems",

@@ -1,7 +1,8 @@
 """The process that has a collection's package and runs its cases: ``host SOCKET MODULE``.
 
-For each ``{"case": name, "times": bool}`` it sends ``{"evidence": [...]}``. It is started by `hosts`, which puts the
-package on the path and lets ``cuda`` be the backend's device.
+For each ``{"case": name, "times": bool}`` it sends ``{"evidence": [...], "caught": [...], "found": [...]}``. It is
+started by `hosts`, which puts the package on the path and lets ``cuda`` be the backend's device. With ``TPK_CHECK``,
+launches are examined, and memory that torch does not initialise is filled with NaN and the largest integers.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import os
 import socket
 import sys
 import types
@@ -17,7 +19,7 @@ from typing import Any
 import torch
 
 from triton_porting_kit.conformance.execution.channel import Channel, ChannelClosed
-from triton_porting_kit.conformance.public import judging
+from triton_porting_kit.conformance.public import examining, judging
 from triton_porting_kit.conformance.public.entries import Case, Collection, cases_of
 from triton_porting_kit.conformance.status import Evidence
 from triton_porting_kit.conformance.trial import error_evidence
@@ -31,15 +33,20 @@ def main(descriptor: str, module: str) -> None:
     if collection.cuda and torch.version.cuda is None:
         torch.version.cuda = collection.cuda
     caught = watch_compilations()
+    found: list[str] = []
+    if os.environ.get("TPK_CHECK"):
+        examining.examine_launches(found.append)
+        torch.use_deterministic_algorithms(True, warn_only=True)  # it fills memory
     cases = {case.name: case for case in cases_of(collection)}
     try:
         while True:
             order = channel.receive()
             caught.clear()
+            found.clear()
             try_it = measure if order.get("times") else judge
-            found = [*try_it(cases[order["case"]])]
+            evidence = [*try_it(cases[order["case"]])]
             errors = [f"{type(error).__name__}: {str(error)[:500]}" for error in caught]
-            channel.send({"evidence": found, "caught": errors})
+            channel.send({"evidence": evidence, "caught": errors, "found": found})
     except ChannelClosed:
         pass
 

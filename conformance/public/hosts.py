@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from triton_porting_kit.conformance.execution.channel import Channel, ChannelClosed, Message
@@ -22,6 +23,17 @@ from triton_porting_kit.conformance.status import Evidence
 _AS_CUDA = "import triton_porting_kit.pytorch.as_cuda"
 _MAIN = f"import sys; from {__package__}.host import main; main(*sys.argv[1:])"
 _TAIL = 2000
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a process says of a case."""
+
+    evidence: list[Evidence]
+    caught: list[str] = field(default_factory=list)
+    """The compile errors that the package caught or raised."""
+    found: list[str] = field(default_factory=list)
+    """What a process that checks has found of launches."""
 
 
 class Host:
@@ -46,8 +58,8 @@ class Host:
             self._process.wait()
         self._process = self._channel = None
 
-    def ask(self, order: Mapping[str, Any], seconds: float) -> tuple[list[Evidence], list[str]]:
-        """Let the process run a case. Returns evidence, and the compile errors that the package caught or raised."""
+    def ask(self, order: Mapping[str, Any], seconds: float) -> Answer:
+        """Let the process run a case."""
         channel = self._channel or self._start()
         deadline = time.monotonic() + seconds
         try:
@@ -56,11 +68,11 @@ class Host:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     self.close()
-                    return [_timeout(seconds)], []
+                    return Answer([_timeout(seconds)])
                 select.select([channel], [], [], left)
         except ChannelClosed:
-            return [self._death()], []
-        return _parts(message)
+            return Answer([self._death()])
+        return _answer(message)
 
     def _start(self) -> Channel:
         folders = ensure(self._collection, self._options)
@@ -127,5 +139,5 @@ def _timeout(seconds: float) -> Evidence:
     }
 
 
-def _parts(message: Message) -> tuple[list[Evidence], list[str]]:
-    return list(message["evidence"]), list(message["caught"])
+def _answer(message: Message) -> Answer:
+    return Answer(list(message["evidence"]), list(message["caught"]), list(message["found"]))

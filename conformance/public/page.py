@@ -11,6 +11,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from triton_porting_kit.conformance.public.entries import VERDICTS
@@ -49,8 +50,7 @@ not edit it; edit `conformance/public/`.
 def write(reports: Sequence[Path], page: Path) -> None:
     """Write the page of the results in the folders of some runs. Raises `ReportError`."""
     runs = [read_run(folder) for folder in reports]
-    found = {(r.collection, r.entry, r.variant): r for run in runs for r in results_of(run.records)}
-    results = list(found.values())
+    results = merged(result for run in runs for result in results_of(run.records))
     threads = sorted({count for result in results for count in result.times})
     picture = page.with_suffix(".svg")
     lines = [HEAD + "\n".join(f"| {name} | {meaning} |" for name, meaning in VERDICTS.items()), ""]
@@ -60,6 +60,18 @@ def write(reports: Sequence[Path], page: Path) -> None:
         picture.write_text(plot({count: ratios(results, count) for count in threads}), encoding="utf-8")
     lines += [*_failures(results), *_findings(results), *_entries(results, threads)]
     page.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+
+
+def merged(results: Iterable[Result]) -> list[Result]:
+    """One result of each entry: the last one, with times and findings of earlier runs if it has none."""
+    found: dict[tuple[str, str, str], Result] = {}
+    for result in results:
+        key = (result.collection, result.entry, result.variant)
+        before = found.get(key, result)
+        found[key] = replace(
+            result, times=result.times or before.times, findings=result.findings or before.findings
+        )
+    return list(found.values())
 
 
 def _machine(runs: Sequence[Report]) -> Iterator[str]:
@@ -172,9 +184,10 @@ def _findings(results: Sequence[Result]) -> Iterator[str]:
     yield "## Findings for maintainers\n"
     yield (
         "Faults in the pinned releases. An access outside of the tensors that a kernel was given usually goes "
-        "unnoticed on "
-        "a GPU, because it hits other memory of the process; `tpk public --checked` reports it, as does "
-        "`TPK_CHECK=memory tpk run --as-cuda program.py` for the programs below.\n"
+        "unnoticed on a GPU, because it hits other memory of the process; `tpk public --checked` reports it, as does "
+        "`TPK_CHECK=memory tpk run --as-cuda program.py` for the programs below. `--checked` also runs the programs "
+        "of each launch in descending order and each alone, to find races, and fills memory that `torch.empty` "
+        "leaves as it is.\n"
     )
     tried = {result.collection for result in results}
     for finding in FINDINGS:
@@ -182,19 +195,26 @@ def _findings(results: Sequence[Result]) -> Iterator[str]:
             yield f"### {finding.collection}: {finding.title}\n"
             yield f"`{finding.place}`: {finding.text}\n"
             yield f"```python\n{finding.program}```\n"
-    found: dict[tuple[str, str], list[Result]] = {}
+    found: dict[tuple[str, str], tuple[str, str]] = {}
     for result in results:
-        if result.finding:
-            place = re.search(r"([\w.-]+(?:/[\w.-]+)*\.py:\d+), in (\w+)", result.finding)
-            line = place[1] if place else result.finding[:100]
-            if not any(f.collection == result.collection and f.place == line for f in FINDINGS):
-                found.setdefault((result.collection, line), []).append(result)
+        for text in result.findings:
+            line = _place(text)
+            if not any(f.collection == result.collection and line in (f.place, f.kernel) for f in FINDINGS):
+                found.setdefault((result.collection, line), (result.entry, text))
     if found:
-        yield "Other lines at which a kernel left its arguments:\n"
-        for (collection, line), seen in found.items():
-            message = re.sub(r"^host CPU: launch: ", "", seen[0].finding.partition(": tl.")[0])
-            yield f"- {collection}, `{line}`, in `{seen[0].entry}`: {message.partition(f': {line}')[0]}."
+        yield "Other findings of checks:\n"
+        for (collection, line), (entry, text) in found.items():
+            message = re.sub(r"^host CPU: launch: ", "", text.partition(": tl.")[0]).partition(f": {line}")[0]
+            yield f"- {collection}, `{line}`, in `{entry}`: {re.sub(r' [(][^()]*:[0-9]+[)]', '', message)}."
         yield ""
+
+
+def _place(finding: str) -> str:
+    """Where a finding is: a line, or of what examines whole launches the name of the kernel."""
+    if place := re.search(r"([\w.-]+(?:/[\w.-]+)*\.py:\d+), in (\w+)", finding):
+        return place[1]
+    kernel = re.match(r"kernel '(\w+)'", finding)
+    return kernel[1] if kernel else finding[:60]
 
 
 def _entries(results: Sequence[Result], threads: Sequence[int]) -> Iterator[str]:

@@ -41,8 +41,8 @@ class Result:
     """By number of threads."""
     caught: tuple[str, ...] = ()
     """Compile errors that the package caught."""
-    finding: str = ""
-    """How a kernel leaves its arguments."""
+    findings: tuple[str, ...] = ()
+    """What checks found: accesses out of bounds, races, results of memory that nobody wrote."""
 
     @property
     def variant(self) -> str:
@@ -66,7 +66,7 @@ def result_of(record: Record) -> Result:
     verdict, reason = _VERDICTS.get(record.status, "kit"), record.message
     times: dict[int, Times] = {}
     caught: tuple[str, ...] = ()
-    finding = ""
+    findings: list[str] = []
     for item in record.evidence:
         if item["kind"] == "upstream" and item["what"] in VERDICTS:
             verdict, reason = str(item["what"]), str(item["message"])
@@ -75,7 +75,7 @@ def result_of(record: Record) -> Result:
         elif item["kind"] == "caught":
             caught = tuple(item["messages"])
         elif item["kind"] == "finding":
-            finding = str(item["message"])
+            findings.append(str(item["message"]))
     return Result(
         collection,
         entry,
@@ -85,7 +85,7 @@ def result_of(record: Record) -> Result:
         "" if verdict == "right" else reason,
         times,
         caught,
-        finding,
+        tuple(findings),
     )
 
 

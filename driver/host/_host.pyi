@@ -7,6 +7,7 @@ services: dict[str, int]
 functions: dict[str, int]
 signatures: dict[str, str]
 
+def choose_programs(begin: int, end: int) -> None: ...
 def pool_width() -> int: ...
 
 class RemovedFunction:

@@ -7,7 +7,8 @@ import os
 import platform
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
@@ -158,6 +159,18 @@ class HostDevice(NativeDevice):
             raise LaunchError(f"host CPU: launch: the grid has {len(grid)} counts, not one to three")
         x, y, z = (*grid, 1, 1)[:3]
         self._native.launch(function, x, y, z, stream, args)
+
+    @contextmanager
+    def only_programs(self, begin: int, end: int) -> Iterator[None]:
+        """A context in which launches of this thread run only these programs of their grid, by linear index.
+
+        Tools use it to look at one program at a time. `end` may be beyond the grid.
+        """
+        _host.choose_programs(begin, end)
+        try:
+            yield
+        finally:
+            _host.choose_programs(0, 2**63 - 1)
 
     def launch_entry(self) -> NativeLaunchEntry:
         return NativeLaunchEntry(function=_host.launch_entry, context=self._native.context)

@@ -85,3 +85,20 @@ for _ in range(20):
 """
     result = python(LAUNCH + script, TPK_NUM_THREADS=width)
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize(("begin", "end"), [(0, 5), (3, 4), (900, 5000), (2000, 3000)])
+def test_only_some_programs(device: HostDevice, begin: int, end: int) -> None:
+    count = _function(device, "count")
+    address = device.memalloc(8 * 1000)
+    device.memset(address, 0, 8 * 1000)
+    arguments, slots = struct.pack("Q", address), np.empty(1000, np.int64)
+    with device.only_programs(begin, end):
+        device.launch(count, (1000,), 0, arguments)
+    device.memcpy_dtoh(slots, address)
+    programs = np.arange(1000)
+    assert (slots == np.where((programs >= begin) & (programs < end), programs + 1, 0)).all()
+    device.launch(count, (1000,), 0, arguments)
+    device.memcpy_dtoh(slots, address)
+    assert (slots >= programs + 1).all(), "the next launch runs all"
+    device.memfree(address)

@@ -79,7 +79,7 @@ def public_rows(report: Report) -> list[list[object]]:
             name,
             *(sum(result.verdict == verdict for result in results) for verdict in VERDICTS),
             sum(len(result.caught) for result in results),
-            sum(bool(result.finding) for result in results),
+            sum(bool(result.findings) for result in results),
         ]
         for name, results in found.items()
     ]

@@ -87,6 +87,7 @@ PYBIND11_MODULE(_host, module, py::mod_gil_not_used()) {
       .def("remove_function",
            [](Host &host, uint64_t function) { return RemovedFunction{host.removeFunction(function)}; });
 
+  module.def("choose_programs", &tpk::choosePrograms, py::arg("begin"), py::arg("end"));
   module.def("pool_width", [] { return tpk::Pool::instance().width(); });
   py::dict services;
   services["tpk_host_access"] = reinterpret_cast<uint64_t>(&tpk_host_access);

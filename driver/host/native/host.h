@@ -99,6 +99,9 @@ private:
   std::atomic<bool> closed_{false};
 };
 
+// Launches of the calling thread run only programs [begin, end) of their grid, until another call.
+void choosePrograms(int64_t begin, int64_t end);
+
 // Installs the handlers that let a forked child continue with its copy of every device.
 void installForkHandlers();
 

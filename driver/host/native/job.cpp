@@ -91,13 +91,14 @@ Job::Worker::Worker(const Job &job, bool asks)
     : asks(asks), now(asks ? job.start_ : milliseconds()), asked(now), activity(ownActivity()),
       environment(job.limits_.denormals) {}
 
-Job::Job(const Function &function, const void *args, const int32_t (&grid)[3], int64_t total,
+Job::Job(const Function &function, const void *args, const int32_t (&grid)[3], const Span &programs,
          const Limits &limits, unsigned width)
-    : function_(function), args_(args), grid_{grid[0], grid[1], grid[2]}, total_(total), limits_(limits),
-      start_(milliseconds()), count_(unsigned(std::min<int64_t>({total, width, MostRanges}))) {
+    : function_(function), args_(args), grid_{grid[0], grid[1], grid[2]},
+      total_(programs.end - programs.begin), limits_(limits), start_(milliseconds()),
+      count_(unsigned(std::min<int64_t>({total_, width, MostRanges}))) {
   // The quotient and the remainder separately: the product of the total and an index could overflow.
-  int64_t each = total / count_, rest = total % count_;
-  auto start = [=](int64_t index) { return index * each + std::min(index, rest); };
+  int64_t each = total_ / count_, rest = total_ % count_;
+  auto start = [=](int64_t index) { return programs.begin + index * each + std::min(index, rest); };
   std::uninitialized_default_construct_n(ranges_, count_);
   for (unsigned i = 0; i < count_; ++i)
     ranges_[i].fill({start(i), start(i + 1)});

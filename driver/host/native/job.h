@@ -91,8 +91,8 @@ public:
     Denormals denormals;
   };
 
-  // `width` threads are expected to share the job.
-  Job(const Function &function, const void *args, const int32_t (&grid)[3], int64_t total,
+  // `programs`: those of the grid to run. `width` threads are expected to share the job.
+  Job(const Function &function, const void *args, const int32_t (&grid)[3], const Span &programs,
       const Limits &limits, unsigned width);
   ~Job();
   Job(const Job &) = delete;

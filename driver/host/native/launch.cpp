@@ -4,10 +4,12 @@
 #include "host.h"
 #include "interrupts.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <string_view>
 
 namespace tpk {
@@ -31,6 +33,8 @@ int64_t requestedMilliseconds() {
   return limit;
 }
 
+thread_local Span chosen = {0, std::numeric_limits<int64_t>::max()};
+
 Denormals denormalsOfLaunch() {
   try {
     return requestedDenormals();
@@ -39,12 +43,12 @@ Denormals denormalsOfLaunch() {
   }
 }
 
-// Runs a checked grid to its end for a waiting caller, on torch's threads if possible. `args` is aligned to
-// 8.
-void runGrid(const Function &function, const int32_t (&grid)[3], int64_t total, const void *args,
+// Runs programs of a checked grid to their end for a waiting caller, on torch's threads if possible. `args`
+// is aligned to 8.
+void runGrid(const Function &function, const int32_t (&grid)[3], const Span &programs, const void *args,
              const Job::Limits &limits) {
   Pool &pool = Pool::instance();
-  Job job(function, args, grid, total, limits, pool.width());
+  Job job(function, args, grid, programs, limits, pool.width());
   const bool waits = !limits.abandoned;
   pool.run(job, waits);
   const Job::Stop stop = job.stopped();
@@ -57,7 +61,7 @@ void runGrid(const Function &function, const int32_t (&grid)[3], int64_t total, 
   case Job::Failure::Kernel:
     throw Error(Code::LaunchError,
                 text("launch: kernel '", function.name, "' failed with code ", failure.code, " in programs ",
-                     failure.begin, " to ", failure.end - 1, " of ", total));
+                     failure.begin, " to ", failure.end - 1, " of ", job.total()));
   case Job::Failure::Assertion:
     throw Error(failure.assertion.access.empty() ? Code::AssertionFailed : Code::MemoryAccessError,
                 text("launch: kernel '", function.name, "': ", failure.assertion.describe()));
@@ -73,11 +77,13 @@ void runGrid(const Function &function, const int32_t (&grid)[3], int64_t total, 
                 text("launch: kernel '", function.name, "' was cancelled: the device closes"));
   if (stop == Job::Stop::TimedOut)
     throw Error(Code::LaunchTimeout, text("launch: kernel '", function.name, "' was stopped after ",
-                                          limits.milliseconds, " ms, when ", total - job.left(), " of ",
-                                          total, " programs had run; TPK_WATCHDOG_MS sets the limit"));
+                                          limits.milliseconds, " ms, when ", job.total() - job.left(), " of ",
+                                          job.total(), " programs had run; TPK_WATCHDOG_MS sets the limit"));
 }
 
 } // namespace
+
+void choosePrograms(int64_t begin, int64_t end) { chosen = {begin, end}; }
 
 uint64_t Host::addFunction(Function made) {
   catchCrashes();
@@ -130,19 +136,22 @@ void Host::launch(uint64_t functionHandle, uint32_t x, uint32_t y, uint32_t z, u
                      function->argumentBytes, " bytes of arguments and their bounds; args has ", size));
   if (function->argumentBytes)
     forgetMappings();
+  const Span programs = {std::min(chosen.begin, total), std::min(chosen.end, total)};
+  if (programs.begin >= programs.end)
+    return;
   const int32_t grid[3] = {int32_t(counts[0]), int32_t(counts[1]), int32_t(counts[2])};
   const Job::Limits limits = {closed_, target ? &target->abandoned() : nullptr, requestedMilliseconds(),
                               denormalsOfLaunch()};
   bool aligned = reinterpret_cast<uint64_t>(args) % alignof(uint64_t) == 0;
   if (!target && aligned)
-    return runGrid(*function, grid, total, args, limits);
+    return runGrid(*function, grid, programs, args, limits);
   std::vector<uint64_t> block((size + 7) / 8);
   if (size)
     std::memcpy(block.data(), args, size);
   if (!target)
-    return runGrid(*function, grid, total, block.data(), limits);
-  target->submit([limits, function, grid, total, block = std::move(block)] {
-    runGrid(*function, grid, total, block.data(), limits);
+    return runGrid(*function, grid, programs, block.data(), limits);
+  target->submit([limits, function, grid, programs, block = std::move(block)] {
+    runGrid(*function, grid, programs, block.data(), limits);
   });
 }
 

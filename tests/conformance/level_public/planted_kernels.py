@@ -32,6 +32,25 @@ def _scaled(x: Any, factor: float, masked: bool = True) -> Any:
     return y
 
 
+@triton.jit
+def add_kernel(X, Y, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(Y + i, tl.load(Y + i, mask=i < n) + tl.load(X + i, mask=i < n), mask=i < n)
+
+
+def races(x: Any) -> Any:
+    """Two programs add to the same sums, without atomic operations."""
+    y = torch.zeros_like(x)
+    add_kernel[(2,)](x, y, x.numel(), BLOCK=128)
+    return y
+
+
+def unwritten(x: Any) -> Any:
+    """Right as long as memory that nobody wrote does not hold the largest integers."""
+    y, z = _scaled(x, 2.0), torch.empty(x.numel(), dtype=torch.int64)
+    return torch.where(z < 2**63 - 1, y, y + 1)
+
+
 class Doubled(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:

@@ -75,7 +75,19 @@ def test_times(planted: Any) -> None:
 def test_a_kernel_that_leaves_its_arguments(planted: Any) -> None:
     result, status = planted("beyond-float32")
     assert (result.verdict, status) == ("package", Status.WAIVED)
-    assert re.search(r"behind the end of argument 'X'.*planted_kernels\.py:\d+", result.finding)
+    assert re.search(r"behind the end of argument 'X'.*planted_kernels\.py:\d+", result.findings[0])
+
+
+def test_races_and_memory_that_nobody_wrote(planted: Any) -> None:
+    assert planted("doubled-float32", checked=True)[0].findings == ()
+    (race,) = planted("races-float32", checked=True)[0].findings
+    assert re.search(
+        r"'add_kernel' \(\S*planted_kernels\.py:\d+\): byte \d+ of argument 'Y' is also stored to", race
+    )
+    result, status = planted("unwritten-float32", checked=True)
+    assert status is Status.PASS
+    (finding,) = result.findings
+    assert finding.startswith("wrong where uninitialised memory is filled: result 0")
 
 
 def test_compile_errors_that_were_caught(planted: Any) -> None:

@@ -151,13 +151,22 @@ def test_a_suite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "import pytest, torch\n"
         "def test_right(): assert torch.ones(2, device='cuda').is_cuda\n"
         "def test_close(): torch.testing.assert_close(torch.ones(2), torch.zeros(2))\n"
+        "def test_inexact():\n"
+        "    x = torch.arange(1, 80001, dtype=torch.float32).reshape(8, -1) / 3\n"
+        "    torch.testing.assert_close(x @ x[0], (x.double() @ x[0].double()).float(), atol=0, rtol=0)\n"
         "def test_gpu(): torch.cuda.nvtx.range_push('x') if False else torch.cuda.graph(None)\n"
         "@pytest.mark.skip\n"
         "def test_skipped(): pass\n"
     )
     assert suites.run_suite(suite, "cpu", ("-q",), tmp_path / "report") == 0
     printed = capsys.readouterr().out
-    for line in ("1 right: passed", "1 skipped", "1 gpu: needs", "1 unsorted: a wrong number"):
+    for line in (
+        "1 right: passed",
+        "1 skipped",
+        "1 gpu: needs",
+        "1 unsorted: a wrong",
+        "1 reference: torch's",
+    ):
         assert line in printed
     assert (tmp_path / "report" / suites.RESULTS).is_file()
     with pytest.raises(suites.SuiteFailed, match="there is no such folder"):
