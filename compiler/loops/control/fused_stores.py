@@ -10,12 +10,14 @@ from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.compiler.loops.control.control_flow import reads_buffer
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.state import CarriedBuffers, FusedStores
+from triton_porting_kit.compiler.loops.state import CarriedBuffers, EarlyStores, FusedStores
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Tensor, closure
 
 
 def fused_stores(lowering: Lowering, operation: Operation) -> FusedStores | None:
     """The loop-carried values to compute in the loop of a store; None if there are none."""
+    if not Store.isa(operation) or operation.is_volatile or operation in lowering.part(EarlyStores):
+        return None
     block = operation.block
     places = lowering.part(CarriedBuffers).get(block)
     if not places:
