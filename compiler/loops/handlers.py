@@ -305,7 +305,7 @@ _DIALECT: dict[type[Op[Any]], Handler] = {
     operations.Load: accesses.load,
     operations.Store: accesses.store,
     operations.Gather: accesses.gather,
-    operations.Scatter: accesses.scatter,
+    operations.Scatter: accesses.store,
     operations.AtomicRmw: atomics.read_modify_write,
     operations.AtomicCas: atomics.compare_and_swap,
     operations.AtomicPoll: polls.poll,

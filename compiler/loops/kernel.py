@@ -24,6 +24,7 @@ from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory import exclusive, non_temporal
 from triton_porting_kit.compiler.loops.memory.checking import BOUNDS_ALIGNMENT, Checks
+from triton_porting_kit.compiler.loops.memory.joined_stores import joined_stores
 from triton_porting_kit.compiler.loops.memory.non_temporal import NonTemporal
 from triton_porting_kit.compiler.loops.npu.core import Core, Window
 from triton_porting_kit.compiler.loops.state import LOADS, WRITES, Grid, Origins, Rules
@@ -88,9 +89,8 @@ def lower_to_loops(
     data = ModuleData(builder)
     mode = Mode(fuse_multiply_add, target.has_scalef, data, target.multiplies_high)
     own = scratch if window is None else builder.address(scratch, [builder.i64(window.scratch)], "i8")
-    lowering = Lowering(
-        builder, target, mode, Rules(HANDLERS, fused_stores), own, Grid(counts, threads=threads)
-    )
+    rules = Rules(HANDLERS, fused_stores, joined_stores)
+    lowering = Lowering(builder, target, mode, rules, own, Grid(counts, threads=threads))
     if window is not None:
         builder.names_functions = True
         lowering.part(Core).bases = window.bases

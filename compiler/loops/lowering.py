@@ -12,13 +12,11 @@ the order of effects as in the program:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain
 from typing import Any, TypeVar, cast
 
-from triton_porting_kit.compiler.dialect.npu import NpuWrite
-from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.compiler.loops.arithmetic.elementwise import Mode
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
@@ -32,7 +30,6 @@ from triton_porting_kit.compiler.loops.state import (
     MOVABLE,
     SILENT,
     AccessChecks,
-    EarlyStores,
     FusedStores,
     Grid,
     OpenBlock,
@@ -48,14 +45,7 @@ from triton_porting_kit.compiler.loops.tiles.graph import buffers_of, cost, read
 from triton_porting_kit.compiler.loops.tiles.nests import emit_tile, is_run, transpose_into
 from triton_porting_kit.compiler.loops.tiles.run_width import run_width
 from triton_porting_kit.compiler.loops.tiles.scratch import Scratch
-from triton_porting_kit.compiler.loops.tiles.tensors import (
-    EXPENSIVE,
-    Buffer,
-    Point,
-    Splat,
-    Tensor,
-    closure,
-)
+from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor, closure
 from triton_porting_kit.compiler.loops.tiles.transposed import lies_across
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import PortingKitError
@@ -96,11 +86,14 @@ class Lowering:
         self.uses = Uses()
         self.fused: FusedStores | None = None
         """While a store is lowered: the loop-carried values that its loop computes for the next iteration."""
+        self.joined: list[Operation] = []
+        """While a store is lowered: the stores that follow and are done in its loop."""
         self.done: set[Operation] = set()
         """Operations that were lowered early, together with another one."""
         self._rules = rules
         self._parts: dict[type[Any], Any] = {}
         self._pending: list[Tensor] = []
+        self._filled: Tensor | None = None  # what is being written to scratch
         self._open = OpenBlock()
 
     @property
@@ -157,9 +150,8 @@ class Lowering:
             )
         try:
             if is_fence(operation) or any(map(is_fence, chain(*map(walk, operation.regions)))):
-                plain = NpuWrite.isa(operation) or (Store.isa(operation) and not operation.is_volatile)
-                if plain and operation not in self.part(EarlyStores):
-                    self.fused = self._rules.fused_stores(self, operation)
+                self.fused = self._rules.fused_stores(self, operation)
+                self.joined = self._rules.joined_stores(self, operation)
                 self.settle_before(operation)
             if operation.name not in DEFERRED and operation.name not in SILENT:
                 self.builder.comment(self.source_comments.of(operation))
@@ -168,7 +160,7 @@ class Lowering:
             else:
                 with self.source_lines.of(operation):
                     handler(self, operation)
-            self.fused = None
+            self.fused, self.joined = None, []
         except PortingKitError:
             raise
         except Exception as error:  # a defect, but one to report with its kernel line
@@ -230,7 +222,7 @@ class Lowering:
         later = [root for root in self.uses.roots(definition) if root.position > operation.position]
         if self.fused is not None and tensor not in self.fused.rest:
             later = [root for root in later if root is not self.fused.terminator]
-        return bool(later)
+        return any(root not in self.joined for root in later)
 
     def pending_in(self, block: Block) -> list[Tensor]:
         """The tensors loaded in a block and not read yet."""
@@ -281,11 +273,13 @@ class Lowering:
         def body(evaluation: Evaluation, point: Point) -> None:
             buffer.write(self.builder, point, evaluation.at(tensor, point))
 
+        before, self._filled = self._filled, tensor
         widest = max(types.byte_size(part.element) for part in (tensor, *closure([tensor])))
         lanes = max(self.target.lanes, self.target.vector_bytes // widest)
         lanes = run_width(self.builder, tensor.shape, [tensor], lanes, scalars=False)
         anywhere = all(buffer.joins(dimension) for dimension in range(len(tensor.shape) - 1))
         self.tile(operation, tensor.shape, [tensor], body, lanes=lanes, anywhere=anywhere)
+        self._filled = before
 
     # --- loops over a tile -----------------------------------------------------------------------
 
@@ -296,7 +290,7 @@ class Lowering:
         inputs: Iterable[Tensor],
         body: Callable[[Evaluation, Point], None],
         *,
-        written: Access | None = None,
+        written: Sequence[Access] = (),
         lanes: int | None = None,
         anywhere: bool = False,
         everywhere: bool = False,
@@ -305,7 +299,7 @@ class Lowering:
     ) -> None:
         """Emit loops over a tile in which `body` evaluates `inputs` at each point and consumes them.
 
-        `written` is the access that `body` stores to: its bounds restrict the loops, unless `everywhere`. `anywhere`:
+        `written`: accesses that `body` stores to. Common bounds restrict the loops, unless `everywhere`. `anywhere`:
         the body only passes its point to tensors, which may be indexed with joined dimensions (see `Tensor.joins`).
         `streamed`: a condition for the row of the tile that begins at a point, whether its stores are non-temporal.
         `scalars`: the body has use for scalars only, where all elements of a chunk are equal.
@@ -364,6 +358,7 @@ class Lowering:
                 return
             if cost(tensor, costs) >= EXPENSIVE and not is_run(self.builder, self.target, tensor):
                 again = operation is not None and self.needed_after(tensor, operation)
+                again = again and tensor is not self._filled
                 if again and aligned and tensor.shape == shape:
                     kept[tensor] = self.scratch.allocate(tensor.shape, tensor.element)
                     # Its operands are evaluated in this loop all the same.

@@ -74,6 +74,7 @@ class Rules:
 
     handlers: Mapping[str, Handler]
     fused_stores: Callable[[Lowering, Operation], FusedStores | None] = lambda lowering, operation: None
+    joined_stores: Callable[[Lowering, Operation], list[Operation]] = lambda lowering, operation: []
 
 
 @dataclass

@@ -12,12 +12,16 @@ from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.compiler.loops.control.control_flow import reads_buffer
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.lowering import Lowering
-from triton_porting_kit.compiler.loops.state import CarriedBuffers, FusedStores
+from triton_porting_kit.compiler.loops.state import CarriedBuffers, EarlyStores, FusedStores
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Splat, Tensor, closure
 
 
 def fused_stores(lowering: Lowering, operation: Operation) -> FusedStores | None:
     """The loop-carried values to compute in the loop of a store; None if there are none."""
+    local = NpuWrite.isa(operation)
+    plain = local or (Store.isa(operation) and not operation.is_volatile)
+    if not plain or operation in lowering.part(EarlyStores):
+        return None
     block = operation.block
     places = lowering.part(CarriedBuffers).get(block)
     if not places:
@@ -31,7 +35,6 @@ def fused_stores(lowering: Lowering, operation: Operation) -> FusedStores | None
             root is terminator or root.position <= operation.position for root in _roots(lowering, tensor)
         )
     ]
-    local = NpuWrite.isa(operation)
     if not waiting and not local:
         return None
     following: dict[int, Tensor] = {}

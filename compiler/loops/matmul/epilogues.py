@@ -19,8 +19,9 @@ from triton_porting_kit.compiler.loops.ir.program import Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import DEEPEST, Lowering
 from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
-from triton_porting_kit.compiler.loops.memory import accesses, ordered
+from triton_porting_kit.compiler.loops.memory import ordered
 from triton_porting_kit.compiler.loops.memory.store_footprint import StoreFootprint
+from triton_porting_kit.compiler.loops.memory.writes import access_of
 from triton_porting_kit.compiler.loops.state import LOADS, MOVABLE
 from triton_porting_kit.compiler.loops.tiles.access import Access, Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
@@ -129,7 +130,7 @@ def epilogue(
     if len(chain) + max((tensor.depth for tensor in tensors), default=0) >= DEEPEST:
         return None
     lowering.settle_before(loop)
-    access = accesses.access_of(lowering, stored)
+    access = access_of(lowering, stored)
     _, width = sums.type.shape or ()
     if not chain and access.is_contiguous(1):
         return Epilogue(sums, chain, store, access, block, None, writes)

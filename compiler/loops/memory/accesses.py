@@ -2,53 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from triton_porting_kit.compiler.dialect.operations import Gather as GatherOp
 from triton_porting_kit.compiler.dialect.operations import Load as LoadOp
-from triton_porting_kit.compiler.dialect.operations import Scatter, Store, StructuredAccess
-from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.program import Def, Operation
+from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.memory import column_prefetch, non_temporal, ordered, row_prefetch
 from triton_porting_kit.compiler.loops.memory.overlaps import store_in_order
-from triton_porting_kit.compiler.loops.state import EarlyStores, Origins
+from triton_porting_kit.compiler.loops.memory.writes import (
+    Write,
+    access_of,
+    explicit_of,
+    inputs_of,
+    write_of,
+)
+from triton_porting_kit.compiler.loops.state import AccessChecks, EarlyStores, Origins
 from triton_porting_kit.compiler.loops.tiles.access import Access, Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tiles.explicit import Gather, scatter_explicit
-from triton_porting_kit.compiler.loops.tiles.tensors import Point, Splat, Tensor
-
-
-def access_of(lowering: Lowering, op: StructuredAccess[Def]) -> Access:
-    """The access of a ``tpk.load`` or ``tpk.store``."""
-    strides, low, high, wrap_start, wrap_size = (
-        [lowering.scalar(value) for value in group]
-        for group in (op.strides, op.low, op.high, op.wrap_start, op.wrap_size)
-    )
-    mask = op.mask
-    return Access(
-        op.tile.type.shape or (),
-        op.tile.type.element,
-        lowering.scalar(op.base),
-        lowering.scalar(op.offset),
-        strides,
-        low,
-        high,
-        dict(zip(op.wrap_dims, zip(wrap_start, wrap_size, strict=True), strict=True)),
-        None if mask is None else lowering.tensor(mask),
-        None if mask is None else _exempt(lowering, mask),
-    )
-
-
-def _exempt(lowering: Lowering, mask: Def) -> Value | None:
-    """The i1 of a mask `splat(i1) | ...`. If it is set, the rest of the mask need not be computed."""
-    owner = mask.owner
-    if owner is None or owner.name != "arith.ori":
-        return None
-    splats = (operand.owner for operand in owner.operands)
-    found = [splat.operands[0] for splat in splats if splat is not None and splat.name == "tensor.splat"]
-    return lowering.scalar(found[0]) if found else None
+from triton_porting_kit.compiler.loops.tiles.explicit import Gather
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Splat, Tensor
 
 
 def load(lowering: Lowering, operation: Operation) -> None:
@@ -74,40 +49,31 @@ def _shaped(other: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:
 
 
 def store(lowering: Lowering, operation: Operation) -> None:
-    op = Store(operation)
-    access = access_of(lowering, op)
+    """Lower a store or scatter, and those that are done in its loop."""
+    write = write_of(lowering, operation)
     if lowering.checks is not None:
-        lowering.checks.structured(operation, access)
-    value = lowering.tensor(op.value)
-    inputs = [value] if access.mask is None else [value, access.mask]
+        _check(lowering.checks, write)
     if ordered.is_ordered(operation):
-        ordered.store(lowering, operation, value, inputs, access.pointer, access.lanes_in_bounds)
+        _store_ordered(lowering, write)
         return
-
+    lowering.done.update(lowering.joined)
+    for joined in lowering.joined:
+        lowering.builder.comment(lowering.source_comments.of(joined))
+    writes = [write, *(write_of(lowering, joined) for joined in lowering.joined)]
     targets = {} if lowering.fused is None else lowering.fused.targets
-    inputs += targets
-    rows = row_prefetch.ahead(lowering, operation, access.shape, inputs)
 
-    def body(evaluation: Evaluation, point: Point) -> None:
-        element = evaluation.at(value, point)
-        following = [evaluation.at(tensor, point) for tensor in targets]
-        access.write(evaluation, point, element)
-        row_prefetch.prefetch(evaluation, point, rows)
-        for buffer, carried in zip(targets.values(), following, strict=True):
-            buffer.write(lowering.builder, point, carried)
-
-    def past_the_caches(point: Point) -> Value:
-        return non_temporal.condition(lowering, access, point)
-
-    streamed = past_the_caches if non_temporal.suits(lowering, operation, access, inputs) else None
-
-    def emit() -> None:
-        lowering.tile(
-            operation, access.shape, inputs, body, written=access, everywhere=bool(targets), streamed=streamed
-        )
+    def one_by_one() -> None:
+        for one in writes:
+            _emit(lowering, [one], {})
 
     def in_order() -> list[Value]:
-        store_in_order(lowering, operation, access.base, access.shape, inputs, emit, access)
+        store_in_order(
+            lowering,
+            writes,
+            [*inputs_of(writes), *targets],
+            lambda: _emit(lowering, writes, targets),
+            one_by_one,
+        )
         return []
 
     if (stored := lowering.part(EarlyStores).get(operation)) is None:
@@ -118,19 +84,68 @@ def store(lowering: Lowering, operation: Operation) -> None:
         lowering.hold(tensor, buffer)
 
 
-def _explicit(
-    lowering: Lowering, op: GatherOp[Def] | Scatter[Def]
-) -> tuple[Value, Tensor, Tensor | None, str]:
-    """Base, offsets, mask, and the type in whose size offsets count."""
-    unit = "i8" if op.byte_offsets else types.storage(op.tile.type.element)
-    mask = None if op.mask is None else lowering.tensor(op.mask)
-    return lowering.scalar(op.base), lowering.tensor(op.offsets), mask, unit
+def _check(checks: AccessChecks, write: Write) -> None:
+    if write.access is not None:
+        checks.structured(write.operation, write.access)
+    elif write.offsets is not None:
+        element = write.value.element
+        checks.explicit(write.operation, write.base, write.offsets, write.unit, element, write.mask)
+
+
+def _store_ordered(lowering: Lowering, write: Write) -> None:
+    target: Access | Gather
+    if write.access is not None:
+        target, wanted = write.access, write.access.lanes_in_bounds
+    else:
+        assert write.offsets is not None
+        target = Gather(write.base, write.offsets, write.value.element, write.mask, None, unit=write.unit)
+        wanted = target.wanted
+    ordered.store(lowering, write.operation, write.value, write.inputs, target.pointer, wanted)
+
+
+def _emit(lowering: Lowering, writes: Sequence[Write], targets: Mapping[Tensor, Buffer]) -> None:
+    """Emit one loop for `writes`, and for the loop-carried values of `targets`."""
+    operation, shape, inputs = writes[0].operation, writes[0].shape, [*inputs_of(writes), *targets]
+    accesses = [write.access for write in writes if write.access is not None]
+    structured = len(accesses) == len(writes)
+    rows = row_prefetch.ahead(lowering, operation, shape, inputs) if structured else []
+
+    def body(evaluation: Evaluation, point: Point) -> None:
+        elements = [evaluation.at(write.value, point) for write in writes]
+        following = [evaluation.at(tensor, point) for tensor in targets]
+        for write, element in zip(writes, elements, strict=True):
+            with lowering.place_of(write.operation):
+                write.emit(evaluation, point, element)
+        row_prefetch.prefetch(evaluation, point, rows)
+        for buffer, carried in zip(targets.values(), following, strict=True):
+            buffer.write(lowering.builder, point, carried)
+
+    def past_the_caches(point: Point) -> Value:
+        condition = lowering.builder.constant(1, "i1")
+        for access in accesses:
+            found = non_temporal.condition(lowering, access, point)
+            condition = lowering.builder.logical_and(condition, found)
+        return condition
+
+    streams = structured and all(
+        non_temporal.suits(lowering, operation, access, [write.value, *inputs])
+        for access, write in zip(accesses, writes, strict=True)
+    )
+    lowering.tile(
+        operation,
+        shape,
+        inputs,
+        body,
+        written=accesses if structured else [],
+        everywhere=bool(targets),
+        streamed=past_the_caches if streams else None,
+    )
 
 
 def gather(lowering: Lowering, operation: Operation) -> None:
     op = GatherOp(operation)
     result = op.result
-    base, offsets, mask, unit = _explicit(lowering, op)
+    base, offsets, mask, unit = explicit_of(lowering, op)
     other = _shaped(None if op.other is None else lowering.tensor(op.other), offsets.shape)
     if lowering.checks is not None:
         lowering.checks.explicit(operation, base, offsets, unit, result.type.element, mask)
@@ -142,27 +157,6 @@ def gather(lowering: Lowering, operation: Operation) -> None:
         lowering.define(result, tensor)
     else:
         lowering.scalars[result] = lowering.element(tensor, [], operation)
-
-
-def scatter(lowering: Lowering, operation: Operation) -> None:
-    op = Scatter(operation)
-    base, offsets, mask, unit = _explicit(lowering, op)
-    value = lowering.tensor(op.value)
-    inputs = [value, offsets] + ([mask] if mask is not None else [])
-    if lowering.checks is not None:
-        lowering.checks.explicit(operation, base, offsets, unit, op.value.type.element, mask)
-    if ordered.is_ordered(operation):
-        target = Gather(base, offsets, op.value.type.element, mask, None, unit=unit)
-        ordered.store(lowering, operation, value, inputs, target.pointer, target.wanted)
-        return
-
-    def body(evaluation: Evaluation, point: Point) -> None:
-        scatter_explicit(evaluation, point, base, offsets, evaluation.at(value, point), mask, unit)
-
-    def emit() -> None:
-        lowering.tile(operation, offsets.shape, inputs, body)
-
-    store_in_order(lowering, operation, base, offsets.shape, inputs, emit)
 
 
 def getelementptr(lowering: Lowering, operation: Operation) -> None:

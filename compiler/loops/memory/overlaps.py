@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from triton_porting_kit.compiler.loops.ir import element_types as types
-from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
+from triton_porting_kit.compiler.loops.memory.writes import Write
 from triton_porting_kit.compiler.loops.state import Origins
 from triton_porting_kit.compiler.loops.tiles.access import Access, Load
 from triton_porting_kit.compiler.loops.tiles.explicit import Gather
@@ -22,61 +22,112 @@ from triton_porting_kit.compiler.loops.tiles.tensors import Tensor, closure
 
 def store_in_order(
     lowering: Lowering,
-    operation: Operation,
-    target: Value,
-    shape: tuple[int, ...],
+    writes: Sequence[Write],
     inputs: Sequence[Tensor],
     emit: Callable[[], None],
-    access: Access | None = None,
+    emit_apart: Callable[[], None],
 ) -> None:
-    """Call `emit`, which lowers the store of `inputs` to an array at `target`, after the reads that the store would
-    overwrite. `access` is that of a structured store.
+    """Call `emit`, which lowers `writes` in one loop that evaluates `inputs`, after the reads that it would overwrite.
+
+    `emit_apart` lowers them one after another. It is called for the case that two of them write to one array.
     """
-    builder = lowering.builder
-    origins = lowering.part(Origins)
-    argument = origins.get(target.name)
-    apart: dict[Tensor, Value] = {}
-    elsewhere = _evaluated_elsewhere(inputs)
-    for tensor in closure(inputs):
-        base = _base(tensor)
-        if base is None or tensor.buffer is not None:
-            continue
-        other = origins.get(base.name)
-        if argument is None or other is None:
-            lowering.materialise(tensor, operation)
-        elif (
-            access is None
-            or tensor in elsewhere
-            or not _same_place(tensor, access, moved=base != target and (base, target) != (other, argument))
-        ):
-            if other == argument:
-                lowering.materialise(tensor, operation)
-            else:
-                apart[tensor] = other
-    apart = {tensor: other for tensor, other in apart.items() if tensor.buffer is None}
-    if argument is None or not apart:
+    builder, operation = lowering.builder, writes[0].operation
+    apart = _apart(lowering, writes, inputs)
+    meeting = _meeting(lowering, writes)
+    pairs = dict.fromkeys([*meeting, *(pair for found in apart.values() for pair in found)])
+    if not pairs:
         emit()
         return
     # What later operations need must not be computed in only one of the two branches.
-    for tensor, buffer in lowering.plan(operation, shape, inputs).items():
+    for tensor, buffer in lowering.plan(operation, writes[0].shape, inputs).items():
         lowering.fill(operation, buffer, tensor)
         lowering.hold(tensor, buffer)
     same = builder.constant(0, "i1")
-    for other in dict.fromkeys(apart.values()):
+    for other, argument in pairs:
         equal = builder.pure(
             f'llvm.icmp "eq" {other.name}, {argument.name} : !llvm.ptr', "i1", (other, argument)
         )
         same = equal if same.constant == 0 else builder.binary("arith.ori", same, equal)
 
-    def branch(careful: bool) -> list[Value]:
+    def careful() -> list[Value]:
         mark = lowering.scratch.stack.mark
-        for tensor in apart if careful else ():
+        # What one of several loops stores must not be read by the next.
+        first = [tensor for tensor in closure(inputs) if _base(tensor) is not None] if meeting else apart
+        for tensor in first:
             lowering.hold(tensor, lowering.materialise(tensor, operation))
+        if meeting:
+            emit_apart()
+        else:
+            emit()
+        lowering.scratch.stack.release(mark)
+        return []
+
+    def plain() -> list[Value]:
+        mark = lowering.scratch.stack.mark
         emit()
         lowering.scratch.stack.release(mark)
         return []
 
-    builder.if_else(same, lambda: branch(True), lambda: branch(False))
+    builder.if_else(same, careful, plain)
+
+
+def _apart(
+    lowering: Lowering, writes: Sequence[Write], inputs: Sequence[Tensor]
+) -> dict[Tensor, list[tuple[Value, Value]]]:
+    """The reads that `writes` would overwrite if two arguments were the same array, with these arguments.
+
+    What they would overwrite in any case is read here.
+    """
+    origins = lowering.part(Origins)
+    arguments = [origins.get(write.base.name) for write in writes]
+    apart: dict[Tensor, list[tuple[Value, Value]]] = {}
+    elsewhere = _evaluated_elsewhere(inputs)
+    for tensor in closure(inputs):
+        base = _base(tensor)
+        for write, argument in zip(writes, arguments, strict=True):
+            if base is None or tensor.buffer is not None:
+                break
+            other = origins.get(base.name)
+            if argument is None or other is None:
+                lowering.materialise(tensor, writes[0].operation)
+            elif (
+                write.access is None
+                or tensor in elsewhere
+                or not _same_place(
+                    tensor,
+                    write.access,
+                    moved=base != write.base and (base, write.base) != (other, argument),
+                )
+            ):
+                if other == argument:
+                    lowering.materialise(tensor, writes[0].operation)
+                else:
+                    apart.setdefault(tensor, []).append((other, argument))
+    return {tensor: pairs for tensor, pairs in apart.items() if tensor.buffer is None}
+
+
+def may_share_loop(lowering: Lowering, writes: Sequence[Write]) -> bool:
+    """Whether one loop may do all of `writes`, unless two of different arguments go to the same array."""
+    origins = lowering.part(Origins)
+    last, argument = writes[-1], origins.get(writes[-1].base.name)
+    return argument is not None and all(
+        origins.get(write.base.name) != argument or (write.base == last.base and write.place == last.place)
+        for write in writes[:-1]
+    )
+
+
+def _meeting(lowering: Lowering, writes: Sequence[Write]) -> list[tuple[Value, Value]]:
+    """The arguments of two writes that may not share a loop if these are the same array."""
+    origins = lowering.part(Origins)
+    found = []
+    for index, write in enumerate(writes):
+        for other in writes[:index]:
+            pair = origins.get(other.base.name), origins.get(write.base.name)
+            first, second = pair
+            unmoved = (other.base, write.base) == pair
+            if first and second and first != second and not (unmoved and other.place == write.place):
+                found.append((first, second))
+    return found
 
 
 def lies_apart(lowering: Lowering, target: Value, inputs: Iterable[Tensor]) -> Value | None:

@@ -228,7 +228,7 @@ class Access:
             pointers = lane_memory.pointers_at(builder, pointer, offsets, types.storage(self.element))
             lane_memory.scatter(builder, pointers, value, mask)
         else:
-            lane_memory.write(builder, pointer, value, mask, streamed=self is evaluation.streamed)
+            lane_memory.write(builder, pointer, value, mask, streamed=self in evaluation.streamed)
 
 
 def _divisor(builder: LoopBuilder, size: Value) -> Value:

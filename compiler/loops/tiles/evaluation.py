@@ -25,7 +25,7 @@ class Evaluation:
 
     `floor` is the level of the consumer: memory reads must not be placed above it. `unmasked` holds the accesses that
     are known to be in bounds here. A tensor in `kept` is also written to its buffer when it is evaluated at the loop's
-    own point. Stores to the access `streamed` are non-temporal. `split` is an i1 and the accesses that are in bounds
+    own point. Stores to accesses in `streamed` are non-temporal. `split` is an i1 and the accesses that are in bounds
     where it is true; `boxes` then holds the lane masks of accesses, by their bounds.
     """
 
@@ -34,7 +34,7 @@ class Evaluation:
         builder: LoopBuilder,
         unmasked: frozenset[object],
         kept: dict[Tensor, Buffer],
-        streamed: object = None,
+        streamed: frozenset[object] = frozenset(),
         split: tuple[Value, frozenset[object]] | None = None,
     ) -> None:
         self.builder = builder

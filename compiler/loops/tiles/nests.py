@@ -30,7 +30,7 @@ def emit_tile(
     body: Callable[[Evaluation, Point], None],
     kept: dict[Tensor, Buffer],
     *,
-    written: Access | None,
+    written: Sequence[Access],
     lanes: int | None,
     anywhere: bool,
     everywhere: bool,
@@ -45,12 +45,13 @@ def emit_tile(
     if lanes is None and streamed is None:
         width = run_width(builder, shape, inputs, width, scalars=scalars)
     bounds = None
-    if written is not None and written.low and not kept and not everywhere:
-        bounds = dict(enumerate(zip(written.low, written.high, strict=True)))
+    boxes = {access.box for access in written}
+    if len(boxes) == 1 and written[0].low and not kept and not everywhere:
+        bounds = dict(enumerate(zip(written[0].low, written[0].high, strict=True)))
     axis = innermost_axis(shape)
     step = chunk(shape[axis], width) if axis >= 0 else 1
     span = PeeledLoop(builder, inputs, shape, axis, written=written, bounds=bounds)
-    stream = None if streamed is None or written is None else (written, streamed)
+    stream = None if streamed is None else (frozenset(written), streamed)
     if axis >= 0 and shape[axis] > step and (span.is_split or stream is not None):
         builder.forget_reads()
         masks_gathers = target.masks_gathers
@@ -59,7 +60,7 @@ def emit_tile(
     else:
 
         def emit(unmasked: frozenset[object]) -> list[Value]:
-            limits = None if written in unmasked else bounds
+            limits = None if unmasked.issuperset(written) else bounds
             evaluation = Evaluation(builder, unmasked, kept)
             tile_loop(
                 builder,
@@ -80,15 +81,14 @@ def specialise(
     builder: LoopBuilder,
     inputs: Iterable[Tensor],
     emit: Callable[[frozenset[object]], list[Value]],
-    written: Access | None = None,
+    written: Sequence[Access] = (),
 ) -> list[Value]:
     """Emit a loop nest twice where that pays: for tiles wholly in bounds, and for the others.
 
     `emit` takes the accesses that are known to be in bounds, and returns the values that it yields.
     """
     accesses = [tensor.access for tensor in closure(inputs) if isinstance(tensor, LoadTensor)]
-    if written is not None:
-        accesses.append(written)
+    accesses += written
     accesses = [access for access in accesses if not access.is_plain]
     builder.forget_reads()
     if not accesses:

@@ -84,7 +84,7 @@ class PeeledLoop:
         shape: Sequence[int],
         axis: int,
         *,
-        written: Access | None = None,
+        written: Sequence[Access] = (),
         bounds: Mapping[int, tuple[Value, Value]] | None = None,
     ) -> None:
         self._builder = builder
@@ -93,8 +93,7 @@ class PeeledLoop:
         self._bounds = {d: pair for d, pair in (bounds or {}).items() if d != axis and shape[d] > 1}
         self._uses = uses(inputs, shape)
         accesses = [(t.access, dims) for t, dims in self._uses if isinstance(t, LoadTensor) and not t.buffer]
-        if written is not None:
-            accesses.append((written, tuple(range(len(shape)))))
+        accesses += [(access, tuple(range(len(shape)))) for access in written]
         self._accesses = [(access, dims) for access, dims in accesses if not access.is_plain]
         self._alone = [] if self._accesses else self._masks_alone()
         self._masks = frozenset(self._alone) if self._alone else self._implied_masks()
@@ -281,15 +280,15 @@ def tile_in_parts(
     span: PeeledLoop,
     bounds: dict[int, tuple[Value, Value]] | None,
     kept: dict[Tensor, Buffer],
-    streamed: tuple[Access, Callable[[Point], Value]] | None = None,
+    streamed: tuple[frozenset[Access], Callable[[Point], Value]] | None = None,
     *,
     masks_gathers: bool = False,
 ) -> None:
     """Emit loops over a tile. Along the lanes, chunks wholly in bounds come first and have no masks; the others follow.
 
     Both parts are one loop if `PeeledLoop.is_shared`, which takes `masks_gathers`. `span` is the peeled loop along the
-    lanes' dimension. `bounds` and `lanes` are as in `tile_loop`, `kept` as in `Evaluation`. `streamed` is the access
-    that is stored to, and a condition for the row that begins at a point: whether its stores are non-temporal.
+    lanes' dimension. `bounds` and `lanes` are as in `tile_loop`, `kept` as in `Evaluation`. `streamed` are the accesses
+    that are stored to, and a condition for the row that begins at a point: whether its stores are non-temporal.
     """
     axis = innermost_axis(shape)
     masked = Evaluation(builder, frozenset(), kept)
@@ -300,14 +299,14 @@ def tile_in_parts(
                 body(evaluation, point.moved(axis, region.induction))
             return []
 
-        def plain(target: Access | None = None) -> list[Value]:
-            return chunks(Evaluation(builder, span.unmasked, kept, target), builder.i64(0), whole)
+        def plain(targets: frozenset[Access] = frozenset()) -> list[Value]:
+            return chunks(Evaluation(builder, span.unmasked, kept, targets), builder.i64(0), whole)
 
         def unmasked() -> list[Value]:
             if streamed is None:
                 return plain()
-            target, wanted = streamed
-            return builder.if_else(wanted(point), lambda: plain(target), plain)
+            targets, wanted = streamed
+            return builder.if_else(wanted(point), lambda: plain(targets), plain)
 
         whole = span.whole(point, point.width)
         asks = streamed is None and point.axis == axis and whole.constant is None

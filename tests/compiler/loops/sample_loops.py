@@ -43,6 +43,15 @@ def loaded_before_a_store(X, O, n, B: tl.constexpr):
 
 
 @triton.jit
+def loaded_before_an_atomic(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + i)
+    tl.store(X + i, x + 1)
+    tl.atomic_add(O + B, 1.0)
+    tl.store(O + i, x)
+
+
+@triton.jit
 def loaded_after_a_store(X, O, n, B: tl.constexpr):
     i = tl.arange(0, B)
     tl.store(O + i, tl.load(X + i))
