@@ -185,7 +185,7 @@ def _pipeline(editor: Editor, loop: Any, fetches: list[tuple[Fetch, Slice]]) -> 
             copies = piece.copied(copies, editor.at)
             copies[own] = there
             results.append(_started(editor, more, fetch, copies))
-            _use_copy(fetch, loop_block=block, here=here, token=token)
+            _use_copy(fetch, loop_block=block, here=here, there=there, token=token)
         results.append(other)
         if free is not None:
             results.append(free.results[0])
@@ -219,16 +219,16 @@ def _copy_of(editor: Editor, buffer: Any, number: Any, size: int) -> Any:
     )
 
 
-def _use_copy(fetch: Fetch, loop_block: Any, here: Any, token: Any) -> None:
-    """Let the loop's body use the copy `here`, which `token`'s transfer has filled."""
+def _use_copy(fetch: Fetch, loop_block: Any, here: Any, there: Any, token: Any) -> None:
+    """Let the loop's body use the copy `here`, which `token`'s transfer has filled, and parts of it; `there` is the
+    copy that is filled for the next iteration.
+    """
     own = fetch.buffer.results[0]
     for operation in nested(loop_block):
-        if operation in (here.owner.operation, fetch.start):
+        if operation in (here.owner.operation, there.owner.operation):
             continue
-        if NpuDma.isa(operation) or operation.name == "tpk.npu_gather":
-            continue  # of the next iteration, which have their copy already
         for number, value in enumerate(list(operation.operands)):
-            if value == own and operation.name != "llvm.getelementptr":
+            if value == own:
                 operation.operands[number] = here
     fetch.wait.operands[0] = token
     fetch.start.erase()

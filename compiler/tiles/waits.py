@@ -73,9 +73,15 @@ def _before(first: Any, second: Any) -> bool:
         return False
     if all(NpuDma.isa(op) or NpuMatrix.isa(op) for op in (one, other)):
         return True
-    return one.operands[0] == other.operands[0] and all(
-        op.name == "scf.if" and _starts(op) for op in (one, other)
-    )
+    branches = all(op.name == "scf.if" and _starts(op) for op in (one, other))
+    return branches and one.operands[0] == other.operands[0] and _surely(other)
+
+
+def _surely(branch: Any) -> bool:
+    """Whether a branch with a token has started a command whenever its condition holds."""
+    source = branch.regions[0].blocks[0].operations
+    last = source[len(source) - 1].operation.operands[0].owner
+    return not isinstance(last, ir.Block) and (NpuDma.isa(last.operation) or NpuMatrix.isa(last.operation))
 
 
 def _starts(branch: Any) -> bool:
