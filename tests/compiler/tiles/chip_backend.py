@@ -135,15 +135,18 @@ class VirtualChip(Device):
 
 
 def compiler(chip: str, change: Callable[[str], str] | None = None) -> type[CPUBackend]:
-    """A compiler for a chip, whose target's name is ``chip-<name>``. `change` is applied to the stage ``placed``."""
+    """A compiler for a chip, by its name or the path of its description, whose target's name is ``chip-<name>``.
+
+    `change` is applied to the stage ``placed``.
+    """
     number = next(_NUMBERS)
 
     class ChipCompiler(CPUBackend):
-        name = f"chip-{chip}"
+        name = f"chip-{Path(chip).stem}"
 
         @staticmethod
         def supports_target(target: GPUTarget) -> bool:
-            return bool(target.backend == f"chip-{chip}")
+            return bool(target.backend == f"chip-{Path(chip).stem}")
 
         def pipeline(self, options: Any) -> Pipeline:
             lowering = npu_pipeline(
@@ -172,7 +175,7 @@ def compiler(chip: str, change: Callable[[str], str] | None = None) -> type[CPUB
 @contextmanager
 def running_on(chip: str, change: Callable[[str], str] | None = None) -> Iterator[VirtualChip]:
     """While it is open, Triton compiles for a chip, and runs kernels on it."""
-    name = f"chip-{chip}"
+    name = f"chip-{Path(chip).stem}"
 
     class ChipDriver(CPUDriver):
         backend_name = name
