@@ -83,7 +83,7 @@ def pipeline(editor: Editor, loop: Any, stages: Sequence[Stage], apart: Any | No
             results += [*rest, started(editor, later[stage.depth], stage.fetch, copies)]
             if apart is not None:
                 own = _or_now(editor, apart, stage.fetch, own, here)
-            _use_copy(stage.fetch, block, here, own)
+            _use_copy(stage.fetch, block, here, there, own)
             editor.before(top)
         results += [numbers[count][2] for count in counts]
         return results if free is None else [*results, free.results[0]]
@@ -222,16 +222,16 @@ def _copy_of(editor: Editor, buffer: Any, number: Any) -> Any:
     return editor.advanced(buffer.results[0], offset, "i8")
 
 
-def _use_copy(fetch: Fetch, block: Any, here: Any, token: Any) -> None:
-    """Let the loop's body use the copy `here`, which `token`'s transfer has filled."""
+def _use_copy(fetch: Fetch, block: Any, here: Any, there: Any, token: Any) -> None:
+    """Let the loop's body use the copy `here`, which `token`'s transfer has filled, and parts of it; `there` is the
+    copy that is filled for a later iteration.
+    """
     own = fetch.buffer.results[0]
     for operation in nested(block):
-        if operation in (here.owner.operation, *fetch.starts):
+        if operation in (here.owner.operation, there.owner.operation):
             continue
-        if NpuDma.isa(operation) or operation.name == "tpk.npu_gather":
-            continue  # of the next iteration, which have their copy already
         for number, value in enumerate(list(operation.operands)):
-            if value == own and operation.name != "llvm.getelementptr":
+            if value == own:
                 operation.operands[number] = here
     fetch.wait.operands[0] = token
     for start in reversed(fetch.starts):

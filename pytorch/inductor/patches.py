@@ -1,6 +1,6 @@
 """What is replaced in torch, because torch has no hook for it. Each function replaces one thing.
 
-The discussion of such hooks: https://github.com/pytorch/pytorch/issues/171956 (Triton in Inductor names its devices) and
+Triton in Inductor names its devices. The discussion of hooks: https://github.com/pytorch/pytorch/issues/171956 and
 https://github.com/pytorch/pytorch/issues/189138.
 """
 

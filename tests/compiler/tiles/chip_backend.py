@@ -137,7 +137,7 @@ class VirtualChip(Device):
 def compiler(
     chip: str, change: Callable[[str], str] | None = None, cpp: Mapping[str, Any] | None = None
 ) -> type[CPUBackend]:
-    """A compiler for a chip, whose target's name is ``chip-<name>``.
+    """A compiler for a chip, by its name or the path of its description, whose target's name is ``chip-<name>``.
 
     `change` is applied to the stage ``placed``. With `cpp`, kernels are compiled by C++; it holds parameters of
     `npu_cpp_pipeline`.
@@ -145,11 +145,11 @@ def compiler(
     number = next(_NUMBERS)
 
     class ChipCompiler(CPUBackend):
-        name = f"chip-{chip}"
+        name = f"chip-{Path(chip).stem}"
 
         @staticmethod
         def supports_target(target: GPUTarget) -> bool:
-            return bool(target.backend == f"chip-{chip}")
+            return bool(target.backend == f"chip-{Path(chip).stem}")
 
         def pipeline(self, options: Any) -> Pipeline:
             if cpp is not None:
@@ -182,7 +182,7 @@ def running_on(
     chip: str, change: Callable[[str], str] | None = None, cpp: Mapping[str, Any] | None = None
 ) -> Iterator[VirtualChip]:
     """While it is open, Triton compiles for a chip, and runs kernels on it."""
-    name = f"chip-{chip}"
+    name = f"chip-{Path(chip).stem}"
 
     class ChipDriver(CPUDriver):
         backend_name = name
