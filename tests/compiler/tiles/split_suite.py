@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "interpreter"))
 
 import interpret_suite
 from chip_backend import running_on
 
-from triton_porting_kit.compiler.tiles import choices
+from triton_porting_kit.compiler.tiles.passes import TILE_PASSES, TilePass
 
 LIMIT = 64
 """Bytes of a piece."""
@@ -25,13 +25,14 @@ COUNT = [0]
 
 def split_first() -> None:
     """Let the compiler split tiles before it tries anything else."""
-    start = choices.loop_over_programs
+    passes = cast("dict[str, TilePass]", TILE_PASSES)
+    start, split = passes["programs"], passes["split"]
 
     def started(module: Any, chip: Any) -> None:
         start(module, chip)
-        COUNT[0] += choices.split(module, chip, LIMIT)
+        COUNT[0] += split(module, chip, LIMIT)
 
-    vars(choices)["loop_over_programs"] = started
+    passes["programs"] = started
 
 
 if __name__ == "__main__":
