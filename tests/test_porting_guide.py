@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,6 +106,23 @@ def test_the_patches_fit_new_repositories(tmp_path: Path) -> None:
     assert applied == set((ROOT / "docs" / "porting-guide").glob("*.patch"))
     native = tmp_path / "triton-acme" / "native"
     assert [path.name for path in native.iterdir() if "vnpu" in path.read_text()] == []
+
+
+def test_the_sizes_of_the_chapter_on_memory(tmp_path: Path) -> None:
+    """Its commands that need no installed backend."""
+    called = names.names_of("n100")
+    made = new.make(called, vendor="Acme", chip="N100", into=tmp_path, own_repository=False)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    (tmp_path / _STATE).write_text(f"export COLUMNS=200 PATH={shlex.quote(path)}\ncd {made.path}\n")
+    planned = [block for block in blocks(GUIDE.read_text(encoding="utf-8")) if "tpk fit" in block.commands]
+    assert len(planned) == 2
+    for block in planned:
+        commands = [line for line in block.commands.splitlines() if not line.startswith("tpk conform")]
+        output = run(Block(block.heading, "\n".join(commands), fails=False), tmp_path)
+        wanted = [line for line in block.printed if not line.startswith("kernels")]
+        assert len(wanted) == 2
+        for line in wanted:
+            assert says(output, line), output
 
 
 @pytest.mark.slow  # a kit and ten backends are built, and judged: some ten minutes
