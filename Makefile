@@ -45,7 +45,7 @@ help: ## show this list
 	  awk -F'\t' '{printf "  make %-20s %s\n", $$1, $$2}'
 	@echo "  TORCH=$(TORCH)   the torch that tests compare with; TORCH= goes without"
 
-demo: $(VENV)/.build-tools $(VENV)/.installed ## install the kit, make and install a backend, run its kernels, judge it
+demo: $(VENV)/.build-tools $(VENV)/.installed ## install the kit, make and install a backend, run, judge and profile its kernels
 	rm -rf $(DEMO)
 	$(BIN)/tpk new acme --vendor Acme --chip X1 --dest $(DEMO)
 	$(PYTHON) -m venv --without-pip $(DEMO)/venv
@@ -54,7 +54,9 @@ demo: $(VENV)/.build-tools $(VENV)/.installed ## install the kit, make and insta
 	TRITON_DEFAULT_BACKEND=acme $(DEMO_TPK) demo
 	$(DEMO_TPK) conform --backend acme --jobs 2 --report $(DEMO) \
 	  --select "registration/* or runtime/* or (kernels/* and *fp32*)"
-	@echo "look at $(DEMO)/report.html"
+	TRITON_DEFAULT_BACKEND=acme $(DEMO_TPK) profile --dest $(DEMO) src/triton_porting_kit/kernels/profiled.py
+	@echo "look at $(DEMO)/report.html, and at what the chip's units did: $(DEMO)/profile.html"
+	@echo "timelines: $(DEMO)/matmul_kernel.svg, $(DEMO)/attention_forward_kernel.svg"
 
 test: lint $(VENV)/.installed ## install with test tools, check the code, run every test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --ignore tests/pytorch $(PYTEST_ARGS)
@@ -207,7 +209,7 @@ $(VENDORS)/.installed: $(VENV)/.test-tools $(VENV)/.installed
 
 $(MODELS)/.installed: $(VENV)/.build-tools $(VENV)/.test-tools $(VENV)/.installed
 	rm -rf $(MODELS)
-	$(BIN)/tpk new acme --vendor Acme --chip X1 --dest $(MODELS)
+	$(BIN)/tpk new acme --vendor Acme --chip X1 --shape cores --dest $(MODELS)  # the chip of the other shape is simulated
 	$(PYTHON) -m venv --without-pip $(MODELS)/venv
 	$(call share_packages,$(MODELS)/venv)
 	$(subst -m pip,-m pip --python $(MODELS)/venv/bin/python,$(PIP)) --no-build-isolation --no-deps $(MODELS)/triton-acme

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from triton.backends.compiler import BaseBackend, GPUTarget
 
+from triton_porting_kit.chips import ChipDescription
 from triton_porting_kit.compiler import custom_types, integrity, record
 from triton_porting_kit.compiler.options import KernelOptions
 from triton_porting_kit.compiler.pipeline import Pipeline
@@ -85,6 +86,10 @@ class PipelineBackend(BaseBackend):  # type: ignore[misc]
 
         Its functions are also those of ``triton.language.extra.<name>.libdevice``, which libraries import by `name`.
         """
+        return None
+
+    def chip(self) -> ChipDescription | None:
+        """The chip with on-chip memory that this backend compiles for; None for any other."""
         return None
 
     # --- Triton's interface ----------------------------------------------------------------------

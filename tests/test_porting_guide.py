@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,16 +82,47 @@ def test_says() -> None:
     assert not says("runtime fail", "runtime pass")
 
 
-def test_the_patches_fit_a_new_repository(tmp_path: Path) -> None:
-    made = new.make(names.names_of("acme"), vendor="Acme", chip="X1", into=tmp_path, own_repository=False)
-    repository = made.path
-    shutil.copytree(GUIDE.parent / "porting-guide" / "runtime", repository / "native", dirs_exist_ok=True)
-    applied = re.findall(r"^git apply (-R )?\"\$KIT/(.*)\"$", GUIDE.read_text(encoding="utf-8"), re.M)
-    assert {ROOT / patch for _, patch in applied} == set((ROOT / "docs" / "porting-guide").glob("*.patch"))
-    for reverse, patch in applied:
-        subprocess.run(["git", "apply", *reverse.split(), ROOT / patch], cwd=repository, check=True)
-    left = [path.name for path in (repository / "native").iterdir() if "vnpu" in path.read_text()]
-    assert left == []
+def test_the_patches_fit_new_repositories(tmp_path: Path) -> None:
+    applied = set()
+    repository = tmp_path
+    for line in GUIDE.read_text(encoding="utf-8").splitlines():
+        if found := re.fullmatch(r"tpk new (\w+) --vendor Acme --chip (\w+)( --shape cores)?", line):
+            shape = new.Shape.CORES if found[3] else new.Shape.NPU
+            repository = new.make(
+                names.names_of(found[1]),
+                vendor="Acme",
+                chip=found[2],
+                into=tmp_path,
+                own_repository=False,
+                shape=shape,
+            ).path
+        elif line.startswith('cp "$KIT"/docs/porting-guide/runtime/'):
+            source = GUIDE.parent / "porting-guide" / "runtime"
+            shutil.copytree(source, repository / "native", dirs_exist_ok=True)
+        elif found := re.fullmatch(r"git apply (-R )?\"\$KIT/(.*)\"", line):
+            command = ["git", "apply", *(found[1] or "").split(), ROOT / found[2]]
+            subprocess.run(command, cwd=repository, check=True)
+            applied.add(ROOT / found[2])
+    assert applied == set((ROOT / "docs" / "porting-guide").glob("*.patch"))
+    native = tmp_path / "triton-acme" / "native"
+    assert [path.name for path in native.iterdir() if "vnpu" in path.read_text()] == []
+
+
+def test_the_sizes_of_the_chapter_on_memory(tmp_path: Path) -> None:
+    """Its commands that need no installed backend."""
+    called = names.names_of("n100")
+    made = new.make(called, vendor="Acme", chip="N100", into=tmp_path, own_repository=False)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    (tmp_path / _STATE).write_text(f"export COLUMNS=200 PATH={shlex.quote(path)}\ncd {made.path}\n")
+    planned = [block for block in blocks(GUIDE.read_text(encoding="utf-8")) if "tpk fit" in block.commands]
+    assert len(planned) == 2
+    for block in planned:
+        commands = [line for line in block.commands.splitlines() if not line.startswith("tpk conform")]
+        output = run(Block(block.heading, "\n".join(commands), fails=False), tmp_path)
+        wanted = [line for line in block.printed if not line.startswith("kernels")]
+        assert len(wanted) == 2
+        for line in wanted:
+            assert says(output, line), output
 
 
 @pytest.mark.slow  # a kit and ten backends are built, and judged: some ten minutes

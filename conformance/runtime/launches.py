@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import resource
 import sys
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from triton_porting_kit.conformance.comparison import identical
 from triton_porting_kit.conformance.context import Context
 from triton_porting_kit.conformance.language.source import make_kernel
 from triton_porting_kit.conformance.runtime.blocks import allocated, pieces
+from triton_porting_kit.conformance.runtime.clocks import check_clock
 from triton_porting_kit.conformance.runtime.spinning import spin, turns_for
 from triton_porting_kit.conformance.runtime.threads import THREADS, in_threads, parsed_beside_others
 
@@ -212,31 +212,22 @@ def _stream_of_thread(context: Context) -> None:
 
 @CHECKS.check(
     "events",
-    "Events of the driver measure how long launches take.",
+    "Events of the driver measure how long launches take; of a simulated chip, by its own clock.",
     needs=("feature:streams", "feature:events"),
 )
 def _events(context: Context) -> None:
     interface = context.driver.get_device_interface()
     out = context.array(np.zeros(2, np.int64), "i64")
-    milliseconds, found, host = 15.0, 0.0, 0.0
     start, end = interface.Event(enable_timing=True), interface.Event(enable_timing=True)
-    for _ in range(4):  # a busy machine may be late
-        turns = turns_for(context, milliseconds)
-        begin = time.perf_counter()
+
+    def measured(turns: int) -> float:
         start.record()
         spin(out, turns, 5)
         end.record()
         end.synchronize()
-        host = (time.perf_counter() - begin) * 1000
-        found = start.elapsed_time(end)
-        if host / 2 <= found <= host * 1.05 + 0.1:
-            break
-        milliseconds *= 4
-    context.expect(
-        host / 2 <= found <= host * 1.05 + 0.1,
-        "it is what the host measured, or half of it",
-        f"{found} of {host} ms",
-    )
+        return float(start.elapsed_time(end))
+
+    check_clock(context, measured)
 
 
 # --- 10,000 launches -----------------------------------------------------------------------------------------

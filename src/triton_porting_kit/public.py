@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib
 
-PARTS = ("compiler", "launcher", "driver")
+PARTS = ("chips", "compiler", "launcher", "driver")
 """Packages whose names in ``__all__`` are public."""
 
 MODULES = (

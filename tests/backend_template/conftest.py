@@ -23,9 +23,10 @@ def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin"
 
 
-@pytest.fixture(scope="session", params=["short", "normal", "long"])
+@pytest.fixture(scope="session", params=["short npu", "normal cores", "long npu", "long cores"])
 def repository(
     request: pytest.FixtureRequest, maker: Maker, fresh: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Repository:
-    """A repository with names of this length."""
-    return maker.make(fresh / "tpk", request.param, tmp_path_factory.mktemp("generated"))
+    """A repository with names of this length, for a chip of this shape."""
+    length, shape = request.param.split()
+    return maker.make(fresh / "tpk", length, tmp_path_factory.mktemp("generated"), shape)

@@ -26,6 +26,7 @@ class Repository:
     names: Names
     vendor: str
     chip: str
+    shape: str
 
     @property
     def sources(self) -> dict[str, str]:
@@ -61,14 +62,15 @@ class Maker:
             if found == " ".join(found.split()) and not found.startswith("-"):
                 return found
 
-    def make(self, tpk: Path, length: str, dest: Path) -> Repository:
+    def make(self, tpk: Path, length: str, dest: Path, shape: str = "npu") -> Repository:
         """Make a repository, as a vendor does, and say what it was made from: pytest shows that of tests that fail."""
         name, vendor, chip = self.name(length), self.title(length), self.title(length)
         command = ["new", name, "--vendor", vendor, "--chip", chip, "--dest", str(dest)]
+        command += [] if shape == "npu" else ["--shape", shape]  # the default
         print(f"TPK_TEMPLATE_SEED={self.seed}: tpk {command}")
         run([tpk, *command])
         names = names_of(name)
-        return Repository(dest / names.repository, names, vendor, chip)
+        return Repository(dest / names.repository, names, vendor, chip, shape)
 
     def _name(self, length: str) -> str:
         if length == "short":

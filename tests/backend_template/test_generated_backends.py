@@ -50,8 +50,8 @@ def judged(maker: Maker, fresh: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="module")
 def second(judged: Judged, maker: Maker, fresh: Path, tmp_path_factory: pytest.TempPathFactory) -> Repository:
-    """Another one beside it, installed as one that is being worked on."""
-    repository = maker.make(fresh / "tpk", "long", tmp_path_factory.mktemp("second"))
+    """Another one beside it, of the other shape, installed as one that is being worked on."""
+    repository = maker.make(fresh / "tpk", "long", tmp_path_factory.mktemp("second"), "cores")
     pip("install", "--no-deps", "--no-build-isolation", "-e", repository.path, python=fresh / "python")
     return repository
 
@@ -127,7 +127,7 @@ def test_on_a_chip_that_stands_less_tests_are_left_out_and_named(
     assert (
         "tests/test_virtual_npu.py::test_a_lost_chip_comes_back_by_a_reset[die:1]: needs virtual-npu" in said
     )
-    assert "[wild_store]: needs outlives-kernels" in said
+    assert "[endless]: needs outlives-kernels" in said
     assert "test_a_forked_process_has_no_chip_before_a_reset: needs refuses-forks" in said
 
 

@@ -34,7 +34,7 @@ def test_ruff_is_content(repository: Repository) -> None:
 
 
 def test_clang_format_is_content(repository: Repository) -> None:
-    files = [path for path in repository.path.rglob("native/*") if path.suffix in (".cpp", ".h")]
+    files = [path for path in repository.path.rglob("*") if path.suffix in (".cpp", ".h")]
     assert files
     run([tool("clang-format"), "--dry-run", "--Werror", *files], cwd=repository.path)
 

@@ -47,7 +47,17 @@ def test_new_has_a_default_for_everything(tpk: Tpk, tmp_path: Path) -> None:
 
 def test_new_explains_itself(tpk: Tpk) -> None:
     said = tpk("new", "--help").output
-    for word in ("NAME", "--vendor", "--chip", "--dest", "--no-git", "tpk new acme", "24 ASCII"):
+    for word in (
+        "NAME",
+        "--vendor",
+        "--chip",
+        "--dest",
+        "--no-git",
+        "tpk new acme",
+        "24 ASCII",
+        "--shape",
+        "npu|cores",
+    ):
         assert word in said
 
 

@@ -56,6 +56,7 @@ def test_a_program_on_a_chip(tmp_path: Path) -> None:
     assert [event["args"]["programs"] for event in launches] == [16] * 3
     starts = [(event["ts"], event["dur"]) for event in launches]
     assert starts[1][0] == starts[0][0] + starts[0][1]
+    assert "add on n1" in (tmp_path / "out" / "add.svg").read_text()
     assert "Profile of a simulated chip" in (tmp_path / "out" / "profile.html").read_text()
 
 

@@ -14,17 +14,19 @@ from triton_porting_kit.conformance import mandatory
 from triton_porting_kit.conformance.levels import LEVELS
 from triton_porting_kit.driver import HOOKS, Hook
 from triton_porting_kit.porting.names import names_of
-from triton_porting_kit.porting.new import make
+from triton_porting_kit.porting.new import Shape, make
 from triton_porting_kit.porting.parts import parts_of
 from triton_porting_kit.porting.sources import Repository
 from triton_porting_kit.porting.status import REPORTS
 from triton_porting_kit.public import is_public
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    into = tmp_path_factory.mktemp("made")
-    return make(names_of("chip-7", {}), vendor="Chips", chip="Seven", into=into, own_repository=False).path
+@pytest.fixture(scope="module", params=Shape)
+def root(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    into, names = tmp_path_factory.mktemp("made"), names_of("chip-7", {})
+    return make(
+        names, vendor="Chips", chip="Seven", into=into, own_repository=False, shape=request.param
+    ).path
 
 
 @pytest.fixture(scope="module")

@@ -54,6 +54,7 @@ def test_answers_say_what_it_was_made_from(template: Template, dest: Path) -> No
         "torch_device": "acme",
         "vendor": "Acme",
         "chip": "NPU",
+        "shape": "npu",
         "kit_version": "1.0.0",
     }
 

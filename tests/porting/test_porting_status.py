@@ -15,7 +15,7 @@ from triton_porting_kit.conformance.status import Status
 from triton_porting_kit.driver import HOOKS
 from triton_porting_kit.errors import PortingKitError
 from triton_porting_kit.porting.names import names_of
-from triton_porting_kit.porting.new import make
+from triton_porting_kit.porting.new import Shape, make
 from triton_porting_kit.porting.parts import Part, State, parts_of
 from triton_porting_kit.porting.sources import Repository
 from triton_porting_kit.porting.status import REPORTS, run_status
@@ -27,7 +27,8 @@ Edit = Callable[[str, str, str], None]
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     into = tmp_path_factory.mktemp("made")
-    return make(names_of("chip-7", {}), vendor="Chips", chip="Seven", into=into, own_repository=False).path
+    names = names_of("chip-7", {})
+    return make(names, vendor="Chips", chip="Seven", into=into, own_repository=False, shape=Shape.CORES).path
 
 
 @pytest.fixture
@@ -74,6 +75,21 @@ def test_a_new_repository_is_the_virtual_npus_in_all_parts(root: Path) -> None:
     assert "Launcher" in text_at(root, found["launcher"])
     assert 'replay_runtime = "vnpu"' in text_at(root, found["emitted programs"])
     assert found["tests"].place.file == "tests/test_virtual_npu.py"  # type: ignore[union-attr]
+
+
+def test_a_chip_with_memories_of_its_own_has_two_more_parts(tmp_path: Path) -> None:
+    names = names_of("chip-7", {})
+    made = make(names, vendor="Chips", chip="Seven", into=tmp_path, own_repository=False)
+    found = parts(made.path)
+    assert [*found][:3] == ["description", "intrinsics", "runtime library"]
+    assert {part.state for part in found.values()} == {State.VIRTUAL}
+    assert "#include <tpk_npu.h>" in text_at(made.path, found["intrinsics"])
+    description = made.path / "src" / names.package / "chip_7.toml"
+    description.write_text(description.read_text().replace("bytes = 524288", "bytes = 262144"))
+    header = made.path / "src" / names.package / "include" / "chip_7_npu.h"
+    header.write_text(header.read_text().replace("tpk_npu.h", "seven.h"))
+    own = [name for name, state in states(made.path).items() if state is State.OWN]
+    assert own == ["description", "intrinsics"]
 
 
 def test_a_hook_that_calls_another_runtime_is_the_vendors(root: Path, edit: Edit) -> None:

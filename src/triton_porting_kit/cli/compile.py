@@ -49,8 +49,11 @@ def run_compile(request: Request) -> None:
     options = _options(request, backend, module)
     stages = _stages(backend, options)
     if request.chip:
-        stages = _for_chip(request.chip, request.emit, stages, options)
-    elif request.picture:
+        chip = chip_named(request.chip)
+        stages = _for_chip(chip, request.emit, stages, options)
+    else:
+        chip = backend.chip() if hasattr(backend, "chip") else None
+    if request.picture and chip is None:
         raise UserError("a picture is of a chip's memories: name the chip with --chip")
     if request.summary:
         return write(_summary(request, kernel, special, backend, options, stages), request.output)
@@ -67,7 +70,7 @@ def run_compile(request: Request) -> None:
     if request.picture:
         if request.emit != "placed":
             raise UserError("--picture draws the stage placed: give --emit placed")
-        _draw(str(artefact), request)
+        _draw(str(artefact), chip, request)
     write(artefact, request.output)
 
 
@@ -84,13 +87,12 @@ def structured(kernel: Any, signature: str, constants: tuple[str, ...], module: 
     return str(_emit(request, kernel, special, backend, options, _stages(backend, options)))
 
 
-def _for_chip(name: str, emit: str, stages: dict[str, Any], options: Any) -> dict[str, Any]:
+def _for_chip(chip: Any, emit: str, stages: dict[str, Any], options: Any) -> dict[str, Any]:
     """The stages up to ``structured``, and then those for a chip: by C++ where `emit` is a stage of that way."""
     from triton_porting_kit.compiler.npu import npu_cpp_pipeline, npu_pipeline
 
     if "structured" not in stages:
         raise UserError("--chip needs a backend with the stage structured, as cpu")
-    chip = chip_named(name)
     names = list(stages)
     kept = names[: names.index("structured") + 1]
     vector = npu_pipeline(chip, num_stages=options.num_stages).after("structured")
@@ -120,7 +122,7 @@ def _summary(
     from triton_porting_kit.compiler import artefacts
     from triton_porting_kit.compiler.summary import summarised
 
-    form = "tiles" if request.chip else request.emit
+    form = "tiles" if "tiles" in stages else request.emit
     if form not in ("tiles", *MADE_HERE) or form == "cpp" or "structured" not in stages:
         raise UserError(
             "--summary is about the stages for a chip, or about linalg: give --chip or --emit linalg"
@@ -132,14 +134,14 @@ def _summary(
     return str(summarised(artefacts.parse_structured(texts[0]), artefacts.parse_mlir(texts[1]), form))
 
 
-def _draw(placed: str, request: Request) -> None:
+def _draw(placed: str, chip: Any, request: Request) -> None:
     """Write the picture of a plan."""
     from triton_porting_kit.compiler import artefacts
     from triton_porting_kit.compiler.tiles.picture import picture
     from triton_porting_kit.compiler.tiles.place import placed_plan
 
     plan = placed_plan(artefacts.parse_structured(placed))
-    write(picture(plan, chip_named(request.chip or "")), request.picture)
+    write(picture(plan, chip), request.picture)
 
 
 def write(artefact: str | bytes, output: Path | None) -> None:

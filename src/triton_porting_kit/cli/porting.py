@@ -8,12 +8,15 @@ from typing import Annotated
 import typer
 
 from triton_porting_kit.cli.errors import UserError
+from triton_porting_kit.porting.new import Shape
 
 NEW_EPILOG = """Examples:
 
 tpk new acme
 
 tpk new acme --vendor "Acme Corporation" --chip "A100 NPU" --dest ~/work
+
+tpk new acme --shape cores
 
 A name consists of 1 to 24 ASCII letters, digits and single dashes and begins with a letter. Names that are taken are
 refused.
@@ -35,6 +38,13 @@ def new(
             metavar="DIR", help="The parent folder of the repository. It is created if it is missing."
         ),
     ] = Path(),
+    shape: Annotated[
+        Shape,
+        typer.Option(
+            help="npu: cores with scratchpads, DMA engines, and vector and matrix units, which a file describes. "
+            "cores: cores that read global memory, as CPUs do."
+        ),
+    ] = Shape.NPU,
     git: Annotated[
         bool | None,
         typer.Option(
@@ -45,6 +55,9 @@ def new(
     ] = None,
 ) -> None:
     """Create the repository of a backend for your chip. It works from the start, on a virtual NPU.
+
+    The virtual NPU has the shape of your chip. In the shape npu, a file describes the chip's memories and units: the
+    compiler plans with it, and the virtual NPU simulates it.
 
     The repository contains a compiler, a launcher and a driver that you replace hook by hook, tests, a profile for the
     conformance suite, and the configuration of continuous integration. If the command fails, it leaves nothing behind.
@@ -58,7 +71,7 @@ def new(
         titles = title(vendor or names.words, "vendor"), title(chip, "chip")
     except NamingError as error:
         raise UserError(str(error)) from error
-    made = make(names, vendor=titles[0], chip=titles[1], into=dest, own_repository=git)
+    made = make(names, vendor=titles[0], chip=titles[1], into=dest, own_repository=git, shape=shape)
     typer.echo(f"Made {made.path}, {len(made.files)} files. {made.git}\n")
     typer.echo(f"  repository  {names.repository}, for {titles[0]}'s {titles[1]}")
     typer.echo(f"  package     {names.package}")

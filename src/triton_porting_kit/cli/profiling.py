@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 EPILOG = """Examples:
 
+TRITON_DEFAULT_BACKEND=acme tpk profile program.py
+
 tpk profile --chip n1 program.py
 
 tpk profile --chip mine.toml --dest profiles program.py --steps 10
@@ -33,7 +35,7 @@ def profile(
         str,
         typer.Option(
             metavar="CHIP",
-            help="A chip that comes with the kit, or the TOML file of one. Default: that of VNPU_DESCRIPTION.",
+            help="A chip that comes with the kit, or the TOML file of one, for a backend that has none of its own.",
         ),
     ] = "",
     dest: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the page and the trace.")] = Path(
@@ -44,13 +46,15 @@ def profile(
 
     Works for backends whose driver opens the virtual NPU. Writes `trace.json`, which https://ui.perfetto.dev opens
     with a row for each unit of each core, and `profile.html`, a page with a table by kernel, a roofline plot and a
-    timeline of each launch, which needs nothing else. Prints the table. All times are those of the chip's model
-    (docs/npu.md).
+    timeline of each launch, which needs nothing else. `KERNEL.svg` is the timeline of a kernel's longest launch. Prints
+    the table. All times are those of the chip's model (docs/npu.md).
 
     Options go before SCRIPT; everything after it is passed to the program. The exit status is the program's.
     """
+    from triton_porting_kit.chips import CHIPS
     from triton_porting_kit.chips.page import page
     from triton_porting_kit.chips.perfetto import perfetto
+    from triton_porting_kit.chips.timeline import longest, timeline
     from triton_porting_kit.chips.trace import read
     from triton_porting_kit.errors import TraceError
 
@@ -67,7 +71,7 @@ def profile(
         if not written.is_file():
             raise UserError(
                 "the program opened no virtual NPU with a description, so there is nothing to write; use a backend "
-                "for chips with on-chip memory"
+                f"for chips with on-chip memory, or name a chip: --chip {', --chip '.join(CHIPS)}, or a file"
             )
         try:
             trace = read(written)
@@ -76,21 +80,21 @@ def profile(
     dest.mkdir(parents=True, exist_ok=True)
     (dest / "trace.json").write_text(perfetto(trace))
     (dest / "profile.html").write_text(page(trace))
+    written_files = ["profile.html", "trace.json"]
+    for kernel, launch in longest(trace).items():
+        written_files.append(f"{kernel}.svg")
+        (dest / written_files[-1]).write_text(timeline(trace, launch))
     _print(trace)
-    typer.echo(f"{dest / 'profile.html'}, {dest / 'trace.json'}")
+    typer.echo(", ".join(str(dest / name) for name in written_files))
     raise typer.Exit(status if status >= 0 else 128 - status)
 
 
 def _description(chip: str, folder: Path) -> dict[str, str]:
-    """The environment of a chip: that of the caller if none is named."""
+    """The environment of a chip: nothing if none is named, as the backend may have its own."""
     from triton_porting_kit.chips import CHIPS, load
     from triton_porting_kit.errors import DescriptionError
 
     if not chip:
-        if not os.environ.get("VNPU_DESCRIPTION"):
-            raise UserError(
-                f"name a chip: --chip {', --chip '.join(CHIPS)}, or --chip with the path of a file"
-            )
         return {}
     if chip not in CHIPS and not Path(chip).is_file():
         raise UserError(f"there is no chip {chip!r}; the kit has {', '.join(CHIPS)}, or name a TOML file")

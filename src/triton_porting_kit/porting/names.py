@@ -90,6 +90,7 @@ RESERVED = {
             "tools",
             "plugins",
             "core",
+            "conformance",
         ),
         "parts of a backend or of Triton have this name",
     ),

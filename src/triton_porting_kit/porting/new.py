@@ -9,12 +9,22 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from triton_porting_kit.errors import TemplateError
 from triton_porting_kit.porting import engine, git
 from triton_porting_kit.porting.names import Names
 from triton_porting_kit.porting.template import Template
+
+
+class Shape(StrEnum):
+    """What chip a repository begins with."""
+
+    NPU = "npu"
+    """Cores with scratchpads, DMA engines, and vector and matrix units, which a file describes."""
+    CORES = "cores"
+    """Cores that read global memory, as CPUs do."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +46,9 @@ def make(
     into: Path,
     template: Template | None = None,
     own_repository: bool | None = None,
+    shape: Shape = Shape.NPU,
 ) -> Made:
-    """Create `into`/triton-NAME.
+    """Create `into`/triton-NAME, for a chip of a shape.
 
     `own_repository`: whether it becomes a git repository with a first commit; None: if git is installed and `into` is
     not in a repository. Raises `TemplateError`, and leaves nothing behind, if it cannot be created.
@@ -53,7 +64,7 @@ def make(
     with _workshop(into.absolute()) as workshop:
         # Created beside the target and moved when complete, so that an incomplete repository is never visible.
         made = workshop / names.repository
-        engine.copy(template.root, made, answers(names, vendor, chip, template.version), workshop)
+        engine.copy(template.root, made, answers(names, vendor, chip, template.version, shape), workshop)
         files = sorted(path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file())
         said = _start(made, into, template, own_repository)
         try:
@@ -63,7 +74,7 @@ def make(
     return Made(target, tuple(files), said)
 
 
-def answers(names: Names, vendor: str, chip: str, version: str) -> dict[str, str]:
+def answers(names: Names, vendor: str, chip: str, version: str, shape: Shape) -> dict[str, str]:
     """The variables of the template."""
     return {
         "name": names.name,
@@ -73,6 +84,7 @@ def answers(names: Names, vendor: str, chip: str, version: str) -> dict[str, str
         "torch_device": names.torch_device,
         "vendor": vendor,
         "chip": chip,
+        "shape": str(shape),
         "kit_version": version,
     }
 

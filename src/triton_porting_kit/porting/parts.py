@@ -6,15 +6,18 @@ import fnmatch
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from triton_porting_kit.conformance.report.commands import load
+from triton_porting_kit import untrusted
+from triton_porting_kit.chips.files import load, parse
+from triton_porting_kit.conformance.report.commands import load as load_report
 from triton_porting_kit.conformance.report.errors import ReportError
 from triton_porting_kit.conformance.status import Status
 from triton_porting_kit.driver import HOOKS
+from triton_porting_kit.errors import PortingKitError
 from triton_porting_kit.porting.native_sources import Place
 from triton_porting_kit.porting.sources import Repository
 
@@ -73,6 +76,7 @@ def parts_of(repository: Repository, reports: Path) -> list[Part]:
     hooks = {name: part(name, _hook(repository, name), hook.checks) for name, hook in HOOKS.items()}
     target, binary = _target(repository), _binary(repository)
     found = [
+        *(part(name, judged, checks) for name, (judged, checks) in _chip(repository).items()),
         part("runtime library", _library(repository), _ACTIVE_CHECKS),
         part("devices", _devices(repository), _ACTIVE_CHECKS),
         *hooks.values(),
@@ -87,6 +91,31 @@ def parts_of(repository: Repository, reports: Path) -> list[Part]:
 
 
 # --- the steps -------------------------------------------------------------------------------------------
+
+
+_Judged = tuple[tuple[State, Place | None], tuple[str, ...]]
+
+
+def _chip(repository: Repository) -> dict[str, _Judged]:
+    """The description of a chip and its header of intrinsics, in repositories for chips with on-chip memory.
+
+    The description is the virtual NPU's as long as its figures are those of the kit's own chip.
+    """
+    file = repository.package / f"{repository.backend}.toml"
+    if not file.is_file():
+        return {}
+    own, found = load("n1"), parse(untrusted.read_text(file, untrusted.SOURCE, PortingKitError), str(file))
+    same = replace(found, name=own.name, title=own.title) == own
+    place = Place(file.relative_to(repository.root).as_posix(), 1)
+    judged: dict[str, _Judged] = {
+        "description": ((State.VIRTUAL if same else State.OWN, place), ("kernels/*",))
+    }
+    for header in sorted(repository.package.glob("include/*.h")):
+        name = header.relative_to(repository.root).as_posix()
+        virtual = repository.line(name, r"^#include <tpk_npu\.h>")
+        state = State.VIRTUAL if virtual else State.OWN
+        judged["intrinsics"] = ((state, virtual or Place(name, 1)), ("registration/stages/*",))
+    return judged
 
 
 def _library(repository: Repository) -> tuple[State, Place | None]:
@@ -200,7 +229,7 @@ def _last_results(reports: Path) -> dict[str, Status]:
     found = []
     for folder in (reports, reports / "selected"):
         try:
-            report = load(folder)
+            report = load_report(folder)
         except ReportError:
             continue  # There is no report, or another release of the kit wrote it.
         found.append((str(report.run.get("start", "")), report.statuses))

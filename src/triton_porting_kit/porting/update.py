@@ -15,7 +15,7 @@ from triton_porting_kit import untrusted
 from triton_porting_kit.errors import AnswersError, DirtyTreeError, NamingError, TemplateError
 from triton_porting_kit.porting import engine, git
 from triton_porting_kit.porting.names import following, title
-from triton_porting_kit.porting.new import answers
+from triton_porting_kit.porting.new import Shape, answers
 from triton_porting_kit.porting.template import ANSWERS, Template, version_of
 
 
@@ -106,9 +106,10 @@ def _edited(held: dict[str, str]) -> str:
     try:
         names = following(held["name"])
         vendor, chip = title(held["vendor"], "vendor"), title(held["chip"], "chip")
-    except NamingError as error:
+        shape = Shape(held.setdefault("shape", str(Shape.CORES)))  # the only one that there was at first
+    except (NamingError, ValueError) as error:
         return str(error)
-    follow = {**answers(names, vendor, chip, held["kit_version"]), "_commit": held["kit_version"]}
+    follow = {**answers(names, vendor, chip, held["kit_version"], shape), "_commit": held["kit_version"]}
     follow["_src_path"] = f"git+{engine.SOURCE}"
     for key, value in follow.items():
         # The capitals of class names are the user's.
