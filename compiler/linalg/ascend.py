@@ -17,10 +17,11 @@ numbers, and later releases sort the kinds by name."""
 
 _SORTED = (*sorted(ATOMIC_KINDS), "xori")
 _KIND = re.compile(r'("memref\.atomic_rmw"\([^)]*\) <\{kind = )(\d+)')
+_FLAGS = re.compile(r'("arith\.trunci"\([^)]*\)) <\{overflowFlags = #arith\.overflow<\w+>\}>')
 
 
-def with_kinds_of_llvm_19(text: str) -> str:
-    """The generic text of a module, whose atomic operations have the numbers of LLVM 19.
+def for_llvm_19(text: str) -> str:
+    """The generic text of a module as LLVM 19 reads it: with its numbers of atomic operations, and without later flags.
 
     Raises `CompilationError` for exclusive or, which LLVM 19 does not have.
     """
@@ -35,7 +36,7 @@ def with_kinds_of_llvm_19(text: str) -> str:
             )
         return f"{found[1]}{ATOMIC_KINDS[name]}"
 
-    return _KIND.sub(number, text)
+    return _FLAGS.sub(r"\1", _KIND.sub(number, text))
 
 
 def apply_to_tensors(kernel: Any) -> None:
