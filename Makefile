@@ -36,7 +36,8 @@ NATIVE := $(filter %.cpp %.h,$(SOURCES)) $(wildcard docs/porting-guide/runtime/*
 
 .PHONY: help demo test test-browser test-models test-public test-torch-upstream test-vendors test-releases \
   test-torch-releases test-all \
-  docs lint check format release-template bench bench-inductor bench-counts performance install clean
+  docs lint check format release-template bench bench-inductor \
+  bench-chip bench-counts performance install clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -120,6 +121,9 @@ bench: $(VENV)/.installed ## measure the kernels beside torch, or NumPy where it
 
 bench-inductor: $(VENV)/.installed ## compile models for the CPU by Triton and by Inductor's C++, and time them; needs torch
 	$(BIN)/python -m benchmarks.inductor $(BENCH_ARGS)
+
+bench-chip: $(VENV)/.installed ## time kernels on the virtual chip n1 by its clock, beside kernels written by hand in C
+	$(BIN)/python -m benchmarks.chip
 
 bench-counts: $(VENV)/.installed ## count instructions of compiling and launching, against a baseline; needs valgrind
 	$(BIN)/python -m benchmarks.counts $(COUNT_ARGS)

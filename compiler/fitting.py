@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from triton_porting_kit.chips import ChipDescription
+
+if TYPE_CHECKING:
+    from triton_porting_kit.compiler.tiles.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -19,17 +24,16 @@ class Fit:
 
 def fit(structured: object, chip: ChipDescription, *, num_stages: int = 2) -> Fit:
     """Plan a kernel for a chip from its structured form: an artefact, or text."""
-    from triton_porting_kit.compiler import artefacts
     from triton_porting_kit.compiler.npu import npu_pipeline
     from triton_porting_kit.compiler.tiles.errors import OutOfOnChipMemory, table
-    from triton_porting_kit.compiler.tiles.place import placed_plan
 
-    stages = npu_pipeline(chip, num_stages=num_stages).after("structured").until("loops")
     try:
-        made = stages.run(structured, {})
+        with planning():
+            npu_pipeline(chip, num_stages=num_stages).after("structured").run(structured, {})
     except OutOfOnChipMemory as error:
         return Fit(False, str(error))
-    plan = placed_plan(artefacts.parse_structured(str(made["placed"])))
+    except Planned as found:
+        plan = found.plan
     used = ", ".join(
         f"{plan.used(memory.name):,} of {chip.local_bytes(memory):,} bytes of {memory.name}"
         for memory in chip.local_memories
@@ -40,12 +44,39 @@ def fit(structured: object, chip: ChipDescription, *, num_stages: int = 2) -> Fi
     )
 
 
+class Planned(Exception):
+    """The tiles of a kernel fit, by this plan. Raised in the place of the rest of the compilation."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self.plan = plan
+
+
+_PLANNING = ContextVar("planning", default=False)
+
+
+@contextmanager
+def planning() -> Iterator[None]:
+    """Meanwhile, compiling for a chip raises `Planned`, or Triton's `OutOfResources`, as soon as it knows."""
+    token = _PLANNING.set(True)
+    try:
+        yield
+    finally:
+        _PLANNING.reset(token)
+
+
+def decided(plan: Plan) -> None:
+    """Called by a stage that knows that the tiles fit."""
+    if _PLANNING.get():
+        raise Planned(plan)
+
+
 def fits(configs: Sequence[Any], named_args: dict[str, Any], **given: Any) -> list[Any]:
     """The configurations of an autotuner whose tiles fit: a function for ``prune_configs_by``, as
     ``prune_configs_by={"early_config_prune": fits}``.
 
-    Each is compiled by the active backend, which keeps what it has compiled. If none fits, the result is the first one,
-    whose error says what is missing.
+    Each is planned by the active backend, without generating code; one that does not compile for a chip with on-chip
+    memory compiles as usual. If none fits, the result is the first one, whose error says what is missing.
     """
     from triton.runtime.errors import OutOfResources
 
@@ -55,8 +86,11 @@ def fits(configs: Sequence[Any], named_args: dict[str, Any], **given: Any) -> li
     found = []
     for config in configs:
         try:
-            run(**{**named_args, **given, **config.all_kwargs(), "grid": (1,), "warmup": True})
+            with planning():
+                run(**{**named_args, **given, **config.all_kwargs(), "grid": (1,), "warmup": True})
         except OutOfResources:
             continue
+        except Planned:
+            pass
         found.append(config)
     return found or list(configs[:1])

@@ -17,7 +17,7 @@ def source_location(location: Any) -> SourceLocation | None:
     """The kernel line that an operation comes from; None if unknown.
 
     Triton nests name, call-site and fused locations. A call site prints the callee first, so the first file position
-    outside Triton's own library is the innermost line that the user wrote.
+    outside Triton's own library, and outside of texts without a file, is the innermost line that the user wrote.
     """
     found = [
         SourceLocation(file, int(line), int(column))
@@ -25,7 +25,7 @@ def source_location(location: Any) -> SourceLocation | None:
     ]
     if not found:
         return None
-    own = [place for place in found if "/triton/language/" not in place.file]
+    own = [place for place in found if place.file != "-" and "/triton/language/" not in place.file]
     return (own or found)[0]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from triton_porting_kit.chips import ChipDescription
+from triton_porting_kit.compiler import fitting
 from triton_porting_kit.compiler.cpu import cpu_pipeline
 from triton_porting_kit.compiler.pipeline import Metadata, Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
@@ -93,10 +94,13 @@ class _Stages:
         from triton_porting_kit.compiler import artefacts, defects
         from triton_porting_kit.compiler.tiles.announce import announce
         from triton_porting_kit.compiler.tiles.place import place
+        from triton_porting_kit.compiler.tiles.room import surely_fits
 
         module = artefacts.structured_module(source)
         with defects.blamed("placed", metadata):
-            place(module, self.chip)
+            plan = place(module, self.chip)
+            if surely_fits(module, plan, self.chip):
+                fitting.decided(plan)
             announce(module)
             return artefacts.structured_artefact(module)
 
@@ -107,6 +111,7 @@ class _Stages:
 
         result, plan, window = self._lowered(artefacts.structured_module(source))
         check_scratch(plan, self.chip, vector_memory(self.chip), result.scratch_bytes)
+        fitting.decided(plan)
         metadata.update(name=result.name, scratch_bytes=window.bytes, shared=0)
         if result.promises:
             metadata["promises"] = result.promises

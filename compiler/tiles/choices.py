@@ -8,12 +8,12 @@ from typing import Any
 
 from triton_porting_kit.chips.description import ChipDescription
 
-from .editing import bytes_of, functions, nested, shape_of
-from .memories import SCRATCH_ALIGNMENT, vector_memory
+from .memories import vector_memory
 from .overlap import overlap
 from .place import plan
 from .products import raise_products
 from .programs import loop_over_programs
+from .room import room, surely_fits
 from .sending import send_ahead
 from .split import split
 from .transfer import transfer
@@ -97,17 +97,4 @@ def _fits(module: Any, chip: ChipDescription, scratch: Callable[[Any], int]) -> 
     found = plan(module, chip)
     if any(found.used(memory.name) > chip.local_bytes(memory) for memory in chip.local_memories):
         return False
-    vector = vector_memory(chip)
-    free = chip.local_bytes(vector) - found.used(vector.name, aligned=SCRATCH_ALIGNMENT)
-    return _all_tensors(module) <= free or scratch(module) <= free
-
-
-def _all_tensors(module: Any) -> int:
-    """Bytes of all tensors of a module."""
-    return sum(
-        bytes_of(result)
-        for function in functions(module)
-        for operation in nested(function.regions[0].blocks[0])
-        for result in operation.results
-        if shape_of(result) is not None and operation.name != "tensor.empty"
-    )
+    return surely_fits(module, found, chip) or scratch(module) <= room(found, chip)

@@ -57,3 +57,10 @@ def test_mistakes(tpk: Tpk, kernels: Path) -> None:
     assert tpk(*call, "--picture", "x.svg").errors == (
         "tpk: a picture is of a chip's memories: name the chip with --chip\n"
     )
+    assert "--summary is about" in tpk(*call, "--summary").errors
+
+
+def test_summary(tpk: Tpk, kernels: Path) -> None:
+    call = ["compile", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=64", "--summary"]
+    assert "bytes: 768; 100 % transfers\n" in tpk(*call, "--chip", "n1").output
+    assert "bytes: 768; 66.7 % memref.copy" in tpk(*call, "--emit", "linalg").output

@@ -180,6 +180,13 @@ def compile_kernel(
         Path | None,
         typer.Option(metavar="FILE.svg", help="With --chip and --emit placed: draw where the buffers are."),
     ] = None,
+    summary: Annotated[
+        bool,
+        typer.Option(
+            "--summary",
+            help="With --chip or --emit linalg: print which part of the multiply-adds and bytes named operations do.",
+        ),
+    ] = False,
 ) -> None:
     """Print a stage of a kernel's compilation without running the kernel.
 
@@ -209,6 +216,7 @@ def compile_kernel(
             convention=convention,
             chip=chip,
             picture=picture,
+            summary=summary,
         )
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ class Request:
     convention: str = "triton-shared"
     chip: str | None = None
     picture: Path | None = None
+    summary: bool = False
 
 
 def run_compile(request: Request) -> None:
@@ -51,6 +52,8 @@ def run_compile(request: Request) -> None:
         stages = _for_chip(request.chip, stages, options)
     elif request.picture:
         raise UserError("a picture is of a chip's memories: name the chip with --chip")
+    if request.summary:
+        return write(_summary(request, kernel, special, backend, options, stages), request.output)
     names = ["source", *stages]
     names += ["asm"] if _has_assembly(stages, options) else []
     names += [name for name in MADE_HERE if "structured" in stages and name not in stages]
@@ -106,6 +109,25 @@ def chip_named(name: str) -> Any:
         raise UserError(f"there is no chip {name!r}, nor a file of that name; there are {known}") from error
     except PortingKitError as error:
         raise UserError(str(error)) from error
+
+
+def _summary(
+    request: Request, kernel: Any, special: Any, backend: Any, options: Any, stages: dict[str, Any]
+) -> str:
+    """What named operations of a form do of the work that the structured form needs."""
+    from triton_porting_kit.compiler import artefacts
+    from triton_porting_kit.compiler.summary import summarised
+
+    form = "tiles" if request.chip else request.emit
+    if form not in ("tiles", *MADE_HERE) or form == "cpp" or "structured" not in stages:
+        raise UserError(
+            "--summary is about the stages for a chip, or about linalg: give --chip or --emit linalg"
+        )
+    texts = [
+        str(_emit(replace(request, emit=emit), kernel, special, backend, options, stages))
+        for emit in ("structured", form)
+    ]
+    return str(summarised(artefacts.parse_structured(texts[0]), artefacts.parse_mlir(texts[1]), form))
 
 
 def _draw(placed: str, request: Request) -> None:

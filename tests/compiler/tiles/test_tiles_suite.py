@@ -20,7 +20,7 @@ def agreeing(script: str, chip: str, part: int) -> int:
     command = [sys.executable, str(HERE / script), chip, "language", str(part), str(PARTS)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout)
+    found = json.loads(done.stdout.splitlines()[-1])
     assert found["differ"] == {}
     return int(found["agree"])
 
