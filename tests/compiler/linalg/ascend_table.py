@@ -68,9 +68,9 @@ def verdict(folder: Path, path: Path, chip: str) -> str:
     options = ["--enable-hfusion-compile=true", "--enable-triton-kernel-compile=true", f"--target={target}"]
     command = [folder / program, path, *options, "-o", path.with_suffix(f".{chip}.o")]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired:
-        return "no result after 120 s"
+        return "no result after 60 s"
     if last in done.stderr:
         return ""
     errors = [line for line in done.stderr.splitlines() if "error: " in line.lower()]
