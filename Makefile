@@ -74,7 +74,7 @@ test-public: $(VENV)/.test-tools $(VENV)/.installed ## a third of the kernels th
 test-torch-upstream: $(MODELS)/.installed ## PyTorch's own tests on the virtual NPU: PYTORCH=checkout of its repository
 	$(MODELS)/venv/bin/python tests/pytorch/upstream.py $(PYTORCH) $(UPSTREAM_ARGS)
 
-test-vendors: $(VENDORS)/.installed ## compile kernels for NPUs with the compilers that their vendors publish, and run them by IREE: 0.7 GB
+test-vendors: $(VENDORS)/.installed ## compile kernels for NPUs with the compilers that their vendors publish, and run them by IREE: 0.9 GB
 	TPK_VENDORS=$(VENDORS)/venv $(BIN)/python -m pytest -m vendors -n $(JOBS) $(PYTEST_ARGS) tests/compiler/linalg
 
 test-releases: $(RELEASES:%=.venv-releases/%/.installed) ## the main tests on older releases of Triton, without torch

@@ -17,10 +17,11 @@ numbers, and later releases sort the kinds by name."""
 
 _SORTED = (*sorted(ATOMIC_KINDS), "xori")
 _KIND = re.compile(r'("memref\.atomic_rmw"\([^)]*\) <\{kind = )(\d+)')
+_FLAGS = re.compile(r'("arith\.trunci"\([^)]*\)) <\{overflowFlags = #arith\.overflow<\w+>\}>')
 
 
-def with_kinds_of_llvm_19(text: str) -> str:
-    """The generic text of a module, whose atomic operations have the numbers of LLVM 19.
+def for_llvm_19(text: str) -> str:
+    """The generic text of a module as LLVM 19 reads it: with its numbers of atomic operations, and without later flags.
 
     Raises `CompilationError` for exclusive or, which LLVM 19 does not have.
     """
@@ -35,11 +36,11 @@ def with_kinds_of_llvm_19(text: str) -> str:
             )
         return f"{found[1]}{ATOMIC_KINDS[name]}"
 
-    return _KIND.sub(number, text)
+    return _FLAGS.sub(r"\1", _KIND.sub(number, text))
 
 
 def apply_to_tensors(kernel: Any) -> None:
-    """Replace `linalg.generic` of element-wise operations by these operations on whole tensors."""
+    """Replace `linalg.generic` of elements by operations on whole tensors, or by loops over the elements."""
     found: list[Any] = []
 
     def visit(operation: Any) -> Any:
@@ -49,24 +50,75 @@ def apply_to_tensors(kernel: Any) -> None:
 
     kernel.walk(visit)
     for operation in found:
-        _apply(operation)
+        _apply(operation) if _is_of_tensors(operation) else _loop(operation)
 
 
 def _is_element_wise(operation: Any) -> bool:
     maps = [attribute.value for attribute in operation.attributes["indexing_maps"]]
     shapes = [list(ir.RankedTensorType(value.type).shape) for value in operation.operands]
-    rank = len(shapes[0])
-    identity = ir.AffineMap.get_identity(rank)
+    identity = ir.AffineMap.get_identity(len(shapes[0]))
+    return all(found == identity for found in maps) and all(shape == shapes[0] for shape in shapes)
+
+
+def _is_of_tensors(operation: Any) -> bool:
+    """Whether all operations of the region exist for tensors, too. Tensors without dimensions are refused there."""
+    if not ir.RankedTensorType(operation.operands[0].type).rank:
+        return False
     body = [view.operation for view in operation.regions[0].blocks[0].operations][:-1]
-    return (
-        all(found == identity for found in maps)
-        and all(shape == shapes[0] for shape in shapes)
-        and bool(body)
-        and all(
-            each.name.startswith(("arith.", "math.")) and not list(each.regions) and len(each.results) == 1
-            for each in body
-        )
+    return bool(body) and all(
+        each.name.startswith(("arith.", "math.")) and not list(each.regions) and len(each.results) == 1
+        for each in body
     )
+
+
+def _loop(operation: Any) -> None:
+    """Compute one element after the other."""
+    shape = list(ir.RankedTensorType(operation.operands[0].type).shape)
+    location, index = operation.location, ir.IndexType.get()
+
+    def create(name: str, at: Any, results: list[Any], operands: list[Any], **given: Any) -> Any:
+        return ir.Operation.create(name, results=results, operands=operands, loc=location, ip=at, **given)
+
+    def constant(value: int) -> Any:
+        attributes = {"value": ir.IntegerAttr.get(index, value)}
+        return create(
+            "arith.constant", ir.InsertionPoint(operation), [index], [], attributes=attributes
+        ).result
+
+    count, kinds = len(operation.results), [result.type for result in operation.results]
+    given, carried = list(operation.operands)[:-count], list(operation.operands)[-count:]
+    zero, one = constant(0), constant(1)
+    at, loops, indices = ir.InsertionPoint(operation), [], []
+    for size in shape:
+        loop = create("scf.for", at, kinds, [zero, constant(size), one, *carried], regions=1)
+        block = loop.regions[0].blocks.append(index, *kinds, arg_locs=[location] * (1 + count))
+        first, *carried = block.arguments
+        loops.append(loop)
+        indices.append(first)
+        at = ir.InsertionPoint(block)
+    body = operation.regions[0].blocks[0]
+    for argument, tensor in zip(body.arguments, [*given, *carried], strict=True):
+        element = create("tensor.extract", at, [argument.type], [tensor, *indices]).result
+        argument.replace_all_uses_with(element)
+    for view in list(body.operations):
+        each = view.operation
+        if each.name == "linalg.index":
+            each.results[0].replace_all_uses_with(indices[int(each.attributes["dim"].value)])
+        elif each.name == "linalg.yield":
+            pairs = zip(each.operands, carried, kinds, strict=True)
+            carried = [
+                create("tensor.insert", at, [kind], [v, old, *indices]).result for v, old, kind in pairs
+            ]
+        elif loops:
+            loops[-1].regions[0].blocks[0].append(each)
+        else:
+            each.move_before(operation)
+    for loop in reversed(loops):
+        create("scf.yield", ir.InsertionPoint(loop.regions[0].blocks[0]), [], carried)
+        carried = list(loop.results)
+    for result, value in zip(operation.results, carried, strict=True):
+        result.replace_all_uses_with(value)
+    operation.erase()
 
 
 def _apply(operation: Any) -> None:

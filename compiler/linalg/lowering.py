@@ -45,9 +45,13 @@ EXPANSIONS: dict[str, Expansion] = {
 }
 """What each operation becomes. Operations of upstream's that are missing here stay."""
 
-_INLINE = "builtin.module(inline,symbol-dce,canonicalize,cse)"
-_CLEAN = "builtin.module(canonicalize,cse)"
-_GENERIC = "builtin.module(convert-elementwise-to-linalg,canonicalize,cse)"
+# Without the pipeline that the inliner would run on each function that it inlines.
+_INLINE = 'inline{default-pipeline=""},symbol-dce,canonicalize,cse'
+_PASSES = f"builtin.module({_INLINE})"
+_GENERIC_PASSES = f"builtin.module({_INLINE},convert-elementwise-to-linalg,canonicalize,cse)"
+_ASCEND_PASSES = (
+    "builtin.module(math-expand-ops{ops=sinh,cosh,asinh,acosh,atanh,roundeven,ctlz},canonicalize,cse)"
+)
 
 
 def lower_to_linalg(module: Any, convention: Convention) -> Any:
@@ -66,13 +70,11 @@ def lower_to_linalg(module: Any, convention: Convention) -> Any:
         if "tpk.structured" in module.operation.attributes:
             del module.operation.attributes["tpk.structured"]
         module.operation.verify()
-        mlir.run_passes(module, _INLINE)
+        mlir.run_passes(module, _GENERIC_PASSES if convention.element_wise_generic else _PASSES)
         _refuse_leftovers(rewriting)
-        if convention.element_wise_generic:
-            mlir.run_passes(module, _GENERIC)
-        else:
+        if not convention.element_wise_generic:
             ascend.apply_to_tensors(_kernel_named(module, name))
-            mlir.run_passes(module, _CLEAN)
+            mlir.run_passes(module, _ASCEND_PASSES)
         _finish(_kernel_named(module, name), convention)
         return iree.wrap(module, name, convention.executable) if convention.executable else module
 

@@ -8,7 +8,7 @@ from triton_porting_kit.compiler.cpu import cpu_pipeline
 from triton_porting_kit.compiler.pipeline import Metadata, Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
 
-from .ascend import with_kinds_of_llvm_19
+from .ascend import for_llvm_19
 from .conventions import CONVENTIONS, Convention
 
 
@@ -36,7 +36,7 @@ def linalg_stage(convention: str = "triton-shared") -> Stage:
             text = made.operation.get_asm(
                 enable_debug_info=True, print_generic_op_form=True, assume_verified=True
             )
-            return artefacts.Parsed(with_kinds_of_llvm_19(str(text)) if chosen.llvm_19 else str(text), made)
+            return artefacts.Parsed(for_llvm_19(str(text)) if chosen.llvm_19 else str(text), made)
 
     def check(artefact: Any) -> None:
         from triton_porting_kit.compiler import artefacts

@@ -35,11 +35,15 @@ class Tile:
         self.last = next(iter(names.get("other") or names.get("value") or ()), None)
         self.offset = rewriting.shifted(body, op, body.index(names["offset"][0]))
         self.kind = str(op.base.type)
+        strides = op.by_name()["strides"]
+        self._repeats = rewriting.convention.llvm_19 and any(
+            size > 1 and _is_zero(stride) for size, stride in zip(self.shape, strides, strict=True)
+        )
 
     @property
     def is_block(self) -> bool:
-        """Whether the elements in bounds are a block of memory with constant strides."""
-        return self.mask is None and not self.op.wrap_dims
+        """Whether the elements in bounds are a block of memory with constant strides. LLVM 19 refuses 0."""
+        return self.mask is None and not self.op.wrap_dims and not self._repeats
 
     def view(self) -> tuple[str, str]:
         """The block of memory and its type, as if all of it were in bounds."""
@@ -105,6 +109,11 @@ class Tile:
     def one(self, position: str) -> tuple[str, str]:
         """One element of memory, as a memref of rank 1."""
         return one_element(self.body, self.base, self.kind, self.element, position)
+
+
+def _is_zero(value: Any) -> bool:
+    owner = value.owner
+    return getattr(owner, "name", "") == "arith.constant" and int(owner.attributes["value"].value) == 0
 
 
 def one_element(body: Text, base: str, kind: str, element: str, position: str) -> tuple[str, str]:

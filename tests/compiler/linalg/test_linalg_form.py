@@ -113,7 +113,7 @@ def test_a_refusal_names_the_line_and_the_convention() -> None:
 def largest(x, o, B: tl.constexpr):
     tl.atomic_max(o, tl.load(x))
     tl.atomic_and(o, tl.load(x))
-    at = tl.arange(0, B)
+    at = tl.arange(0, B)[:, None] * 4 + tl.arange(0, 4)[None, :]
     tl.store(x + at, tl.associative_scan(tl.load(x + at), 0, _larger))
 
 
@@ -136,10 +136,7 @@ def test_regions_of_elements_become_operations_on_tensors() -> None:
     assert names.count("linalg.generic") == 1
     ascend = form(largest, kinds, "ascend", B=16)
     assert '"linalg.generic"' not in ascend
-    assert re.search(
-        r'"arith\.\w+"\(.*\) .*: \(tensor<i32>, tensor<i32>\)|: \(tensor<i32>, tensor<i32>\) -> tensor<i32>',
-        ascend,
-    )
+    assert ": (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>" in ascend
 
 
 def test_an_unknown_convention_is_refused() -> None:
