@@ -45,8 +45,9 @@ def test_the_script_fills_the_page(tmp_path: Path) -> None:
     assert '<h1 id="title">Profile on tiny</h1>' in page_text
     cells = re.findall(r"<td>(.*?)</td>", page_text)
     assert cells[:6] == ["first", "1", "0.50 µs", "40.0 %", "10.0 %", "20.0 %"]
-    assert cells[9] == "matrix, 15.0 %"
-    assert cells[10] == "second&lt;/script&gt;&lt;b&gt;"
+    assert cells[6:8] == ["20.0 kB", "12.8 kB, 1.56 times"]
+    assert cells[10] == "matrix, 15.0 %"
+    assert cells[11] == "second&lt;/script&gt;&lt;b&gt;"
     options = re.findall(r"<option .*?>(.*?)</option>", page_text)
     assert [option.split(",")[0] for option in options] == ["first", "second&lt;/script&gt;&lt;b&gt;"]
     assert "(first commands only)" in options[1]

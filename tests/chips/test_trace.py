@@ -24,6 +24,7 @@ unit 1 0 0 0 100 0 0
 unit 1 1 2 0 200 0 0
 moved 0 20000
 moved 1 20000
+needed 12800
 did 0 2 7 0 200 10000 0 1
 did 0 2 7 150 400 10000 0 1
 did 0 1 9 100 700 0 0 0
@@ -54,7 +55,7 @@ def test_it_says_what_is_written() -> None:
         False,
     )
     assert first.units[0, 1] == UnitTotals(commands=2, bytes=0, busy=600, ordered=50, waited=300)
-    assert first.moved == {0: 20000, 1: 20000}
+    assert (first.moved, first.needed) == ({0: 20000, 1: 20000}, 12800)
     assert first.intervals[1] == Interval(0, 2, 7, 150, 400, 10000, 0, 1)
     assert second.cut
 
@@ -65,6 +66,7 @@ def test_totals_of_kernels() -> None:
     # Of 2 cores and 1000 cycles.
     assert (first.matrix, first.core, first.dma) == (0.4, 0.1, 0.2)
     assert (first.global_bytes, first.bandwidth, first.intensity) == (20000, 0.2, 0.04)
+    assert (first.needed_bytes, second.needed_bytes) == (12800, 0)
     # Transfers take 400 cycles of core 0; the products overlap with 300 of them, and those of core 1 with none.
     assert first.overlap == 300 / 400
     assert (first.stall, first.stalled) == ("matrix", 0.15)

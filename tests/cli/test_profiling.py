@@ -57,7 +57,12 @@ def test_a_program_on_a_chip(tmp_path: Path) -> None:
     starts = [(event["ts"], event["dur"]) for event in launches]
     assert starts[1][0] == starts[0][0] + starts[0][1]
     assert "add on n1" in (tmp_path / "out" / "add.svg").read_text()
-    assert "Profile of a simulated chip" in (tmp_path / "out" / "profile.html").read_text()
+    page = (tmp_path / "out" / "profile.html").read_text()
+    assert "Profile of a simulated chip" in page
+    # The array is read twice and written once; reading it once would do.
+    assert f'"global_bytes":{3 * 3 * (1 << 16)}.0,"needed_bytes":{3 * 2 * (1 << 16)}.0' in page
+    assert "589.8 kB" in done.stdout
+    assert "393.2 kB" in done.stdout
 
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:

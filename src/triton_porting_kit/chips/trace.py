@@ -44,7 +44,7 @@ class UnitTotals:
 
 @dataclass
 class Launch:
-    """A launch. `moved` are bytes by memory."""
+    """A launch. `moved` are bytes by memory; `needed`: bytes of global memory if each were moved once."""
 
     kernel: str
     programs: int
@@ -56,6 +56,7 @@ class Launch:
     units: dict[tuple[int, int], UnitTotals] = field(default_factory=dict)
     """By core and unit."""
     moved: dict[int, float] = field(default_factory=dict)
+    needed: float = 0.0
     intervals: list[Interval] = field(default_factory=list)
 
     def busy(self, units: Iterable[int]) -> float:
@@ -95,6 +96,8 @@ class KernelTotals:
     dma: float
     """Of the busiest channel."""
     global_bytes: float
+    needed_bytes: float
+    """Of global memory, if each were moved once to be read, and once to be written."""
     bandwidth: float
     """Of global memory."""
     overlap: float
@@ -150,6 +153,8 @@ def _add(trace: Trace, word: str, values: list[str]) -> None:
         trace.launches[-1].units[int(values[0]), int(values[1])] = totals
     elif word == "moved":
         trace.launches[-1].moved[int(values[0])] = float(values[1])
+    elif word == "needed":
+        trace.launches[-1].needed = float(values[0])
     elif word == "did":
         core, unit, line, start, end, size, source, target = values
         trace.launches[-1].intervals.append(
@@ -199,6 +204,7 @@ def _totals(trace: Trace, kernel: str, launches: list[Launch]) -> KernelTotals:
         core=core / possible,
         dma=dma / possible,
         global_bytes=moved,
+        needed_bytes=sum(launch.needed for launch in launches),
         bandwidth=moved / (cycles * trace.bytes_per_cycle[0]),
         overlap=_overlap(launches),
         stall=names.get(longest, trace.units[longest]) if stalled else "",

@@ -116,7 +116,7 @@ def _print(trace: Trace) -> None:
     table = Table(
         "kernel", title=f"on {trace.chip}, by the chip's clock", title_justify="left", box=SIMPLE_HEAD
     )
-    for name in ("runs", "us", "matrix", "core", "DMA", "bandwidth", "overlap"):
+    for name in ("runs", "us", "matrix", "core", "DMA", "bandwidth", "overlap", "moved", "needed"):
         table.add_column(name, justify="right")
     table.add_column("cores wait for")
     for each in by_kernel(trace):
@@ -127,6 +127,7 @@ def _print(trace: Trace) -> None:
             str(each.launches),
             f"{each.milliseconds * 1e3:.2f}",
             *(f"{share:.1%}" for share in shares),
+            *(f"{count / 1e3:,.1f} kB" for count in (each.global_bytes, each.needed_bytes)),
             stall,
         )
     Console().print(table)

@@ -1,6 +1,7 @@
 #include "core.h"
 #include "allocations.h"
 #include "mistake.h"
+#include "trace.h"
 
 #include "../chip.h"
 
@@ -15,6 +16,8 @@ void NpuCore::begin() {
   if (poison && *poison == '1')
     window_.fill(0xff); // floats of all types are no numbers
   ordering_.reset();
+  for (Bursts &bursts : reached_)
+    bursts.clear();
   log_.begin();
   line_ = 0;
   progress_.fetch_add(1, std::memory_order_relaxed);
@@ -60,6 +63,10 @@ void NpuCore::requireAligned(const Place &place, uint64_t address, uint64_t alig
 
 int64_t NpuCore::issue(uint32_t unit, const CommandText &text, std::vector<Access> accesses, double cycles,
                        double bytes) {
+  if (Trace::asked())
+    for (const Access &access : accesses)
+      if (!access.bytes.empty() && !window_.contains(access.bytes.low()))
+        access.bytes.mark(chip_.memories[0].burstBytes, reached_[access.writes]);
   const int64_t number = ordering_.issue(unit, text, std::move(accesses));
   log_.add({.kind = Record::Command,
             .unit = uint8_t(unit),

@@ -22,6 +22,9 @@ public:
   // Counts what the watchdog takes for progress.
   uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
   void begin();
+  // While a profile is written: the bursts of global memory that the transfers of this launch have read, or
+  // written.
+  const Bursts &reached(bool written) const { return reached_[written]; }
   // Global memory's bytes from `address`. Throws Mistake, which begins with `what`, unless they are in one
   // allocation.
   static uint8_t *global(uint64_t address, uint64_t bytes, const std::string &what);
@@ -77,6 +80,7 @@ private:
   }
 
   const ChipDescription &chip_;
+  Bursts reached_[2];
   Window window_;
   Ordering ordering_;
   Log log_;

@@ -92,6 +92,15 @@ uint64_t Footprint::burstBytes(uint64_t burst) const {
   return bursts * burst;
 }
 
+void Footprint::mark(uint64_t burst, Bursts &bursts) const {
+  if (empty())
+    return;
+  eachRun([&](uint64_t address) {
+    for (uint64_t at = address / burst; at <= (address + run_ - 1) / burst; ++at)
+      bursts[at / 64] |= uint64_t(1) << at % 64;
+  });
+}
+
 std::vector<uint64_t> Footprint::runs() const {
   std::vector<uint64_t> starts;
   eachRun([&](uint64_t address) { starts.push_back(address); });

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 namespace vnpu {
+
+// Bursts of a memory, as bits of words by number.
+using Bursts = std::unordered_map<uint64_t, uint64_t>;
 
 class Footprint {
 public:
@@ -23,6 +27,8 @@ public:
   // Bytes in whole bursts, which a memory moves. Consecutive runs share a burst.
   uint64_t burstBytes(uint64_t burst) const;
   bool overlaps(const Footprint &other) const;
+  // Sets the bits of its bursts: 64 bursts, from one that is a multiple of 64, are a word.
+  void mark(uint64_t burst, Bursts &bursts) const;
 
 private:
   void bound();

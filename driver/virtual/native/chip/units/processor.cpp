@@ -2,6 +2,7 @@
 #include "timeline.h"
 
 #include <algorithm>
+#include <bit>
 #include <csignal>
 #include <cstring>
 #include <thread>
@@ -61,7 +62,22 @@ void Processor::run(const Kernel &kernel, const void *args, const int32_t (&grid
   Counters &counters = region.header().counters;
   counters.programs += uint64_t(launch.total);
   counters.kernelNanoseconds += nanoseconds;
-  trace_.add(kernel.name, launch.total, start, cycles, simulation);
+  trace_.add(kernel.name, launch.total, start, cycles, needed(launch.parts), simulation);
+}
+
+// Bytes of global memory that the transfers of a launch have read, each once, and those that they have
+// written.
+double Processor::needed(int64_t parts) const {
+  uint64_t bursts = 0;
+  for (const bool written : {false, true}) {
+    Bursts all;
+    for (int64_t index = 0; index < parts; ++index)
+      for (const auto &[word, bits] : players_[size_t(index)]->core.reached(written))
+        all[word] |= bits;
+    for (const auto &[word, bits] : all)
+      bursts += uint64_t(std::popcount(bits));
+  }
+  return double(bursts * chip_.memories[0].burstBytes);
 }
 
 void Processor::work(uint32_t index) {

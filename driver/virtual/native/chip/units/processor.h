@@ -48,6 +48,7 @@ private:
   };
 
   explicit Processor(ChipDescription chip);
+  double needed(int64_t parts) const;
   [[noreturn]] void work(uint32_t index);
   void play(Launch &launch, uint32_t index);
 

@@ -13,9 +13,9 @@ uint64_t whole(double cycles) { return uint64_t(std::llround(cycles)); }
 } // namespace
 
 Trace::Trace(const ChipDescription &chip) : chip_(chip) {
-  const char *path = std::getenv("VNPU_TRACE");
-  if (!path || !*path)
+  if (!asked())
     return;
+  const char *path = std::getenv("VNPU_TRACE");
   file_ = std::fopen(path, "ae");
   if (!file_)
     throw std::runtime_error(text("VNPU_TRACE is '", path, "', which cannot be written"));
@@ -26,7 +26,12 @@ Trace::Trace(const ChipDescription &chip) : chip_(chip) {
                  memory.bytesPerCycle * chip.instances(memory));
 }
 
-void Trace::add(const std::string &kernel, int64_t programs, uint64_t start, double cycles,
+bool Trace::asked() {
+  static const char *path = std::getenv("VNPU_TRACE");
+  return path && *path;
+}
+
+void Trace::add(const std::string &kernel, int64_t programs, uint64_t start, double cycles, double needed,
                 const Simulation &simulation) {
   Header &header = region.header();
   header.launchCycles += whole(cycles);
@@ -44,12 +49,12 @@ void Trace::add(const std::string &kernel, int64_t programs, uint64_t start, dou
   for (size_t memory = 0; memory < simulation.memoryBytes().size(); ++memory)
     header.memoryBytes[memory] += whole(simulation.memoryBytes()[memory]);
   if (file_)
-    write(kernel, programs, start, cycles, simulation);
+    write(kernel, programs, start, cycles, needed, simulation);
 }
 
-// A line for the launch, one for each unit of each core, for each memory, and for each interval, whose times
-// count from the start of the launch.
-void Trace::write(const std::string &kernel, int64_t programs, uint64_t start, double cycles,
+// A line for the launch, one for each unit of each core, for each memory, for what is needed, and for each
+// interval, whose times count from the start of the launch.
+void Trace::write(const std::string &kernel, int64_t programs, uint64_t start, double cycles, double needed,
                   const Simulation &simulation) {
   std::fprintf(file_, "launch %s %lld %llu %.17g %d\n", kernel.c_str(), static_cast<long long>(programs),
                static_cast<unsigned long long>(start), cycles, intervals_.size() == Most);
@@ -63,6 +68,7 @@ void Trace::write(const std::string &kernel, int64_t programs, uint64_t start, d
   }
   for (size_t memory = 0; memory < simulation.memoryBytes().size(); ++memory)
     std::fprintf(file_, "moved %zu %.17g\n", memory, simulation.memoryBytes()[memory]);
+  std::fprintf(file_, "needed %.17g\n", needed);
   for (const Interval &each : intervals_)
     std::fprintf(file_, "did %u %u %d %.10g %.10g %.10g %u %u\n", each.core, each.unit, each.line,
                  chip_.launchCycles + each.start, chip_.launchCycles + each.end, each.bytes, each.source,
