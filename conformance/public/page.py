@@ -48,18 +48,37 @@ not edit it; edit `conformance/public/`.
 
 
 def write(reports: Sequence[Path], page: Path) -> None:
-    """Write the page of the results in the folders of some runs. Raises `ReportError`."""
-    runs = [read_run(folder) for folder in reports]
+    """Write the page of the results in the folders of some runs. Raises `ReportError`.
+
+    It is about the backend, device and release of Triton of the first run; of others it has a line.
+    """
+    runs, *others = _places([read_run(folder) for folder in reports])
     results = merged(result for run in runs for result in results_of(run.records))
     threads = sorted({count for result in results for count in result.times})
     picture = page.with_suffix(".svg")
     lines = [HEAD + "\n".join(f"| {name} | {meaning} |" for name, meaning in VERDICTS.items()), ""]
-    lines += [*_machine(runs), *_collections(results)]
+    lines += [*_machine(runs), *_collections(results), *_elsewhere(others)]
     if threads:
         lines += _speed(results, threads, picture.name)
         picture.write_text(plot({count: ratios(results, count) for count in threads}), encoding="utf-8")
     lines += [*_failures(results), *_findings(results), *_entries(results, threads)]
     page.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+
+
+def _places(runs: Iterable[Report]) -> list[list[Report]]:
+    """Runs by backend, device and release of Triton, in the order of the first of each."""
+    found: dict[tuple[str, ...], list[Report]] = {}
+    for run in runs:
+        found.setdefault(_place_of(run), []).append(run)
+    return [*found.values()]
+
+
+def _place_of(run: Report) -> tuple[str, ...]:
+    return (
+        str(run.run["backend"]),
+        str(run.run["device"].get("name", "")),
+        str(run.run["triton_version"]),
+    )
 
 
 def merged(results: Iterable[Result]) -> list[Result]:
@@ -132,11 +151,68 @@ def _collections(results: Sequence[Result]) -> Iterator[str]:
         [*rows, (f"{len(rows)} collections", "", "", *totals)],
     )
     arranged = [c for c in collections() if c.arranged or c.triton]
+    yield (
+        "Not here: attorch and tritonbench are not on the package index. xformers, unsloth, gemlite and lightllm are, "
+        "but have no entries yet.\n"
+    )
     yield "What has to be arranged:\n"
     for collection in arranged:
         release = f"Triton {collection.triton}" if collection.triton else ""
         yield f"- `{collection.package}`: {'; '.join(filter(None, (release, collection.arranged)))}."
     yield ""
+
+
+def _elsewhere(places: Sequence[Sequence[Report]]) -> Iterator[str]:
+    """A line for each other backend, device and release of Triton, and what is not right there."""
+    if not places:
+        return
+    yield "## Other backends and releases of Triton\n"
+    yield "Entries that were tried there, of one type for most functions.\n"
+    rows, failed = [], []
+    for runs in places:
+        results = merged(result for run in runs for result in results_of(run.records))
+        counts = Counter(result.verdict for result in results)
+        faults = sum(counts[verdict] for verdict in ("kit", "crash", "timeout", "harness"))
+        upstream = (counts["package"], counts["release"], counts["gpu"])
+        caught = sum(len(result.caught) for result in results)
+        backend, device, release = _place_of(runs[0])
+        libraries = runs[0].run.get("toolchain", {})
+        rows.append(
+            (
+                backend,
+                device,
+                release,
+                libraries.get("torch", ""),
+                len(results),
+                counts["right"],
+                faults,
+                *upstream,
+                caught,
+            )
+        )
+        known = ("right", "package", "release")
+        failed += [(backend, release, result) for result in results if result.verdict not in known]
+    yield from _table(
+        (
+            "backend",
+            "device",
+            "Triton",
+            "torch",
+            "entry points",
+            "right",
+            "kit's fault",
+            "package's own",
+            "another release",
+            "GPU feature",
+            "caught compile errors",
+        ),
+        rows,
+    )
+    for backend, release, result in failed:
+        name = f"`{result.collection}/{result.entry}` on {result.variant}"
+        yield f"- {backend}, Triton {release}: {name}: {result.verdict}: {_short(result.reason)}"
+    if failed:
+        yield ""
 
 
 def _speed(results: Sequence[Result], threads: Sequence[int], picture: str) -> Iterator[str]:

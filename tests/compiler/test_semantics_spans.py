@@ -261,3 +261,24 @@ def test_half_precision(place: Place, n: int, other: float) -> None:
     narrow[(1,)](place(x), out, n, other, B=BLOCK)
     row = padded(x.astype(np.float32), other)
     np.testing.assert_array_equal(out.numpy(), np.concatenate([[row.sum(), row.max()], row[:n] * 2]))
+
+
+@triton.jit
+def spaced(X, O, n, S: tl.constexpr, B: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, B)
+    x = tl.load(X + row * n * S + i * S, mask=i < n, other=-1)
+    tl.store(O + row * B + i, x)
+
+
+@pytest.mark.parametrize("spacing", [2, 3, 4, 5])
+@pytest.mark.parametrize("kind", [np.float32, np.int32, np.float64, np.int16])
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 100, 256])
+def test_elements_that_are_apart(place: Place, count: int, kind: type, spacing: int) -> None:
+    """What lies between them behind the last one is not read: it may not be mapped."""
+    values = np.random.default_rng(count).integers(-99, 100, (2 * count - 1) * spacing + 1).astype(kind)
+    x, out = place(values), place(np.zeros((2, BLOCK), kind))
+    spaced[(2,)](x, out, count, S=spacing, B=BLOCK)
+    expected = np.full((2, BLOCK), -1, kind)
+    expected[:, :count] = values[::spacing].reshape(2, count)
+    np.testing.assert_array_equal(out.numpy().reshape(2, BLOCK), expected)

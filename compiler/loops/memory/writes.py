@@ -95,6 +95,7 @@ def access_of(lowering: Lowering, op: StructuredAccess[Def]) -> Access:
         dict(zip(op.wrap_dims, zip(wrap_start, wrap_size, strict=True), strict=True)),
         None if mask is None else lowering.tensor(mask),
         None if mask is None else _exempt(lowering, mask),
+        lowering.target.shuffles and lowering.target.masks_gathers,
     )
 
 

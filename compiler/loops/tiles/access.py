@@ -45,6 +45,8 @@ class Access:
     mask: Tensor | None = None
     exempt: Value | None = None
     """i1: if set, so is every element of the mask."""
+    shuffles: bool = False
+    """Whether lanes that are a few elements apart are shuffled out of vectors, and not gathered."""
 
     @property
     def is_plain(self) -> bool:
@@ -192,6 +194,14 @@ class Access:
             lambda: [self._read(evaluation, here, other)],
         )[0]
 
+    def _spacing(self, axis: int) -> int:
+        """The distance of lanes if they are to be shuffled out of vectors, else 0. Masks would have to be spread, too,
+        which costs more than a gather."""
+        stride = self.strides[axis].constant
+        if not self.shuffles or axis in self.wraps or types.byte_size(self.element) != 4:
+            return 0
+        return next((spacing for spacing in lane_memory.SPACINGS if spacing == stride), 0)
+
     def _read(
         self, evaluation: Evaluation, point: Point, other: Tensor | None, *, straight: bool = False
     ) -> Value:
@@ -200,6 +210,11 @@ class Access:
         mask = self.lanes_in_bounds(evaluation, point)
         lanes = point.width if point.axis >= 0 else 1
         fill = evaluation.at(other, point) if other is not None else None
+        spacing = 0 if mask is not None or offsets is None else self._spacing(point.axis)
+        if spacing:
+            return lane_memory.read_spaced(
+                builder, pointer, self.element, lanes, spacing, floor=evaluation.floor
+            )
         if offsets is not None:
             pointers = lane_memory.pointers_at(builder, pointer, offsets, types.storage(self.element))
             return lane_memory.gather(

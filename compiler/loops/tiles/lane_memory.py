@@ -96,6 +96,48 @@ def gather(
     return from_storage(builder, value, element)
 
 
+SPACINGS = (2, 3, 4)
+"""Distances of lanes in memory at which `read_spaced` is faster than a gather."""
+
+
+def read_spaced(
+    builder: LoopBuilder, pointer: Value, element: str, lanes: int, spacing: int, *, floor: int
+) -> Value:
+    """Load every `spacing`-th element from `pointer` on: `lanes` of them.
+
+    Whole vectors are loaded, without what lies between the elements, which may not be mapped, and shuffled together.
+    """
+    stored, size = types.storage(element), types.byte_size(element)
+    type = vector_type(stored, lanes)
+    nothing = as_vector(builder, zero(builder, stored), lanes)
+    found = nothing
+    for first in range(0, spacing * lanes, lanes):
+        wanted = _flags(builder, [(first + lane) % spacing == 0 for lane in range(lanes)])
+        here = builder.address(pointer, [builder.i64(first)], stored)
+        text = (
+            f"llvm.intr.masked.load {here.name}, {wanted.name}, {nothing.name} {{alignment = {size} : i32}} : "
+            f"(!llvm.ptr, {wanted.type}, {type}) -> {type}"
+        )
+        loaded = builder.read(text, type, (here, wanted, nothing), floor=floor)
+        places = [lane * spacing - first for lane in range(lanes)]
+        chosen = [lanes + place if place in range(lanes) else lane for lane, place in enumerate(places)]
+        found = shuffled(builder, found, loaded, chosen)
+    return from_storage(builder, found, element)
+
+
+def _flags(builder: LoopBuilder, lanes: list[bool]) -> Value:
+    type = vector_type("i1", len(lanes))
+    literal = ", ".join("true" if lane else "false" for lane in lanes)
+    return builder.pure(f"arith.constant dense<[{literal}]> : {type}", type, ())
+
+
+def shuffled(builder: LoopBuilder, a: Value, b: Value, lanes: list[int]) -> Value:
+    """A vector of the given lanes of `a` and `b`."""
+    chosen, type = ", ".join(map(str, lanes)), vector_type(a.element, len(lanes))
+    text = f"vector.shuffle {a.name}, {b.name} [{chosen}] : {a.type}, {b.type}"
+    return builder.pure(text, type, (a, b))
+
+
 def write(
     builder: LoopBuilder, pointer: Value, value: Value, mask: Value | None = None, *, streamed: bool = False
 ) -> None:

@@ -15,6 +15,7 @@ from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.explicit import Gather
 from triton_porting_kit.compiler.loops.tiles.graph import cost
+from triton_porting_kit.compiler.loops.tiles.lane_memory import shuffled
 from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Tensor
 from triton_porting_kit.compiler.loops.tiles.tile_loops import tile_loop
 from triton_porting_kit.compiler.target import CpuTarget
@@ -119,7 +120,7 @@ def _beside(builder: LoopBuilder, vectors: list[Value]) -> Value:
     """The concatenation of two, four, ... vectors."""
     while len(vectors) > 1:
         pairs = zip(vectors[::2], vectors[1::2], strict=True)
-        vectors = [_shuffled(builder, a, b, list(range(2 * a.lanes))) for a, b in pairs]
+        vectors = [shuffled(builder, a, b, list(range(2 * a.lanes))) for a, b in pairs]
     return vectors[0]
 
 
@@ -137,12 +138,5 @@ def _interleaved(builder: LoopBuilder, a: Value, b: Value, size: int, lanes: int
             for first in (start, start + lanes)
             for lane in range(first, first + size)
         ]
-        halves.append(_shuffled(builder, a, b, chosen))
+        halves.append(shuffled(builder, a, b, chosen))
     return halves
-
-
-def _shuffled(builder: LoopBuilder, a: Value, b: Value, lanes: list[int]) -> Value:
-    """A vector of the given lanes of `a` and `b`."""
-    chosen, type = ", ".join(map(str, lanes)), vector_type(a.element, len(lanes))
-    text = f"vector.shuffle {a.name}, {b.name} [{chosen}] : {a.type}, {b.type}"
-    return builder.pure(text, type, (a, b))

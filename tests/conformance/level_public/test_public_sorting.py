@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -120,6 +121,23 @@ def test_the_page(tmp_path: Path) -> None:
     assert rows[2][1:4] == [0, 0, 1]
     assert rows[0][-2:] == [1, 0]
     assert "not the kit's fault" in in_text(RECORDS[4])
+
+
+def test_the_page_has_a_line_for_each_other_place(tmp_path: Path) -> None:
+    def written(name: str, records: list[Record], **about: str) -> Path:
+        run = RunFolder(tmp_path / name, {**metadata(), **about, "planned": [r.name for r in records]})
+        for record in records:
+            run.append(record)
+        run.finish("2026-01-01T00:00:00+00:00")
+        return tmp_path / name
+
+    again = [_record("liger/rms_norm_llama-float32", RIGHT)]
+    folders = [written("first", RECORDS), written("again", again), written("npu", RECORDS, backend="acme")]
+    page.write(folders, tmp_path / "page.md")
+    text = (tmp_path / "page.md").read_text()
+    assert re.search(r"\| acme \|[^\n]* \| 5 \| 3 \| 1 \| 1 \| 0 \| 0 \| 1 \|\n", text)
+    assert re.search(r"\n- acme, Triton \S+: `conch/nms` on float32: kit: result 0: 3 of 4 differ\n", text)
+    assert "| `rms_norm_llama` | float32, float32 gradient |  | 500, 2.00x |" in text, "times are kept"
 
 
 def test_selections() -> None:
