@@ -15,6 +15,7 @@ from triton_porting_kit.compiler.dialect.npu import (
     NpuBuffer,
     NpuDma,
     NpuElementStore,
+    NpuGather,
     NpuMatrix,
     NpuOrder,
     NpuScatter,
@@ -49,6 +50,16 @@ class Fetch:
         """What the commands are computed from."""
         given = [self.buffer.results[0], *(buffer.results[0] for buffer in self.inner)]
         return Slice(loop, list(self.starts), [*given, *(r for op in self.starts for r in op.results)])
+
+    @property
+    def channels(self) -> set[str]:
+        """The DMA channels that fill the buffer."""
+        own = self.buffer.results[0]
+        inside = [op for start in self.starts for op in with_nested(start)]
+        moves = {NpuDma(op).unit for op in inside if NpuDma.isa(op) and NpuDma(op).target == own}
+        return moves | {
+            NpuGather(op).unit for op in inside if NpuGather.isa(op) and NpuGather(op).buffer == own
+        }
 
     @property
     def branches(self) -> bool:

@@ -39,19 +39,21 @@ class _Touches:
     channels: list[tuple[Any, set[str]]]
 
 
-def defer(editor: Editor, loop: Any) -> None:
-    """Rewrite a loop in place, if the core does not need what its last product gives in the same iteration."""
+def defer(editor: Editor, loop: Any) -> Any:
+    """Rewrite a loop in place, if the core does not need what its last product gives in the same iteration. Returns the
+    loop, which may be a new one.
+    """
     block = loop.regions[0].blocks[0]
     order = {operation.operation: number for number, operation in enumerate(block.operations)}
     found = _last_product(block, order)
     if found is None:
-        return
+        return loop
     commands, wait = found
     views = [NpuMatrix(command) for command in commands]
     roots = {_root(value) for view in views for value in (view.a, view.b, view.c)}
     touches = _touches(block, roots, order, reads=True)
     if any(order[op] > order[wait] for op in (*touches.core, *(op for op, _ in touches.channels))):
-        return
+        return loop
     moves = _moves(block, {_root(value) for view in views for value in (view.a, view.b)}, order)
     for root in roots:
         _out_of(root, loop)
@@ -75,6 +77,7 @@ def defer(editor: Editor, loop: Any) -> None:
     made = with_carried(loop, [zero] * (1 + len(moved)), following)
     editor.at = ir.InsertionPoint.after(made)
     editor.wait(made.results[len(made.results) - 1 - len(moved)], MATRIX)
+    return made
 
 
 def _last_product(block: Any, order: dict[Any, int]) -> tuple[list[Any], Any] | None:

@@ -23,6 +23,7 @@ from triton_porting_kit.toolchain.mlir import ir
 
 from .ahead import Fetch, early_products, fetches, writes_global
 from .arrays import SYNCHRONISES, apart
+from .beginning import begin_early
 from .deferring import defer
 from .editing import SLT, Editor, functions, nested
 from .pipelining import Stage, order, pipeline, started
@@ -107,7 +108,9 @@ def _overlap(editor: Editor, loop: Any, level: Level, stages: int) -> bool:
             editor, loop, [Stage(f, f.slice(loop), d) for f, d in zip(ahead, depths, strict=True)]
         )
         early |= max(depths) > 1
-    defer(editor, loop)
+    loop = defer(editor, loop)
+    if UNORDERED in loop.attributes:
+        begin_early(editor, loop)
     return early
 
 
@@ -127,8 +130,8 @@ def _hoist(editor: Editor, loop: Any, fetch: Fetch, piece: Slice) -> None:
     editor.before(loop)
     some = editor.compare(SLT, lower, upper)
     fetch.buffer.move_before(loop)
-    copies = piece.copied({}, ir.InsertionPoint(loop))
-    editor.wait(started(editor, some, fetch, copies), fetch.unit)
+    token = started(editor, some, fetch.starts, piece, lambda: piece.copied({}, editor.at))
+    editor.wait(token, fetch.unit)
     fetch.wait.erase()
     for start in reversed(fetch.starts):
         start.erase()

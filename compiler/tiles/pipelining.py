@@ -9,8 +9,9 @@ Where only the matrix unit reads what is fetched, the core does not wait for it:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from triton_porting_kit.compiler.dialect.npu import (
@@ -54,7 +55,7 @@ def pipeline(editor: Editor, loop: Any, stages: Sequence[Stage], apart: Any | No
     zero = editor.constant(0)
     counts = sorted({stage.depth + 1 for stage in stages})
     block = loop.regions[0].blocks[0]
-    counting = _Count(block.arguments[0], loop.operands[1], loop.operands[2])
+    counting = Count(block.arguments[0], loop.operands[1], loop.operands[2])
 
     def following(added: Any) -> list[Any]:
         """Start later iterations' transfers at the top, and use the copies of this one."""
@@ -66,21 +67,25 @@ def pipeline(editor: Editor, loop: Any, stages: Sequence[Stage], apart: Any | No
             for count, number in zip(counts, added[len(first) :], strict=False)
         }
         if free is not None:
-            editor.create(NpuOrder, [], units(fetches[0].unit, MATRIX), token=added[-1])
-        later: dict[int, Any] = {}
+            for unit in sorted({unit for fetch in fetches for unit in fetch.channels}):
+                editor.create(NpuOrder, [], units(unit, MATRIX), token=added[-1])
+        more: dict[int, Any] = {}
         results = []
         for stage in stages:
             own, *rest = (tokens.pop(0) for _ in range(stage.depth))
-            if stage.depth not in later:
-                later[stage.depth] = editor.both([_later(editor, counting, stage.depth), *given])
+            if stage.depth not in more:
+                more[stage.depth] = editor.both([later(editor, counting, stage.depth), *given])
             number, before, _ = numbers[stage.depth + 1]
             here, there = (_copy_of(editor, stage.fetch.buffer, index) for index in (number, before))
-            copies = _positions(editor, counting, stage)
-            copies[stage.fetch.buffer.results[0]] = there
+
+            def copies(stage: Stage = stage, there: Any = there) -> dict[Any, Any]:
+                found = positions(editor, counting, stage.piece, stage.depth)
+                return {**found, stage.fetch.buffer.results[0]: there}
+
             if stage.fetch.inner:  # which the last product reads
                 stage.fetch.wait.move_before(top)
                 stage.fetch.wait.operands[0] = own
-            results += [*rest, started(editor, later[stage.depth], stage.fetch, copies)]
+            results += [*rest, started(editor, more[stage.depth], stage.fetch.starts, stage.piece, copies)]
             if apart is not None:
                 own = _or_now(editor, apart, stage.fetch, own, here)
             _use_copy(stage.fetch, block, here, there, own)
@@ -102,7 +107,7 @@ def _begun(editor: Editor, loop: Any, count: int) -> list[tuple[Any, Any]]:
     found = [(lower, editor.compare(SLT, lower, upper))]
     for depth in range(1, count):
         ahead = editor.value("arith.addi", [found[-1][0], step], lower.type)
-        found.append((ahead, _later(editor, _Count(lower, upper, step), depth)))
+        found.append((ahead, later(editor, Count(lower, upper, step), depth)))
     return found
 
 
@@ -112,21 +117,26 @@ def _first(editor: Editor, loop: Any, stage: Stage, begun: list[tuple[Any, Any]]
     for buffer in (stage.fetch.buffer, *stage.fetch.inner):
         buffer.move_before(loop)
     editor.copies(stage.fetch.buffer, stage.depth + 1)
-    values: dict[Any, Any] = {}
-    tokens = []
-    for number, (index, some) in enumerate(begun[: stage.depth]):
+
+    def copies(number: int) -> dict[Any, Any]:
+        values: dict[Any, Any] = {}
+        for each, (index, _) in enumerate(begun[: number + 1]):
+            if each:
+                carried = stage.piece.next_carried(values, editor.at)
+            else:
+                carried = dict(zip(arguments, list(loop.operands)[3:], strict=True))
+            values = {**values, **carried, own: index}
+        found = stage.piece.copied(values, editor.at)
         if number:
-            carried = stage.piece.next_carried(values, editor.at)
-        else:
-            carried = dict(zip(arguments, list(loop.operands)[3:], strict=True))
-        values = {**values, **carried, own: index}
-        copies = stage.piece.copied(values, editor.at)
-        if number:
-            copies[stage.fetch.buffer.results[0]] = _copy_of(
+            found[stage.fetch.buffer.results[0]] = _copy_of(
                 editor, stage.fetch.buffer, editor.constant(number)
             )
-        tokens.append(started(editor, some, stage.fetch, copies))
-    return tokens
+        return found
+
+    return [
+        started(editor, some, stage.fetch.starts, stage.piece, partial(copies, number))
+        for number, (_, some) in enumerate(begun[: stage.depth])
+    ]
 
 
 def _around(editor: Editor, number: Any, count: int) -> tuple[Any, Any, Any]:
@@ -144,7 +154,7 @@ def _around(editor: Editor, number: Any, count: int) -> tuple[Any, Any, Any]:
 
 
 @dataclass(frozen=True)
-class _Count:
+class Count:
     """A loop's induction variable, the end of its range, and its step."""
 
     own: Any
@@ -152,7 +162,7 @@ class _Count:
     step: Any
 
 
-def _later(editor: Editor, count: _Count, depth: int) -> Any:
+def later(editor: Editor, count: Count, depth: int) -> Any:
     """Whether there is an iteration `depth` later. Computed as i64, in which narrower numbers do not overflow."""
     ahead, upper, step = (editor.to_i64(value) for value in (count.own, count.upper, count.step))
     for _ in range(depth):
@@ -160,14 +170,14 @@ def _later(editor: Editor, count: _Count, depth: int) -> Any:
     return editor.compare(SLT, ahead, upper)
 
 
-def _positions(editor: Editor, count: _Count, stage: Stage) -> dict[Any, Any]:
-    """What the transfer `stage.depth` iterations later is computed from."""
+def positions(editor: Editor, count: Count, piece: Slice, depth: int) -> dict[Any, Any]:
+    """What a slice is in the iteration `depth` later."""
     values: dict[Any, Any] = {}
-    for _ in range(stage.depth):
-        carried = stage.piece.next_carried(values, editor.at)
+    for _ in range(depth):
+        carried = piece.next_carried(values, editor.at)
         here = values.get(count.own, count.own)
         values = {**carried, count.own: editor.value("arith.addi", [here, count.step], here.type)}
-    return stage.piece.copied(values, editor.at)
+    return piece.copied(values, editor.at)
 
 
 def units(unit: str, other: str) -> dict[str, Any]:
@@ -182,12 +192,17 @@ def order(editor: Editor, fetch: Fetch) -> None:
     fetch.wait.erase()
 
 
-def started(editor: Editor, condition: Any, fetch: Fetch, copies: dict[Any, Any]) -> Any:
-    """The transfer of another iteration, if there is one. Returns its token."""
+def started(
+    editor: Editor, condition: Any, starts: Sequence[Any], piece: Slice, copies: Callable[[], dict[Any, Any]]
+) -> Any:
+    """Start commands of another iteration, if there is one. Returns the last one's token. `copies` computes what they
+    are given.
+    """
+    ready = None if piece.guarded else copies()
     (token,) = editor.if_else(
         condition,
         [editor.types.i64],
-        lambda: [_all(editor, fetch.starts, copies)],
+        lambda: [_all(editor, starts, copies() if ready is None else ready)],
         lambda: [editor.constant(0)],
     )
     return token

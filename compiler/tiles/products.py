@@ -17,14 +17,14 @@ from typing import Any
 
 from triton_porting_kit.abi.elements import OF_MLIR
 from triton_porting_kit.chips.description import ChipDescription, MatrixUnit
-from triton_porting_kit.compiler.dialect.npu import MOVE, NpuMatrix
+from triton_porting_kit.compiler.dialect.npu import NpuMatrix
 from triton_porting_kit.compiler.dialect.operations import Load
 from triton_porting_kit.compiler.structured.affine import Shape
 from triton_porting_kit.toolchain.mlir import ir
 
 from .editing import Editor, byte_size, element_of, functions, nested, shape_of
 from .fetching import carried, fetched, filling, movable
-from .residents import Resident, residents
+from .residents import Resident, is_zero, read_apart, residents
 
 MATRIX = "matrix"
 """The name of the matrix unit among a core's units."""
@@ -124,7 +124,7 @@ def _raise(
         resident.update(editor, initial)
     else:
         sums = editor.buffer(shape, element, "sums", unit.sums)
-        begun = not _is_zero(initial)
+        begun = not is_zero(initial)
         if begun and editor.chip.memory(unit.sums).core_access:
             editor.write(sums, initial)
         elif begun:
@@ -132,9 +132,10 @@ def _raise(
     left = _Pieces(editor, unit, unit.a, a, extent, inner=1)
     right = _Pieces(editor, unit, unit.b, b, extent, inner=0)
     for start in range(0, extent.k, extent.step):
-        token = _multiply(
-            editor, unit, extent, sums, left.piece(start), right.piece(start), begun or start > 0
-        )
+        adds: Any = editor.constant(int(begun or start > 0), editor.types.i1)
+        if resident is not None and resident.accumulates is not None and start == 0:
+            adds = resident.accumulates
+        token = _multiply(editor, unit, extent, sums, left.piece(start), right.piece(start), adds)
         editor.wait(token, MATRIX)
     if resident is not None:
         value = resident.result(editor, kind)
@@ -149,29 +150,15 @@ def _raise(
         pieces.erase_sources()
 
 
-def _is_zero(value: Any) -> bool:
-    """Whether a tensor is known to be zero everywhere."""
-    owner = value.owner
-    if getattr(owner, "name", "") != "arith.constant" or not owner.attributes["value"].is_splat:
-        return False
-    literal = owner.attributes["value"].get_splat_value()
-    return bool(literal.value == 0) and not str(literal).startswith("-")
-
-
 def _read_sums(editor: Editor, unit: MatrixUnit, sums: Any, kind: Any) -> Any:
     """The sums as a tensor, for vector code."""
     if editor.chip.memory(unit.sums).core_access:
         return editor.read(sums, kind)
-    target = editor.buffer(tuple(kind.shape), str(kind.element_type), "sums")
-    channel = editor.unit(unit.sums, editor.vector)
-    assert channel is not None
-    token = editor.dma(channel, MOVE, tuple(kind.shape), str(kind.element_type), target=target, source=sums)
-    editor.wait(token, channel)
-    return editor.read(target, kind)
+    return read_apart(editor, unit, sums, kind)
 
 
 def _multiply(
-    editor: Editor, unit: MatrixUnit, extent: Extent, sums: Any, a: Operand, b: Operand, begun: bool
+    editor: Editor, unit: MatrixUnit, extent: Extent, sums: Any, a: Operand, b: Operand, accumulate: Any
 ) -> Any:
     """One command for each batch. Returns the last token."""
     kinds = {"a_type": a.element, "b_type": b.element, "c_type": _sums_of(unit, a.element, b.element)}
@@ -197,7 +184,7 @@ def _multiply(
         )
         token = editor.create(
             NpuMatrix, [editor.types.i64], attributes,
-            c=c_at, a=a_at, b=b_at, accumulate=editor.constant(int(begun), editor.types.i1),
+            c=c_at, a=a_at, b=b_at, accumulate=accumulate,
         ).results[0]  # fmt: skip
     return token
 

@@ -17,6 +17,16 @@ PURE = having(Trait.MOVABLE) | {
 }
 """What may be computed an iteration early: it accesses no memory and cannot fail."""
 
+DIVISIONS = (
+    "arith.divsi",
+    "arith.divui",
+    "arith.remsi",
+    "arith.remui",
+    "arith.ceildivsi",
+    "arith.floordivsi",
+)
+"""What may be computed early if there is such an iteration: that would fail by it, too."""
+
 
 def captured(operation: Any) -> Iterator[Any]:
     """The values that an operation and its regions use."""
@@ -40,7 +50,7 @@ class Slice:
     """The operations of a loop's body that some operations are computed from, in order; and the carried values used.
 
     `possible`: all of them are pure, also those from which the next carried values are computed. `varies`: they differ
-    from iteration to iteration.
+    from iteration to iteration. `guarded`: they may only be computed for an iteration that there is.
     """
 
     def __init__(self, loop: Any, roots: list[Any], skipped: list[Any]) -> None:
@@ -51,6 +61,7 @@ class Slice:
         self._skipped = skipped
         self.possible = True
         self.varies = False
+        self.guarded = False
         self._order = {op.operation: number for number, op in enumerate(self._block.operations)}
         self.carried: set[int] = set()
         self._needed: set[Any] = set()
@@ -82,7 +93,8 @@ class Slice:
             operation = owner.operation
             if operation.block != self._block or operation in found:
                 continue
-            if operation.name not in PURE:
+            self.guarded |= operation.name in DIVISIONS
+            if operation.name not in PURE and operation.name not in DIVISIONS:
                 self.possible = False
                 return
             found.add(operation)

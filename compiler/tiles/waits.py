@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from triton_porting_kit.compiler.dialect import Trait, having
-from triton_porting_kit.compiler.dialect.npu import NpuBuffer, NpuDma, NpuMatrix, NpuOrder, NpuWait
+from triton_porting_kit.compiler.dialect.npu import NpuBuffer, NpuDma, NpuGather, NpuMatrix, NpuOrder, NpuWait
 from triton_porting_kit.toolchain.mlir import ir
 
 from .editing import functions, nested
@@ -69,6 +69,8 @@ def _before(first: Any, second: Any) -> bool:
     if isinstance(a, ir.Block) or isinstance(b, ir.Block):
         return isinstance(a, ir.Block) and a == b and _carried_before(a, first, second)
     one, other = a.operation, b.operation
+    if one == other and one.name == "scf.if":
+        return all(_yielded_before(region, first, second) for region in one.regions)
     if one.block != other.block or not one.is_before_in_block(other):
         return False
     if all(NpuDma.isa(op) or NpuMatrix.isa(op) for op in (one, other)):
@@ -77,11 +79,36 @@ def _before(first: Any, second: Any) -> bool:
     return branches and one.operands[0] == other.operands[0] and _surely(other)
 
 
+def _yielded_before(region: Any, first: Any, second: Any) -> bool:
+    """Of two results of one branch: whether that holds for what a region of it yields."""
+    operations = region.blocks[0].operations
+    given = list(operations[len(operations) - 1].operation.operands)
+    one, other = (given[value.result_number] for value in (first, second))
+    return one == other or _before(one, other)
+
+
 def _surely(branch: Any) -> bool:
-    """Whether a branch with a token has started a command whenever its condition holds."""
-    source = branch.regions[0].blocks[0].operations
-    last = source[len(source) - 1].operation.operands[0].owner
-    return not isinstance(last, ir.Block) and (NpuDma.isa(last.operation) or NpuMatrix.isa(last.operation))
+    """Whether a branch with a token has started a command whenever its condition holds, or the core has waited for a
+    later one of the same unit: for the gather in a transfer's place.
+    """
+    source = _given(branch)
+    if source is None or source.name != "scf.if":
+        return source is not None and (NpuDma.isa(source) or NpuMatrix.isa(source))
+    transfer = _given(source)
+    if transfer is None or not NpuDma.isa(transfer):
+        return False
+    rest = [op.operation for op in source.regions[1].blocks[0].operations]
+    waits = [NpuWait(op) for op in rest if NpuWait.isa(op)]
+    return any(
+        wait.unit == NpuDma(transfer).unit and NpuGather.isa(wait.token.owner.operation) for wait in waits
+    )
+
+
+def _given(branch: Any) -> Any | None:
+    """What gives the token of a branch whose condition holds."""
+    operations = branch.regions[0].blocks[0].operations
+    owner = operations[len(operations) - 1].operation.operands[0].owner
+    return None if isinstance(owner, ir.Block) else owner.operation
 
 
 def _starts(branch: Any) -> bool:

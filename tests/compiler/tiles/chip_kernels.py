@@ -168,3 +168,19 @@ def large_column_sums(x, out, B: tl.constexpr):
 def small(x, out, B: tl.constexpr):
     i = tl.program_id(0) * B + tl.arange(0, B)
     tl.store(out + i, tl.load(x + i) + 1)
+
+
+@triton.jit
+def persistent(x, out, tiles, across, B: tl.constexpr):
+    """A program computes many tiles, whose positions take divisions."""
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        at = (tile // across) * across * B + (tile % across) * B + tl.arange(0, B)
+        tl.store(out + at, tl.load(x + at) * 2.0)
+
+
+@triton.jit
+def each_from_the_last(x, out, N, B: tl.constexpr):
+    """If `out` is `x`, each row is made of what the iteration before has stored."""
+    i = tl.arange(0, B)
+    for row in range(N):
+        tl.store(out + (row + 1) * B + i, tl.load(x + row * B + i) + tl.load(x + row * B))

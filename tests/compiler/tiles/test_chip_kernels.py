@@ -13,8 +13,10 @@ from chip_backend import VirtualChip, running_on
 from chip_kernels import (
     add,
     attention,
+    each_from_the_last,
     matmul,
     one_product,
+    persistent,
     scaled_rows,
     small,
     stored_and_read_again,
@@ -138,6 +140,30 @@ def test_loops_move_their_next_tile(device: VirtualChip, size: int) -> None:
     x, out = put(device, values if size else np.zeros(1, np.float32)), put(device, np.ones(40, np.float32))
     compiled = summed_rows[(40,)](x, out, size, B=32)
     np.testing.assert_array_equal(out.numpy(), values.sum(1))
+    assert "copies = 3" in compiled.asm["placed"]
+
+
+@pytest.mark.parametrize("stages", [1, 2, 4])
+def test_programs_of_many_tiles_overlap_them(device: VirtualChip, stages: int) -> None:
+    tiles, across, size = 100, 10, 1024
+    x, out = (put(device, np.arange(tiles * size, dtype=np.float32)) for _ in range(2))
+    compiled = persistent[(8,)](x, out, tiles, across, B=size, num_stages=stages)
+    np.testing.assert_array_equal(out.numpy(), 2 * np.arange(tiles * size, dtype=np.float32))
+    assert (f"copies = {stages}" in compiled.asm["placed"]) == (stages > 1)
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_a_loop_that_stores_what_it_loads_next_keeps_its_order(device: VirtualChip, same: bool) -> None:
+    rows, size = 20, 64
+    values = np.random.default_rng(0).integers(1, 9, (rows + 1, size)).astype(np.float32)
+    x = put(device, values)
+    out = x if same else put(device, values)
+    compiled = each_from_the_last[(1,)](x, out, rows, B=size)
+    expected = values.copy()
+    for row in range(rows):
+        source = expected if same else values
+        expected[row + 1] = source[row] + source[row, 0]
+    np.testing.assert_array_equal(out.numpy(), expected)
     assert "copies = 3" in compiled.asm["placed"]
 
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import triton
 from chip_backend import VirtualChip, running_on
-from chip_kernels import add, attention
+from chip_kernels import add, attention, matmul
 from npus import memory, unit
 
 from triton_porting_kit.driver import DeviceArray
-from triton_porting_kit.kernels.layer_norm import layer_norm_forward_kernel
+from triton_porting_kit.kernels.layer_norm import layer_norm_backward_kernel, layer_norm_forward_kernel
 from triton_porting_kit.kernels.softmax import softmax_kernel
 
 MATRIX, GLOBAL = 1, 0
@@ -97,6 +97,18 @@ def test_attention_multiplies_beside_its_vector_code(device: VirtualChip, dim: i
     assert causal.bytes / whole.bytes <= 0.6
 
 
+def test_the_next_product_begins_while_the_last_one_is_stored(device: VirtualChip) -> None:
+    m, n, k = 2048, 1024, 512
+    a, b = floats(m, k).astype(np.float16), floats(k, n, seed=1).astype(np.float16)
+    out = put(device, np.zeros((m, n), np.float16))
+    left, right = put(device, a), put(device, b)
+    grid = (m // 128 * n // 256,)
+    taken = launched(device, lambda: matmul[grid](left, right, out, m, n, k, k, n, n, BM=128, BN=256, BK=64))
+    expected = a.astype(np.float32) @ b.astype(np.float32)
+    np.testing.assert_allclose(out.numpy().astype(np.float32), expected, rtol=4e-3, atol=4e-2)
+    assert taken.busy(device) >= 0.85
+
+
 def test_a_sum_of_vectors_moves_every_byte_once(device: VirtualChip) -> None:
     size = 1 << 20
     x, y, out = (put(device, np.arange(size, dtype=np.float32)) for _ in range(3))
@@ -134,4 +146,29 @@ def test_layer_norm_moves_every_byte_once(device: VirtualChip, columns: int) -> 
     np.testing.assert_allclose(rstd.numpy(), deviation, rtol=1e-4)
     filled = 4 * block  # what is filled on chip counts as moved
     assert taken.bytes == rows * filled + values.nbytes + 2 * device.description.cores * filled
+    assert taken.bandwidth(device) >= 0.9
+
+
+def test_the_gradients_of_layer_norm_move_every_byte_once(device: VirtualChip) -> None:
+    rows, columns, groups = 512, 4096, 16
+    values, gradient, weight = (
+        floats(rows, columns), floats(rows, columns, seed=1), floats(columns, seed=2),
+    )  # fmt: skip
+    mean, rstd = values.mean(1), 1 / np.sqrt(values.var(1) + 1e-5)
+    inputs = [put(device, each) for each in (gradient, values, weight, mean, rstd)]
+    dx = put(device, np.zeros_like(values))
+    sums = [put(device, np.zeros((groups, columns), np.float32)) for _ in range(2)]
+    taken = launched(
+        device,
+        lambda: layer_norm_backward_kernel[(groups,)](*inputs, dx, *sums, rows, columns, BLOCK=columns),
+    )
+    normalised = (values - mean[:, None]) * rstd[:, None]
+    scaled = gradient * weight
+    along = (scaled * normalised).mean(1)[:, None] * normalised + scaled.mean(1)[:, None]
+    np.testing.assert_allclose(dx.numpy(), (scaled - along) * rstd[:, None], rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(sums[0].numpy().sum(0), (gradient * normalised).sum(0), rtol=1e-3, atol=1e-2)
+    np.testing.assert_allclose(sums[1].numpy().sum(0), gradient.sum(0), rtol=1e-3, atol=1e-2)
+    scalars = 2 * 64 * rows  # a burst for each mean and deviation
+    partial = 2 * groups * weight.nbytes
+    assert taken.bytes == 3 * values.nbytes + partial + device.description.cores * weight.nbytes + scalars
     assert taken.bandwidth(device) >= 0.9
