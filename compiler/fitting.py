@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from triton_porting_kit.chips import ChipDescription
-
-if TYPE_CHECKING:
-    from triton_porting_kit.compiler.tiles.plan import Plan
+from triton_porting_kit.compiler.tiles.planning import Planned, planning
 
 
 @dataclass(frozen=True)
@@ -42,33 +38,6 @@ def fit(structured: object, chip: ChipDescription, *, num_stages: int = 2) -> Fi
     return Fit(
         True, "\n".join([f"{plan.kernel} fits {chip.name}: {used or 'it has no buffers'}", *table(plan)])
     )
-
-
-class Planned(Exception):
-    """The tiles of a kernel fit, by this plan. Raised in the place of the rest of the compilation."""
-
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
-        self.plan = plan
-
-
-_PLANNING = ContextVar("planning", default=False)
-
-
-@contextmanager
-def planning() -> Iterator[None]:
-    """Meanwhile, compiling for a chip raises `Planned`, or Triton's `OutOfResources`, as soon as it knows."""
-    token = _PLANNING.set(True)
-    try:
-        yield
-    finally:
-        _PLANNING.reset(token)
-
-
-def decided(plan: Plan) -> None:
-    """Called by a stage that knows that the tiles fit."""
-    if _PLANNING.get():
-        raise Planned(plan)
 
 
 def fits(configs: Sequence[Any], named_args: dict[str, Any], **given: Any) -> list[Any]:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from triton_porting_kit.abi.header import INCLUDE
 from triton_porting_kit.chips import ChipDescription
-from triton_porting_kit.compiler import fitting
 from triton_porting_kit.compiler.cpp.header import CppHeader
 from triton_porting_kit.compiler.cpp.stages import CPP_COMMAND, cpp_stages
 from triton_porting_kit.compiler.cpu import cpu_pipeline
 from triton_porting_kit.compiler.pipeline import Metadata, Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
+from triton_porting_kit.compiler.tiles import planning
 from triton_porting_kit.compiler.tiles.memories import SCRATCH_ALIGNMENT, vector_memory
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class _Stages:
         with defects.blamed("placed", metadata):
             ahead = self._local.ahead = self._placed(module)
             if surely_fits(module, ahead.plan, self.chip):
-                fitting.decided(ahead.plan)
+                planning.decided(ahead.plan)
             return ahead.placed
 
     def loops(self, source: Any, metadata: Metadata) -> Any:
@@ -200,7 +200,7 @@ class _Stages:
             lowered = self._lowered(module or artefacts.structured_module(source), plan)
         result, window = lowered
         check_scratch(plan, self.chip, vector_memory(self.chip), result.scratch_bytes)
-        fitting.decided(plan)
+        planning.decided(plan)
         metadata.update(name=result.name, scratch_bytes=window.bytes, shared=0)
         if result.promises:
             metadata["promises"] = result.promises

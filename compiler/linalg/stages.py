@@ -8,7 +8,6 @@ from triton_porting_kit.compiler.cpu import cpu_pipeline
 from triton_porting_kit.compiler.pipeline import Metadata, Pipeline, Stage
 from triton_porting_kit.compiler.target import CpuTarget
 
-from .ascend import for_llvm_19
 from .conventions import CONVENTIONS, Convention
 
 
@@ -21,6 +20,7 @@ def linalg_stage(convention: str = "triton-shared") -> Stage:
 
     def run(source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects
+        from triton_porting_kit.compiler.linalg.ascend import for_llvm_19
         from triton_porting_kit.compiler.linalg.lowering import lower_to_linalg
 
         module = artefacts.structured_module(source)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import re
 import shutil
 import subprocess
 import time
@@ -122,7 +123,7 @@ def test_on_a_chip_that_stands_less_tests_are_left_out_and_named(
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert "its process ended with status -6" in done.stdout
-    assert "1 failed, 1 passed" in done.stdout
+    assert re.search(r"\n1 failed, \d passed", done.stdout), done.stdout
     said = done.stdout.partition("not run on this chip")[2]
     assert (
         "tests/test_virtual_npu.py::test_a_lost_chip_comes_back_by_a_reset[die:1]: needs virtual-npu" in said

@@ -7,6 +7,8 @@ share what is computed into a buffer of on-chip memory.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from triton_porting_kit.compiler.dialect.npu import NpuWrite
 from triton_porting_kit.compiler.dialect.operations import Store
 from triton_porting_kit.compiler.loops.control.control_flow import reads_buffer
@@ -58,20 +60,7 @@ def fused_stores(lowering: Lowering, operation: Operation) -> FusedStores | None
         )
         and not reads_buffer(lowering.tensor(stored), places[index], aligned_only=True)
     }
-    while True:
-        disturbed = [
-            index
-            for index in found
-            if any(
-                reads_buffer(tensor, places[index], aligned_only=other in found)
-                for other, tensor in following.items()
-                if other != index or index in found
-            )
-        ]
-        if not disturbed:
-            break
-        for index in disturbed:
-            del found[index]
+    found = _undisturbed(found, following, places)
     rest = set(closure(tensor for index, tensor in following.items() if index not in found))
     if local:
         shared = set(closure([lowering.tensor(stored)])) & set(closure(found.values()))
@@ -80,6 +69,26 @@ def fused_stores(lowering: Lowering, operation: Operation) -> FusedStores | None
     elif all(tensor in rest for tensor in waiting):
         return None
     return FusedStores({tensor: places[index] for index, tensor in found.items()}, terminator, rest)
+
+
+def _undisturbed(
+    found: Mapping[int, Tensor], following: Mapping[int, Tensor], places: Mapping[int, Buffer]
+) -> dict[int, Tensor]:
+    """Those of `found` whose buffers no other value for the next iteration reads."""
+    kept = dict(found)
+    while True:
+        disturbed = [
+            index
+            for index in kept
+            if any(
+                reads_buffer(tensor, places[index], aligned_only=other in kept)
+                for other, tensor in following.items()
+            )
+        ]
+        if not disturbed:
+            return kept
+        for index in disturbed:
+            del kept[index]
 
 
 def _roots(lowering: Lowering, tensor: Tensor) -> frozenset[Operation]:

@@ -12,7 +12,7 @@ import pytest
 from triton_porting_kit import chips
 from triton_porting_kit.cli.compile import structured
 from triton_porting_kit.compiler import Pipeline, npu_pipeline
-from triton_porting_kit.compiler.fitting import Planned, planning
+from triton_porting_kit.compiler.tiles.planning import Planned, planning
 
 SCRIPT = Path(__file__).with_name("fits_agree.py")
 
