@@ -42,7 +42,7 @@ from triton_porting_kit.compiler.loops.tiles.access import Load as LoadTensor
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.explicit import Gather
 from triton_porting_kit.compiler.loops.tiles.graph import buffers_of, cost, reads_memory, unread
-from triton_porting_kit.compiler.loops.tiles.nests import emit_tile, is_run, transpose_into
+from triton_porting_kit.compiler.loops.tiles.nests import changes_where, emit_tile, is_run, transpose_into
 from triton_porting_kit.compiler.loops.tiles.run_width import run_width
 from triton_porting_kit.compiler.loops.tiles.scratch import Scratch
 from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor, closure
@@ -278,7 +278,8 @@ class Lowering:
         lanes = max(self.target.lanes, self.target.vector_bytes // widest)
         lanes = run_width(self.builder, tensor.shape, [tensor], lanes, scalars=False)
         anywhere = all(buffer.joins(dimension) for dimension in range(len(tensor.shape) - 1))
-        self.tile(operation, tensor.shape, [tensor], body, lanes=lanes, anywhere=anywhere)
+        wanted = changes_where(tensor, buffer)
+        self.tile(operation, tensor.shape, [tensor], body, lanes=lanes, anywhere=anywhere, wanted=wanted)
         self._filled = before
 
     # --- loops over a tile -----------------------------------------------------------------------
@@ -296,13 +297,15 @@ class Lowering:
         everywhere: bool = False,
         streamed: Callable[[Point], Value] | None = None,
         scalars: bool = False,
+        wanted: Tensor | None = None,
     ) -> None:
         """Emit loops over a tile in which `body` evaluates `inputs` at each point and consumes them.
 
         `written`: accesses that `body` stores to. Common bounds restrict the loops, unless `everywhere`. `anywhere`:
         the body only passes its point to tensors, which may be indexed with joined dimensions (see `Tensor.joins`).
         `streamed`: a condition for the row of the tile that begins at a point, whether its stores are non-temporal.
-        `scalars`: the body has use for scalars only, where all elements of a chunk are equal.
+        `scalars`: the body has use for scalars only, where all elements of a chunk are equal. `wanted`: a mask; where
+        it is not set, `body` need not be called.
         """
         inputs = list(inputs)
         kept = self.plan(operation, shape, inputs)
@@ -319,6 +322,7 @@ class Lowering:
             everywhere=everywhere,
             streamed=streamed,
             scalars=scalars,
+            wanted=wanted,
         )
         for tensor, buffer in kept.items():
             self.hold(tensor, buffer)

@@ -388,3 +388,51 @@ def test_outer_values_in_inner_regions(n: int) -> None:
     np.testing.assert_allclose(get(out)[0], exact if n > 1 else exact * 0, rtol=1e-6)
     np.testing.assert_allclose(get(out)[1], exact + x, rtol=1e-5, atol=1e-5)
     assert_same(get(array), x + max(n - 1, 0))
+
+
+@triton.jit
+def masked_sums_kernel(X, O, rows, columns, M: tl.constexpr, N: tl.constexpr):
+    """Inductor's form of a reduction in a loop. What is loaded out of bounds must not be added."""
+    r, c = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    total, last = tl.zeros([M, N], tl.int32), tl.zeros([M, N], tl.int32)
+    for start in range(0, columns, N):
+        inside = (start + c < columns) & (r < rows)
+        x = tl.load(X + r * columns + start + c, inside, other=1000)
+        total, last = tl.where(inside, total + x, total), tl.where(inside, total, last)
+    tl.store(O + r * N + c, total)
+    tl.store(O + M * N + r * N + c, last)
+
+
+@pytest.mark.parametrize("columns", [1, 63, 64, 65, 200, 256])
+@pytest.mark.parametrize(("rows", "M"), [(1, 1), (3, 4)])
+def test_carried_values_stay_where_a_mask_is_not_set(rows: int, M: int, columns: int) -> None:
+    x = integers(rows, columns)
+    out = empty((2, M, 64), "i32")
+    masked_sums_kernel[(1,)](put(x, "i32"), out, rows, columns, M=M, N=64)
+    total, last = np.zeros((2, M, 64), np.int32)
+    for start in range(0, columns, 64):
+        part = x[:, start : start + 64]
+        last[:rows, : part.shape[1]] = total[:rows, : part.shape[1]]
+        total[:rows, : part.shape[1]] += part
+    assert_same(get(out), np.stack([total, last]))
+
+
+@triton.jit
+def masked_wrap_kernel(X, O, start, n, N: tl.constexpr):
+    """Where ``start + i`` wraps around, the mask is set again."""
+    i = tl.arange(0, N)
+    total = tl.zeros([N], tl.int32)
+    for _ in range(2):
+        inside = start + i < n
+        total = tl.where(inside, total + tl.load(X + i, i < 70, other=5), total)
+    tl.store(O + i, total)
+
+
+@pytest.mark.parametrize("start", [0, 2**31 - 100])
+def test_carried_values_change_where_the_index_in_a_mask_wraps(start: int) -> None:
+    x = integers(128)
+    out = empty(128, "i32")
+    masked_wrap_kernel[(1,)](put(x, "i32"), out, start, 2**31 - 50 if start else 70, N=128)
+    i = np.arange(128)
+    inside = (i < 50) | (i >= 100) if start else i < 70
+    assert_same(get(out), np.where(inside, 2 * np.where(i < 70, x, 5), 0).astype(np.int32))

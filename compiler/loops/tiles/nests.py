@@ -13,7 +13,15 @@ from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.graph import reads_memory
 from triton_porting_kit.compiler.loops.tiles.peeling import PeeledLoop, tile_in_parts
 from triton_porting_kit.compiler.loops.tiles.run_width import run_width
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Splat, Tensor, closure, joining
+from triton_porting_kit.compiler.loops.tiles.tensors import (
+    Buffer,
+    Point,
+    Splat,
+    Tensor,
+    closure,
+    is_operation,
+    joining,
+)
 from triton_porting_kit.compiler.loops.tiles.tile_loops import chunk, innermost_axis, joined_shape, tile_loop
 from triton_porting_kit.compiler.loops.tiles.transposed import transpose_tile
 from triton_porting_kit.compiler.target import CpuTarget
@@ -36,6 +44,7 @@ def emit_tile(
     everywhere: bool,
     streamed: Callable[[Point], Value] | None,
     scalars: bool,
+    wanted: Tensor | None,
 ) -> None:
     """Emit loops over a tile as `Lowering.tile` describes them. Values in `kept` are written to their buffers, too."""
     if anywhere:
@@ -51,6 +60,8 @@ def emit_tile(
     axis = innermost_axis(shape)
     step = chunk(shape[axis], width) if axis >= 0 else 1
     span = PeeledLoop(builder, inputs, shape, axis, written=written, bounds=bounds)
+    if wanted is not None and not kept and (end := span.end_of(wanted)) is not None:
+        bounds = {axis: (builder.i64(0), end)}
     stream = None if streamed is None else (frozenset(written), streamed)
     if axis >= 0 and shape[axis] > step and (span.is_split or stream is not None):
         builder.forget_reads()
@@ -75,6 +86,16 @@ def emit_tile(
         written_out = CONSTANT_STORES if all(isinstance(tensor, Splat) for tensor in inputs) else 1
 
         specialise(builder, inputs, emit, written)
+
+
+def changes_where(tensor: Tensor, buffer: Buffer) -> Tensor | None:
+    """A mask without which `tensor` is what `buffer` holds already, as in ``x = tl.where(mask, new, x)``, or None."""
+    if tensor.buffer is not None or not is_operation(tensor, "arith.select"):
+        return None
+    mask, _, before = tensor.operands
+    before = before.buffer or before
+    same = isinstance(before, Buffer) and before.pointer == buffer.pointer and before.shape == buffer.shape
+    return mask if same else None
 
 
 def specialise(

@@ -22,6 +22,7 @@ from triton_porting_kit.compiler.loops.tiles.tensors import (
     Reindexed,
     Splat,
     Tensor,
+    is_operation,
 )
 from triton_porting_kit.compiler.loops.tiles.tile_loops import innermost_axis, rounded_down, tile_loop
 
@@ -244,6 +245,23 @@ class PeeledLoop:
         if limit is None:
             return builder.i64(self._shape[self._axis])
         return rounded_down(builder, builder.add(limit, builder.i64(step - 1)), step)
+
+    def end_of(self, mask: Tensor) -> Value | None:
+        """The index along the axis from which on `mask` is not set anywhere, where accesses end there, too.
+
+        None if it has no such end. Only accesses tell that the indices in a mask do not wrap around.
+        """
+        stack: list[tuple[Tensor, Dimensions]] = [(mask, tuple(range(len(self._shape))))]
+        while stack:
+            tensor, followed = stack.pop()
+            if isinstance(tensor, PrefixMask) and tensor in self._masks:
+                if followed[tensor.dimension] == self._axis:
+                    return tensor.end(self._builder)
+            elif tensor.buffer is None and (
+                is_operation(tensor, "arith.andi") or isinstance(tensor, Reindexed)
+            ):
+                stack += [(part, _through(tensor, i, followed)) for i, part in enumerate(tensor.operands)]
+        return None
 
     def is_uniform(self, tensor: Tensor, followed: Dimensions | None = None) -> bool:
         """Whether the tensor's elements are equal along the axis from index `past` on, where all accesses are out of

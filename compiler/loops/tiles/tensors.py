@@ -223,6 +223,11 @@ class Elementwise(Tensor):
         return joins(self.operands, dimension)
 
 
+def is_operation(tensor: Tensor, name: str) -> bool:
+    """Whether a tensor is the result of the element-wise operation of this name."""
+    return isinstance(tensor, Elementwise) and tensor.name == name
+
+
 class Reindexed(Tensor):
     """An operand with other dimensions: broadcast, unit dimensions added or dropped, or transposed.
 

@@ -157,6 +157,17 @@ def sum_of_iterations(X, O, n, B: tl.constexpr):
 
 
 @triton.jit
+def kept_out_of_bounds(X, O, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    total = tl.zeros([B], tl.float32)
+    for start in range(0, n, B):
+        inside = start + i < n
+        x = tl.load(X + start + i, inside, other=1.0)
+        total = tl.where(inside, total + x, total)
+    tl.store(O + i, total)
+
+
+@triton.jit
 def which_row(X, O, n, tells: tl.constexpr):
     row = tl.program_id(1)
     if tells:

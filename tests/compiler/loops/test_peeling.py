@@ -65,3 +65,12 @@ def test_tiles_of_one_chunk_are_not_split() -> None:
     text = text_of(sample_loops.chain, B=4)
     assert len(re.findall(r"scf\.for .* step", text)) == 1
     assert "} else {" in text
+
+
+def test_what_a_loop_carries_is_not_written_where_it_stays_as_it_is() -> None:
+    text = text_of(sample_loops.kept_out_of_bounds)
+    before = text[: text.index("llvm.intr.masked.load")]
+    whole, end = re.findall(r"scf\.for %\d+ = (%\d+) to (%\d+)", before)[-2:]
+    assert end[0] == whole[1]
+    # It ends where the bound is, which is at most the tile's size.
+    assert re.search(rf"{end[1]} = arith\.minsi ", before)
