@@ -5,7 +5,9 @@ from triton_porting_kit.binaries.shared_object import link_shared_object
 from triton_porting_kit.compiler import libdevice
 from triton_porting_kit.compiler.backend import PipelineBackend
 from triton_porting_kit.compiler.cpp.header import CppHeader
-from triton_porting_kit.compiler.cpp.stages import CPP_COMMAND, cpp_pipeline, cpp_stages
+from triton_porting_kit.compiler.cpp.opencl import kernel_name as opencl_kernel_name
+from triton_porting_kit.compiler.cpp.opencl import symbols as opencl_symbols
+from triton_porting_kit.compiler.cpp.stages import C_COMMAND, CPP_COMMAND, cpp_pipeline, cpp_stages
 from triton_porting_kit.compiler.cpu import cpu_pipeline
 from triton_porting_kit.compiler.crashes import crash_location, pointer_arguments
 from triton_porting_kit.compiler.external import run_tool, tool_version
@@ -20,6 +22,7 @@ from triton_porting_kit.compiler.versions import source_digest, toolchain_versio
 
 __all__ = [
     "CPP_COMMAND",
+    "C_COMMAND",
     "FP8_TYPES",
     "ISA_LEVELS",
     "CppHeader",
@@ -43,6 +46,8 @@ __all__ = [
     "npu_cpp_command",
     "npu_cpp_pipeline",
     "npu_pipeline",
+    "opencl_kernel_name",
+    "opencl_symbols",
     "pointer_arguments",
     "run_tool",
     "source_digest",

@@ -1,4 +1,4 @@
-"""Arithmetic, comparisons and conversions of scalars and vectors, as C++ expressions.
+"""Arithmetic, comparisons and conversions of scalars and vectors, as expressions.
 
 `EXPRESSIONS` is the table: operation -> (emitter, operation) -> expression.
 """
@@ -9,24 +9,21 @@ from collections.abc import Callable
 from typing import Any
 
 from triton_porting_kit.compiler.cpp.emitter import Emitter
-from triton_porting_kit.compiler.cpp.types import CppType
+from triton_porting_kit.compiler.cpp.types import CppType, cast
 
 Expression = Callable[[Emitter, Any], str]
 
 
-def converted(value: str, source: CppType, target: CppType) -> str:
-    """A C++ conversion that preserves values: of a scalar, or of each lane."""
-    if not target.lanes:
-        return f"{target.name}({value})"
-    return f"__builtin_convertvector({value}, {target.name})"
-
-
 def signed(emitter: Emitter, value: str, type: CppType) -> str:
     """An unsigned integer, or a vector of them, converted to the signed type."""
-    emitter.use(type.signed)
     if not type.lanes and emitter.literal_of(value) is not None:
-        return f"i{value[1:]}"
-    return f"({type.signed.name}){value}" if type.lanes else f"{type.signed.name}({value})"
+        return f"(i{value[2:]}"
+    return emitter.reinterpreted(value, type.signed)
+
+
+def _lane_literal(type: CppType, number: int) -> str:
+    """A number as an operand beside a vector, whose lanes must not be narrower than it."""
+    return f"({type.lane}){number}" if type.lanes else str(number)
 
 
 def binary(emitter: Emitter, name: str, a: str, b: str, type: CppType) -> str:
@@ -34,40 +31,42 @@ def binary(emitter: Emitter, name: str, a: str, b: str, type: CppType) -> str:
     if name in _FLOAT:
         return f"{a} {_FLOAT[name]} {b}"
     if name in _FUNCTIONS:
-        return f"{emitter.function(_FUNCTIONS[name])}({a}, {b})"
+        return f"{emitter.function(_FUNCTIONS[name], type)}({a}, {b})"
     if type.is_truth:
         return _truth(name, a, b, type)
     if name in _SIGNED_DIVISION:
         inner = f"{signed(emitter, a, type)} {_SIGNED_DIVISION[name]} {signed(emitter, b, type)}"
-        return f"({type.name})({inner})" if type.lanes else f"{type.name}({inner})"
+        return emitter.reinterpreted(f"({inner})" if type.lanes else inner, type)
     if name in _EXTREMA:
         is_signed, order = _EXTREMA[name]
         x, y = (signed(emitter, v, type) if is_signed else v for v in (a, b))
+        if type.lanes:
+            return f"{emitter.function('choose', type)}({x} {order} {y}, {a}, {b})"
         return f"({x} {order} {y}) ? {a} : {b}"
     if name in _SHIFTS:
         return _shift(emitter, name, a, b, type)
     inner = f"{a} {_INTEGER[name]} {b}"
     if type.lanes or type.bits >= 32:
         return inner
-    return f"{type.name}(u32({a}) {_INTEGER[name]} u32({b}))"  # narrow integers would be promoted to int
+    # Narrow integers would be promoted to int.
+    return cast(type.name, f"{cast('u32', a)} {_INTEGER[name]} {cast('u32', b)}")
 
 
 def _shift(emitter: Emitter, name: str, a: str, b: str, type: CppType) -> str:
-    """A shift by an amount modulo the type's width: more is undefined in C++, and the result is unused."""
+    """A shift by an amount modulo the type's width: more is undefined in C, and the result is unused."""
     literal = emitter.literal_of(b)
-    amount = str(literal) if literal is not None and 0 <= literal < type.bits else f"({b} & {type.bits - 1})"
-    if type.lanes and literal is not None and 0 <= literal < type.bits:
-        amount = str(literal)
+    is_literal = literal is not None and 0 <= literal < type.bits
+    amount = str(literal) if is_literal else f"({b} & {_lane_literal(type, type.bits - 1)})"
+    if is_literal and type.lanes:
+        amount = _lane_literal(type, literal or 0)
     operator = "<<" if name == "arith.shli" else ">>"
     if name == "arith.shrsi":
-        if type.lanes and not amount.isdigit():
-            emitter.use(type.signed)
-            amount = f"({type.signed.name}){amount}"
-        inner = f"({signed(emitter, a, type)} {operator} {amount})"
-        return f"({type.name}){inner}" if type.lanes else f"{type.name}{inner}"
+        if type.lanes and not is_literal:
+            amount = emitter.reinterpreted(amount, type.signed)
+        return emitter.reinterpreted(f"({signed(emitter, a, type)} {operator} {amount})", type)
     if type.lanes or type.bits >= 32:
         return f"{a} {operator} {amount}"
-    return f"{type.name}(u32({a}) {operator} {amount})"
+    return cast(type.name, f"{cast('u32', a)} {operator} {amount}")
 
 
 def _truth(name: str, a: str, b: str, type: CppType) -> str:
@@ -79,7 +78,7 @@ def _truth(name: str, a: str, b: str, type: CppType) -> str:
         "arith.maxsi": f"{a} & {b}", "arith.minsi": f"{a} | {b}",
         "arith.divui": a, "arith.divsi": a, "arith.remui": f"{a} ^ {a}", "arith.remsi": f"{a} ^ {a}",
     }[name]  # fmt: skip
-    return inner if type.lanes else f"bool({inner})"
+    return inner if type.lanes else cast("bool", inner)
 
 
 _FLOAT = {"arith.addf": "+", "arith.subf": "-", "arith.mulf": "*", "arith.divf": "/"}
@@ -115,7 +114,7 @@ def _compare_integers(emitter: Emitter, operation: Any) -> str:
     predicate = emitter.integer(operation, "predicate")
     is_signed = _FIRST_SIGNED <= predicate < _FIRST_UNSIGNED
     if type.element == "ptr":
-        a, b = f"u64({a})", f"u64({b})"
+        a, b = cast("u64", a), cast("u64", b)
     elif type.is_truth:
         a, b = _comparable_truth(a, type, is_signed), _comparable_truth(b, type, is_signed)
     elif is_signed:
@@ -127,20 +126,19 @@ def _comparable_truth(value: str, type: CppType, is_signed: bool) -> str:
     """In signed comparisons true is -1, else 1."""
     if type.lanes:
         return value if is_signed else f"({value} & 1)"
-    return f"-i32({value})" if is_signed else value
+    return f"-{cast('i32', value)}" if is_signed else value
 
 
 def _as_mask(emitter: Emitter, comparison: str, type: CppType) -> str:
     if not type.lanes:
         return comparison
-    mask = CppType("bool", 1, type.lanes)
-    emitter.use(mask)
-    wide = type.is_truth or type.bits == 32
-    return comparison if wide else f"__builtin_convertvector({comparison}, {mask.name})"
+    emitter.use(type.truths)
+    is_wide = type.is_truth or type.bits == 32
+    return comparison if is_wide else emitter.converted(comparison, type.truths)
 
 
 def _compare_floats(emitter: Emitter, operation: Any) -> str:
-    """Ordered comparisons are C++'s. An unordered one is the negation of the opposite ordered one."""
+    """Ordered comparisons are C's. An unordered one is the negation of the opposite ordered one."""
     a, b = emitter.operands(operation)
     type = emitter.type_of(operation.operands[0])
     no = "~" if type.lanes else "!"
@@ -159,7 +157,7 @@ def _compare_floats(emitter: Emitter, operation: Any) -> str:
 def _select(emitter: Emitter, operation: Any) -> str:
     condition, a, b = emitter.operands(operation)
     if emitter.type_of(operation.operands[0]).lanes:
-        return f"{emitter.function('select')}({condition}, {a}, {b})"
+        return f"{emitter.function('select', emitter.result_type(operation))}({condition}, {a}, {b})"
     return f"{condition} ? {a} : {b}"
 
 
@@ -173,44 +171,41 @@ def _types(emitter: Emitter, operation: Any) -> tuple[str, CppType, CppType]:
 
 def _extend_zero(emitter: Emitter, operation: Any) -> str:
     value, source, target = _types(emitter, operation)
-    return converted(f"({value} & 1)" if source.is_truth and source.lanes else value, source, target)
+    return emitter.converted(f"({value} & 1)" if source.is_truth and source.lanes else value, target)
 
 
 def _extend_sign(emitter: Emitter, operation: Any) -> str:
     value, source, target = _types(emitter, operation)
     if source.is_truth and not source.lanes:
-        return f"{target.name}(-i32({value}))" if target.bits <= 32 else f"{target.name}(-i64({value}))"
+        return cast(target.name, f"-{cast('i32' if target.bits <= 32 else 'i64', value)}")
     if not source.is_truth:
         value = signed(emitter, value, source)
-    if not target.lanes:
-        return f"{target.name}({target.signed.name}({value}))"
-    emitter.use(target.signed)
-    return f"({target.name})__builtin_convertvector({value}, {target.signed.name})"
+    return emitter.reinterpreted(emitter.converted(value, target.signed), target)
 
 
 def _truncate(emitter: Emitter, operation: Any) -> str:
     value, source, target = _types(emitter, operation)
     if not target.is_truth:
-        return converted(value, source, target)
-    return _as_mask(emitter, f"({value} & 1) != 0", source)
+        return emitter.converted(value, target)
+    one, zero = (_lane_literal(source, number) for number in (1, 0))
+    return _as_mask(emitter, f"({value} & {one}) != {zero}", source)
 
 
 def _from_signed(emitter: Emitter, operation: Any) -> str:
     value, source, target = _types(emitter, operation)
     if source.is_truth:
-        return converted(value if source.lanes else f"-i32({value})", source, target)
-    return converted(signed(emitter, value, source), source, target)
+        return emitter.converted(value if source.lanes else f"-{cast('i32', value)}", target)
+    return emitter.converted(signed(emitter, value, source), target)
 
 
 def _to_signed(emitter: Emitter, operation: Any) -> str:
-    value, source, target = _types(emitter, operation)
-    emitter.use(target.signed)
-    inner = converted(value, source, target.signed)
-    return f"({target.name}){inner}" if target.lanes else f"{target.name}({inner})"
+    value, _, target = _types(emitter, operation)
+    return emitter.reinterpreted(emitter.converted(value, target.signed), target)
 
 
 def _plain(emitter: Emitter, operation: Any) -> str:
-    return converted(*_types(emitter, operation))
+    value, _, target = _types(emitter, operation)
+    return emitter.converted(value, target)
 
 
 def _index(extend: Expression) -> Expression:
@@ -227,35 +222,22 @@ def _bitcast(emitter: Emitter, operation: Any) -> str:
         return value
     if source.is_truth or target.is_truth:
         raise emitter.unsupported(operation, "a bit cast of booleans")
-    return f"{emitter.function('as')}<{target.name}>({value})"
+    if emitter.dialect.spaces and 1 in (source.lanes, target.lanes) and source.lanes != target.lanes:
+        raise emitter.unsupported(operation, "a bit cast of a vector of one lane")
+    return emitter.bits_as(value, target, source)
 
 
 # --- functions ---------------------------------------------------------------------------------------------
 
 
 def _call(function: str) -> Expression:
-    def emit(emitter: Emitter, operation: Any) -> str:
-        return f"{emitter.function(function)}({', '.join(emitter.operands(operation))})"
-
-    return emit
-
-
-def _on_bits(function: str) -> Expression:
-    """A function of the bits of an integer, lane by lane."""
+    """A function of values of one type, which is also the result's."""
 
     def emit(emitter: Emitter, operation: Any) -> str:
-        return _lanewise(emitter, operation, emitter.function(function) + "({})")
+        name = emitter.function(function, emitter.result_type(operation))
+        return f"{name}({', '.join(emitter.operands(operation))})"
 
     return emit
-
-
-def _lanewise(emitter: Emitter, operation: Any, call: str) -> str:
-    """`call` for a scalar or for each lane; ``{}`` in it is the operand."""
-    value, source, target = _types(emitter, operation)
-    if not source.lanes:
-        return call.format(value)
-    body = f"[]({source.element} x) {{ return {call.format('x')}; }}"
-    return f"{emitter.function('each')}<{target.name}>({body}, {value})"
 
 
 def _negate(emitter: Emitter, operation: Any) -> str:
@@ -267,40 +249,38 @@ def _absolute_integer(emitter: Emitter, operation: Any) -> str:
     value, source, _ = _types(emitter, operation)
     if source.is_truth:
         return value
-    negative = f"0 - {value}" if source.lanes else f"{source.name}(0 - {value})"
-    return f"({signed(emitter, value, source)} < 0) ? {negative} : {value}"
+    inner = signed(emitter, value, source)
+    if source.lanes:
+        negative = f"{inner} < {_lane_literal(source.signed, 0)}"
+        return f"{emitter.function('choose', source)}({negative}, -{value}, {value})"
+    return f"({inner} < 0) ? {cast(source.name, f'0 - {value}')} : {value}"
 
 
 def _intrinsic(emitter: Emitter, operation: Any) -> str:
     name = emitter.text(operation, "intrin")
-    if name.startswith(("llvm.fptosi.sat", "llvm.fptoui.sat")):
-        target = emitter.result_type(operation)
-        letter = "i" if name.startswith("llvm.fptosi") else "u"
-        call = f"{emitter.function('saturated')}<{letter}{target.bits}>({{}})"
-        return _lanewise(emitter, operation, f"{target.element}({call})")
-    if name.startswith("llvm.bitreverse"):
-        return _on_bits("reversed_bits")(emitter, operation)
-    if name.startswith("llvm.ldexp"):
-        x, exponent = emitter.operands(operation)
-        type = emitter.result_type(operation)
-        builtin = "__builtin_ldexpf" if type.bits == 32 else "__builtin_ldexp"
-        if not type.lanes:
-            return f"{builtin}({x}, i32({exponent}))"
-        body = f"[]({type.element} x, u32 exponent) {{ return {builtin}(x, i32(exponent)); }}"
-        return f"{emitter.function('each')}<{type.name}>({body}, {x}, {exponent})"
+    types = [emitter.result_type(operation), *(emitter.type_of(value) for value in operation.operands)]
+    for start, (function, kinds) in _INTRINSICS.items():
+        if name.startswith(start):
+            called = emitter.function(function, *(types[kind] for kind in kinds))
+            return f"{called}({', '.join(emitter.operands(operation))})"
     raise emitter.unsupported(operation, f"the intrinsic {name}")
 
+
+_INTRINSICS = {
+    "llvm.fptosi.sat": ("saturated_signed", (0, 1)), "llvm.fptoui.sat": ("saturated_unsigned", (0, 1)),
+    "llvm.bitreverse": ("reversed_bits", (0,)), "llvm.ldexp": ("scaled_by_power", (0, 2)),
+}  # fmt: skip
+"""Support functions of LLVM's intrinsics, and which types they are for: the result's, or an operand's, from 1."""
 
 _NAMED = {
     "math.sqrt": "square_root", "math.roundeven": "round_even", "math.round": "round_away", "math.floor": "round_down",
     "math.ceil": "round_up", "math.trunc": "round_to_zero", "math.absf": "magnitude", "math.fma": "fused_multiply_add",
+    "math.ctlz": "leading_zeros", "math.cttz": "trailing_zeros", "math.ctpop": "bit_count",
 }  # fmt: skip
-_BITS = {"math.ctlz": "leading_zeros", "math.cttz": "trailing_zeros", "math.ctpop": "bit_count"}
 
 EXPRESSIONS: dict[str, Expression] = {
     **dict.fromkeys((*_FLOAT, *_INTEGER, *_SIGNED_DIVISION, *_SHIFTS, *_EXTREMA, *_FUNCTIONS), _binary),
     **{name: _call(function) for name, function in _NAMED.items()},
-    **{name: _on_bits(function) for name, function in _BITS.items()},
     "arith.cmpi": _compare_integers,
     "llvm.icmp": _compare_integers,
     "arith.cmpf": _compare_floats,
@@ -321,6 +301,6 @@ EXPRESSIONS: dict[str, Expression] = {
     "arith.negf": _negate,
     "math.absi": _absolute_integer,
     "llvm.call_intrinsic": _intrinsic,
-    "llvm.ptrtoint": lambda emitter, operation: f"u64({emitter.operands(operation)[0]})",
-    "llvm.inttoptr": lambda emitter, operation: f"ptr({emitter.operands(operation)[0]})",
+    "llvm.ptrtoint": lambda emitter, operation: cast("u64", emitter.operands(operation)[0]),
+    "llvm.inttoptr": lambda emitter, operation: cast("ptr", emitter.operands(operation)[0]),
 }

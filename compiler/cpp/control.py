@@ -1,4 +1,4 @@
-"""Loops, conditions, calls and returns as C++ statements."""
+"""Loops, conditions, calls and returns as statements."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from triton_porting_kit.compiler.cpp.arithmetic import signed
 from triton_porting_kit.compiler.cpp.emitter import Emitter
+from triton_porting_kit.compiler.cpp.types import cast
 
 
 def _block(region: Any) -> Any:
@@ -103,7 +104,7 @@ def call(emitter: Emitter, operation: Any) -> None:
 
 def returned(emitter: Emitter, operation: Any) -> None:
     """llvm.return of a status."""
-    emitter.statement(f"return i32({emitter.operands(operation)[0]});")
+    emitter.statement(f"return {cast('i32', emitter.operands(operation)[0])};")
 
 
 STATEMENTS = {

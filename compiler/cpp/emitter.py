@@ -1,34 +1,43 @@
-"""The state of writing one loops module as C++: names, types, source comments, and the support text in use."""
+"""The state of writing one loops module: names, types, source comments, and the support text in use."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-from triton_porting_kit.compiler.cpp import names, support
+from triton_porting_kit.compiler.cpp import names
+from triton_porting_kit.compiler.cpp.dialects import Dialect
 from triton_porting_kit.compiler.cpp.header import CppHeader
-from triton_porting_kit.compiler.cpp.types import CppType, parse
+from triton_porting_kit.compiler.cpp.support import Support
+from triton_porting_kit.compiler.cpp.types import CppType, cast, parse
 from triton_porting_kit.compiler.source_comments import SourceComments
 from triton_porting_kit.errors import CompilationError
 
-_LITERAL = re.compile(r"(?:splat<\w+>\()?u(?:8|16|32|64)\((-?\d+)u?\)\)?")
+_LITERAL = re.compile(r"(?:splat_\w+\()?\(u(?:8|16|32|64)\)(-?\d+)u?\)?")
 _PARAMETER = "parameter "
 
 TERMINATORS = ("scf.yield", "scf.condition")
 
 
 class Emitter:
-    """Writes the body of one function.
+    """Writes the body of one function in a dialect.
 
     `comments` are the source comments of the loops artefact. `write` writes one operation (`operations.write`).
     `header` names the intrinsics.
     """
 
     def __init__(
-        self, comments: SourceComments, write: Callable[[Emitter, Any], None], header: CppHeader | None = None
+        self,
+        dialect: Dialect,
+        comments: SourceComments,
+        write: Callable[[Emitter, Any], None],
+        header: CppHeader | None = None,
     ) -> None:
+        self.dialect = dialect
+        self.support = Support(dialect)
         self._write = write
         self.header = header or CppHeader()
         self.uses_header = False
@@ -37,8 +46,8 @@ class Emitter:
         self.fields: dict[Any, str] = {}
         """Their fields, likewise."""
         self.lines: list[str] = []
-        self.functions: set[str] = set()
-        self.types: dict[str, CppType] = {}
+        self.spaces: dict[Any, str] = {}
+        """The address space of each pointer that is not in the global one."""
         self._comments = comments
         self._names: dict[Any, str] = {}
         self._parts: dict[Any, list[str]] = {}
@@ -89,7 +98,7 @@ class Emitter:
     def _argument_name(self, parameter: str) -> str:
         """A unique name for a parameter's value.
 
-        Different parameters may have the same C++ spelling: ``D.shape.0``, ``D_shape_0``.
+        Different parameters may have the same spelling: ``D.shape.0``, ``D_shape_0``.
         """
         plain = name = names.plain(f"arg_{parameter}")
         number = 1
@@ -100,11 +109,11 @@ class Emitter:
         return name
 
     def define(self, value: Any, text: str) -> None:
-        """Record the C++ text of a value: a variable's name or a literal."""
+        """Record the text of a value: a variable's name or a literal."""
         self._names[value] = text
 
     def declare(self, value: Any, expression: str) -> None:
-        """Write a C++ constant that holds a value."""
+        """Write a constant that holds a value."""
         if self._parameter and value.owner.operation.name == "llvm.load":
             name, self._parameter = self._argument_name(self._parameter), ""
         else:
@@ -121,11 +130,11 @@ class Emitter:
         return self._parts[value]
 
     def operands(self, operation: Any) -> list[str]:
-        """The C++ text of an operation's operands."""
+        """The text of an operation's operands."""
         return [self._names[value] for value in operation.operands]
 
     def name_of(self, value: Any) -> str:
-        """The C++ text of a value."""
+        """The text of a value."""
         return self._names[value]
 
     def literal_of(self, text: str) -> int | None:
@@ -136,32 +145,50 @@ class Emitter:
     # --- types ---------------------------------------------------------------------------------------------
 
     def type_of(self, value: Any) -> CppType:
-        """The C++ type of a value. Raises `CompilationError` if there is none."""
+        """The type of a value. Raises `CompilationError` if there is none."""
         text = str(value.type)
         type = parse(text)
-        if type is None:
+        lacking = f"the type {text}" if type is None else self.dialect.lacks(type)
+        if type is None or lacking:
             owner = value.owner
             operation = owner if hasattr(owner, "name") else owner.owner
-            raise self.unsupported(getattr(operation, "operation", operation), f"the type {text}")
-        self.use(type)
+            raise self.unsupported(getattr(operation, "operation", operation), str(lacking))
+        if type.element == "ptr" and value in self.spaces:
+            type = replace(type, space=self.spaces[value])
+        self.support.use(type)
         return type
+
+    def space_of(self, value: Any) -> str:
+        """The address space of a pointer, or of those of a vector; empty for the global one."""
+        return self.spaces.get(value, "")
 
     def result_type(self, operation: Any) -> CppType:
         return self.type_of(operation.results[0])
 
-    def use(self, type: CppType) -> None:
-        """Make sure that a type is defined in the output."""
-        if type.lanes and type.name not in self.types:
-            self.types[type.name] = type
-        if type.element in ("u128", "i128"):
-            self.types.setdefault("u128", CppType("u128", 128))
-        elif type.element == "f16":
-            self.types.setdefault("f16", CppType("f16", 16))
+    def use(self, type: CppType) -> CppType:
+        """A type, which is then defined in the output."""
+        self.support.use(type)
+        return type
 
-    def function(self, name: str) -> str:
-        """The name of a support function, whose definition is then part of the output."""
-        self.functions.add(name)
-        return name
+    def function(self, name: str, *types: CppType, **words: str) -> str:
+        """The name of a support function for given types, as `Support.function`."""
+        return self.support.function(name, *types, **words)
+
+    def converted(self, value: str, type: CppType) -> str:
+        """A conversion that preserves values: of a scalar, or of each lane."""
+        return self.dialect.convert(value, self.use(type))
+
+    def reinterpreted(self, value: str, type: CppType) -> str:
+        """The same bits as a vector or integer of the same size."""
+        return self.dialect.reinterpret(value, self.use(type))
+
+    def bits_as(self, value: str, target: CppType, source: CppType) -> str:
+        """The same bits as any type of the same size."""
+        if target == source:
+            return value
+        if "ptr" in (target.element, source.element):
+            return cast(target.name, value)
+        return f"{self.function('as', target, source)}({value})"
 
     # --- attributes ----------------------------------------------------------------------------------------
 
@@ -191,17 +218,12 @@ class Emitter:
     # --- the rest ------------------------------------------------------------------------------------------
 
     def unsupported(self, operation: Any, what: str) -> CompilationError:
-        """The error for a part of the kernel that cannot be written as C++."""
+        """The error for a part of the kernel that cannot be written in the dialect."""
+        language = self.dialect.title
         return CompilationError(
-            f"the C++ emission cannot write {what}",
+            f"the {language} emission cannot write {what}",
             operation=operation.name,
             location=self._comments.location(operation),
             remedy="make the loops for a target without special instructions, CpuTarget.portable(); if they already "
-            "are, this is a gap of the C++ emission: please report the kernel",
+            f"are, {language} has no word for this or it is a gap of the emission: please report the kernel",
         )
-
-    def support_text(self) -> list[str]:
-        """The definitions of the types and functions in use."""
-        rare = [text for name, text in support.RARE_TYPES.items() if name in self.types]
-        vectors = [type.definition for type in self.types.values() if type.definition]
-        return [*rare, *vectors, *support.text(self.functions)]

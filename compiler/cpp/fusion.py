@@ -1,6 +1,6 @@
 """Fused multiply-add where the kernel's options allow it.
 
-Loops mark operations that may be fused with ``fastmath<contract>``. C++ has no such mark on single operations, so they
+Loops mark operations that may be fused with ``fastmath<contract>``. C has no such mark on single operations, so they
 are fused here.
 """
 
@@ -56,4 +56,4 @@ def fused(emitter: Emitter, addition: Any) -> str | None:
             other = f"-({other})"
         else:
             a = f"-({a})"
-    return f"{emitter.function('fused_multiply_add')}({a}, {b}, {other})"
+    return f"{emitter.function('fused_multiply_add', emitter.result_type(addition))}({a}, {b}, {other})"

@@ -1,4 +1,4 @@
-"""Constants of loops as C++ literals that preserve every bit."""
+"""Constants of loops as literals that preserve every bit."""
 
 from __future__ import annotations
 
@@ -6,46 +6,46 @@ import math
 import re
 import struct
 
+from triton_porting_kit.compiler.cpp.support import Support
 from triton_porting_kit.compiler.cpp.types import CppType
 
 _FORMATS = {16: ("<e", "<H"), 32: ("<f", "<I"), 64: ("<d", "<Q")}
 
 
-def scalar(type: CppType, bits: int) -> str:
+def scalar(support: Support, type: CppType, bits: int) -> str:
     """The literal of a scalar, given its bits."""
     if type.is_truth:
         return "true" if bits & 1 else "false"
     if type.is_float:
-        return _float(type, bits)
+        return _float(support, type, bits)
     if type.element == "ptr":
-        return f"ptr(u64({bits}u))" if bits else "ptr(nullptr)"
+        return f"(ptr)(u64){bits}u" if bits else "(ptr)0"
     if type.bits == 128:
-        return f"(u128({bits >> 64 & _ones(64)}u) << 64 | {bits & _ones(64)}u)"
+        return f"((u128){bits >> 64 & _ones(64)}u << 64 | {bits & _ones(64)}u)"
     value = bits & _ones(type.bits)
     if value >= 1 << (type.bits - 1) and value - (1 << type.bits) >= -65536:
-        return f"{type.name}({value - (1 << type.bits)})"
-    return f"{type.name}({value}{'u' if value >= 1 << 31 else ''})"
+        return f"({type.name}){value - (1 << type.bits)}"
+    return f"({type.name}){value}{'u' if value >= 1 << 31 else ''}"
 
 
-def vector(type: CppType, bits: list[int]) -> str:
+def vector(support: Support, type: CppType, bits: list[int]) -> str:
     """The literal of a vector, given the bits of each lane."""
-    element = CppType(type.element, type.bits)
     if type.is_truth:
         lanes = ["-1" if value & 1 else "0" for value in bits]
     else:
-        lanes = [scalar(element, value) for value in bits]
+        lanes = [scalar(support, type.scalar, value) for value in bits]
     if len(set(lanes)) == 1:
-        return f"splat<{type.name}>({lanes[0]})"
-    return f"{type.name}{{{', '.join(_bare(lane) for lane in lanes)}}}"
+        return f"{support.function('splat', type)}({lanes[0]})"
+    return support.dialect.vector(type, [_bare(lane) for lane in lanes])
 
 
 def _bare(literal: str) -> str:
-    """A literal without the cast that is needed only outside of braces."""
-    found = re.fullmatch(r"u(?:8|16|32|64)\((\d+u?)\)", literal)
+    """A literal without the cast that is needed only outside of a vector."""
+    found = re.fullmatch(r"\(u(?:8|16|32|64)\)(\d+u?)", literal)
     return found[1] if found else literal
 
 
-def of_attribute(type: CppType, text: str) -> str | None:
+def of_attribute(support: Support, type: CppType, text: str) -> str | None:
     """The literal for MLIR's text of a constant: ``5 : i32``, ``true``, ``dense<0x7F800000> : vector<4xf32>``.
 
     None for any other text.
@@ -61,8 +61,8 @@ def of_attribute(type: CppType, text: str) -> str | None:
             values = [_bits(type, body)] * max(type.lanes, 1)
         if values is None or len(values) != max(type.lanes, 1):
             return None
-        return vector(type, values) if type.lanes else scalar(type, values[0])
-    return scalar(type, _bits(type, text.partition(" : ")[0]))
+        return vector(support, type, values) if type.lanes else scalar(support, type, values[0])
+    return scalar(support, type, _bits(type, text.partition(" : ")[0]))
 
 
 def _raw(type: CppType, body: str) -> list[int] | None:
@@ -86,13 +86,14 @@ def _bits(type: CppType, text: str) -> int:
     return int(text)
 
 
-def _float(type: CppType, bits: int) -> str:
+def _float(support: Support, type: CppType, bits: int) -> str:
     value_format, bits_format = _FORMATS[type.bits]
     value = struct.unpack(value_format, struct.pack(bits_format, bits))[0]
     if not math.isfinite(value):
-        return f"as<{type.name}>(u{type.bits}(0x{bits:X}))"
+        integer = CppType(f"u{type.bits}", type.bits)
+        return f"{support.function('as', type, integer)}(({integer.name})0x{bits:X})"
     if type.bits == 16:
-        return f"f16({value!r}f)"
+        return f"(f16){value!r}f"
     suffix = "f" if type.bits == 32 else ""
     short = f"{value:.6g}"
     if struct.pack(value_format, float(short)) != struct.pack(bits_format, bits):
@@ -104,6 +105,6 @@ def _ones(bits: int) -> int:
     return (1 << bits) - 1
 
 
-def zero(type: CppType) -> str:
+def zero(support: Support, type: CppType) -> str:
     """The literal of the value whose bits are all zero."""
-    return vector(type, [0] * type.lanes) if type.lanes else scalar(type, 0)
+    return vector(support, type, [0] * type.lanes) if type.lanes else scalar(support, type, 0)

@@ -1,4 +1,4 @@
-"""A module of loops as one self-contained C++ text."""
+"""A module of loops as one self-contained text in C++, C or OpenCL C."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Any
 
 from triton_porting_kit.abi import kernel
 from triton_porting_kit.compiler.artefacts import mlir_module
-from triton_porting_kit.compiler.cpp import intrinsics, names, operations, support
+from triton_porting_kit.compiler.cpp import intrinsics, names, opencl, operations
+from triton_porting_kit.compiler.cpp.dialects import CPP, OPENCL, Dialect
 from triton_porting_kit.compiler.cpp.emitter import Emitter
 from triton_porting_kit.compiler.cpp.header import CppHeader
-from triton_porting_kit.compiler.cpp.types import SCALARS, parse
+from triton_porting_kit.compiler.cpp.spaces import address_spaces
+from triton_porting_kit.compiler.cpp.support import NAMESPACE
+from triton_porting_kit.compiler.cpp.types import SCALARS, CppType, cast, parse
 from triton_porting_kit.compiler.source_comments import SourceComments
 from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import mlir
@@ -19,15 +22,16 @@ from triton_porting_kit.toolchain import mlir
 _PARAMETERS = tuple(name for name, _ in kernel.PARAMETERS)
 
 
-def emit_cpp(loops: object, header: CppHeader | None = None) -> str:
-    """The C++17 text (with GCC's and Clang's vectors) of a loops artefact, or of its text, with the same kernel ABI.
+def emit(loops: object, dialect: Dialect, header: CppHeader | None = None) -> str:
+    """The text of a loops artefact, or of its text, in a dialect: C++17 and C99 with GCC's and Clang's vectors and the
+    same kernel ABI, or OpenCL C (docs/contracts.md).
 
     Loops for a chip with on-chip memory include `header`, ``tpk_npu.h`` by default; the others are self-contained.
-    Raises `CompilationError`, with the kernel line, for what cannot be written as C++.
+    Raises `CompilationError`, with the kernel line, for what the language cannot express.
     """
     comments = SourceComments(str(loops))
     module = mlir_module(loops)
-    emitter = Emitter(comments, operations.write, header)
+    emitter = Emitter(dialect, comments, operations.write, header)
     data: list[str] = []
     exported: list[Any] = []
     declared: list[str] = []
@@ -41,27 +45,39 @@ def emit_cpp(loops: object, header: CppHeader | None = None) -> str:
                 data += _global(emitter, operation, ())
         elif operation.name == "llvm.func" and not len(operation.regions[0].blocks):
             if not intrinsics.is_call(operation):  # the header declares these
-                declared.append(_declaration(emitter, operation))
+                declared += _declaration(emitter, operation)
+            elif dialect is OPENCL:
+                raise emitter.unsupported(operation, "an intrinsic of a chip")
         elif operation.name == "llvm.func":
             kernels.append(_kernel_body(emitter, operation))
         else:
             raise emitter.unsupported(operation, "this operation at the top of a module")
-    before = [support.PREAMBLE, f"namespace {support.NAMESPACE} {{", *emitter.support_text(), *data]
-    taken = names.identifiers([*before, *declared, *emitter.lines])
-    lines = [
-        *(f"// {line}" for line in comments.head),
-        *([f"#include <{emitter.header.file}>"] if emitter.uses_header else []),
-        *before,
-        "} // namespace",
-        "",
-        'extern "C" {',
-        *declared,
-    ]
+    includes = [f"#include <{emitter.header.file}>"] if emitter.uses_header else []
+    head = [*(f"// {line}" for line in comments.head), *includes, dialect.preamble]
+    support = [*emitter.support.text, *data]
+    if dialect is OPENCL:
+        return "\n".join([*head, *support, *declared, *_opencl(emitter, exported, kernels)]) + "\n"
+    if dialect is CPP:
+        support = [f"namespace {NAMESPACE} {{", *support, "} // namespace"]
+    taken = names.identifiers([dialect.preamble, *support, *declared, *emitter.lines])
+    lines = [*head, *support, "", *declared]
+    if dialect is CPP:
+        lines = [*head, *support, "", 'extern "C" {', *declared]
     for operation in exported:
         lines += _global(emitter, operation, taken)
     for symbol in kernels:
         lines += ["", *_kernel(symbol, taken, emitter.lines)]
-    return "\n".join([*lines, "}"]) + "\n"
+    return "\n".join([*lines, *(["}"] if dialect is CPP else [])]) + "\n"
+
+
+def _opencl(emitter: Emitter, exported: list[Any], kernels: list[str]) -> list[str]:
+    """The constants of the kernel ABI, and the kernel function."""
+    lines = [line for operation in exported for line in _global(emitter, operation, ())]
+    numbers = opencl.symbols("\n".join(lines))
+    for symbol in kernels:
+        scratch, cleared = numbers[names.in_ascii(symbol) + kernel.SCRATCH]
+        lines += ["", *opencl.entry(symbol, scratch, cleared, emitter.lines)]
+    return lines
 
 
 def _is_exported(operation: Any) -> bool:
@@ -70,30 +86,31 @@ def _is_exported(operation: Any) -> bool:
 
 def _global(emitter: Emitter, operation: Any, taken: Collection[str]) -> list[str]:
     """A constant: a number, a string, or a table of numbers. The name of an exported one must not be in `taken`."""
+    constant, is_opencl = emitter.dialect.constant, emitter.dialect is OPENCL
     name, label = names.labelled(emitter.text(operation, "sym_name"), taken)
+    if is_opencl:
+        name, label = names.in_ascii(emitter.text(operation, "sym_name")), ""
     attribute = operation.attributes["value"]
     text = str(attribute)
     if text.startswith('"'):
         data = mlir.ir.StringAttr(attribute).value_bytes
-        return [f"const char {name}[] = {_quoted(data)};"]
+        return [f"{constant} char {name}[] = {_quoted(data)};"]
     if text.startswith("dense"):
         element, numbers = _elements(attribute)
         bits = SCALARS[element][1]
-        kind = f"{'int' if bits > 1 else 'uint'}{max(bits, 8)}_t"
-        if element.startswith("f"):
-            kind = {"f32": "float", "f64": "double"}[element]
-        declaration = f"const {kind} {name}[{len(numbers)}]"
+        kind = element if element.startswith("f") else f"{'i' if bits > 1 else 'u'}{max(bits, 8)}"
+        declaration = f"{kind} {name}[{len(numbers)}]"
         values = f"{{{', '.join(numbers)}}}"
     else:
         number, _, element = text.partition(" : ")
-        declaration, values = f"const int{SCALARS[element][1]}_t {name}", number
-    if not _is_exported(operation):
-        return [f"{declaration} = {values};"]
-    return [f"extern {declaration}{label};", f"{declaration} = {values};"]
+        declaration, values = f"i{SCALARS[element][1]} {name}", number
+    if is_opencl or not _is_exported(operation):
+        return [f"{constant} {declaration} = {values};"]
+    return [f"extern const {declaration}{label};", f"const {declaration} = {values};"]
 
 
 def _elements(attribute: Any) -> tuple[str, list[str]]:
-    """The element type of a dense attribute, and its elements as C++ numbers."""
+    """The element type of a dense attribute, and its elements as numbers."""
     dense = mlir.ir.DenseElementsAttr(attribute)
     element = str(dense.type.element_type)
     if element.startswith("f"):
@@ -108,16 +125,30 @@ def _quoted(data: bytes) -> str:
     return '"' + "".join(chr(b) if 32 <= b < 127 and b not in b'"\\?' else f"\\{b:03o}" for b in body) + '"'
 
 
-def _declaration(emitter: Emitter, operation: Any) -> str:
-    """The declaration of an external routine."""
+def _declaration(emitter: Emitter, operation: Any) -> list[str]:
+    """The declaration of an external routine, or its definition where it is a function of the language."""
     name = emitter.text(operation, "sym_name")
     found = re.fullmatch(
         r"!llvm\.func<(\w+) \((.*)\)>", emitter.type_text(operation, "function_type").strip()
     )
     if found is None:
         raise emitter.unsupported(operation, "a function of this type")
+    if emitter.dialect is OPENCL:
+        return [_routine(emitter, operation, name)]
     names = [_c_name(text.strip()) for text in (found[1], *filter(None, found[2].split(",")))]
-    return f"{names[0]} {name}({', '.join(names[1:])});"
+    return [f"{names[0]} {name}({', '.join(names[1:])});"]
+
+
+def _routine(emitter: Emitter, operation: Any, name: str) -> str:
+    """A routine of the host in OpenCL C, for frames. Raises `CompilationError` if the language has none."""
+    definition = opencl.routine(
+        name, len(re.findall(r"\bptr\b", emitter.type_text(operation, "function_type")))
+    )
+    if definition is None:
+        raise emitter.unsupported(operation, f"the routine {name}")
+    if name.endswith("f64"):
+        emitter.use(CppType("f64", 64))
+    return definition
 
 
 def _c_name(mlir_type: str) -> str:
@@ -127,7 +158,7 @@ def _c_name(mlir_type: str) -> str:
         return "char *"
     type = parse(mlir_type)
     assert type is not None
-    return f"uint{type.bits}_t" if type.element[0] == "u" else {"f32": "float", "f64": "double"}[type.element]
+    return type.element
 
 
 def _kernel_body(emitter: Emitter, operation: Any) -> str:
@@ -139,9 +170,12 @@ def _kernel_body(emitter: Emitter, operation: Any) -> str:
             f"the function {symbol} is not a kernel: it has {len(body.arguments)} parameters, not {len(_PARAMETERS)}",
             remedy="give the loops artefact of one kernel, as `tpk compile --emit loops` prints it",
         )
-    emitter.statement(f"using namespace {support.NAMESPACE};")
+    if emitter.dialect is CPP:
+        emitter.statement(f"using namespace {NAMESPACE};")
+    elif emitter.dialect is OPENCL:
+        emitter.spaces = address_spaces(operation, emitter.unsupported)
     for argument, parameter in zip(body.arguments, _PARAMETERS, strict=True):
-        emitter.define(argument, f"{emitter.type_of(argument).name}({parameter})")
+        emitter.define(argument, cast(emitter.type_of(argument).name, parameter))
     emitter.block(body)
     return symbol
 

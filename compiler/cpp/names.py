@@ -9,7 +9,7 @@ _KEYWORDS = frozenset(
     re.findall(
         r"\w+",
         """
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class
+    _Bool alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class
     co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default
     delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int linux long
     main mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
@@ -26,10 +26,14 @@ _LIBRARY = re.compile(
 _COMMENT_OR_TEXT = re.compile(r'//[^\n]*|"(?:\\.|[^"\\\n])*"')
 
 
+def in_ascii(text: str) -> str:
+    """`text` with the numbers of the letters that are not ASCII."""
+    return "".join(c if c.isascii() else f"_u{ord(c):x}" for c in text)
+
+
 def plain(text: str) -> str:
     """`text` with only ASCII letters, digits and single underscores: ``D.shape.0`` becomes ``D_shape_0``."""
-    spelled = "".join(c if c.isascii() else f"_u{ord(c):x}" for c in text)
-    return re.sub(r"[\W_]+", "_", spelled, flags=re.ASCII)
+    return re.sub(r"[\W_]+", "_", in_ascii(text), flags=re.ASCII)
 
 
 def identifiers(texts: Iterable[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""The C++ form of each operation of a loops module."""
+"""The form of each operation of a loops module."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from triton_porting_kit.compiler.cpp import arithmetic, control, fusion, intrinsics, literals, memory
 from triton_porting_kit.compiler.cpp.emitter import Emitter
+from triton_porting_kit.compiler.cpp.types import parse
 
 _CONSTANTS = ("arith.constant", "llvm.mlir.constant", "llvm.mlir.zero", "llvm.mlir.poison")
 EXPRESSIONS: dict[str, Callable[[Emitter, Any], str]] = {**arithmetic.EXPRESSIONS, **memory.EXPRESSIONS}
@@ -14,7 +15,7 @@ STATEMENTS: dict[str, Callable[[Emitter, Any], None]] = {**memory.STATEMENTS, **
 
 
 def write(emitter: Emitter, operation: Any) -> None:
-    """Write one operation. Raises `CompilationError` for one without a C++ form."""
+    """Write one operation. Raises `CompilationError` for one that the dialect cannot express."""
     name = operation.name
     if name in _CONSTANTS:
         emitter.define(operation.results[0], _constant(emitter, operation))
@@ -30,13 +31,15 @@ def write(emitter: Emitter, operation: Any) -> None:
 
 
 def _constant(emitter: Emitter, operation: Any) -> str:
+    kind = parse(str(operation.results[0].type))
+    if kind is not None and emitter.dialect.lacks(kind):
+        return (
+            ""  # The operation that uses it is refused: it has a kernel line, which a constant may not have.
+        )
     type = emitter.result_type(operation)
     if operation.name in ("llvm.mlir.zero", "llvm.mlir.poison"):
-        return literals.zero(type)
-    literal = literals.of_attribute(type, str(operation.attributes["value"]))
+        return literals.zero(emitter.support, type)
+    literal = literals.of_attribute(emitter.support, type, str(operation.attributes["value"]))
     if literal is None:
         raise emitter.unsupported(operation, "this constant")
-    for function in ("splat", "as"):
-        if f"{function}<" in literal:
-            emitter.function(function)
     return literal

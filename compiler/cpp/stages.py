@@ -1,10 +1,11 @@
-"""The pipeline whose last stage is a vendor's C++ compiler."""
+"""The pipeline whose last stage is a vendor's compiler of C++, C or OpenCL C."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from triton_porting_kit.compiler.cpp.dialects import DIALECTS
 from triton_porting_kit.compiler.cpp.header import CppHeader
 from triton_porting_kit.compiler.cpu import cpu_pipeline
 from triton_porting_kit.compiler.pipeline import Metadata, Pipeline, Stage
@@ -17,35 +18,45 @@ CPP_COMMAND = (
 """The system's C++ compiler with the options that kernels need. A vendor's command needs equivalent ones."""
 
 
+C_COMMAND = ("cc", "-std=c99", *CPP_COMMAND[2:])
+"""The same for C."""
+
+
 def cpp_stages(
     command: Sequence[str] = CPP_COMMAND,
     *,
     binary: str = "so",
     header: CppHeader | None = None,
     timeout: float = 300.0,
+    dialect: str = "cpp",
 ) -> tuple[Stage, Stage]:
     """The stage ``cpp``, which writes a loops artefact as C++, and the stage `binary`, which builds it with `command`.
 
-    `command` is a compiler and its arguments; ``{input}`` and ``{output}`` stand for the paths of the source and of the
-    result. It runs without a shell for at most `timeout` seconds. It must not contract multiplications and additions,
-    nor assume that floats are finite. The result is any binary that the chip loads; the C++ exports the symbols of the
-    kernel ABI. The loops must be made for a target without special instructions, such as `CpuTarget.portable()`.
-    `header` is that of loops for a chip with on-chip memory; `command` has to name its folder. The stages raise
+    `dialect` names another language, and the first stage then has its name: ``c`` for C99 with GCC's vectors,
+    ``opencl`` for OpenCL C (docs/contracts.md). Raises ValueError for any other name. `command` is a compiler and its
+    arguments; ``{input}`` and ``{output}`` stand for the paths of the source and of the result. It runs without a shell
+    for at most `timeout` seconds. It must not contract multiplications and additions, nor assume that floats are
+    finite. The result is any binary that the chip loads; the text exports the symbols of the kernel ABI. The loops must
+    be made for a target without special instructions, such as `CpuTarget.portable()`. `header` is that of loops for a
+    chip with on-chip memory; `command` has to name its folder. The stages raise
     `CompilationError` with the kernel line.
     """
     kept = tuple(command)
+    if dialect not in DIALECTS:
+        raise ValueError(f"there is no dialect {dialect!r}; there are {', '.join(DIALECTS)}")
+    language = DIALECTS[dialect]
 
     def run_cpp(source: Any, metadata: Metadata) -> str:
-        from triton_porting_kit.compiler.cpp.module import emit_cpp
+        from triton_porting_kit.compiler.cpp.module import emit
 
-        return emit_cpp(source, header)
+        return emit(source, language, header)
 
     def run_build(source: Any, metadata: Metadata) -> bytes:
         from triton_porting_kit.compiler.cpp import build
 
-        return build.build(str(source), kept, timeout=timeout)
+        return build.build(str(source), kept, timeout=timeout, dialect=language)
 
-    return Stage("cpp", run_cpp), Stage(binary, run_build)
+    return Stage(dialect, run_cpp), Stage(binary, run_build)
 
 
 def cpp_pipeline(
@@ -56,8 +67,9 @@ def cpp_pipeline(
     fuse_multiply_add: bool = False,
     threads: int = 1,
     timeout: float = 300.0,
+    dialect: str = "cpp",
 ) -> Pipeline:
-    """``ttir`` → ``structured`` → ``loops`` → ``cpp`` → `binary`; see `cpp_stages`.
+    """``ttir`` → ``structured`` → ``loops`` → `dialect` → `binary`; see `cpp_stages`.
 
     `target` determines the width of vectors; the default is `CpuTarget.portable()`. With `fuse_multiply_add`, a product
     and the sum that it is added to are rounded once, by ``__builtin_fma``: for chips that have the instruction.
@@ -66,4 +78,4 @@ def cpp_pipeline(
     front = cpu_pipeline(
         target or CpuTarget.portable(), fuse_multiply_add=fuse_multiply_add, threads=threads
     ).until("loops")
-    return Pipeline((*front.stages, *cpp_stages(command, binary=binary, timeout=timeout)))
+    return Pipeline((*front.stages, *cpp_stages(command, binary=binary, timeout=timeout, dialect=dialect)))

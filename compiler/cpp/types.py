@@ -1,4 +1,4 @@
-"""C++ types of the values in loops: fixed-width scalars, and vectors of GCC's and Clang's vector extension.
+"""Types of the values in loops: fixed-width scalars, and vectors.
 
 Integers are unsigned, so that they wrap around. A vector of booleans has lanes of 32 bits, all set or all clear. A
 vector of pointers holds them as integers.
@@ -26,7 +26,7 @@ SCALARS = {
     "index": ("u64", 64),
     "!llvm.ptr": ("ptr", 64),
 }
-"""By MLIR's names: the C++ name and the bits."""
+"""By MLIR's names: the name in the text and the bits."""
 
 _VECTOR = re.compile(r"vector<(\d+)x([^x<>]\S*)>")
 
@@ -38,12 +38,14 @@ class CppType:
     element: str
     bits: int
     lanes: int = 0
+    space: str = ""
+    """The address space of a pointer, where the language has them; empty for the global one."""
 
     @property
     def name(self) -> str:
-        """The name in the C++ text: ``u32``, ``f32x16``, ``mask16``."""
+        """The name in the text: ``u32``, ``f32x16``, ``mask16``, ``private_ptr``."""
         if not self.lanes:
-            return self.element
+            return f"{self.space}_{self.element}" if self.space else self.element
         return f"mask{self.lanes}" if self.element == "bool" else f"{self.element}x{self.lanes}"
 
     @property
@@ -64,17 +66,34 @@ class CppType:
         return CppType(*SCALARS[mlir], self.lanes)
 
     @property
-    def definition(self) -> str | None:
-        """The line that defines a vector type; None for a scalar."""
-        if not self.lanes:
-            return None
-        element, size = ("i32", 4) if self.is_truth else (self.element, self.bits // 8)
-        return f"typedef {element} {self.name} __attribute__((vector_size({size * self.lanes})));"
+    def lane(self) -> str:
+        """The name of the type of a lane."""
+        return "i32" if self.is_truth else self.element
+
+    @property
+    def scalar(self) -> CppType:
+        """The type of one element."""
+        return CppType(self.element, self.bits)
+
+    @property
+    def mask(self) -> CppType:
+        """The type of a comparison of two vectors of this type: lanes of as many bits, all set or all clear."""
+        return self if self.is_truth else CppType(f"i{self.bits}", self.bits, self.lanes)
+
+    @property
+    def truths(self) -> CppType:
+        """The type of as many booleans."""
+        return CppType("bool", 1, self.lanes)
+
+
+def cast(name: str, value: str) -> str:
+    """A conversion of a scalar."""
+    return f"({name}){value}" if re.fullmatch(r"\w+", value) else f"({name})({value})"
 
 
 @functools.cache
 def parse(mlir: str) -> CppType | None:
-    """The C++ type for an MLIR type; None if there is none."""
+    """The type for an MLIR type; None if there is none."""
     if mlir in SCALARS:
         return CppType(*SCALARS[mlir])
     found = _VECTOR.fullmatch(mlir)

@@ -25,6 +25,8 @@ STAGES = {
     "asm": "add_kernel:",
     "linalg": "memref.reinterpret_cast",
     "cpp": "int32_t add_kernel(const void *args, void *scratch, int64_t begin, int64_t end",
+    "c": "int32_t add_kernel(const void *args, void *scratch, int64_t begin, int64_t end",
+    "opencl": "__kernel void tpk_add_kernel(\n    __global char *args, __global char *scratch",
 }
 
 
@@ -226,7 +228,7 @@ MISTAKES = {
     "bad value": (["{file}:add_kernel", "-s", POINTERS, "-c", "BLOCK=big"], "the value 'big' is neither"),
     "unknown stage": (
         ["{file}:add_kernel", "-s", POINTERS + ", 64", "--emit", "ptx"],
-        "has no stage 'ptx'; it has source, ttir, structured, loops, llir, obj, asm, cpp",
+        "has no stage 'ptx'; it has source, ttir, structured, loops, llir, obj, asm, cpp, c, opencl, linalg",
     ),
     "unknown option": (
         ["{file}:add_kernel", "-s", POINTERS + ", 64", "--option", "warps=4"],

@@ -136,7 +136,7 @@ def compile_kernel(
     emit: Annotated[
         str,
         typer.Option(
-            help="The stage to print. CPU: source, ttir, structured, loops, llir, asm, obj, cpp or linalg. "
+            help="The stage to print. CPU: source, ttir, structured, loops, llir, asm, obj, cpp, c, opencl or linalg. "
             "AMD GPUs: source, ttir, ttgir, llir, amdgcn or hsaco."
         ),
     ] = "ttir",
@@ -192,8 +192,8 @@ def compile_kernel(
 
     Stages of the CPU: source (Triton's IR before any pass), ttir (after Triton's own passes), structured
     (tiles with base pointers, strides and bounds), loops (explicit loops over them), llir (LLVM IR), asm and
-    obj (machine code, as text and as the cached object), cpp (C++ of the loops, for chips with a C++ compiler), and
-    linalg (upstream MLIR dialects only, for compilers that start from linalg).
+    obj (machine code, as text and as the cached object), cpp, c and opencl (the loops as C++, C and OpenCL C, for
+    chips with such a compiler), and linalg (upstream MLIR dialects only, for compilers that start from linalg).
     With --chip, tiles (tiles in buffers of local memory) and placed (with addresses) follow structured.
     Stages of the backend amdgpu: source, ttir, ttgir (with layouts), llir, amdgcn (assembly) and
     hsaco (the code object that HIP loads).

@@ -93,6 +93,8 @@ def _for_chip(chip: Any, emit: str, stages: dict[str, Any], options: Any) -> dic
 
     if "structured" not in stages:
         raise UserError("--chip needs a backend with the stage structured, as cpu")
+    if emit in LANGUAGES and emit != "cpp":
+        raise UserError(f"kernels for a chip are written as C++: give --emit cpp, not {emit}")
     names = list(stages)
     kept = names[: names.index("structured") + 1]
     vector = npu_pipeline(chip, num_stages=options.num_stages).after("structured")
@@ -123,7 +125,7 @@ def _summary(
     from triton_porting_kit.compiler.summary import summarised
 
     form = "tiles" if "tiles" in stages else request.emit
-    if form not in ("tiles", *MADE_HERE) or form == "cpp" or "structured" not in stages:
+    if form not in ("tiles", *MADE_HERE) or form in LANGUAGES or "structured" not in stages:
         raise UserError(
             "--summary is about the stages for a chip, or about linalg: give --chip or --emit linalg"
         )
@@ -301,19 +303,24 @@ def _linalg(structured: Any, request: Request, options: Any) -> str:
     return str(linalg_stage(request.convention).run(structured, {}))
 
 
-def _cpp(structured: Any, request: Request, options: Any) -> str:
-    """C++ for no particular chip. Vectors are as wide as those of the requested CPU."""
+def _language(structured: Any, request: Request, options: Any) -> str:
+    """C++, C or OpenCL C for no particular chip. Vectors are as wide as those of the requested CPU.
+
+    OpenCL C has no vectors of more than 16 lanes, which loops for 64 bytes may use.
+    """
     from triton_porting_kit.compiler import CpuTarget, cpp_pipeline
 
     target = CpuTarget.portable()
     if hasattr(options, "cpu_features"):
         cpu = CpuTarget.of(options.cpu_triple, options.cpu_name, options.cpu_features)
-        target = CpuTarget.portable(cpu.vector_bytes)
-    stages = cpp_pipeline(target).after("structured").until("cpp")
-    return str(stages.run(structured, {})["cpp"])
+        widest = 32 if request.emit == "opencl" else 64
+        target = CpuTarget.portable(min(cpu.vector_bytes, widest))
+    stages = cpp_pipeline(target, dialect=request.emit).after("structured").until(request.emit)
+    return str(stages.run(structured, {})[request.emit])
 
 
-MADE_HERE = {"cpp": _cpp, "linalg": _linalg}
+LANGUAGES = ("cpp", "c", "opencl")
+MADE_HERE = {**dict.fromkeys(LANGUAGES, _language), "linalg": _linalg}
 """What is made from the structured form of any backend that has no such stage of its own."""
 
 

@@ -69,7 +69,7 @@ def test_the_result_may_be_any_binary(text: str, tmp_path: Path) -> None:
 def test_an_error_of_the_systems_compiler(text: str, tmp_path: Path) -> None:
     """The function is poisoned: it is an error wherever it is named, first where it is defined."""
     header = tmp_path / "poison.h"
-    header.write_text("#pragma GCC poison square_root\n")
+    header.write_text("#pragma GCC poison square_root_f32x4\n")
     error = refused(text, *CPP_COMMAND, "-include", str(header))
     assert error.location is not None
     assert (error.location.file, error.location.line) == (__file__, line_of(roots, "tl.store"))
@@ -80,7 +80,7 @@ def test_an_error_of_the_systems_compiler(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("style", ["{name}:{line}:7: error: {message}", "{name}({line}): error: {message}"])
 def test_an_error_in_another_compilers_words(text: str, tmp_path: Path, style: str) -> None:
     body = f"""
-    line = next(i for i, l in enumerate(open(source), 1) if "square_root(v" in l)
+    line = next(i for i, l in enumerate(open(source), 1) if "square_root_f32x4(v" in l)
     sys.exit({style!r}.format(name=source, line=line, message="no square roots on this chip"))
     """
     error = refused(text, *stand_in(tmp_path, body))
@@ -88,7 +88,7 @@ def test_an_error_in_another_compilers_words(text: str, tmp_path: Path, style: s
     assert error.location.line == line_of(roots, "tl.store")
     assert error.operation == "tpk.store"
     assert "no square roots on this chip" in str(error)
-    assert "square_root(v" in str(error)
+    assert "square_root_f32x4(v" in str(error)
 
 
 def test_an_error_that_points_nowhere(text: str) -> None:

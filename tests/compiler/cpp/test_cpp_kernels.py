@@ -1,4 +1,4 @@
-"""C++ of whole kernels: built as shared objects, loaded by ctypes, called by the kernel ABI."""
+"""C++ and C of whole kernels: built as shared objects, loaded by ctypes, called by the kernel ABI."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from ttir_source import ttir_text
 
-from triton_porting_kit.compiler import CPP_COMMAND, CpuTarget, cpp_pipeline
+from triton_porting_kit.compiler import C_COMMAND, CPP_COMMAND, CpuTarget, cpp_pipeline
 from triton_porting_kit.conformance.language.source import make_kernel
 
 Array = np.ndarray[Any, Any]
@@ -70,6 +70,9 @@ class Library:
         assert self.function(block, scratch, 0, int(np.prod(grid)), *grid) == 0
 
 
+COMMANDS = {"cpp": CPP_COMMAND, "c": C_COMMAND}
+
+
 def compiled(
     folder: Path,
     kernel: Any,
@@ -77,9 +80,12 @@ def compiled(
     *,
     vector_bytes: int = 16,
     fuse: bool = False,
+    dialect: str = "cpp",
     **constexprs: Any,
 ) -> Library:
-    pipeline = cpp_pipeline(CpuTarget.portable(vector_bytes), fuse_multiply_add=fuse).after("ttir")
+    pipeline = cpp_pipeline(
+        CpuTarget.portable(vector_bytes), COMMANDS[dialect], fuse_multiply_add=fuse, dialect=dialect
+    ).after("ttir")
     metadata: dict[str, Any] = {}
     artefacts = pipeline.run(ttir_text(kernel, signature, **constexprs), metadata)
     return Library(artefacts["so"], folder, metadata["name"])
@@ -109,9 +115,10 @@ def test_product(tmp_path: Path, kind: Any) -> None:
     np.testing.assert_array_equal(out, a.astype(np.float32) @ b.astype(np.float32))
 
 
-def test_the_abi(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dialect", COMMANDS)
+def test_the_abi(tmp_path: Path, dialect: str) -> None:
     signature = {"A": "*fp32", "C": "*fp32", "O": "*fp32", "n": "i32", "scale": "fp32"}
-    kernel = compiled(tmp_path, scaled_sum, signature, B=32)
+    kernel = compiled(tmp_path, scaled_sum, signature, B=32, dialect=dialect)
     assert kernel.constant("tpk_host_abi_version", ctypes.c_int32).value == 3
     assert list(kernel.constant("__pointers", ctypes.c_int32 * 4)) == [3, 0, 8, 16]
     listed = subprocess.run(
@@ -123,11 +130,12 @@ def test_the_abi(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("dialect", COMMANDS)
 @pytest.mark.parametrize("fuse", [False, True])
-def test_products_are_fused_only_where_that_was_asked_for(tmp_path: Path, fuse: bool) -> None:
+def test_products_are_fused_only_where_that_was_asked_for(tmp_path: Path, fuse: bool, dialect: str) -> None:
     """a * scale is not exact here: rounded on its own, it takes the sum to 0."""
     signature = {"A": "*fp32", "C": "*fp32", "O": "*fp32", "n": "i32", "scale": "fp32"}
-    kernel = compiled(tmp_path, scaled_sum, signature, B=32, fuse=fuse)
+    kernel = compiled(tmp_path, scaled_sum, signature, B=32, fuse=fuse, dialect=dialect)
     a = np.full(32, 1 + 2.0**-23, np.float32)
     c = -(a * a)
     exact = a.astype(np.float64) ** 2 + c
@@ -141,13 +149,14 @@ def test_products_are_fused_only_where_that_was_asked_for(tmp_path: Path, fuse: 
     "name",
     [
         "double", "ptr", "main", "select", "_hidden", "v1", "k1", "tanh", "args", "mask4", "u32x4", "load_masked", "lanes",
-        "tpk_support", "tpk_mask4", "uint8_t", "INT64_MAX", "arg_n",
+        "tpk_support", "tpk_mask4", "splat_u32x4", "bool", "uint8_t", "INT64_MAX", "arg_n",
     ],
 )  # fmt: skip
 def test_names_of_kernels_that_mean_something_in_cpp(tmp_path: Path, name: str) -> None:
     body = "i = tl.arange(0, B)\n    tl.store(O + i, tl.load(X + i, mask=i < n, other=7))"
     kernel = make_kernel(f"def {name}(X, O, n, B: tl.constexpr):\n    {body}\n")
-    library = compiled(tmp_path, kernel, {"X": "*i32", "O": "*i32", "n": "i32"}, B=8)
+    dialect = "c" if name in ("double", "select", "splat_u32x4", "bool") else "cpp"
+    library = compiled(tmp_path, kernel, {"X": "*i32", "O": "*i32", "n": "i32"}, B=8, dialect=dialect)
     x, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
     library(x, out, np.int32(5))
     assert (library.name, out.tolist()) == (name, [0, 1, 2, 3, 4, 7, 7, 7])
@@ -159,11 +168,13 @@ PARAMETERS = (
 )  # fmt: skip
 
 
-def test_names_of_parameters_that_mean_something_in_cpp(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dialect", COMMANDS)
+def test_names_of_parameters_that_mean_something_in_cpp(tmp_path: Path, dialect: str) -> None:
     """Words of C++ and of the text, names that spell alike, and letters that C++ has not: each is its own value."""
     stores = "".join(f"    tl.store(O + {k}, {name})\n" for k, name in enumerate(PARAMETERS))
     kernel = make_kernel(f"def numbers(O, {', '.join(PARAMETERS)}):\n{stores}")
-    library = compiled(tmp_path, kernel, {"O": "*i32", **dict.fromkeys(PARAMETERS, "i32")})
+    signature = {"O": "*i32", **dict.fromkeys(PARAMETERS, "i32")}
+    library = compiled(tmp_path, kernel, signature, dialect=dialect)
     out = np.zeros(len(PARAMETERS), np.int32)
     library(out, *np.arange(100, 100 + len(PARAMETERS), dtype=np.int32))
     assert out.tolist() == [*range(100, 100 + len(PARAMETERS))]
@@ -198,14 +209,15 @@ def test_a_host_tensor_descriptor(tmp_path: Path) -> None:
     np.testing.assert_array_equal(out, expected + 100)
 
 
-def test_the_text_can_be_built_with_warnings_as_errors(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("dialect", "standard"), [("cpp", "-std=c++17"), ("c", "-std=c99")])
+def test_the_text_can_be_built_with_warnings_as_errors(tmp_path: Path, dialect: str, standard: str) -> None:
     """It is for people to read, and for compilers that are stricter than this one."""
     source = ttir_text(softmax, {"X": "*fp32", "O": "*fp32", "n": "i32"}, B=64)
-    text = str(cpp_pipeline().after("ttir").until("cpp").run(source, {})["cpp"])
-    path = tmp_path / "kernel.cpp"
+    text = str(cpp_pipeline(dialect=dialect).after("ttir").until(dialect).run(source, {})[dialect])
+    path = tmp_path / f"kernel.{dialect}"
     path.write_text(text)
     strict = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-unused-variable", "-Wno-psabi"]
-    command = [CPP_COMMAND[0], "-std=c++17", "-O1", *strict, "-c", str(path), "-o", os.devnull]
+    command = [COMMANDS[dialect][0], standard, "-O1", *strict, "-c", str(path), "-o", os.devnull]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert f"// {Path(__file__).name}: {__file__}" in text

@@ -1,4 +1,4 @@
-"""Constants as C++ literals: what they are to a C++ compiler, bit for bit."""
+"""Constants as literals: what they are to a compiler of C++ and of C, bit for bit."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from triton_porting_kit.compiler.cpp import literals, support
-from triton_porting_kit.compiler.cpp.types import parse
+from triton_porting_kit.compiler.cpp import literals
+from triton_porting_kit.compiler.cpp.dialects import CPP, C, Dialect
+from triton_porting_kit.compiler.cpp.support import Support
+from triton_porting_kit.compiler.cpp.types import CppType, parse
 
 CONSTANTS = {
     "i1": ["true", "false"],
@@ -34,76 +36,79 @@ def bits_of(type: str, text: str) -> int:
     return int(text) % (1 << (8 * size))
 
 
-def run(folder: Path, declarations: str, prints: list[str]) -> list[int]:
+COMMANDS = {"cpp": ("c++", "-std=c++17"), "c": ("cc", "-std=c99")}
+
+
+def run(folder: Path, support: Support, prints: list[str]) -> list[int]:
     """What a program prints: one unsigned number a line."""
     lines = "\n".join(f'  printf("%llu\\n", (unsigned long long)({text}));' for text in prints)
-    source = f"#include <stdio.h>\n{support.PREAMBLE}{declarations}\nint main() {{\n{lines}\n}}\n"
-    (folder / "main.cpp").write_text(source)
-    command = ["c++", "-std=c++17", "-Wno-psabi", str(folder / "main.cpp"), "-o", str(folder / "main")]
+    dialect = support.dialect
+    text = "\n".join([dialect.preamble, *support.text])
+    source = folder / f"main{dialect.suffix}"
+    source.write_text(f"#include <stdio.h>\n{text}\nint main(void) {{\n{lines}\n}}\n")
+    command = [*COMMANDS[dialect.name], "-Wno-psabi", str(source), "-o", str(folder / "main")]
     subprocess.run(command, check=True, capture_output=True)
     done = subprocess.run([str(folder / "main")], check=True, capture_output=True, text=True)
     return [int(line) for line in done.stdout.split()]
 
 
-def test_scalars(tmp_path: Path) -> None:
-    wanted, prints = [], []
+def integer(bits: int, lanes: int = 0) -> CppType:
+    return CppType(f"u{bits}", bits, lanes)
+
+
+@pytest.mark.parametrize("dialect", [CPP, C], ids=["cpp", "c"])
+def test_scalars(tmp_path: Path, dialect: Dialect) -> None:
+    wanted, prints, support = [], [], Support(dialect)
     for mlir, texts in CONSTANTS.items():
         type = parse(mlir)
         assert type is not None
         for text in texts:
-            literal = literals.of_attribute(type, text if mlir == "i1" else f"{text} : {mlir}")
-            bits = "u8" if mlir == "i1" else f"u{type.bits}"
+            literal = literals.of_attribute(support, type, text if mlir == "i1" else f"{text} : {mlir}")
             wanted.append(bits_of(mlir, text))
-            prints.append(f"as<{bits}>({literal})")
-    assert run(tmp_path, "\n".join(support.text(["as"])), prints) == wanted
+            prints.append(
+                f"{support.function('as', integer(8 if mlir == 'i1' else type.bits), type)}({literal})"
+            )
+    assert run(tmp_path, support, prints) == wanted
 
 
-def test_vectors(tmp_path: Path) -> None:
-    wanted, prints, types = [], [], set()
+@pytest.mark.parametrize("dialect", [CPP, C], ids=["cpp", "c"])
+def test_vectors(tmp_path: Path, dialect: Dialect) -> None:
+    wanted, prints, support = [], [], Support(dialect)
     for mlir, texts in CONSTANTS.items():
         if mlir == "i1":
             continue
         values = (texts * 4)[:4]
         type = parse(f"vector<4x{mlir}>")
         assert type is not None
-        types |= {
-            type.definition,
-            f"typedef u{type.bits} u{type.bits}x4 __attribute__((vector_size({type.bits // 2})));",
-        }
+        function = support.function("as", integer(type.bits, 4), type)
         for body, lanes in ((f"[{', '.join(values)}]", values), (values[1], [values[1]] * 4)):
-            literal = literals.of_attribute(type, f"dense<{body}> : vector<4x{mlir}>")
+            literal = literals.of_attribute(support, type, f"dense<{body}> : vector<4x{mlir}>")
             wanted += [bits_of(mlir, lane) for lane in lanes]
-            prints += [f"(as<u{type.bits}x4>({literal}))[{i}]" for i in range(4)]
-    text = "\n".join([*sorted(filter(None, types)), *support.text(["as", "splat"])])
-    assert run(tmp_path, text, prints) == wanted
+            prints += [f"({function}({literal}))[{i}]" for i in range(4)]
+    assert run(tmp_path, support, prints) == wanted
 
 
 def test_masks_have_lanes_that_are_all_set_or_clear(tmp_path: Path) -> None:
-    type = parse("vector<4xi1>")
+    type, support = parse("vector<4xi1>"), Support(CPP)
     assert type is not None
-    literal = literals.of_attribute(type, "dense<[true, false, false, true]> : vector<4xi1>")
+    support.use(type)
+    literal = literals.of_attribute(support, type, "dense<[true, false, false, true]> : vector<4xi1>")
     ones = (1 << 64) - 1
-    text = "\n".join([str(type.definition), *support.text(["splat"])])
     prints = [f"i64(({literal})[{i}])" for i in range(4)]
-    prints.append(f"i64(({literals.of_attribute(type, 'dense<true> : vector<4xi1>')})[2])")
-    assert run(tmp_path, text, prints) == [ones, 0, 0, ones, ones]
+    prints.append(f"i64(({literals.of_attribute(support, type, 'dense<true> : vector<4xi1>')})[2])")
+    assert run(tmp_path, support, prints) == [ones, 0, 0, ones, ones]
 
 
 def test_zero() -> None:
-    zeros = {
-        "i32": "u32(0)",
-        "f32": "0.0f",
-        "!llvm.ptr": "ptr(nullptr)",
-        "vector<4xf64>": "splat<f64x4>(0.0)",
-    }
+    zeros = {"i32": "(u32)0", "f32": "0.0f", "!llvm.ptr": "(ptr)0", "vector<4xf64>": "splat_f64x4(0.0)"}
     for mlir, literal in zeros.items():
         type = parse(mlir)
         assert type is not None
-        assert literals.zero(type) == literal
+        assert literals.zero(Support(CPP), type) == literal
 
 
 @pytest.mark.parametrize(
     "mlir", ["bf16", "f8E5M2", "vector<4xbf16>", "vector<2x4xf32>", "tensor<4xf32>", "i7"]
 )
-def test_types_that_cpp_has_not(mlir: str) -> None:
+def test_types_that_no_dialect_has(mlir: str) -> None:
     assert parse(mlir) is None

@@ -50,7 +50,7 @@ def test_cpp_has_the_remarks_of_the_loops() -> None:
     loops, cpp = (SourceComments(str(artefacts[name])) for name in ("loops", "cpp"))
     assert list(loops.files.values()) == list(cpp.files.values()) == [__file__]
     text = str(artefacts["cpp"])
-    line = next(i for i, line in enumerate(text.splitlines(), 1) if "store<u32x8>" in line)
+    line = next(i for i, line in enumerate(text.splitlines(), 1) if "store_u32x8(v" in line)
     location = cpp.location_of_line(line)
     assert location is not None
     assert (location.file, cpp.operation_of_line(line)) == (__file__, "tpk.store")

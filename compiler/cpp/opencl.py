@@ -1,0 +1,81 @@
+"""What OpenCL C adds around a kernel's programs: the kernel function, and the host's mathematical routines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from triton_porting_kit.abi import kernel
+from triton_porting_kit.compiler.cpp import names
+
+KERNEL_PREFIX = "tpk_"
+
+_FUNCTIONS = re.compile(
+    r"a?(?:sin|cos|tan)h?|(?:sin|cos)pi|atan2|cbrt|erfc?|exp(?:2|10|m1)?|fdim|hypot|lgamma|log(?:2|10|1p|b)?|nextafter|"
+    r"pow|rint|tgamma"
+)
+"""Routines of the host that OpenCL C has as functions of the same names, of floats only."""
+
+_ROUTINE = re.compile(rf"{kernel.MATHEMATICS}(\w+)_(f32|f64)")
+_SYMBOL = re.compile(r"^__constant \w+ (\w+)(?:\[\d+\])? = \{?([-\d, ]+)\}?;$", re.MULTILINE)
+_ENTRY = re.compile(r"^__kernel void (\w+)\(", re.MULTILINE)
+
+
+def kernel_name(text: str) -> str:
+    """The name of the kernel function of emitted OpenCL C. Raises ValueError if the text has none."""
+    found = _ENTRY.search(text)
+    if found is None:
+        raise ValueError("the text has no kernel function: it is not what the stage opencl writes")
+    return found[1]
+
+
+def symbols(text: str) -> Mapping[str, tuple[int, ...]]:
+    """The constants of the kernel ABI in emitted OpenCL C, by their names, such as ``NAME__scratch_bytes``."""
+    return {
+        name: tuple(int(number) for number in numbers.split(",")) for name, numbers in _SYMBOL.findall(text)
+    }
+
+
+def routine(name: str, pointers: int) -> str | None:
+    """The definition of a mathematical routine of the host, for operands in frames; None if there is none."""
+    found = _ROUTINE.fullmatch(name)
+    if found is None or not _FUNCTIONS.fullmatch(found[1]):
+        return None
+    letters = "abcd"[: pointers - 1]
+    parameters = ", ".join(f"private_ptr {letter}" for letter in letters)
+    place = f"((__private {found[2]} *)"
+    values = ", ".join(f"{place}{letter})[i]" for letter in letters)
+    return (
+        f"static inline void {name}(u64 count, private_ptr result, {parameters}) {{\n"
+        f"  for (u64 i = 0; i < count; ++i)\n    {place}result)[i] = {found[1]}({values});\n}}"
+    )
+
+
+def entry(symbol: str, scratch: int, cleared: int, body: list[str]) -> list[str]:
+    """The programs of a kernel as a function, and the kernel function, each of whose work-items runs a part of them."""
+    programs = f"programs_of_{names.in_ascii(symbol)}"
+    stride = -(-scratch // 64) * 64
+    parameters = ", ".join(f"{_KINDS.get(kind, 'ptr')} {name}" for name, kind in kernel.PARAMETERS)
+    return f"""\
+static i32 {programs}({parameters}) {{
+{chr(10).join(body)}
+}}
+
+// Work-item w of n runs the w-th of n parts of the programs [begin, end), with its own {stride} bytes of scratch.
+__kernel void {KERNEL_PREFIX}{names.in_ascii(symbol)}(
+    __global char *args, __global char *scratch, i64 begin, i64 end, i32 grid_x, i32 grid_y, i32 grid_z,
+    volatile __global i32 *status) {{
+  const i64 item = (i64)get_global_id(0), items = (i64)get_global_size(0);
+  const i64 part = (end - begin) / items, more = (end - begin) % items;
+  const i64 first = begin + item * part + (item < more ? item : more);
+  const i64 last = first + part + (item < more ? 1 : 0);
+  __global char *own = scratch + item * {stride};
+  for (int i = 0; i < {cleared}; ++i)
+    own[i] = 0;
+  const i32 code = first < last ? {programs}(args, own, first, last, grid_x, grid_y, grid_z) : 0;
+  if (code)
+    atomic_cmpxchg(status, 0, code);
+}}""".splitlines()
+
+
+_KINDS = {"std::int64_t": "i64", "std::int32_t": "i32"}

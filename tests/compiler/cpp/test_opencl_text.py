@@ -1,0 +1,126 @@
+"""The text of OpenCL C: what its readers find in it, address spaces, and what it refuses by name."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+import triton
+import triton.language as tl
+from opencl_clang import compile_opencl
+from triton.language.extra.cpu import libdevice
+from ttir_source import ttir_text
+
+from triton_porting_kit.compiler import CpuTarget, cpp_pipeline, opencl_kernel_name, opencl_symbols
+from triton_porting_kit.compiler.cpp.dialects import OPENCL
+from triton_porting_kit.compiler.cpp.module import emit
+from triton_porting_kit.errors import CompilationError
+
+
+@triton.jit
+def gammas(X, O, L, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + i, mask=i < n, other=1.0)
+    tl.store(O + i, libdevice.lgamma(x))
+    tl.atomic_add(L + i, i, mask=i < n)
+    tl.atomic_add(O + i, x.to(tl.float32))
+    tl.atomic_cas(L, 0, 1)
+
+
+@triton.jit
+def wide_product(X, O, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(X + i)
+    tl.store(O + i, tl.umulhi(x, x))
+
+
+@triton.jit
+def printing(X):
+    tl.device_print("x", tl.load(X))
+
+
+@triton.jit
+def narrow_atomics(X, O):
+    tl.store(O, tl.atomic_add(X, 1.0))
+
+
+SIGNATURE = {"X": "*fp32", "O": "*fp32", "L": "*i32", "n": "i32"}
+
+
+def opencl(kernel: Any, signature: dict[str, str], vector_bytes: int = 16, **constexprs: Any) -> str:
+    pipeline = cpp_pipeline(CpuTarget.portable(vector_bytes), dialect="opencl").after("ttir").until("opencl")
+    return str(pipeline.run(ttir_text(kernel, signature, **constexprs), {})["opencl"])
+
+
+def test_what_a_driver_reads_from_a_text(tmp_path: Path) -> None:
+    text = opencl(gammas, SIGNATURE, B=32)
+    assert opencl_kernel_name(text) == "tpk_gammas"
+    found = opencl_symbols(text)
+    assert found["gammas__pointers"] == (3, 0, 8, 16)
+    assert found["tpk_host_abi_version"] == (3,)
+    assert len(found["gammas__scratch_bytes"]) == 2
+    compile_opencl([text], tmp_path)
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 32])
+def test_frames_are_private_and_the_rest_is_global(vector_bytes: int) -> None:
+    text = opencl(gammas, SIGNATURE, vector_bytes, B=32)
+    assert "const private_ptr v" in text
+    assert "static inline void tpk_math_lgamma_f32(u64 count, private_ptr result, private_ptr a)" in text
+    assert "__generic" not in text
+    assert "const ptr arg_X" in text
+
+
+def test_atomic_operations_of_16_bits_use_the_32_around_them(tmp_path: Path) -> None:
+    text = opencl(narrow_atomics, {"X": "*fp16", "O": "*fp16"})
+    assert "atomic_cmpxchg(word" in text
+    compile_opencl([text], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "signature", "constexprs", "what", "line"),
+    [
+        (wide_product, {"X": "*i64", "O": "*i64"}, {"B": 8}, "128 bits", "umulhi"),
+        (printing, {"X": "*i32"}, {}, "the routine tpk_host_print", ""),
+    ],
+)
+def test_what_opencl_c_has_no_word_for(
+    kernel: Any, signature: dict[str, str], constexprs: dict[str, int], what: str, line: str
+) -> None:
+    with pytest.raises(CompilationError, match=what) as caught:
+        opencl(kernel, signature, **constexprs)
+    assert "OpenCL C" in str(caught.value)
+    if line:
+        lines, first = inspect.getsourcelines(kernel.fn)
+        assert caught.value.location is not None
+        assert caught.value.location.line == first + next(i for i, text in enumerate(lines) if line in text)
+
+
+def test_a_pointer_in_one_of_two_spaces_is_refused() -> None:
+    loops = """module {
+  // kernel.py: /somewhere/kernel.py
+  llvm.mlir.global external constant @k__scratch_bytes(dense<[0, 0]> : tensor<2xi64>) : !llvm.array<2 x i64>
+  llvm.func @k(%a: !llvm.ptr, %b: !llvm.ptr, %c: i64, %d: i64, %e: i32, %f: i32, %g: i32) -> i32 {
+    // tpk.load, kernel.py:12
+    %size = arith.constant 64 : i64
+    %frame = llvm.alloca %size x i8 {alignment = 64 : i64} : (i64) -> !llvm.ptr
+    %which = arith.cmpi slt, %c, %d : i64
+    %either = arith.select %which, %frame, %b : !llvm.ptr
+    %x = llvm.load %either {alignment = 4 : i64} : !llvm.ptr -> i32
+    llvm.return %x : i32
+  }
+}"""
+    with pytest.raises(CompilationError, match="one of two address spaces"):
+        emit(loops, OPENCL)
+
+
+def test_a_text_without_a_kernel() -> None:
+    with pytest.raises(ValueError, match="no kernel function"):
+        opencl_kernel_name("int x;")
+
+
+def test_a_dialect_that_there_is_not() -> None:
+    with pytest.raises(ValueError, match="no dialect 'cuda'; there are cpp, c, opencl"):
+        cpp_pipeline(dialect="cuda")
