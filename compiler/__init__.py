@@ -4,6 +4,7 @@ from triton_porting_kit.abi.elements import FP8_TYPES
 from triton_porting_kit.binaries.shared_object import link_shared_object
 from triton_porting_kit.compiler import libdevice
 from triton_porting_kit.compiler.backend import PipelineBackend
+from triton_porting_kit.compiler.cpp.build import opencl_failure
 from triton_porting_kit.compiler.cpp.header import CppHeader
 from triton_porting_kit.compiler.cpp.opencl import kernel_name as opencl_kernel_name
 from triton_porting_kit.compiler.cpp.opencl import symbols as opencl_symbols
@@ -46,6 +47,7 @@ __all__ = [
     "npu_cpp_command",
     "npu_cpp_pipeline",
     "npu_pipeline",
+    "opencl_failure",
     "opencl_kernel_name",
     "opencl_symbols",
     "pointer_arguments",

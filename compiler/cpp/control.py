@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from triton_porting_kit.abi import kernel
 from triton_porting_kit.compiler.cpp.arithmetic import signed
+from triton_porting_kit.compiler.cpp.dialects import OPENCL
 from triton_porting_kit.compiler.cpp.emitter import Emitter
 from triton_porting_kit.compiler.cpp.types import cast
 
@@ -95,6 +97,9 @@ def while_loop(emitter: Emitter, operation: Any) -> None:
 
 def call(emitter: Emitter, operation: Any) -> None:
     """llvm.call of a routine by its name."""
+    if emitter.dialect is OPENCL and emitter.text(operation, "callee") == kernel.FAIL:
+        emitter.statement(f"return {kernel.FAIL}(status, {', '.join(emitter.operands(operation))});")
+        return
     text = f"{emitter.text(operation, 'callee')}({', '.join(emitter.operands(operation))})"
     if not len(operation.results):
         emitter.statement(f"{text};")

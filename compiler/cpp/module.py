@@ -14,7 +14,7 @@ from triton_porting_kit.compiler.cpp.emitter import Emitter
 from triton_porting_kit.compiler.cpp.header import CppHeader
 from triton_porting_kit.compiler.cpp.spaces import address_spaces
 from triton_porting_kit.compiler.cpp.support import NAMESPACE
-from triton_porting_kit.compiler.cpp.types import SCALARS, CppType, cast, parse
+from triton_porting_kit.compiler.cpp.types import SCALARS, cast, parse
 from triton_porting_kit.compiler.source_comments import SourceComments
 from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import mlir
@@ -141,13 +141,10 @@ def _declaration(emitter: Emitter, operation: Any) -> list[str]:
 
 def _routine(emitter: Emitter, operation: Any, name: str) -> str:
     """A routine of the host in OpenCL C, for frames. Raises `CompilationError` if the language has none."""
-    definition = opencl.routine(
-        name, len(re.findall(r"\bptr\b", emitter.type_text(operation, "function_type")))
-    )
+    pointers = len(re.findall(r"\bptr\b", emitter.type_text(operation, "function_type")))
+    definition = opencl.routine(name, pointers, emitter.support)
     if definition is None:
         raise emitter.unsupported(operation, f"the routine {name}")
-    if name.endswith("f64"):
-        emitter.use(CppType("f64", 64))
     return definition
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from triton_porting_kit.abi import kernel
+from triton_porting_kit.abi import kernel, launching
 from triton_porting_kit.compiler.cpp import names
+from triton_porting_kit.compiler.cpp.support import Support
+from triton_porting_kit.compiler.cpp.types import CppType
 
 KERNEL_PREFIX = "tpk_"
 
 _FUNCTIONS = re.compile(
-    r"a?(?:sin|cos|tan)h?|(?:sin|cos)pi|atan2|cbrt|erfc?|exp(?:2|10|m1)?|fdim|hypot|lgamma|log(?:2|10|1p|b)?|nextafter|"
+    r"a?(?:sin|cos|tan)h?|(?:sin|cos)pi|atan2|cbrt|erfc?|exp(?:2|10|m1)?|fdim|fmod|hypot|lgamma|log(?:2|10|1p|b)?|nextafter|"
     r"pow|rint|tgamma"
 )
 """Routines of the host that OpenCL C has as functions of the same names, of floats only."""
@@ -36,18 +38,46 @@ def symbols(text: str) -> Mapping[str, tuple[int, ...]]:
     }
 
 
-def routine(name: str, pointers: int) -> str | None:
-    """The definition of a mathematical routine of the host, for operands in frames; None if there is none."""
+_ASSERTION = int(launching.Code.AssertionFailed)
+_FAIL = f"""\
+// Writes the first failure of a launch: code, program, element, its tensor's rank and sizes, and the text.
+static inline i32 {kernel.FAIL}(
+    volatile __global i32 *status, constant_ptr text, u32 x, u32 y, u32 z, u64 element, constant_ptr shape) {{
+  if (atomic_cmpxchg(status, 0, {_ASSERTION}) != 0)
+    return {_ASSERTION};
+  __constant i64 *sizes = (__constant i64 *)shape;
+  volatile __global char *copy = (volatile __global char *)(status + {kernel.STATUS_TEXT});
+  status[1] = (i32)x;
+  status[2] = (i32)y;
+  status[3] = (i32)z;
+  status[4] = (i32)element;
+  status[5] = (i32)(element >> 32);
+  for (int i = 0; i <= sizes[0] && i < {kernel.STATUS_TEXT - 6}; ++i)
+    status[6 + i] = (i32)sizes[i];
+  for (int i = 0; i < {(kernel.STATUS_WORDS - kernel.STATUS_TEXT) * 4 - 1} && (!i || text[i - 1]); ++i)
+    copy[i] = text[i];
+  return {_ASSERTION};
+}}"""
+
+
+def routine(name: str, pointers: int, support: Support) -> str | None:
+    """The definition of a mathematical routine of the host, for operands in frames; None if there is none.
+
+    Frames are read and written as everywhere else in the text, so that no compiler assumes that the accesses differ.
+    """
+    if name == kernel.FAIL:
+        return _FAIL
     found = _ROUTINE.fullmatch(name)
     if found is None or not _FUNCTIONS.fullmatch(found[1]):
         return None
+    type = CppType(found[2], int(found[2][1:]))
+    load, store = (support.function(access, type, space="private") for access in ("load", "store"))
     letters = "abcd"[: pointers - 1]
     parameters = ", ".join(f"private_ptr {letter}" for letter in letters)
-    place = f"((__private {found[2]} *)"
-    values = ", ".join(f"{place}{letter})[i]" for letter in letters)
+    values = ", ".join(f"{load}({letter} + i * {type.bits // 8})" for letter in letters)
     return (
         f"static inline void {name}(u64 count, private_ptr result, {parameters}) {{\n"
-        f"  for (u64 i = 0; i < count; ++i)\n    {place}result)[i] = {found[1]}({values});\n}}"
+        f"  for (u64 i = 0; i < count; ++i)\n    {store}(result + i * {type.bits // 8}, {found[1]}({values}));\n}}"
     )
 
 
@@ -56,6 +86,7 @@ def entry(symbol: str, scratch: int, cleared: int, body: list[str]) -> list[str]
     programs = f"programs_of_{names.in_ascii(symbol)}"
     stride = -(-scratch // 64) * 64
     parameters = ", ".join(f"{_KINDS.get(kind, 'ptr')} {name}" for name, kind in kernel.PARAMETERS)
+    parameters += ", volatile __global i32 *status"
     return f"""\
 static i32 {programs}({parameters}) {{
 {chr(10).join(body)}
@@ -72,7 +103,7 @@ __kernel void {KERNEL_PREFIX}{names.in_ascii(symbol)}(
   __global char *own = scratch + item * {stride};
   for (int i = 0; i < {cleared}; ++i)
     own[i] = 0;
-  const i32 code = first < last ? {programs}(args, own, first, last, grid_x, grid_y, grid_z) : 0;
+  const i32 code = first < last ? {programs}(args, own, first, last, grid_x, grid_y, grid_z, status) : 0;
   if (code)
     atomic_cmpxchg(status, 0, code);
 }}""".splitlines()

@@ -174,8 +174,8 @@ SNIPPETS: dict[str, Snippet] = {
     ),
     "reduce_pairs": _reduction(
         "  // In any order: the halves with each other, until one lane is left.\n"
-        "  for (int half = $V_lanes / 2; half; half /= 2)\n    for (int i = 0; i < half; ++i) {\n"
-        "      const $V_lane a = @V.vector[i], b = @V.vector[i + half];\n      @V.vector[i] = $body;\n    }\n"
+        "  for (int width = $V_lanes / 2; width; width /= 2)\n    for (int i = 0; i < width; ++i) {\n"
+        "      const $V_lane a = @V.vector[i], b = @V.vector[i + width];\n      @V.vector[i] = $body;\n    }\n"
         "  return @V.vector[0];"
     ),
     "minimum": _extremum(_EITHER_NAN, smaller=True),

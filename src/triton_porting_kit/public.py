@@ -19,6 +19,7 @@ MODULES = (
     "driver.adapter",
     "driver.hip",
     "driver.host",
+    "driver.opencl",
     "pytorch",
     "backends.cpu.libdevice",
 )

@@ -22,7 +22,13 @@ from triton_porting_kit.driver.native_stub import STUB, stub
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("src", "compiler", "launcher", "driver", "backends", "kernels", "conformance", "backend_template")
 MOST = 5
-IMPLEMENTATIONS = ("driver/host/", "driver/hip/", "driver/virtual/", "backend_template/template/")
+IMPLEMENTATIONS = (
+    "driver/host/",
+    "driver/hip/",
+    "driver/opencl/",
+    "driver/virtual/",
+    "backend_template/template/",
+)
 """Devices, which define each hook: what they do behind it is their own."""
 OTHER_OBJECTS = ("driver/interface.py", "driver/array.py", "driver/adapter.py")
 """Events, streams, arrays and Triton's driver have methods that are called like hooks, as torch or Triton names them."""

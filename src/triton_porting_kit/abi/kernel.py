@@ -31,3 +31,6 @@ ACCESS, REACHES = "tpk_host_access", "tpk_host_reaches"
 
 MATHEMATICS = "tpk_math_"
 """The prefix of the names of the host's mathematical routines."""
+
+STATUS_WORDS, STATUS_TEXT = 1024, 32
+"""The length of the status of a kernel in OpenCL C, in numbers of 32 bits, and where an assertion's text begins."""

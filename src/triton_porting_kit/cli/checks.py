@@ -132,6 +132,37 @@ def hip() -> Iterator[Finding]:
     yield Finding("HIP", Status.OK, f"{found}; {listed}")
 
 
+def opencl() -> Iterator[Finding]:
+    """OpenCL's loader and the devices of the installed drivers."""
+    from triton_porting_kit.driver.opencl import (
+        REMEDY,
+        device_infos,
+        find_library,
+        has_platforms,
+        open_library,
+    )
+
+    if not has_platforms():
+        found = find_library() or "no libOpenCL.so.1"
+        yield Finding("OpenCL", Status.NOTE, f"{found}; no driver is installed", REMEDY)
+        return
+    try:
+        path, infos = open_library().path, device_infos()
+    except Exception as error:
+        yield Finding("OpenCL", Status.PROBLEM, describe(error).partition(". What to do:")[0], REMEDY)
+        return
+    listed = ", ".join(
+        f"{info.platform}: {info.name} ({info.version.split()[1]}, driver {info.driver}, {info.memory_bytes >> 30} GiB"
+        + ("" if info.svm else ", without shared virtual memory, which kernels need")
+        + ")"
+        for info in infos
+    )
+    status = Status.OK if any(info.svm for info in infos) else Status.NOTE
+    yield Finding(
+        "OpenCL", status, f"{path}; {listed or 'its drivers find no device'}", "" if listed else REMEDY
+    )
+
+
 def cpp_compiler() -> Iterator[Finding]:
     """The compiler for generated launch code."""
     try:
@@ -306,6 +337,7 @@ CHECKS: dict[str, Check] = {
     "CPU": processor,
     "threads": threads,
     "HIP": hip,
+    "OpenCL": opencl,
     "compile cache": cache,
     "backends": backends,
 }

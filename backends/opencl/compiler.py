@@ -1,0 +1,109 @@
+"""The OpenCL compiler: the loops as OpenCL C, built by the driver when Triton compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from types import ModuleType
+from typing import Any
+
+from triton.backends.compiler import GPUTarget
+
+from triton_porting_kit import __version__
+from triton_porting_kit.compiler import (
+    FP8_TYPES,
+    CpuTarget,
+    Pipeline,
+    PipelineBackend,
+    Stage,
+    cpp_pipeline,
+    opencl_failure,
+    opencl_kernel_name,
+    opencl_symbols,
+    source_digest,
+    toolchain_versions,
+)
+from triton_porting_kit.errors import OptionError
+
+
+class OpenCLBackend(PipelineBackend):
+    """Compiles Triton kernels to containers of OpenCL C and the binary that a device's driver makes of it."""
+
+    name = "opencl"
+
+    @staticmethod
+    def supports_target(target: GPUTarget) -> bool:
+        return bool(target.backend == "opencl")
+
+    def default_options(self) -> Mapping[str, Any]:
+        info = _info(self.target.arch)
+        return {
+            "num_warps": 1,  # a program is one work-item
+            "supported_fp8_dtypes": FP8_TYPES,
+            "deprecated_fp8_dot_operand_dtypes": (),
+            "default_dot_input_precision": "ieee",
+            "allowed_dot_input_precisions": ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"),
+            "opencl_driver": info.driver if info else "",
+            "vector_bytes": 16,
+        }
+
+    def pipeline(self, options: Any) -> Pipeline:
+        if options.vector_bytes not in (16, 32):
+            raise OptionError(
+                f"vector_bytes is {options.vector_bytes}",
+                remedy="give 16 or 32: OpenCL C has vectors of up to 16 lanes",
+            )
+        front = cpp_pipeline(
+            CpuTarget.portable(options.vector_bytes),
+            fuse_multiply_add=options.enable_fp_fusion,
+            dialect="opencl",
+        ).until("opencl")
+        return Pipeline((*front.stages, Stage("clbin", self._build)))
+
+    def _build(self, source: Any, metadata: MutableMapping[str, Any]) -> bytes:
+        """The container of a kernel. Raises `CompilationError` at the kernel's line where the driver refuses it."""
+        from triton_porting_kit.driver.opencl import BuildFailure, Container, build_source
+
+        text, name, info = str(source), str(metadata["name"]), _info(self.target.arch)
+        symbols = opencl_symbols(text)
+        (scratch, _), (_, *pointers) = (
+            next(values for key, values in symbols.items() if key.endswith(suffix))
+            for suffix in ("__scratch_bytes", "__pointers")
+        )
+        binary = b""
+        if info is not None:
+            try:
+                binary = build_source(info, text)
+            except BuildFailure as failure:
+                raise opencl_failure(text, failure.log, info.name) from None
+        driver = info.driver if info else ""
+        return Container(
+            name,
+            opencl_kernel_name(text),
+            scratch,
+            tuple(pointers),
+            str(self.target.arch),
+            driver,
+            text,
+            binary,
+        ).pack()
+
+    @classmethod
+    def libdevice(cls) -> ModuleType:
+        from triton_porting_kit.backends.cpu import libdevice
+
+        return libdevice
+
+    def version(self) -> str:
+        digests = (
+            source_digest(f"triton_porting_kit.{package}") for package in ("compiler", "backends.opencl")
+        )
+        return "-".join((__version__, *digests, toolchain_versions()))
+
+
+def _info(arch: object) -> Any:
+    """The device of this machine that a target names; None where there is none, as when only compiling."""
+    from triton_porting_kit.driver.opencl import device_infos, has_platforms
+
+    if not has_platforms():
+        return None
+    return next((info for info in device_infos() if info.arch == arch), None)

@@ -1,0 +1,115 @@
+"""The devices of OpenCL's platforms, and what is known about each."""
+
+from __future__ import annotations
+
+import os
+import re
+from ctypes import c_uint32, c_void_p
+from dataclasses import dataclass
+from functools import cache
+
+from triton_porting_kit.driver.opencl.library import open_library
+from triton_porting_kit.errors import ToolchainError
+
+SELECTION = "TPK_OPENCL_DEVICE"
+"""Environment variable: part of the platform's or device's name; only devices that have it are used."""
+
+_ALL_DEVICES = 0xFFFFFFFF
+_NO_DEVICES = (-1, -1001)
+"""CL_DEVICE_NOT_FOUND and the loader's code for a machine without drivers."""
+
+_NAME, _VERSION, _DRIVER = 0x102B, 0x102F, 0x102D
+_UNITS, _CLOCK, _LARGEST, _MEMORY, _LOCAL = 0x1002, 0x100C, 0x1010, 0x101F, 0x1023
+_GROUP, _ALIGNMENT, _FLOATS, _SVM, _EXTENSIONS = 0x1004, 0x1019, 0x101B, 0x1053, 0x1030
+_ROUNDED = 1 << 7
+"""CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT."""
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """One device of a platform. Sizes are in bytes, the clock in MHz."""
+
+    handle: int
+    platform: str
+    name: str
+    version: str
+    driver: str
+    compute_units: int
+    clock: int
+    memory_bytes: int
+    largest_allocation: int
+    local_memory_bytes: int
+    largest_group: int
+    alignment: int
+    rounds_division: bool
+    svm: int
+    extensions: tuple[str, ...]
+
+    @property
+    def arch(self) -> str:
+        """The name for `GPUTarget`: the device's in small letters, digits and dashes."""
+        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
+
+    @property
+    def build_options(self) -> str:
+        """The options that kernels need. Newer devices build OpenCL C 3.0, others 1.2."""
+        major = re.match(r"OpenCL (\d+)", self.version)
+        options = ["-cl-std=CL3.0" if major and int(major[1]) >= 3 else "-cl-std=CL1.2"]
+        return " ".join(options + ["-cl-fp32-correctly-rounded-divide-sqrt"] * self.rounds_division)
+
+
+@cache
+def _all() -> tuple[DeviceInfo, ...]:
+    library = open_library()
+    count = c_uint32(0)
+    code = library.clGetPlatformIDs(0, None, count)
+    if code not in _NO_DEVICES:
+        library.check(code, "counting platforms")
+    platforms = (c_void_p * count.value)()
+    if count.value:
+        library.check(library.clGetPlatformIDs(count.value, platforms, None), "listing platforms")
+    found = []
+    for platform in platforms:
+        name = library.string("clGetPlatformInfo", platform, 0x0902)
+        if library.clGetDeviceIDs(platform, _ALL_DEVICES, 0, None, count) in _NO_DEVICES:
+            continue
+        devices = (c_void_p * count.value)()
+        library.check(
+            library.clGetDeviceIDs(platform, _ALL_DEVICES, count.value, devices, None),
+            f"listing devices of {name}",
+        )
+        found += [_info(device, name) for device in devices if device]
+    return tuple(found)
+
+
+def _info(device: int, platform: str) -> DeviceInfo:
+    library = open_library()
+
+    def number(what: int) -> int:
+        return library.number("clGetDeviceInfo", device, what)
+
+    def text(what: int) -> str:
+        return library.string("clGetDeviceInfo", device, what)
+
+    version = text(_VERSION)
+    return DeviceInfo(
+        device, platform, text(_NAME), version, text(_DRIVER), number(_UNITS), number(_CLOCK), number(_MEMORY),
+        number(_LARGEST), number(_LOCAL), number(_GROUP), number(_ALIGNMENT) // 8,
+        bool(number(_FLOATS) & _ROUNDED), number(_SVM) if not version.startswith("OpenCL 1") else 0,
+        tuple(text(_EXTENSIONS).split()),
+    )  # fmt: skip
+
+
+def device_infos() -> tuple[DeviceInfo, ...]:
+    """The devices that are used: all of them, or those that ``TPK_OPENCL_DEVICE`` names.
+
+    Raises `ToolchainError` without a loader, and if the variable names none of the devices.
+    """
+    wanted = os.environ.get(SELECTION, "").lower()
+    found = tuple(info for info in _all() if wanted in f"{info.platform}: {info.name}".lower())
+    if wanted and not found:
+        names = ", ".join(f"{info.platform}: {info.name}" for info in _all()) or "none"
+        raise ToolchainError(
+            f"{SELECTION} is {wanted!r}, which no OpenCL device has in its name; there are {names}"
+        )
+    return found
