@@ -10,7 +10,7 @@ from typing import Any
 
 from triton_porting_kit.compiler.cpp import names
 from triton_porting_kit.compiler.cpp.dialects import Dialect
-from triton_porting_kit.compiler.cpp.header import CppHeader
+from triton_porting_kit.compiler.cpp.header import CppHeader, HeaderUse
 from triton_porting_kit.compiler.cpp.support import Support
 from triton_porting_kit.compiler.cpp.types import CppType, cast, parse
 from triton_porting_kit.compiler.source_comments import SourceComments
@@ -39,12 +39,7 @@ class Emitter:
         self.dialect = dialect
         self.support = Support(dialect)
         self._write = write
-        self.header = header or CppHeader()
-        self.uses_header = False
-        self.descriptors: dict[Any, str] = {}
-        """Variables of the header's struct, by the address that stands for them."""
-        self.fields: dict[Any, str] = {}
-        """Their fields, likewise."""
+        self.intrinsics = HeaderUse(header or CppHeader())
         self.lines: list[str] = []
         self.spaces: dict[Any, str] = {}
         """The address space of each pointer that is not in the global one."""

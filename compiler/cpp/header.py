@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from triton_porting_kit.abi import npu
 from triton_porting_kit.errors import OptionError
@@ -51,3 +52,19 @@ class CppHeader:
     def name(self, of: str) -> str:
         """What the header calls a function, a number or the struct of ``tpk_npu.h``."""
         return self.names.get(of, of)
+
+
+@dataclass
+class HeaderUse:
+    """What one text uses of a header: whether anything, and variables of its struct and their fields, by the addresses
+    that stand for them.
+    """
+
+    header: CppHeader
+    used: bool = False
+    descriptors: dict[Any, str] = field(default_factory=dict)
+    fields: dict[Any, str] = field(default_factory=dict)
+
+    def name(self, of: str) -> str:
+        """As `CppHeader.name`."""
+        return self.header.name(of)

@@ -53,8 +53,8 @@ def _call(emitter: Emitter, operation: Any) -> bool:
         _argument(emitter, name, parameter, kind, value)
         for (parameter, kind), value in zip(parameters, emitter.operands(operation), strict=True)
     ]
-    text = f"{emitter.header.name(name)}({', '.join(arguments)})"
-    emitter.uses_header = True
+    text = f"{emitter.intrinsics.name(name)}({', '.join(arguments)})"
+    emitter.intrinsics.used = True
     if len(operation.results):
         emitter.declare(operation.results[0], text)
     else:
@@ -76,7 +76,7 @@ def _argument(emitter: Emitter, function: str, parameter: str, kind: str, value:
 
 def _named(emitter: Emitter, numbered: str, number: int) -> str:
     """A number as the header writes it."""
-    names = {value: emitter.header.name(enumerator(name)) for name, value in NUMBERS[numbered].items()}
+    names = {value: emitter.intrinsics.name(enumerator(name)) for name, value in NUMBERS[numbered].items()}
     if numbered == "flag":
         return " | ".join(name for value, name in names.items() if value & number) or "0"
     if numbered == "unit" and number > npu.UNITS["dma"]:
@@ -90,29 +90,29 @@ def _descriptor(emitter: Emitter, operation: Any) -> bool:
     if not any(is_call(use.owner.operation) for use in result.uses):
         return False
     name = emitter.fresh("transfer")
-    emitter.statement(f"{emitter.header.name(STRUCT)} {name};")
+    emitter.statement(f"{emitter.intrinsics.name(STRUCT)} {name};")
     emitter.define(result, name)
-    emitter.descriptors[result] = name
+    emitter.intrinsics.descriptors[result] = name
     return True
 
 
 def _field(emitter: Emitter, operation: Any) -> bool:
     """The address of a field; nothing else has an address in a descriptor."""
-    name = emitter.descriptors.get(operation.operands[0])
+    name = emitter.intrinsics.descriptors.get(operation.operands[0])
     if name is None:
         return False
     offset = emitter.literal_of(emitter.operands(operation)[1])
     if offset is None or offset not in _FIELDS:
         raise emitter.unsupported(operation, f"an address {offset} in a descriptor, where no field is")
-    emitter.fields[operation.results[0]] = f"{name}.{_FIELDS[offset]}"
+    emitter.intrinsics.fields[operation.results[0]] = f"{name}.{_FIELDS[offset]}"
     return True
 
 
 def _assign(emitter: Emitter, operation: Any) -> bool:
     value, place = operation.operands
-    field = emitter.fields.get(place)
-    if field is None and place in emitter.descriptors:
-        field = f"{emitter.descriptors[place]}.{_FIELDS[0]}"
+    field = emitter.intrinsics.fields.get(place)
+    if field is None and place in emitter.intrinsics.descriptors:
+        field = f"{emitter.intrinsics.descriptors[place]}.{_FIELDS[0]}"
     if field is None:
         return False
     text = emitter.name_of(value)

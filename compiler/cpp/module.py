@@ -52,7 +52,7 @@ def emit(loops: object, dialect: Dialect, header: CppHeader | None = None) -> st
             kernels.append(_kernel_body(emitter, operation))
         else:
             raise emitter.unsupported(operation, "this operation at the top of a module")
-    includes = [f"#include <{emitter.header.file}>"] if emitter.uses_header else []
+    includes = [f"#include <{emitter.intrinsics.header.file}>"] if emitter.intrinsics.used else []
     head = [*(f"// {line}" for line in comments.head), *includes, dialect.preamble]
     support = [*emitter.support.text, *data]
     if dialect is OPENCL:
