@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from triton_porting_kit.abi.kernel import FAIL
 from triton_porting_kit.driver.device import (
     DEFAULT_ALIGNMENT,
     DEFAULT_STREAM,
@@ -49,6 +50,8 @@ class _Module:
     kernel: int
     functions: list[int] = field(default_factory=list)
     memory_version: int = -1
+    can_fail: bool = True
+    """Whether the kernel may write a failure, which the next wait must then look for."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -90,7 +93,7 @@ class OpenCLDevice(Device):
             max_dram_scratch_bytes=min(SCRATCH_LIMIT, info.largest_allocation // info.compute_units),
             extra={
                 "platform": info.platform, "driver": info.driver, "version": info.version,
-                "local_memory_bytes": info.local_memory_bytes, "largest_work_group": info.largest_group,
+                "local_memory_bytes": info.local_memory_bytes,
                 "extensions": info.extensions,
             },
         )  # fmt: skip
@@ -246,7 +249,7 @@ class OpenCLDevice(Device):
             raise
         with self._lock:
             handle = next(self._handles)
-            self._modules[handle] = _Module(container, program, kernel)
+            self._modules[handle] = _Module(container, program, kernel, can_fail=FAIL in container.source)
         return handle
 
     def _program(self, container: Container) -> int:
@@ -312,7 +315,7 @@ class OpenCLDevice(Device):
             )
         self._library.clReleaseMemObject(arguments)  # the kernel keeps it until it has run
         self._library.check(code.value, f"launching {module.container.name}")
-        queue.launched()
+        queue.launched(module.can_fail)
 
     def _set(
         self,
