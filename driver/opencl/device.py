@@ -137,9 +137,9 @@ class OpenCLDevice(Device):
             code = self._library.clEnqueueSVMMemcpy(
                 queue.queue, 0, to, source, size, 0, None, ctypes.byref(event)
             )
-        self._library.check(code, f"copying {size} bytes")
-        self._library.clFlush(queue.queue)
-        queue.keep(int(event.value or 0), kept)
+            self._library.check(code, f"copying {size} bytes")
+            self._library.clFlush(queue.queue)
+            queue.keep(int(event.value or 0), kept)
 
     def memset(self, dst: int, value: int, size: int, stream: int = DEFAULT_STREAM) -> None:
         if size < 0 or not 0 <= value <= 255:
@@ -154,8 +154,8 @@ class OpenCLDevice(Device):
                 code = self._library.clEnqueueSVMMemFill(
                     queue, dst, ctypes.byref(byte), 1, size, 0, None, None
                 )
-            self._library.check(code, f"setting {size} bytes")
-            self._library.clFlush(queue)
+                self._library.check(code, f"setting {size} bytes")
+                self._library.clFlush(queue)
 
     # --- streams and events ------------------------------------------------------------------------------
 
@@ -307,7 +307,7 @@ class OpenCLDevice(Device):
             "clCreateBuffer", "copying arguments", self._context, _COPY_HOST, max(len(args), 1), block
         )
         stride = -(-module.container.scratch_bytes // 64) * 64
-        with queue.lock, module.lock:
+        with self._memory.lock, queue.lock, module.lock:
             scratch = queue.scratch(items * stride)
             self._set(module, arguments, scratch, programs, counts, queue.status)
             code.value = self._library.clEnqueueNDRangeKernel(
