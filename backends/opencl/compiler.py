@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, MutableMapping
 from types import ModuleType
 from typing import Any
@@ -24,6 +25,16 @@ from triton_porting_kit.compiler import (
 )
 from triton_porting_kit.errors import OptionError
 
+VECTOR_BYTES = (64, 32, 16)
+"""Values of the option ``vector_bytes``."""
+MOST_LANES = 16
+_LANES = re.compile(r"vector<(\d+)x")
+
+
+def _vector_bytes(native: int) -> int:
+    """The widest vectors that a device computes with at once."""
+    return next((size for size in VECTOR_BYTES if size <= native), VECTOR_BYTES[-1])
+
 
 class OpenCLBackend(PipelineBackend):
     """Compiles Triton kernels to containers of OpenCL C and the binary that a device's driver makes of it."""
@@ -43,21 +54,34 @@ class OpenCLBackend(PipelineBackend):
             "default_dot_input_precision": "ieee",
             "allowed_dot_input_precisions": ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"),
             "opencl_driver": info.driver if info else "",
-            "vector_bytes": 16,
+            "vector_bytes": _vector_bytes(info.vector_bytes if info else 0),
         }
 
     def pipeline(self, options: Any) -> Pipeline:
-        if options.vector_bytes not in (16, 32):
+        if options.vector_bytes not in VECTOR_BYTES:
             raise OptionError(
                 f"vector_bytes is {options.vector_bytes}",
-                remedy="give 16 or 32: OpenCL C has vectors of up to 16 lanes",
+                remedy="give 16, 32 or 64, or leave it to the width of the device's vectors",
             )
-        front = cpp_pipeline(
-            CpuTarget.portable(options.vector_bytes),
-            fuse_multiply_add=options.enable_fp_fusion,
-            dialect="opencl",
-        ).until("opencl")
-        return Pipeline((*front.stages, Stage("clbin", self._build)))
+        fronts = [
+            cpp_pipeline(
+                CpuTarget.portable(size), fuse_multiply_add=options.enable_fp_fusion, dialect="opencl"
+            ).until("opencl")
+            for size in VECTOR_BYTES
+            if size <= options.vector_bytes
+        ]
+        lowerings = [next(stage for stage in front.stages if stage.name == "loops") for front in fronts]
+
+        def loops(source: Any, metadata: MutableMapping[str, Any]) -> Any:
+            """The loops for the widest vectors of which none has more lanes than OpenCL C's."""
+            for lowering in lowerings:
+                lowered = lowering.run(source, metadata)
+                if max(map(int, _LANES.findall(str(lowered))), default=0) <= MOST_LANES:
+                    break
+            return lowered
+
+        stages = [Stage("loops", loops) if stage.name == "loops" else stage for stage in fronts[0].stages]
+        return Pipeline((*stages, Stage("clbin", self._build)))
 
     def _build(self, source: Any, metadata: MutableMapping[str, Any]) -> bytes:
         """The container of a kernel. Raises `CompilationError` at the kernel's line where the driver refuses it."""

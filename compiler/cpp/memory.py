@@ -51,6 +51,10 @@ def address(emitter: Emitter, operation: Any) -> str:
     offset = rest[0]
     if type.bits < 64:
         offset = f"(u64)(i64){arithmetic.signed(emitter, offset, type)}"
+    if base == literals.scalar(emitter.support, result, 0):
+        return cast(
+            result.name, _scaled(offset, size)
+        )  # an address by its number: there is no object at null
     return f"{emitter.function('at', result)}({base}, {_scaled(offset, size)})"
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from triton_porting_kit.abi.kernel import FAIL
 from triton_porting_kit.driver.device import (
     DEFAULT_ALIGNMENT,
     DEFAULT_STREAM,
@@ -49,6 +50,8 @@ class _Module:
     kernel: int
     functions: list[int] = field(default_factory=list)
     memory_version: int = -1
+    can_fail: bool = True
+    """Whether the kernel may write a failure, which the next wait must then look for."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -90,7 +93,7 @@ class OpenCLDevice(Device):
             max_dram_scratch_bytes=min(SCRATCH_LIMIT, info.largest_allocation // info.compute_units),
             extra={
                 "platform": info.platform, "driver": info.driver, "version": info.version,
-                "local_memory_bytes": info.local_memory_bytes, "largest_work_group": info.largest_group,
+                "local_memory_bytes": info.local_memory_bytes,
                 "extensions": info.extensions,
             },
         )  # fmt: skip
@@ -134,9 +137,9 @@ class OpenCLDevice(Device):
             code = self._library.clEnqueueSVMMemcpy(
                 queue.queue, 0, to, source, size, 0, None, ctypes.byref(event)
             )
-        self._library.check(code, f"copying {size} bytes")
-        self._library.clFlush(queue.queue)
-        queue.keep(int(event.value or 0), kept)
+            self._library.check(code, f"copying {size} bytes")
+            self._library.clFlush(queue.queue)
+            queue.keep(int(event.value or 0), kept)
 
     def memset(self, dst: int, value: int, size: int, stream: int = DEFAULT_STREAM) -> None:
         if size < 0 or not 0 <= value <= 255:
@@ -151,8 +154,8 @@ class OpenCLDevice(Device):
                 code = self._library.clEnqueueSVMMemFill(
                     queue, dst, ctypes.byref(byte), 1, size, 0, None, None
                 )
-            self._library.check(code, f"setting {size} bytes")
-            self._library.clFlush(queue)
+                self._library.check(code, f"setting {size} bytes")
+                self._library.clFlush(queue)
 
     # --- streams and events ------------------------------------------------------------------------------
 
@@ -246,7 +249,7 @@ class OpenCLDevice(Device):
             raise
         with self._lock:
             handle = next(self._handles)
-            self._modules[handle] = _Module(container, program, kernel)
+            self._modules[handle] = _Module(container, program, kernel, can_fail=FAIL in container.source)
         return handle
 
     def _program(self, container: Container) -> int:
@@ -304,7 +307,7 @@ class OpenCLDevice(Device):
             "clCreateBuffer", "copying arguments", self._context, _COPY_HOST, max(len(args), 1), block
         )
         stride = -(-module.container.scratch_bytes // 64) * 64
-        with queue.lock, module.lock:
+        with self._memory.lock, queue.lock, module.lock:
             scratch = queue.scratch(items * stride)
             self._set(module, arguments, scratch, programs, counts, queue.status)
             code.value = self._library.clEnqueueNDRangeKernel(
@@ -312,7 +315,7 @@ class OpenCLDevice(Device):
             )
         self._library.clReleaseMemObject(arguments)  # the kernel keeps it until it has run
         self._library.check(code.value, f"launching {module.container.name}")
-        queue.launched()
+        queue.launched(module.can_fail)
 
     def _set(
         self,

@@ -29,8 +29,9 @@ class Memory:
     ) -> None:
         self._library, self._context, self._owner = library, context, owner
         self._limit, self._largest, self._natural = limit, largest, natural
-        self.lock = threading.Lock()
-        """Held by every call with addresses: PoCL 3.1 crashes where threads allocate, free and enqueue copies."""
+        self.lock = threading.RLock()
+        """Held by every call with addresses, and taken before a stream's lock: PoCL 3.1 crashes where threads allocate,
+        free and enqueue copies at the same time."""
         self._allocations: dict[int, _Allocation] = {}
         self._addresses: list[int] = []
         self._used = 0

@@ -20,7 +20,9 @@ _NO_DEVICES = (-1, -1001)
 
 _NAME, _VERSION, _DRIVER = 0x102B, 0x102F, 0x102D
 _UNITS, _CLOCK, _LARGEST, _MEMORY, _LOCAL = 0x1002, 0x100C, 0x1010, 0x101F, 0x1023
-_GROUP, _ALIGNMENT, _FLOATS, _SVM, _EXTENSIONS = 0x1004, 0x1019, 0x101B, 0x1053, 0x1030
+_ALIGNMENT, _FLOATS, _SVM, _EXTENSIONS = 0x1019, 0x101B, 0x1053, 0x1030
+_WIDTH = 0x103A
+"""CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT."""
 _ROUNDED = 1 << 7
 """CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT."""
 
@@ -39,8 +41,8 @@ class DeviceInfo:
     memory_bytes: int
     largest_allocation: int
     local_memory_bytes: int
-    largest_group: int
     alignment: int
+    vector_bytes: int
     rounds_division: bool
     svm: int
     extensions: tuple[str, ...]
@@ -94,7 +96,7 @@ def _info(device: int, platform: str) -> DeviceInfo:
     version = text(_VERSION)
     return DeviceInfo(
         device, platform, text(_NAME), version, text(_DRIVER), number(_UNITS), number(_CLOCK), number(_MEMORY),
-        number(_LARGEST), number(_LOCAL), number(_GROUP), number(_ALIGNMENT) // 8,
+        number(_LARGEST), number(_LOCAL), number(_ALIGNMENT) // 8, number(_WIDTH) * 4,
         bool(number(_FLOATS) & _ROUNDED), number(_SVM) if not version.startswith("OpenCL 1") else 0,
         tuple(text(_EXTENSIONS).split()),
     )  # fmt: skip

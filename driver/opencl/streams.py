@@ -66,9 +66,9 @@ class Stream:
             self._scratch, self._scratch_bytes = self._buffer(size), size
         return self._scratch if size else None
 
-    def launched(self) -> None:
-        """Note that a kernel was enqueued, whose failure the next `finish` raises."""
-        self._may_have_failed = True
+    def launched(self, can_fail: bool) -> None:
+        """Note that a kernel was enqueued, whose failure, if it can fail, the next `finish` raises."""
+        self._may_have_failed |= can_fail
         self._library.clFlush(self.queue)
 
     def keep(self, event: int, thing: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 from triton_porting_kit.driver.opencl import OpenCLDevice, has_platforms
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def opencl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenCLDevice]:
     """Choose the backend, with a cache that starts empty.
 
@@ -23,10 +23,10 @@ def opencl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenCLDevice]:
 
     from triton_porting_kit.backends.opencl.driver import OpenCLDriver
 
+    previous = driver.active  # chosen before the variable below names this backend
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITON_DEFAULT_BACKEND", "opencl")
         patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("opencl-cache")))
-        previous = driver.active
         driver.set_active(OpenCLDriver())
         yield driver.active.device
         driver.set_active(previous)

@@ -149,8 +149,8 @@ def test_vectors_of_other_sizes_are_refused(opencl: OpenCLDevice) -> None:
     from triton.runtime import driver
 
     backend: Any = OpenCLBackend(driver.active.get_current_target())
-    with pytest.raises(OptionError, match="vector_bytes is 64"):
-        backend.pipeline(backend.parse_options({"vector_bytes": 64}))
+    with pytest.raises(OptionError, match="vector_bytes is 48"):
+        backend.pipeline(backend.parse_options({"vector_bytes": 48}))
 
 
 def test_nothing_is_left_of_many_launches(opencl: OpenCLDevice) -> None:
@@ -194,3 +194,17 @@ def test_a_function_of_the_language(opencl: OpenCLDevice, kind: str) -> None:
     gammas[(1,)](DeviceArray.from_numpy(x, opencl), out, B=64)
     expected = [math.lgamma(value) for value in x.astype(float)]
     np.testing.assert_allclose(out.numpy(), expected, rtol=1e-5, atol=1e-5)
+
+
+@triton.jit
+def by_number(X, O, B: tl.constexpr):
+    i = tl.arange(0, B)
+    place = (X.to(tl.int64) + i * 4).to(tl.pointer_type(tl.float32))
+    tl.store(O + i, tl.load(place))
+
+
+def test_an_address_that_was_a_number(opencl: OpenCLDevice) -> None:
+    """It has no object that it is an offset into, which OpenCL C's compilers may otherwise count on."""
+    x, out = np.arange(64, dtype=np.float32), DeviceArray.zeros(64, "float32", opencl)
+    by_number[(1,)](DeviceArray.from_numpy(x, opencl), out, B=64)
+    np.testing.assert_array_equal(out.numpy(), x)
