@@ -5,6 +5,7 @@ It is there to judge the form, not to be fast: buffers come from malloc, and not
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,6 +35,9 @@ _LLVM = (
     "reconcile-unrealized-casts,canonicalize,cse)"
 )
 
+_BF16_NUMBER = re.compile(r"\b0xR([0-9A-F]{4})\b")
+_BF16_ARITHMETIC = re.compile(r"= (?:f\w+|sitofp|uitofp|atomicrmw f\w+|.*call)\b.*\bbfloat\b")
+
 
 def lower_to_llvm_ir(module: Any, name: str) -> str:
     """LLVM IR text of a module in the convention triton-shared, with the kernel ABI around the kernel.
@@ -58,9 +62,19 @@ def lower_to_llvm_ir(module: Any, name: str) -> str:
             for operation in list(entry.body.operations):
                 if _name(operation.operation) != _body(name):  # its declaration
                     module.body.append(operation)
-            return mlir.to_llvm_ir(module)
+            return _by_bits(mlir.to_llvm_ir(module))
     except (mlir.ir.MLIRError, ToolchainError) as error:
         raise InvalidIR.of_mlir("upstream's passes could not lower the linalg form", error, text) from error
+
+
+def _by_bits(text: str) -> str:
+    """LLVM IR that moves bf16 as integers: all else was expanded. LLVM would choose between two of them in f32, and
+    round that: by an instruction of AVX512-BF16 that takes subnormals as 0, or by a routine of its own library.
+    """
+    if _BF16_ARITHMETIC.search(text):
+        return text
+    integers = _BF16_NUMBER.sub(lambda found: str(int(found[1], 16)), text)
+    return integers.replace("bfloat", "i16")
 
 
 def _name(operation: Any) -> str:

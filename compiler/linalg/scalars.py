@@ -36,6 +36,8 @@ def make_lowerable(module: Any) -> None:
             found.append((operation, _routine))
         elif name == "arith.truncf" and _is_rounded_here(operation):
             found.append((operation, _round))
+        elif name in _BF16 and str(operation.results[0].type) == "bf16":
+            found.append((operation, _BF16[name]))
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
@@ -225,3 +227,41 @@ def _choose(body: Text, how: str, value: str, than: int, yes: str, no: str, kind
 def _choose_i32(body: Text, how: str, value: str, than: int, yes: int | None, no: str) -> str:
     assert yes is not None
     return _choose(body, how, value, than, _i32(body, yes), no, "i32")
+
+
+def _fma(functions: Functions, operation: Any) -> None:
+    """In f64, where the product is exact."""
+    body = Text()
+    a, b, c = (body.let(f"arith.extf %a{i} : bf16 to f64") for i in range(3))
+    exact = body.let(f"math.fma {a}, {b}, {c} : f64")
+    _replace(functions, operation, "fma", body, rounded(body, exact, "f64", "bf16", toward_zero=False))
+
+
+def _from_integer(functions: Functions, operation: Any) -> None:
+    """Rounded once. Of an integer that f64 cannot hold, what lies below 12 bits becomes one of them: between two
+    numbers of bf16 that is the same side of their middle.
+    """
+    kind, signed = str(operation.operands[0].type), operation.name == "arith.sitofp"
+    body, value = Text(), "%a0"
+    if kind == "i64":
+        low = body.let(f"arith.andi {value}, {body.constant(0xFFF, kind)} : {kind}")
+        high = body.let(f"arith.subi {value}, {low} : {kind}")
+        is_exact = body.let(f"arith.cmpi eq, {low}, {body.constant(0, kind)} : {kind}")
+        marked = body.let(f"arith.ori {high}, {body.constant(0x800, kind)} : {kind}")
+        cut = body.let(f"arith.select {is_exact}, {high}, {marked} : {kind}")
+        moved = body.let(f"arith.addi {value}, {body.constant(1 << 53, kind)} : {kind}") if signed else value
+        limit = body.constant(1 << (54 if signed else 53), kind)
+        fits = body.let(f"arith.cmpi ult, {moved}, {limit} : {kind}")
+        value = body.let(f"arith.select {fits}, {value}, {cut} : {kind}")
+    number = body.let(f"{operation.name} {value} : {kind} to f64")
+    _replace(
+        functions, operation, "from_integer", body, rounded(body, number, "f64", "bf16", toward_zero=False)
+    )
+
+
+_BF16 = {
+    "math.fma": _fma,
+    "arith.sitofp": _from_integer,
+    "arith.uitofp": _from_integer,
+}
+"""Operations with results of bf16 that upstream's passes leave to LLVM, or round twice."""
