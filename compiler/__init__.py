@@ -14,7 +14,7 @@ from triton_porting_kit.compiler.crashes import crash_location, pointer_argument
 from triton_porting_kit.compiler.external import run_tool, tool_version
 from triton_porting_kit.compiler.fitting import Fit, fit, fits
 from triton_porting_kit.compiler.isa_levels import ISA_LEVELS, IsaLevel
-from triton_porting_kit.compiler.linalg.stages import linalg_pipeline, linalg_stage
+from triton_porting_kit.compiler.linalg.stages import compile_linalg, linalg_pipeline, linalg_stage
 from triton_porting_kit.compiler.npu import npu_cpp_command, npu_cpp_pipeline, npu_pipeline
 from triton_porting_kit.compiler.options import KernelOptions
 from triton_porting_kit.compiler.pipeline import Pipeline, Stage
@@ -34,6 +34,7 @@ __all__ = [
     "Pipeline",
     "PipelineBackend",
     "Stage",
+    "compile_linalg",
     "cpp_pipeline",
     "cpp_stages",
     "cpu_pipeline",

@@ -31,9 +31,9 @@ class InvalidIR(CompilationError):
         named = _OPERATION.search(message)
         location: SourceLocation | None = None
         operation = named[1] if named else None
-        if number is None:
-            location = source_location(place)
-        else:
+        if (kernel := _kernel_line(place)) is not None:
+            location = kernel
+        elif number is not None:
             comments, line = SourceComments(text), int(number[1] or number[2])
             location = comments.location_of_line(line)
             operation = comments.operation_of_line(line) or operation
@@ -49,9 +49,15 @@ class InvalidIR(CompilationError):
         """The `InvalidIR` for an error of MLIR's bindings; `what` says what MLIR rejected."""
         said = next(iter(getattr(error, "error_diagnostics", ())), None)
         place = "" if said is None else str(said.location)
-        number = _LINE.search(place)
+        number = None if _kernel_line(place) else _LINE.search(place)
         line = f", line {number[1]}" if number else ""
         return cls(f"{what}{line}: {error if said is None else said.message}", text, place=place)
+
+
+def _kernel_line(place: str) -> SourceLocation | None:
+    """The kernel's line in a location; None if it has positions in a text alone."""
+    found = source_location(place)
+    return None if found is None or found.file == "-" else found
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Passing a kernel to an external program, such as a vendor's own ``vendor-opt``.
 
-The program gets the structured form or TTIR as text, and returns text or a binary. If it rejects the kernel, its
-messages name a position in that text, or a location from it. Both are mapped to the kernel's source line.
+The program gets the structured form, the linalg form or TTIR as text, and returns text or a binary. If it rejects the
+kernel, its messages name a position in that text, or a location from it. Both are mapped to the kernel's source line.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def run_tool(
         said = f":\n{messages}" if messages else " without a message"
         raise CompilationError(
             f"{command[0]} ended with status {finished.status}{said}",
-            remedy=remedy or "run the program by hand on the output of `tpk compile --emit structured`",
+            remedy=remedy
+            or "run the program by hand on what `tpk compile --emit` writes of the stage before it",
         )
     raise CompilationError(
         f"{command[0]}: {found.message}\nwhat it said:\n{messages}",
@@ -119,8 +120,8 @@ def _check(program: str, check: Callable[[bytes], None] | None, output: bytes) -
     except Exception as error:
         raise CompilationError(
             f"{program} succeeded, but what it wrote is not valid: {error}",
-            remedy="this is a defect of that program or of its options: run it by hand on the output of "
-            "`tpk compile --emit structured`",
+            remedy="this is a defect of that program or of its options: run it by hand on what "
+            "`tpk compile --emit` writes of the stage before it",
         ) from error
 
 
@@ -141,12 +142,13 @@ def _diagnose(messages: str, text: str, input_name: str) -> _Diagnosis | None:
     position = _FILE_LINE.fullmatch(place)
     assert position is not None
     line = int(position["line"])
-    if _is_input(position["file"], input_name):
+    calls = [f'"{m["file"]}":{m["line"]}:{m["column"]}' for m in _CALL.finditer(messages, found.end())]
+    # With calls, "-" is not the input but a text that the kit expanded an operation to, at the line of the call.
+    if _is_input(position["file"], input_name) and not (position["file"] == "-" and calls):
         operation, location = _in_text(text, line)
         return _Diagnosis(message, named or operation, location)
     # The program printed a location from the text, which is a kernel location. If it lies in Triton's library, the
     # notes that follow say where it was called from.
-    calls = [f'"{m["file"]}":{m["line"]}:{m["column"]}' for m in _CALL.finditer(messages, found.end())]
     here = f'"{position["file"]}":{line}:{position["column"] or 0}'
     return _Diagnosis(message, named, source_location(" at ".join([here, *calls])))
 

@@ -13,7 +13,7 @@ from triton_porting_kit.abi import block
 from triton_porting_kit.abi import kernel as abi
 from triton_porting_kit.compiler.defects import InvalidIR
 from triton_porting_kit.compiler.loops.ir import element_types
-from triton_porting_kit.errors import ToolchainError
+from triton_porting_kit.errors import CompilationError, ToolchainError
 from triton_porting_kit.toolchain import mlir
 from triton_porting_kit.toolchain.mlir import ir
 
@@ -48,6 +48,7 @@ def lower_to_llvm_ir(module: Any, name: str) -> str:
     try:
         with module.context, ir.Location.unknown():
             kernel = next(op.operation for op in module.body.operations if _name(op.operation) == name)
+            _pass_bf16_as_bits(kernel)
             kinds = [str(argument.type) for argument in kernel.regions[0].blocks[0].arguments]
             kernel.attributes["sym_name"] = ir.StringAttr.get(_body(name))
             mlir.run_passes(module, _ELEMENTS)
@@ -75,6 +76,48 @@ def _by_bits(text: str) -> str:
         return text
     integers = _BF16_NUMBER.sub(lambda found: str(int(found[1], 16)), text)
     return integers.replace("bfloat", "i16")
+
+
+def _pass_bf16_as_bits(kernel: Any) -> None:
+    """A kernel's arguments of bf16 become i16: LLVM passes a bfloat by a conversion that flushes subnormal numbers, on
+    CPUs with AVX512-BF16 (``vcvtneps2bf16``).
+    """
+    block, element = kernel.regions[0].blocks[0], ir.BF16Type.get()
+    for argument in block.arguments:
+        if argument.type != element:
+            continue
+        argument.set_type(ir.IntegerType.get_signless(16))
+        with ir.InsertionPoint.at_block_begin(block):
+            cast = ir.Operation.create("arith.bitcast", results=[element], operands=[argument])
+        argument.replace_all_uses_except(cast.results[0], cast)
+    types = [argument.type for argument in block.arguments]
+    kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+
+
+def kernel_of(module: Any) -> str:
+    """The name of the one kernel in the convention triton-shared that a module has.
+
+    Raises `CompilationError` if there is none, or more than one.
+    """
+    kernels = [op.operation for op in module.body.operations if _is_kernel(op.operation)]
+    if len(kernels) == 1:
+        return _name(kernels[0])
+    raise CompilationError(
+        f"the module has {len(kernels)} kernels in the convention triton-shared: public functions whose pointers are "
+        "unranked memrefs and whose last six arguments are i32",
+        remedy="give what the stage `linalg` writes for one kernel in the convention triton-shared",
+    )
+
+
+def _is_kernel(operation: Any) -> bool:
+    """Whether a function is a kernel in the convention triton-shared, and not a function that a kernel calls."""
+    if operation.name != "func.func" or not operation.regions[0].blocks:
+        return False
+    if "sym_visibility" in operation.attributes and operation.attributes["sym_visibility"].value == "private":
+        return False
+    kinds = [str(argument.type) for argument in operation.regions[0].blocks[0].arguments]
+    pointers = [kind for kind in kinds if kind.startswith("memref")]
+    return kinds[-GRID:] == ["i32"] * GRID and all(kind.startswith("memref<*x") for kind in pointers)
 
 
 def _name(operation: Any) -> str:

@@ -64,6 +64,21 @@ def linalg_pipeline(target: CpuTarget) -> Pipeline:
     return Pipeline((*front.until("structured").stages, linalg_stage(), Stage("llir", llir, check), *last))
 
 
+def compile_linalg(source: object, target: CpuTarget) -> bytes:
+    """An object for `target`, with the kernel ABI, of a kernel that `linalg_stage("triton-shared")` wrote.
+
+    `source` is an artefact or a text. Upstream's passes alone lower it: a program can stand in for a vendor's compiler
+    with this. Raises `CompilationError`, with the kernel's line where the text has locations, if the text is no MLIR,
+    has no kernel of that convention or several, or if upstream's passes refuse it.
+    """
+    from triton_porting_kit.compiler import artefacts, codegen
+    from triton_porting_kit.compiler.linalg import executor
+
+    module = artefacts.mlir_module(source)
+    text = executor.lower_to_llvm_ir(module, executor.kernel_of(module))
+    return codegen.emit_object(text, target)
+
+
 def _convention(name: str) -> Convention:
     from triton_porting_kit.errors import OptionError
 

@@ -23,7 +23,9 @@ def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin"
 
 
-@pytest.fixture(scope="session", params=["short npu", "normal cores", "long npu", "long cores"])
+@pytest.fixture(
+    scope="session", params=["short npu", "normal cores", "long npu", "long cores", "normal mlir"]
+)
 def repository(
     request: pytest.FixtureRequest, maker: Maker, fresh: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Repository:

@@ -57,6 +57,16 @@ def second(judged: Judged, maker: Maker, fresh: Path, tmp_path_factory: pytest.T
     return repository
 
 
+@pytest.fixture(scope="module")
+def handing_over(
+    second: Repository, maker: Maker, fresh: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Repository:
+    """A third one, whose compiler is an external program."""
+    repository = maker.make(fresh / "tpk", "normal", tmp_path_factory.mktemp("third"), "mlir")
+    pip("install", "--no-deps", "--no-build-isolation", repository.path, python=fresh / "python")
+    return repository
+
+
 def conform(fresh: Path, repository: Repository, report: Path, *levels: str) -> None:
     """Judge a backend; all that is mandatory has to pass."""
     asked = [word for level in levels for word in ("--level", level)]
@@ -91,6 +101,16 @@ def test_its_own_tests_pass(judged: Judged, fresh: Path) -> None:
     said = run(command, cwd=judged.repository.path)
     assert " passed" in said
     assert "skipped" not in said
+
+
+def test_an_external_program_compiles_its_kernels(handing_over: Repository, fresh: Path) -> None:
+    """Results, errors at the kernel's line, and what a program that is missing ends in."""
+    tests = ("tests/test_compiler.py", "tests/test_kernels.py")
+    said = run(
+        [fresh / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], cwd=handing_over.path
+    )
+    assert " passed" in said
+    assert "deselected" not in said
 
 
 SOME = ("-k", "(dies or counted or chip) and not test_pytorch")

@@ -167,6 +167,16 @@ def test_a_line_of_tritons_library_is_the_callers(tool: Any, ttir: str) -> None:
     assert str(refused(tool(body), ttir).location) == "kernel.py:9:4"
 
 
+def test_a_line_of_an_expansion_is_that_of_the_operation_expanded(tool: Any, ttir: str) -> None:
+    """The linalg form has positions in texts without a file, which are printed as those of the standard input."""
+    body = """
+    print("-:7:12: error: no sums", file=sys.stderr)
+    print("kernel.py:9:4: note: called from", file=sys.stderr)
+    sys.exit(1)
+    """
+    assert str(refused(tool(body), ttir).location) == "kernel.py:9:4"
+
+
 def test_the_first_error_counts_and_all_is_quoted(tool: Any, ttir: str) -> None:
     body = """
     print(f"{name}:1:1: warning: old syntax", file=sys.stderr)

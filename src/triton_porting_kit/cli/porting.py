@@ -18,6 +18,8 @@ tpk new acme --vendor "Acme Corporation" --chip "A100 NPU" --dest ~/work
 
 tpk new acme --shape cores
 
+tpk new acme --shape mlir
+
 A name consists of 1 to 24 ASCII letters, digits and single dashes and begins with a letter. Names that are taken are
 refused.
 """
@@ -42,7 +44,8 @@ def new(
         Shape,
         typer.Option(
             help="npu: cores with scratchpads, DMA engines, and vector and matrix units, which a file describes. "
-            "cores: cores that read global memory, as CPUs do."
+            "cores: cores that read global memory, as CPUs do. "
+            "mlir: a chip whose compiler is an external program that takes the form linalg."
         ),
     ] = Shape.NPU,
     git: Annotated[
@@ -57,7 +60,8 @@ def new(
     """Create the repository of a backend for your chip. It works from the start, on a virtual NPU.
 
     The virtual NPU has the shape of your chip. In the shape npu, a file describes the chip's memories and units: the
-    compiler plans with it, and the virtual NPU simulates it.
+    compiler plans with it, and the virtual NPU simulates it. In the shape mlir, a program of the repository stands in
+    for the vendor's compiler.
 
     The repository contains a compiler, a launcher and a driver that you replace hook by hook, tests, a profile for the
     conformance suite, and the configuration of continuous integration. If the command fails, it leaves nothing behind.

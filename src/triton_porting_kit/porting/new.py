@@ -25,6 +25,8 @@ class Shape(StrEnum):
     """Cores with scratchpads, DMA engines, and vector and matrix units, which a file describes."""
     CORES = "cores"
     """Cores that read global memory, as CPUs do."""
+    MLIR = "mlir"
+    """A chip whose compiler is an external program that takes the form linalg."""
 
 
 @dataclass(frozen=True)
