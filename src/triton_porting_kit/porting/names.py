@@ -27,6 +27,7 @@ MAXIMUM_TITLE = 32
 
 IN_TREE = {
     "cpu": "the kit's reference backend",
+    "opencl": "the kit's reference backend for OpenCL",
     "nvidia": "Triton's backend for NVIDIA's GPUs",
     "cuda": "the target of Triton's backend for NVIDIA's GPUs",
     "amd": "Triton's backend for AMD's GPUs",
