@@ -115,6 +115,7 @@ CLASSES = frozenset(
         "gpu",
         "host",
         "kernel",
+        "opencl",
         "packed",
         "pipeline",
         "python",
