@@ -91,7 +91,7 @@ class OpenCLBackend(PipelineBackend):
         symbols = opencl_symbols(text)
         (scratch, _), (_, *pointers) = (
             next(values for key, values in symbols.items() if key.endswith(suffix))
-            for suffix in ("__scratch_bytes", "__pointers")
+            for suffix in ("scratch_bytes", "pointers")
         )
         binary = b""
         if info is not None:

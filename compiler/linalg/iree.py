@@ -31,7 +31,7 @@ def wrap(module: Any, name: str, pipeline: str) -> Any:
     kernel = next(view.operation for view in module.body.operations if _name(view.operation) == name)
     kinds = [str(argument.type) for argument in kernel.regions[0].blocks[0].arguments]
     parameters = kinds[: len(kinds) - GRID]
-    body = f"{name}__program"
+    body = f"{name}__dispatched"
     _spell_out(module, kernel)
     _carry_in_place(kernel)
     kernel.attributes["sym_name"] = ir.StringAttr.get(body)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+import specializations
 
 from triton_porting_kit.driver.opencl import OpenCLDevice, has_platforms
 
@@ -27,6 +28,8 @@ def opencl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenCLDevice]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITON_DEFAULT_BACKEND", "opencl")
         patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("opencl-cache")))
+        specializations.forget()
         driver.set_active(OpenCLDriver())
         yield driver.active.device
+        specializations.forget()
         driver.set_active(previous)

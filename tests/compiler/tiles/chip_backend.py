@@ -15,8 +15,10 @@ from triton.backends import Backend, backends
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "driver" / "virtual"))
 
+import specializations
 from chips import Chip, Refused, call
 
 from triton_porting_kit import chips as descriptions
@@ -199,10 +201,12 @@ def running_on(
     before = driver.active
     backends[name] = Backend(compiler=compiler(chip, change, cpp), driver=ChipDriver)
     found = ChipDriver()
+    specializations.forget()
     try:
         driver.set_active(found)
         yield found.device  # type: ignore[misc]
     finally:
+        specializations.forget()
         compat.forget_loaded_kernels()  # they are this device's
         driver.set_active(before)
         del backends[name]
