@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -33,3 +34,4 @@ def opencl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenCLDevice]:
         yield driver.active.device
         specializations.forget()
         driver.set_active(previous)
+        signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # PoCL has a handler, and later tests want processes to die
