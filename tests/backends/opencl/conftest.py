@@ -34,4 +34,5 @@ def opencl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenCLDevice]:
         yield driver.active.device
         specializations.forget()
         driver.set_active(previous)
-        signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # PoCL has a handler, and later tests want processes to die
+        # PoCL has a handler, and later tests want processes to die.
+        signal.signal(signal.SIGSEGV, signal.SIG_DFL)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from triton.backends import Backend, backends
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
@@ -26,7 +27,7 @@ from triton_porting_kit import errors
 from triton_porting_kit.backends.cpu.compiler import CPUBackend
 from triton_porting_kit.backends.cpu.driver import CPUDriver
 from triton_porting_kit.compiler import Pipeline, Stage, link_shared_object, npu_cpp_pipeline, npu_pipeline
-from triton_porting_kit.driver import Device
+from triton_porting_kit.driver import Device, DeviceArray
 from triton_porting_kit.driver.device import DEFAULT_ALIGNMENT, DEFAULT_STREAM, DeviceProperties
 from triton_porting_kit.launcher import PythonLauncher
 from triton_porting_kit.toolchain import compat
@@ -134,6 +135,11 @@ class VirtualChip(Device):
 
     def reset(self) -> None:
         self._call("reset")
+
+
+def put(device: VirtualChip, values: np.ndarray[Any, Any]) -> DeviceArray:
+    """A copy of an array on a chip."""
+    return DeviceArray.from_numpy(values, device)
 
 
 def compiler(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import triton
 import triton.language as tl
+from chip_backend import VirtualChip, put
 
 
 @triton.jit
@@ -184,3 +186,23 @@ def each_from_the_last(x, out, N, B: tl.constexpr):
     i = tl.arange(0, B)
     for row in range(N):
         tl.store(out + (row + 1) * B + i, tl.load(x + row * B + i) + tl.load(x + row * B))
+
+
+def check_attention(device: VirtualChip, causal: bool) -> None:
+    """Compare attention of two heads with NumPy."""
+    heads, n, d = 2, 128, 64
+    q, k, v = (
+        np.random.default_rng(seed).standard_normal((heads, n, d)).astype(np.float16) for seed in range(3)
+    )
+    out = put(device, np.zeros_like(q))
+    scale = d**-0.5
+    attention[(n // 64, heads)](
+        *(put(device, values) for values in (q, k, v)), out, scale * 1.4426950408889634, n,
+        D=d, BM=64, BN=64, CAUSAL=causal,
+    )  # fmt: skip
+    scores = np.einsum("hmd,hnd->hmn", q.astype(np.float32), k.astype(np.float32)) * scale
+    if causal:
+        scores = np.where(np.tri(n)[None] > 0, scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    expected = weights / weights.sum(-1, keepdims=True) @ v.astype(np.float32)
+    np.testing.assert_allclose(out.numpy().astype(np.float32), expected, rtol=1e-2, atol=2e-3)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from chip_backend import VirtualChip, running_on
-from chip_kernels import add, attention, matmul, one_product
+from chip_backend import VirtualChip, put, running_on
+from chip_kernels import add, check_attention, matmul, one_product
 from ttir_source import ttir_text
 
 from triton_porting_kit import chips
@@ -27,7 +27,6 @@ from triton_porting_kit.compiler import (
     npu_cpp_command,
     npu_cpp_pipeline,
 )
-from triton_porting_kit.driver import DeviceArray
 from triton_porting_kit.errors import CompilationError, OptionError
 
 Array = np.ndarray[Any, Any]
@@ -57,13 +56,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[VirtualChip]:
     program = shutil.which(request.param)
     assert program, f"{request.param} is not installed (Debian: {request.param.rstrip('+')})"
     with running_on("n1", cpp={"command": npu_cpp_command(compiler=(program, *QUICK))}) as opened:
-        for kernel in (add, matmul, attention, softmax, counted):
-            kernel.device_caches.clear()  # of another compiler
         yield opened
-
-
-def put(device: VirtualChip, values: Array) -> DeviceArray:
-    return DeviceArray.from_numpy(values, device)
 
 
 def numbers(*shape: int, seed: int = 0) -> Array:
@@ -93,20 +86,7 @@ def test_matmul(device: VirtualChip, stages: int) -> None:
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention(device: VirtualChip, causal: bool) -> None:
-    heads, n, d = 2, 128, 64
-    q, k, v = (numbers(heads, n, d, seed=seed) for seed in range(3))
-    out = put(device, np.zeros_like(q))
-    scale = d**-0.5
-    attention[(n // 64, heads)](
-        *(put(device, values) for values in (q, k, v)), out, scale * 1.4426950408889634, n,
-        D=d, BM=64, BN=64, CAUSAL=causal,
-    )  # fmt: skip
-    scores = np.einsum("hmd,hnd->hmn", q.astype(np.float32), k.astype(np.float32)) * scale
-    if causal:
-        scores = np.where(np.tri(n)[None] > 0, scores, -np.inf)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    expected = weights / weights.sum(-1, keepdims=True) @ v.astype(np.float32)
-    np.testing.assert_allclose(out.numpy().astype(np.float32), expected, rtol=1e-2, atol=2e-3)
+    check_attention(device, causal)
 
 
 def test_softmax(device: VirtualChip) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import triton
-from chip_backend import VirtualChip, running_on
+from chip_backend import VirtualChip, put, running_on
 from chip_kernels import (
     add,
-    attention,
+    check_attention,
     each_from_the_last,
     matmul,
     one_product,
@@ -26,17 +26,12 @@ from split_kernels import total
 from triton.runtime.errors import OutOfResources
 
 from triton_porting_kit.compiler import fits
-from triton_porting_kit.driver import DeviceArray
 
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[VirtualChip]:
     with running_on("n1") as opened:
         yield opened
-
-
-def put(device: VirtualChip, values: np.ndarray[Any, Any]) -> DeviceArray:
-    return DeviceArray.from_numpy(values, device)
 
 
 def numbers(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -84,20 +79,7 @@ def test_matmul_keeps_the_matrix_unit_busy(device: VirtualChip) -> None:
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_is_right(device: VirtualChip, causal: bool) -> None:
-    heads, n, d = 2, 128, 64
-    q, k, v = (numbers(heads, n, d, seed=seed) for seed in range(3))
-    out = put(device, np.zeros_like(q))
-    scale = d**-0.5
-    attention[(n // 64, heads)](
-        *(put(device, values) for values in (q, k, v)), out, scale * 1.4426950408889634, n,
-        D=d, BM=64, BN=64, CAUSAL=causal,
-    )  # fmt: skip
-    scores = np.einsum("hmd,hnd->hmn", q.astype(np.float32), k.astype(np.float32)) * scale
-    if causal:
-        scores = np.where(np.tri(n)[None] > 0, scores, -np.inf)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    expected = weights / weights.sum(-1, keepdims=True) @ v.astype(np.float32)
-    np.testing.assert_allclose(out.numpy().astype(np.float32), expected, rtol=1e-2, atol=2e-3)
+    check_attention(device, causal)
 
 
 def test_operands_larger_than_their_memories_are_multiplied_in_pieces(device: VirtualChip) -> None:

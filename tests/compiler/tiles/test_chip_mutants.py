@@ -85,12 +85,6 @@ def mutants(text: str) -> Iterator[tuple[str, str]]:
             yield f"{kind} of line {line}", changed
 
 
-def forget() -> None:
-    """Let Triton compile the kernels again."""
-    for kernel in (add, matmul, attention):
-        kernel.device_caches.clear()
-
-
 def placed_text(run: Run) -> str:
     seen: list[str] = []
 
@@ -98,7 +92,6 @@ def placed_text(run: Run) -> str:
         seen.append(text)
         return text
 
-    forget()
     with running_on("n1", note) as device:
         assert run(device)
     return seen[0]
@@ -111,7 +104,6 @@ def test_every_mutant_is_found(name: str) -> None:
     survivors = []
     found = list(mutants(text))
     for what, changed in found:
-        forget()
         with running_on("n1", lambda _, changed=changed: changed) as device:
             try:
                 if run(device):

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import triton
-from chip_backend import VirtualChip, running_on
+from chip_backend import VirtualChip, put, running_on
 from chip_kernels import add, attention, matmul
 from npus import memory, unit
 
-from triton_porting_kit.driver import DeviceArray
 from triton_porting_kit.kernels.layer_norm import layer_norm_backward_kernel, layer_norm_forward_kernel
 from triton_porting_kit.kernels.softmax import softmax_kernel
 
@@ -26,10 +25,6 @@ MATRIX, GLOBAL = 1, 0
 def device() -> Iterator[VirtualChip]:
     with running_on("n1") as opened:
         yield opened
-
-
-def put(device: VirtualChip, values: np.ndarray[Any, Any]) -> DeviceArray:
-    return DeviceArray.from_numpy(values, device)
 
 
 def floats(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import triton
-from chip_backend import VirtualChip, running_on
+from chip_backend import VirtualChip, put, running_on
 from chip_kernels import (
     add,
     large_chain,
@@ -23,7 +23,6 @@ from chip_kernels import (
 from triton.runtime.errors import OutOfResources
 
 from triton_porting_kit.compiler.dialect.interpreter import interpret
-from triton_porting_kit.driver import DeviceArray
 from triton_porting_kit.errors import LaunchError
 
 B = 512
@@ -44,10 +43,6 @@ def device(request: pytest.FixtureRequest) -> Iterator[VirtualChip]:
         yield opened
     for kernel in KERNELS:
         kernel.device_caches.clear()
-
-
-def put(device: VirtualChip, values: np.ndarray[Any, Any]) -> DeviceArray:
-    return DeviceArray.from_numpy(values, device)
 
 
 def numbers(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,9 +10,8 @@ import numpy as np
 import pytest
 import split_kernels
 import triton
-from chip_backend import VirtualChip, running_on
+from chip_backend import VirtualChip, put, running_on
 from triton.runtime.errors import OutOfResources
-from triton.runtime.jit import JITFunction
 
 from triton_porting_kit.driver import DeviceArray
 from triton_porting_kit.errors import LaunchError
@@ -22,23 +20,10 @@ B = 512
 """A tile of B times B fp32 is 1 MiB: more than each chip's vector memory, or all of it."""
 
 
-def forget() -> None:
-    """Let Triton compile the kernels for another chip."""
-    for _, kernel in inspect.getmembers(split_kernels, lambda member: isinstance(member, JITFunction)):
-        kernel.device_caches.clear()
-    chip_kernels.matmul.device_caches.clear()
-
-
 @pytest.fixture(scope="module", params=["n1", "ascend910b", "single"])
 def device(request: pytest.FixtureRequest) -> Iterator[VirtualChip]:
-    forget()
     with running_on(request.param) as opened:
         yield opened
-    forget()
-
-
-def put(device: VirtualChip, values: np.ndarray[Any, Any]) -> DeviceArray:
-    return DeviceArray.from_numpy(values, device)
 
 
 def numbers(*shape: int, seed: int = 0, most: int = 8, dtype: Any = np.float32) -> np.ndarray[Any, Any]:
