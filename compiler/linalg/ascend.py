@@ -15,7 +15,8 @@ ATOMIC_KINDS = {
 """The kinds of `memref.atomic_rmw` as LLVM 19 numbers them, which AscendNPU-IR is built with. Generic syntax has
 numbers, and later releases sort the kinds by name."""
 
-_SORTED = (*sorted(ATOMIC_KINDS), "xori")
+KINDS = (*sorted(ATOMIC_KINDS), "xori")
+"""The same by their numbers in the installed MLIR."""
 _KIND = re.compile(r'("memref\.atomic_rmw"\([^)]*\) <\{kind = )(\d+)')
 _FLAGS = re.compile(r'("arith\.trunci"\([^)]*\)) <\{overflowFlags = #arith\.overflow<\w+>\}>')
 
@@ -27,7 +28,7 @@ def for_llvm_19(text: str) -> str:
     """
 
     def number(found: re.Match[str]) -> str:
-        name = _SORTED[int(found[2])]
+        name = KINDS[int(found[2])]
         if name not in ATOMIC_KINDS:
             raise CompilationError(
                 "memref.atomic_rmw has no form in the convention ascend: LLVM 19 has no atomic exclusive or",

@@ -36,7 +36,6 @@ _LLVM = (
 )
 
 _BF16_NUMBER = re.compile(r"\b0xR([0-9A-F]{4})\b")
-_BF16_ARITHMETIC = re.compile(r"= (?:f\w+|sitofp|uitofp|atomicrmw f\w+|.*call)\b.*\bbfloat\b")
 
 
 def lower_to_llvm_ir(module: Any, name: str) -> str:
@@ -48,7 +47,6 @@ def lower_to_llvm_ir(module: Any, name: str) -> str:
     try:
         with module.context, ir.Location.unknown():
             kernel = next(op.operation for op in module.body.operations if _name(op.operation) == name)
-            _pass_bf16_as_bits(kernel)
             kinds = [str(argument.type) for argument in kernel.regions[0].blocks[0].arguments]
             kernel.attributes["sym_name"] = ir.StringAttr.get(_body(name))
             mlir.run_passes(module, _ELEMENTS)
@@ -69,29 +67,11 @@ def lower_to_llvm_ir(module: Any, name: str) -> str:
 
 
 def _by_bits(text: str) -> str:
-    """LLVM IR that moves bf16 as integers: all else was expanded. LLVM would choose between two of them in f32, and
-    round that: by an instruction of AVX512-BF16 that takes subnormals as 0, or by a routine of its own library.
+    """LLVM IR that moves bf16 as integers; its arithmetic was expanded. LLVM would pass one, or choose between two, as
+    f32 and round it: by an instruction of AVX512-BF16 that takes subnormals as 0, or by a routine of its own library.
     """
-    if _BF16_ARITHMETIC.search(text):
-        return text
     integers = _BF16_NUMBER.sub(lambda found: str(int(found[1], 16)), text)
     return integers.replace("bfloat", "i16")
-
-
-def _pass_bf16_as_bits(kernel: Any) -> None:
-    """A kernel's arguments of bf16 become i16: LLVM passes a bfloat by a conversion that flushes subnormal numbers, on
-    CPUs with AVX512-BF16 (``vcvtneps2bf16``).
-    """
-    block, element = kernel.regions[0].blocks[0], ir.BF16Type.get()
-    for argument in block.arguments:
-        if argument.type != element:
-            continue
-        argument.set_type(ir.IntegerType.get_signless(16))
-        with ir.InsertionPoint.at_block_begin(block):
-            cast = ir.Operation.create("arith.bitcast", results=[element], operands=[argument])
-        argument.replace_all_uses_except(cast.results[0], cast)
-    types = [argument.type for argument in block.arguments]
-    kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
 
 
 def kernel_of(module: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from triton_porting_kit.compiler.dialect.interpreter.formats import FORMATS, Format
 from triton_porting_kit.toolchain.mlir import ir
 
+from .ascend import KINDS
 from .expansion import Functions, Text
 from .functions import symbol
 
@@ -18,6 +19,7 @@ _DIVISIONS = {
 """Operations that trap on a divisor of 0; True: and on -1, where the quotient overflows."""
 _INACCURATE = ("math.expm1", "math.log1p", "math.cbrt")
 """Functions that upstream expands with a large error near 0, or takes from the C library, whose `cbrt` has errors."""
+_FAR = ["bf16", "f64"]
 _NARROW = [element for element in FORMATS if element != "bf16"]
 
 
@@ -32,6 +34,10 @@ def make_lowerable(module: Any) -> None:
             found.append((operation, _safe_division))
         elif name == "arith.extf" and str(operation.operands[0].type) in _NARROW:
             found.append((operation, _decode))
+        elif (
+            name == "arith.extf" and [str(operation.operands[0].type), str(operation.results[0].type)] == _FAR
+        ):
+            found.append((operation, _extend))
         elif name in _INACCURATE:
             found.append((operation, _routine))
         elif name == "arith.truncf" and _is_rounded_here(operation):
@@ -229,10 +235,21 @@ def _choose_i32(body: Text, how: str, value: str, than: int, yes: int | None, no
     return _choose(body, how, value, than, _i32(body, yes), no, "i32")
 
 
+def _extend(functions: Functions, operation: Any) -> None:
+    body = Text()
+    _replace(functions, operation, "extend", body, _extended(body, "%a0"))
+
+
+def _extended(body: Text, value: str) -> str:
+    """A bf16 as f64, by the one step that upstream expands and another one."""
+    single = body.let(f"arith.extf {value} : bf16 to f32")
+    return body.let(f"arith.extf {single} : f32 to f64")
+
+
 def _fma(functions: Functions, operation: Any) -> None:
     """In f64, where the product is exact."""
     body = Text()
-    a, b, c = (body.let(f"arith.extf %a{i} : bf16 to f64") for i in range(3))
+    a, b, c = (_extended(body, f"%a{i}") for i in range(3))
     exact = body.let(f"math.fma {a}, {b}, {c} : f64")
     _replace(functions, operation, "fma", body, rounded(body, exact, "f64", "bf16", toward_zero=False))
 
@@ -259,7 +276,37 @@ def _from_integer(functions: Functions, operation: Any) -> None:
     )
 
 
+def _update(functions: Functions, operation: Any) -> None:
+    """An atomic operation on bf16, as one that tries again until no other has changed the element."""
+    form = _UPDATES.get(KINDS[ir.IntegerAttr(operation.attributes["kind"]).value])
+    if form is None:  # moves bits only
+        return
+    memref, indices = str(operation.operands[1].type), len(operation.operands) - 2
+    places = ", ".join(f"%a{2 + number}" for number in range(indices))
+    inner, body = Text(), Text()
+    wide = inner.let(f"{form} %found, %wide : f32")
+    value = rounded(inner, wide, "f32", "bf16", toward_zero=False)
+    body.do("%wide = arith.extf %a0 : bf16 to f32")
+    body.do(f"%before = memref.generic_atomic_rmw %a1[{places}] : {memref} {{")
+    body.do("^bb0(%element: bf16):")
+    body.do("%found = arith.extf %element : bf16 to f32")
+    body.lines += inner.lines
+    body.do(f"memref.atomic_yield {value} : bf16")
+    body.do("}")
+    _replace(functions, operation, "update", body, "%before")
+
+
+_UPDATES = {
+    "addf": "arith.addf",
+    "maximumf": "arith.maximumf",
+    "maxnumf": "arith.maxnumf",
+    "minimumf": "arith.minimumf",
+    "minnumf": "arith.minnumf",
+    "mulf": "arith.mulf",
+}
+"""Arithmetic by the kind of an atomic operation."""
 _BF16 = {
+    "memref.atomic_rmw": _update,
     "math.fma": _fma,
     "arith.sitofp": _from_integer,
     "arith.uitofp": _from_integer,

@@ -41,8 +41,11 @@ for _case in language.cases(compat.release()):
         BATCHES.setdefault(_case.batch, []).append(_case)
 
 
-CHOSEN = ["dot_scaled_e2m1-fp8e5", "atomic_cas-i32", "atomic_poll-i32"]
-"""Operations that the form once refused."""
+CHOSEN = [
+    "dot_scaled_e2m1-fp8e5", "atomic_cas-i32", "atomic_poll-i32",
+    "atomic_add-bf16", "masked_off-bf16", "fma-bf16", "to_bf16-i32", "to_bf16-u64",
+]  # fmt: skip
+"""Operations that the form once refused, and what LLVM would round otherwise."""
 
 
 def batches() -> list[object]:
