@@ -8,7 +8,7 @@ elements.
 with the named operations that another form of the same kernel has at these places. To add a form, give `FORMS` a table
 with a `Named` for each of its operations, by name, and let `tpk compile` pass the form on. Operations must keep the
 location of what they are made from. A loop that the form adds to compute one operation in pieces has constant bounds
-and the attribute `PIECES`; all other loops are the kernel's.
+and the attribute `UNORDERED`; all other loops are the kernel's.
 """
 
 from __future__ import annotations
@@ -22,13 +22,11 @@ from typing import Any
 from triton_porting_kit.compiler import locations
 from triton_porting_kit.compiler.dialect import npu
 from triton_porting_kit.compiler.dialect import operations as tpk
+from triton_porting_kit.compiler.tiles.programs import UNORDERED
 from triton_porting_kit.errors import SourceLocation
 from triton_porting_kit.toolchain.mlir import ir
 
 MULTIPLY_ADDS, BYTES = "multiply-adds", "bytes"
-
-PIECES = "tpk.unordered"
-"""The attribute of a loop that a form adds over the pieces of a tile."""
 
 REST = "code of elements"
 
@@ -110,7 +108,7 @@ def _percent(part: float) -> str:
 def summarised(structured: Any, module: Any, form: str) -> Summary:
     """The summary of a structured module, whose form named `form` is `module`; both in MLIR's bindings."""
     found: dict[tuple[Place, str], dict[str, float]] = defaultdict(dict)
-    for operation, executions in _executed(module, lambda loop: PIECES in loop.attributes):
+    for operation, executions in _executed(module, lambda loop: UNORDERED in loop.attributes):
         named = FORMS[form].get(operation.name)
         if named is None:
             continue
