@@ -30,7 +30,7 @@ sys.exit(5)
 """
 
 
-def profile(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def profile(folder: Path, *arguments: str, columns: int = 120) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("VNPU_")}
     command = [sys.executable, "-m", "triton_porting_kit.cli", "profile", *arguments]
     return subprocess.run(
@@ -38,7 +38,7 @@ def profile(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         cwd=folder,
         capture_output=True,
         text=True,
-        env={**environment, "COLUMNS": "120"},
+        env={**environment, "COLUMNS": str(columns)},
         check=False,
     )
 
@@ -63,6 +63,16 @@ def test_a_program_on_a_chip(tmp_path: Path) -> None:
     assert f'"global_bytes":{3 * 3 * (1 << 16)}.0,"needed_bytes":{3 * 2 * (1 << 16)}.0' in page
     assert "589.8 kB" in done.stdout
     assert "393.2 kB" in done.stdout
+
+
+def test_nothing_is_cut_off_in_a_narrow_terminal(tmp_path: Path) -> None:
+    tests = str(ROOT / "tests" / "driver" / "virtual")
+    (tmp_path / "program.py").write_text(PROGRAM.format(tests=tests))
+    done = profile(tmp_path, "--chip", "n1", "--dest", "out", "program.py", str(tmp_path), columns=60)
+    assert "…" not in done.stdout
+    said = " ".join(done.stdout.split())
+    assert "add runs 3; us " in said
+    assert "; moved 589.8 kB; needed 393.2 kB; cores wait for " in said
 
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:

@@ -106,28 +106,54 @@ def _description(chip: str, folder: Path) -> dict[str, str]:
     return {"VNPU_DESCRIPTION": str(folder / "description")}
 
 
+_COLUMNS = (
+    "runs",
+    "us",
+    "matrix",
+    "core",
+    "DMA",
+    "bandwidth",
+    "overlap",
+    "moved",
+    "needed",
+    "cores wait for",
+)
+
+
 def _print(trace: Trace) -> None:
+    """Print a table by kernel, or where it would be wider than the terminal, lines for each kernel."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
+    from rich.measure import Measurement
+    from rich.padding import Padding
     from rich.table import Table
 
     from triton_porting_kit.chips.trace import by_kernel
 
-    table = Table(
-        "kernel", title=f"on {trace.chip}, by the chip's clock", title_justify="left", box=SIMPLE_HEAD
-    )
-    for name in ("runs", "us", "matrix", "core", "DMA", "bandwidth", "overlap", "moved", "needed"):
-        table.add_column(name, justify="right")
-    table.add_column("cores wait for")
+    title = f"on {trace.chip}, by the chip's clock"
+    table = Table("kernel", title=title, title_justify="left", box=SIMPLE_HEAD)
+    for name in _COLUMNS:
+        table.add_column(name, justify="left" if name == _COLUMNS[-1] else "right")
+    rows = []
     for each in by_kernel(trace):
         shares = (each.matrix, each.core, each.dma, each.bandwidth, each.overlap)
-        stall = f"{each.stall}, {each.stalled:.0%}" if each.stall else "nothing"
-        table.add_row(
-            each.kernel,
-            str(each.launches),
-            f"{each.milliseconds * 1e3:.2f}",
-            *(f"{share:.1%}" for share in shares),
-            *(f"{count / 1e3:,.1f} kB" for count in (each.global_bytes, each.needed_bytes)),
-            stall,
+        rows.append(
+            (
+                each.kernel,
+                str(each.launches),
+                f"{each.milliseconds * 1e3:.2f}",
+                *(f"{share:.1%}" for share in shares),
+                *(f"{count / 1e3:,.1f} kB" for count in (each.global_bytes, each.needed_bytes)),
+                f"{each.stall}, {each.stalled:.0%}" if each.stall else "nothing",
+            )
         )
-    Console().print(table)
+        table.add_row(*rows[-1])
+    console = Console()
+    if Measurement.get(console, console.options.update(width=1000), table).maximum <= console.width:
+        console.print(table)
+        return
+    console.print(title, highlight=False)
+    for kernel, *values in rows:
+        text = "; ".join(f"{name} {value}" for name, value in zip(_COLUMNS, values, strict=True))
+        console.print(kernel, highlight=False)
+        console.print(Padding(text, (0, 0, 0, 2)), highlight=False)
