@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -21,7 +21,7 @@ from triton_porting_kit.compiler.loops.matmul.register_blocking import Blocking
 from triton_porting_kit.compiler.loops.memory.store_footprint import address
 from triton_porting_kit.compiler.loops.tiles.access import Load
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Point, Tensor
+from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, JoinAt, Point, Tensor
 
 
 class Rows(Buffer):
@@ -31,8 +31,8 @@ class Rows(Buffer):
         super().__init__(shape, element, pointer)
         self.strides = [pitch, 1]
 
-    def joins(self, dimension: int) -> bool:
-        return False
+    def joins(self, dimension: int) -> Iterable[JoinAt] | None:
+        return None
 
 
 class Strips(Buffer):
@@ -46,8 +46,8 @@ class Strips(Buffer):
         self.strides = [strip, 1]
         self.pitch = pitch
 
-    def joins(self, dimension: int) -> bool:
-        return False
+    def joins(self, dimension: int) -> Iterable[JoinAt] | None:
+        return None
 
     def address(self, builder: LoopBuilder, point: Point) -> Value:
         row, column = point.indices

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from triton_porting_kit.compiler.dialect.operations import Repeat, Unpack
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor, joins
+from triton_porting_kit.compiler.loops.tiles.tensors import JoinAt, Point, Tensor
 
 
 def _all_but(rank: int, dimension: int) -> list[int | None]:
@@ -45,8 +47,8 @@ class Unpacked(Tensor):
     def operand_dimensions(self, index: int) -> list[int | None]:
         return _all_but(len(self.shape), self._dimension)
 
-    def joins(self, dimension: int) -> bool:
-        return self._dimension not in (dimension, dimension + 1) and joins(self.operands, dimension)
+    def joins(self, dimension: int) -> Iterable[JoinAt] | None:
+        return None if self._dimension in (dimension, dimension + 1) else self.operands_join(dimension)
 
 
 def _low_half(builder: LoopBuilder, value: Value) -> Value:
@@ -101,8 +103,8 @@ class Repeated(Tensor):
     def operand_dimensions(self, index: int) -> list[int | None]:
         return _all_but(len(self.shape), self._dimension)
 
-    def joins(self, dimension: int) -> bool:
-        return self._dimension not in (dimension, dimension + 1) and joins(self.operands, dimension)
+    def joins(self, dimension: int) -> Iterable[JoinAt] | None:
+        return None if self._dimension in (dimension, dimension + 1) else self.operands_join(dimension)
 
 
 def unpack(lowering: Lowering, operation: Operation) -> None:

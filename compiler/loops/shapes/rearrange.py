@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from triton_porting_kit.compiler.dialect.operations import GatherAlong, Histogram, Join, Split
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.program import Operation
@@ -9,7 +11,7 @@ from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
-from triton_porting_kit.compiler.loops.tiles.tensors import Point, Tensor, joins
+from triton_porting_kit.compiler.loops.tiles.tensors import JoinAt, Point, Tensor
 
 
 class Joined(Tensor):
@@ -34,8 +36,8 @@ class Joined(Tensor):
     def operand_dimensions(self, index: int) -> list[int | None]:
         return list(range(len(self.shape) - 1))
 
-    def joins(self, dimension: int) -> bool:
-        return dimension + 2 < len(self.shape) and joins(self.operands, dimension)
+    def joins(self, dimension: int) -> Iterable[JoinAt] | None:
+        return self.operands_join(dimension) if dimension + 2 < len(self.shape) else None
 
 
 class Half(Tensor):
@@ -52,8 +54,8 @@ class Half(Tensor):
     def operand_dimensions(self, index: int) -> list[int | None]:
         return [*range(len(self.shape)), None]
 
-    def joins(self, dimension: int) -> bool:
-        return joins(self.operands, dimension)
+    def joins(self, dimension: int) -> Iterable[JoinAt] | None:
+        return self.operands_join(dimension)
 
 
 def join(lowering: Lowering, operation: Operation) -> None:

@@ -6,6 +6,8 @@ most chunks of lanes read consecutive elements (see `runs`), and are accessed as
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
@@ -13,7 +15,7 @@ from triton_porting_kit.compiler.loops.tiles import lane_memory
 from triton_porting_kit.compiler.loops.tiles.access import At, nowhere
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.runs import Run, broken_at_sign, counted, uniform
-from triton_porting_kit.compiler.loops.tiles.tensors import GATHER_COST, Point, Tensor, closure, joins
+from triton_porting_kit.compiler.loops.tiles.tensors import GATHER_COST, JoinAt, Point, Tensor, closure
 
 
 class Gather(Tensor):
@@ -76,8 +78,8 @@ class Gather(Tensor):
         fill = fill or lane_memory.zero(builder, self.element)
         return builder.select(*(builder.broadcast(v, lanes) for v in (mask, value, fill)))
 
-    def joins(self, dimension: int) -> bool:
-        return joins(self.operands, dimension)
+    def joins(self, dimension: int) -> Iterable[JoinAt] | None:
+        return self.operands_join(dimension)
 
     def pointer(self, evaluation: Evaluation, point: Point) -> Value:
         """The address of the one element at `point`."""

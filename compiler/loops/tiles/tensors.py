@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
@@ -58,6 +58,10 @@ class Point:
         return Point(indices, axis, self.width if axis >= 0 else 1)
 
 
+JoinAt: TypeAlias = "tuple[Tensor, int]"
+"""A tensor, and the first of the two dimensions that have to join."""
+
+
 class Tensor:
     """A tensor value. It is not an ABC, because `isinstance` of an ABC is ten times as slow.
 
@@ -102,14 +106,35 @@ class Tensor:
         """Which of this tensor's dimensions each dimension of operand `index` follows (None: always 0)."""
         return list(range(len(self.operands[index].shape)))
 
-    def joins(self, dimension: int) -> bool:
-        """Whether indices (i, j) along `dimension` and the next one may be replaced by (0, i * size + j)."""
-        return False
+    def joins(self, dimension: int) -> Iterable[JoinAt] | None:
+        """What must join so that indices (i, j) along `dimension` and the next one may be (0, i * size + j).
+
+        Returns operands, each with its first dimension of the two; None if this tensor cannot be indexed so.
+        """
+        return None
+
+    def operands_join(self, dimension: int) -> list[JoinAt]:
+        """All operands, each at `dimension`."""
+        return [(operand, dimension) for operand in self.operands]
 
 
 def joins(tensors: Iterable[Tensor], dimension: int) -> bool:
-    """Whether all tensors, or the buffers that hold them, can be indexed with the two dimensions joined."""
-    return all((tensor.buffer or tensor).joins(dimension) for tensor in tensors)
+    """Whether all tensors, or the buffers that hold them, can be indexed with the two dimensions joined.
+
+    Each is asked once for a dimension: operands are often shared, and paths to them can be exponentially many.
+    """
+    stack: list[JoinAt] = [(tensor, dimension) for tensor in tensors]
+    asked: set[JoinAt] = set()
+    while stack:
+        tensor, at = stack.pop()
+        if (tensor, at) in asked:
+            continue
+        asked.add((tensor, at))
+        needed = (tensor.buffer or tensor).joins(at)
+        if needed is None:
+            return False
+        stack += needed
+    return True
 
 
 def joining(inputs: Iterable[Tensor]) -> Callable[[int], bool]:
@@ -157,8 +182,8 @@ class Splat(Tensor):
         known = self.value.constant
         return known if isinstance(known, int) else None
 
-    def joins(self, dimension: int) -> bool:
-        return True
+    def joins(self, dimension: int) -> Iterable[JoinAt] | None:
+        return ()
 
 
 class Range(Tensor):
@@ -219,8 +244,8 @@ class Elementwise(Tensor):
         rule = RULES.get(self.name)
         return None if rule is None else rule(self, point, self.operands, runs)
 
-    def joins(self, dimension: int) -> bool:
-        return joins(self.operands, dimension)
+    def joins(self, dimension: int) -> Iterable[JoinAt] | None:
+        return self.operands_join(dimension)
 
 
 def is_operation(tensor: Tensor, name: str) -> bool:
@@ -247,12 +272,12 @@ class Reindexed(Tensor):
     def operand_dimensions(self, index: int) -> list[int | None]:
         return self._dimensions
 
-    def joins(self, dimension: int) -> bool:
+    def joins(self, dimension: int) -> Iterable[JoinAt] | None:
         followed = [d for d in (dimension, dimension + 1) if d in self._dimensions]
         if len(followed) < 2:
-            return not followed
+            return None if followed else ()
         at = self._dimensions.index(dimension)
-        return self._dimensions[at + 1 : at + 2] == [dimension + 1] and joins(self.operands, at)
+        return self.operands_join(at) if self._dimensions[at + 1 : at + 2] == [dimension + 1] else None
 
 
 def unit_reshape(source: tuple[int, ...], target: tuple[int, ...]) -> list[int | None] | None:
@@ -288,8 +313,8 @@ class Buffer(Tensor):
         self.shared = other.shared = True
         return other
 
-    def joins(self, dimension: int) -> bool:
-        return True
+    def joins(self, dimension: int) -> Iterable[JoinAt] | None:
+        return ()
 
     def address(self, builder: LoopBuilder, point: Point) -> Value:
         terms = [

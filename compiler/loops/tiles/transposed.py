@@ -48,19 +48,27 @@ def lies_across(tensor: Tensor, target: CpuTarget, count: int = 1) -> bool:
 
 def _directions(tensor: Tensor, dimension: int) -> set[bool]:
     """For everything that a tensor reads from memory and that varies along a dimension: whether it is contiguous
-    there."""
-    tensor = tensor.buffer or tensor
-    if isinstance(tensor, Buffer):
-        return {tensor.strides[dimension] == 1}
-    if isinstance(tensor, Load):
-        return {tensor.access.is_contiguous(dimension) and dimension not in tensor.access.wraps}
-    if isinstance(tensor, Gather):
-        return {False}
+    there. Each operand is looked at once for a dimension, since paths to it can be exponentially many."""
     found: set[bool] = set()
-    for index, operand in enumerate(tensor.operands):
-        followed = tensor.operand_dimensions(index)
-        if dimension in followed:
-            found |= _directions(operand, followed.index(dimension))
+    stack = [(tensor, dimension)]
+    seen: set[tuple[Tensor, int]] = set()
+    while stack:
+        at = stack.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        part, dimension = at[0].buffer or at[0], at[1]
+        if isinstance(part, Buffer):
+            found.add(part.strides[dimension] == 1)
+        elif isinstance(part, Load):
+            found.add(part.access.is_contiguous(dimension) and dimension not in part.access.wraps)
+        elif isinstance(part, Gather):
+            found.add(False)
+        else:
+            for index, operand in enumerate(part.operands):
+                followed = part.operand_dimensions(index)
+                if dimension in followed:
+                    stack.append((operand, followed.index(dimension)))
     return found
 
 
