@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+from triton_porting_kit.compiler.caches import Caches
+
 _AVX2 = frozenset({"avx", "avx2", "f16c", "fma"})
 _AVX512 = _AVX2 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 _AVX512_2019 = _AVX512 | {
@@ -36,6 +38,37 @@ NAMED = {
     ),
 }
 """Features by architecture and CPU."""
+
+CACHES = {
+    name: Caches.parse(text)
+    for name, text in {
+        "haswell": "32K,256K",
+        "broadwell": "32K,256K",
+        "skylake": "32K,256K",
+        "znver2": "32K,512K,16M/8",
+        "znver3": "32K,512K,32M/16",
+        "znver4": "32K,1M,32M/16",
+        "znver5": "48K,1M,32M/16",
+        "skylake-avx512": "32K,1M",
+        "cascadelake": "32K,1M",
+        "icelake-server": "48K,1280K",
+        "sapphirerapids": "48K,2M",
+        "graniterapids": "48K,2M",
+        "neoverse-n1": "64K,1M",
+        "neoverse-n2": "64K,1M",
+        "neoverse-v1": "64K,1M",
+        "neoverse-v2": "64K,2M",
+        "ampere1": "64K,2M",
+    }.items()
+}
+"""Caches of server CPUs by name. L3 is left out where its size differs from model to model.
+
+Sources: AMD's Software Optimization Guides (56305, 56665, 57647, 58455), Intel's Optimization Reference Manual
+(248966), Arm's Technical Reference Manuals and the CPUs' product pages (Graviton 2 to 4, AmpereOne).
+"""
+
+GENERIC_CACHES = Caches.parse("48K,1M,32M/16")
+"""For code that no CPU in particular runs, and CPUs that are not in the table."""
 
 VECTOR_FEATURES = frozenset().union(*NAMED["x86_64"].values())
 """All features of x86-64 in the table."""

@@ -65,8 +65,7 @@ class IsaLevel:
 
     def options(self) -> dict[str, str]:
         """Options of the CPU backend that compile a single kernel for this level."""
-        target = self.target()
-        return {"cpu_triple": target.triple, "cpu_name": target.cpu, "cpu_features": target.feature_string}
+        return self.target().options()
 
 
 ISA_LEVELS = {

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from triton_porting_kit.compiler import cpus, permissions
+from triton_porting_kit.compiler.caches import Caches
 
 _PORTABLE = "portable-unknown-unknown"
 
@@ -25,6 +28,8 @@ class CpuTarget:
     absent: frozenset[str] = frozenset()
     register_bytes: int = 0
     """Bytes of the registers that loops are written for; 0: derived from the features."""
+    caches: Caches = cpus.GENERIC_CACHES
+    """How much of a product's operands is read again before it is replaced follows from these."""
 
     @property
     def vector_bytes(self) -> int:
@@ -138,9 +143,11 @@ class CpuTarget:
         """The CPU that this process runs on, without the features that `without` or ``TPK_CPU_WITHOUT`` names.
 
         Both hold prefixes of LLVM feature names, such as ``avx512,amx``. AMX counts as absent if the operating system
-        does not let this process use it (see `permissions`).
+        does not let this process use it (see `permissions`). Its caches are those that ``TPK_CPU_CACHES`` gives (see
+        `Caches.parse`), that the system reports, or of the CPU's name.
         """
-        return _host(os.environ.get("TPK_CPU_WITHOUT", "") if without is None else without)
+        without = os.environ.get("TPK_CPU_WITHOUT", "") if without is None else without
+        return _host(without, os.environ.get("TPK_CPU_CACHES", ""))
 
     @staticmethod
     def named(cpu: str) -> CpuTarget:
@@ -148,9 +155,29 @@ class CpuTarget:
         for arch, names in cpus.NAMED.items():
             if cpu in names:
                 absent = cpus.VECTOR_FEATURES - names[cpu] if arch == "x86_64" else frozenset[str]()
-                return CpuTarget(f"{arch}-unknown-linux-gnu", cpu, names[cpu], absent)
+                caches = cpus.CACHES.get(cpu, cpus.GENERIC_CACHES)
+                return CpuTarget(f"{arch}-unknown-linux-gnu", cpu, names[cpu], absent, caches=caches)
         known = ", ".join(name for names in cpus.NAMED.values() for name in names)
         raise ValueError(f"the CPU {cpu!r} is not known; there are {known}")
+
+    def options(self) -> dict[str, str]:
+        """The target as options of the CPU backend, which are part of the key of Triton's cache."""
+        return {
+            "cpu_triple": self.triple,
+            "cpu_name": self.cpu,
+            "cpu_features": self.feature_string,
+            "cpu_caches": str(self.caches),
+        }
+
+    @staticmethod
+    def from_options(options: Mapping[str, Any]) -> CpuTarget:
+        """The target of a kernel's options, or of its metadata. Raises OptionError for caches that cannot be read."""
+        return CpuTarget.of(
+            options["cpu_triple"],
+            options["cpu_name"],
+            options["cpu_features"],
+            options.get("cpu_caches", ""),
+        )
 
     @staticmethod
     def portable(vector_bytes: int = 16) -> CpuTarget:
@@ -165,15 +192,19 @@ class CpuTarget:
 
     @staticmethod
     @functools.lru_cache(maxsize=16)
-    def of(triple: str, cpu: str, feature_string: str) -> CpuTarget:
-        """A target from LLVM's strings."""
+    def of(triple: str, cpu: str, feature_string: str, caches: str = "") -> CpuTarget:
+        """A target from LLVM's strings, and from the text of its caches; without it, they are those of the named CPU.
+
+        Raises OptionError if `caches` is not of the form that `Caches.parse` reads.
+        """
         names = [name.strip() for name in feature_string.split(",")]
         present, absent = (frozenset(name[1:] for name in names if name.startswith(mark)) for mark in "+-")
-        return CpuTarget(triple, cpu, present, absent)
+        known = Caches.parse(caches) if caches else cpus.CACHES.get(cpu, cpus.GENERIC_CACHES)
+        return CpuTarget(triple, cpu, present, absent, caches=known)
 
 
 @functools.cache  # the CPU does not change, and each launch of a new kernel asks for it several times
-def _host(without: str) -> CpuTarget:
+def _host(without: str, caches: str) -> CpuTarget:
     from triton_porting_kit.toolchain import llvm  # not imported before a kernel is compiled
 
     gone = tuple(filter(None, without.split(",")))
@@ -183,4 +214,5 @@ def _host(without: str) -> CpuTarget:
         features = frozenset(name for name in features if not name.startswith("amx-"))
     triple = llvm.host_triple()
     cpu = cpus.scheduling_cpu(triple, llvm.host_cpu(), features)
-    return CpuTarget(triple, cpu, features, frozenset(known) - features)
+    found = Caches.parse(caches) if caches else Caches.detect() or cpus.CACHES.get(cpu, cpus.GENERIC_CACHES)
+    return CpuTarget(triple, cpu, features, frozenset(known) - features, caches=found)

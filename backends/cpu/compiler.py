@@ -46,9 +46,7 @@ class CPUBackend(PipelineBackend):
     def default_options(self) -> Mapping[str, Any]:
         host = CpuTarget.host()
         return {
-            "cpu_triple": host.triple,
-            "cpu_name": host.cpu,
-            "cpu_features": host.feature_string,
+            **host.options(),
             "num_warps": 1,  # a program is one thread
             "supported_fp8_dtypes": FP8_TYPES,
             "deprecated_fp8_dot_operand_dtypes": (),
@@ -75,18 +73,19 @@ class CPUBackend(PipelineBackend):
                 f"form is {parsed.form!r}",
                 remedy="give 'linalg', or nothing, as the option of the launch or in TPK_FORM",
             )
+        CpuTarget.from_options(vars(parsed))  # refuses caches that cannot be read
         return parsed
 
     def pipeline(self, options: Any) -> Pipeline:
         if options.form == "linalg":
-            return linalg_pipeline(CpuTarget.of(options.cpu_triple, options.cpu_name, options.cpu_features))
+            return linalg_pipeline(CpuTarget.from_options(vars(options)))
         return cpu_pipeline(**self.lowering_options(vars(options)))
 
     @staticmethod
     def lowering_options(options: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of `cpu_pipeline` and `crash_location`, from a kernel's options or from its metadata."""
         return {
-            "target": CpuTarget.of(options["cpu_triple"], options["cpu_name"], options["cpu_features"]),
+            "target": CpuTarget.from_options(options),
             "fuse_multiply_add": options["enable_fp_fusion"],
             "threads": options["num_warps"] * options["warp_size"],  # a warp of a CPU is one thread
             "check_memory": options["check"] == "memory",

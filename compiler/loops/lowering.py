@@ -45,15 +45,7 @@ from triton_porting_kit.compiler.loops.tiles.graph import buffers_of, cost, read
 from triton_porting_kit.compiler.loops.tiles.nests import changes_where, emit_tile, is_run, transpose_into
 from triton_porting_kit.compiler.loops.tiles.run_width import run_width
 from triton_porting_kit.compiler.loops.tiles.scratch import Scratch
-from triton_porting_kit.compiler.loops.tiles.tensors import (
-    EXPENSIVE,
-    Buffer,
-    Point,
-    Splat,
-    Tensor,
-    closure,
-    joins,
-)
+from triton_porting_kit.compiler.loops.tiles.tensors import EXPENSIVE, Buffer, Point, Splat, Tensor, closure
 from triton_porting_kit.compiler.loops.tiles.transposed import lies_across
 from triton_porting_kit.compiler.target import CpuTarget
 from triton_porting_kit.errors import PortingKitError
@@ -285,7 +277,7 @@ class Lowering:
         widest = max(types.byte_size(part.element) for part in (tensor, *closure([tensor])))
         lanes = max(self.target.lanes, self.target.vector_bytes // widest)
         lanes = run_width(self.builder, tensor.shape, [tensor], lanes, scalars=False)
-        anywhere = all(joins([buffer], dimension) for dimension in range(len(tensor.shape) - 1))
+        anywhere = all(buffer.joins(dimension) is not None for dimension in range(len(tensor.shape) - 1))
         wanted = changes_where(tensor, buffer)
         self.tile(operation, tensor.shape, [tensor], body, lanes=lanes, anywhere=anywhere, wanted=wanted)
         self._filled = before

@@ -248,8 +248,7 @@ def test_conversions_are_vector_code(source: str, cpu: str) -> None:
     kernel = make_kernel(kernel_source(targets, ""))
     target = CpuTarget.named(cpu)
     ast = triton.compiler.ASTSource(kernel, {**signature, "n": "i32", "B": "constexpr"}, {"B": 1024})
-    options = {"cpu_triple": target.triple, "cpu_name": target.cpu, "cpu_features": target.feature_string}
-    compiled = triton.compile(ast, target=GPUTarget("cpu", cpu, 1), options=options)
+    compiled = triton.compile(ast, target=GPUTarget("cpu", cpu, 1), options=target.options())
     assembly = codegen.emit_assembly(compiled.asm["llir"], target)
     assert not re.search(r"^\s(call|bl)\s", assembly, re.MULTILINE)
     assert re.search(VECTOR_REGISTER[cpu], assembly)

@@ -25,12 +25,6 @@ from triton_porting_kit.compiler.loops.matmul.software_prefetch import advance
 from triton_porting_kit.compiler.loops.state import EarlyStores, is_fence
 from triton_porting_kit.compiler.loops.tiles.tensors import Buffer, Splat
 
-STRIP_BYTES = 1 << 15
-"""Most bytes of B that one strip of columns reads: they stay in the L1 cache for all rows."""
-
-PANEL_BYTES = 1 << 17
-"""Most bytes of packed A, and of packed B: both stay in the L2 cache."""
-
 
 def plan(lowering: Lowering, loop: Operation) -> list[Panel]:
     """Create panels for the loop's dots that can wait, and register them with `lowering`."""
@@ -105,7 +99,8 @@ def _panel(lowering: Lowering, loop: Operation, dot: Operation) -> Panel | None:
     in_place = _lies_in_rows(lowering, dot.operands[0], product.element, k)
     rows = 0 if in_place and _is_never_masked(dot.operands[0]) else m  # rows of A that may have to be packed
     depth, size = k // product.count, types.byte_size(product.unit)
-    most = min(STRIP_BYTES // block.strip, PANEL_BYTES // max(rows, n))
+    caches = target.caches
+    most = min(caches.strip_bytes // block.strip, caches.panel_bytes // max(rows, n))
     iterations = max(1, most // (size * depth))
     if iterations < 2 and not in_place:
         return None

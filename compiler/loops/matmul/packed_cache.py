@@ -24,12 +24,6 @@ from triton_porting_kit.compiler.loops.tiles.access import Access
 from triton_porting_kit.compiler.loops.tiles.evaluation import Evaluation
 from triton_porting_kit.compiler.loops.tiles.tensors import Point
 
-CACHE_BYTES = 1 << 20
-"""Most bytes of the cache.
-
-Panels that do not stay in L2 are prefetched (`software_prefetch`), which is still cheaper than packing.
-"""
-
 NOTHING = 0
 """The address of an empty entry. Scratch is cleared, so all entries start empty."""
 
@@ -83,7 +77,7 @@ def packed_cache(
 
     None if the memory may change, or if an address alone does not identify what is read.
     """
-    panels = CACHE_BYTES // size
+    panels = lowering.target.caches.kept_bytes // size
     body = load.block
     while body.parent is not None:
         body = body.parent.block

@@ -186,7 +186,7 @@ def processor() -> Iterator[Finding]:
     there = ", ".join(name for name in _CPU_FEATURES if name in host.features) or "no vector features"
     without = os.environ.get("TPK_CPU_WITHOUT", "")
     limits = f"; TPK_CPU_WITHOUT removes {without}" if without else ""
-    yield Finding("CPU", Status.OK, f"{_cpu_name()} (as {host.cpu}); {there}{limits}")
+    yield Finding("CPU", Status.OK, f"{_cpu_name()} (as {host.cpu}); {there}; caches {host.caches}{limits}")
 
 
 def threads() -> Iterator[Finding]:

@@ -245,7 +245,7 @@ def _cpu_options(request: Request) -> dict[str, str]:
         target = target.with_features(request.features)
     except ValueError as error:
         raise UserError(str(error)) from error
-    return {"cpu_triple": target.triple, "cpu_name": target.cpu, "cpu_features": target.feature_string}
+    return target.options()
 
 
 def _stages(backend: Any, options: Any) -> dict[str, Any]:
@@ -312,7 +312,7 @@ def _language(structured: Any, request: Request, options: Any) -> str:
 
     target = CpuTarget.portable()
     if hasattr(options, "cpu_features"):
-        cpu = CpuTarget.of(options.cpu_triple, options.cpu_name, options.cpu_features)
+        cpu = CpuTarget.from_options(vars(options))
         widest = 32 if request.emit == "opencl" else 64
         target = CpuTarget.portable(min(cpu.vector_bytes, widest))
     stages = cpp_pipeline(target, dialect=request.emit).after("structured").until(request.emit)
@@ -327,6 +327,4 @@ MADE_HERE = {**dict.fromkeys(LANGUAGES, _language), "linalg": _linalg}
 def _assembly(llvm_ir: str, options: Any) -> str:
     from triton_porting_kit.compiler import CpuTarget, codegen
 
-    return codegen.emit_assembly(
-        llvm_ir, CpuTarget.of(options.cpu_triple, options.cpu_name, options.cpu_features)
-    )
+    return codegen.emit_assembly(llvm_ir, CpuTarget.from_options(vars(options)))

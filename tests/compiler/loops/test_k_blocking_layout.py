@@ -12,7 +12,6 @@ import triton
 import triton.language as tl
 
 from triton_porting_kit.compiler import CpuTarget, codegen
-from triton_porting_kit.compiler.loops.matmul.k_blocking import PANEL_BYTES, STRIP_BYTES
 from triton_porting_kit.compiler.loops.tiles.scratch import Stack
 
 TARGET = CpuTarget.named("cascadelake")
@@ -57,7 +56,7 @@ def scratch(form: str, m: int, n: int, k: int) -> int:
 
 
 M, N, K = 32, 64, 32
-ITERATIONS = STRIP_BYTES // (N * K)
+ITERATIONS = TARGET.caches.strip_bytes // (N * K)
 
 
 def test_an_operand_in_rows_is_not_packed() -> None:
@@ -81,9 +80,9 @@ def test_sums_that_are_seen_do_not_wait() -> None:
 )
 def test_panels_stay_in_the_caches(shape: tuple[int, int, int]) -> None:
     m, n, k = shape
-    assert scratch("columns", m, n, k) <= 2 * max(PANEL_BYTES, max(m, n) * k)
+    assert scratch("columns", m, n, k) <= 2 * max(TARGET.caches.panel_bytes, max(m, n) * k)
     strip = min(n, 64)
-    assert scratch("rows", m, n, k) - Stack.ALIGNMENT <= max(STRIP_BYTES // strip, k) * n
+    assert scratch("rows", m, n, k) - Stack.ALIGNMENT <= max(TARGET.caches.strip_bytes // strip, k) * n
 
 
 @pytest.mark.parametrize("form", ["rows", "masked", "columns"])
@@ -105,3 +104,27 @@ def test_one_operand_for_both_sides() -> None:
         sample_loops.product, {"X": "*fp32", "O": "*fp32", "n": "i32"}, TARGET, B=32
     ).text
     assert text.count("math.fma") == 8 * 2
+
+
+@pytest.mark.parametrize(
+    ("cpu", "iterations", "kept"),
+    [
+        ("znver2", 10, 512),
+        ("znver3", 10, 512),
+        ("znver4", 5, 1024),
+        ("znver5", 8, 1024),
+        ("sapphirerapids", 8, 2048),
+        ("neoverse-v2", 21, 2048),
+    ],
+)
+def test_blocks_follow_the_caches(cpu: str, iterations: int, kept: int) -> None:
+    """So many iterations of 32 x 32 floats wait that a strip of B takes two thirds of L1, and as many KiB are kept as
+    L2 has, in whole panels."""
+    loops = native_functions.loops_of(
+        sample_loops.product, {"X": "*fp32", "O": "*fp32", "n": "i32"}, CpuTarget.named(cpu), B=32
+    )
+    of_a_program = native_functions.scratch_of_a_program(loops)
+    tile = 4 * 32 * 32
+    assert of_a_program == (1 + iterations) * tile
+    all_kept = loops.scratch_bytes - loops.cleared_bytes - of_a_program
+    assert (kept << 10) - iterations * tile < all_kept <= kept << 10

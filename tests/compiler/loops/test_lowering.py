@@ -10,7 +10,6 @@ import sample_loops
 from native_functions import loops_of, scratch_of_a_program
 
 from triton_porting_kit.compiler import CpuTarget
-from triton_porting_kit.compiler.loops.matmul.k_blocking import STRIP_BYTES
 from triton_porting_kit.errors import CompilationError
 from triton_porting_kit.toolchain import mlir
 
@@ -56,8 +55,9 @@ def test_transposed_load_goes_through_no_scratch_of_its_own() -> None:
 
 def test_accumulator_stays_in_its_place() -> None:
     """One buffer for the carried accumulator, beside the left operand of as many iterations as wait."""
-    iterations = STRIP_BYTES // (4 * 32 * 32)
-    loops = lowered(sample_loops.product, CpuTarget.named("x86-64-v4"), B=32)
+    target = CpuTarget.named("x86-64-v4")
+    iterations = target.caches.strip_bytes // (4 * 32 * 32)
+    loops = lowered(sample_loops.product, target, B=32)
     assert scratch_of_a_program(loops) == (1 + iterations) * 4 * 32 * 32
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,13 @@ from native_functions import link, loops_of, scratch_of_a_program
 from poisoned import Poisoned, targets
 
 from triton_porting_kit.abi.kernel import SCRATCH
-from triton_porting_kit.compiler.loops.matmul import packed_cache
+from triton_porting_kit.compiler import CpuTarget
+from triton_porting_kit.compiler.caches import Caches
 
 Array = np.ndarray[Any, Any]
 TILE = 32
+CACHES = Caches.parse("48K,1M")
+"""Those of one CPU, so that tests see the same blocks everywhere."""
 
 
 @triton.jit
@@ -68,7 +72,16 @@ class Compiled:
         signature = {"A": "*fp64", "B": "*fp64", "C": "*fp64"} | dict.fromkeys(
             ("M", "N", "K", "row", "pitch"), "i32"
         )
-        self.loops = loops_of(products, signature, GROUP=group, FORM=form, BM=TILE, BN=TILE, BK=TILE)
+        self.loops = loops_of(
+            products,
+            signature,
+            replace(CpuTarget.host(), caches=CACHES),
+            GROUP=group,
+            FORM=form,
+            BM=TILE,
+            BN=TILE,
+            BK=TILE,
+        )
         name = self.loops.name
         self.code = link(self.loops.text, [name, name + SCRATCH])
         types = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 2 + [ctypes.c_int32] * 3
@@ -256,13 +269,13 @@ def test_what_is_kept_is_bounded() -> None:
     compiled = Compiled(8, "masked")
     loops = compiled.loops
     kept_bytes = loops.scratch_bytes - loops.cleared_bytes - scratch_of_a_program(loops)
-    assert kept_bytes == packed_cache.CACHE_BYTES
+    assert kept_bytes == CACHES.kept_bytes
     m, n, k = shape = (64, 64, 10000)  # of B, 5 MB
     memory = numbers(m * k + k * n + m * n, 9)
     wanted = expected(memory, 0, m * k, m * k + k * n, shape, n, n, 8)
     kept = compiled(memory, 0, m * k, m * k + k * n, shape, n, n)
     np.testing.assert_array_equal(memory, wanted)
-    assert 8 * TILE * TILE * len(kept) <= packed_cache.CACHE_BYTES
+    assert 8 * TILE * TILE * len(kept) <= CACHES.kept_bytes
     assert len(set(kept)) > 10
 
 

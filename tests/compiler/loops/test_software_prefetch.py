@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 
 from triton_porting_kit.compiler import CpuTarget, codegen
-from triton_porting_kit.compiler.loops.matmul import k_blocking, register_blocking, software_prefetch
+from triton_porting_kit.compiler.loops.matmul import register_blocking, software_prefetch
 from triton_porting_kit.compiler.loops.tiles import lane_memory
 
 Array = np.ndarray[Any, Any]
@@ -159,8 +159,8 @@ def test_what_comes_next_is_fetched(without: str) -> None:
     a, b, c = (aligned(x * y, np.float32).reshape(x, y) for x, y in ((m, size), (size, size), (m, n)))
     a[:], b[:] = (generator.integers(-4, 4, array.shape) for array in (a, b))
     block = register_blocking.blocking(target, m, n, "f32")
-    panel = k_blocking.STRIP_BYTES // block.strip // 4 // fetched.K * fetched.K
-    panel = min(panel, k_blocking.PANEL_BYTES // n // 4)
+    panel = target.caches.strip_bytes // block.strip // 4 // fetched.K * fetched.K
+    panel = min(panel, target.caches.panel_bytes // n // 4)
     assert panel < size
 
     fetched(a, b, c, 0)
