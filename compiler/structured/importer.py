@@ -17,6 +17,7 @@ from .diagnostics import fail
 from .orientation import orient
 from .rewriter import Rewriter
 from .types import Types
+from .unrolling import unroll
 
 _DIALECTS = ("arith", "func", "linalg", "llvm", "math", "scf", "tensor", "ub")
 _TIDY = "builtin.module(canonicalize{region-simplify=disabled},cse,loop-invariant-code-motion)"
@@ -39,13 +40,20 @@ _HANDLERS: dict[str, Callable[[Rewriter, Any], None]] = {
 _PURE = frozenset(cls.OPERATION_NAME for cls in (Range, ProgramId, NumPrograms))
 
 
-def import_ttir(text: str, context: Any | None = None, *, promises: bool = False, turns: bool = True) -> Any:
+def import_ttir(
+    text: str,
+    context: Any | None = None,
+    *,
+    promises: bool = False,
+    turns: bool = True,
+    unrolls: bool = False,
+) -> Any:
     """The structured form of a TTIR module in generic text (`toolchain.compat.generic_text`).
 
     With `promises`, accesses assume that indices fit 32 bits wherever that depends on arguments and the grid alone. The
     kernel's attribute `tpk.promises` then has the steps of `abi.intervals` that a launch must evaluate first.
     Without it, such accesses check at run time. With `turns`, tiles are turned where memory is contiguous along their
-    first dimension (see `orientation`).
+    first dimension (see `orientation`). With `unrolls`, short loops over tiles are written out (see `unrolling`).
 
     Returns an upstream MLIR module marked `tpk.structured`, in `context` or a new one. Operations keep their locations.
     Raises `CompilationError` for what cannot be imported, with the kernel's source line.
@@ -54,6 +62,8 @@ def import_ttir(text: str, context: Any | None = None, *, promises: bool = False
     with module.context as current, ir.Location.unknown():
         for name in _DIALECTS:
             _ = current.dialects[name]
+        if unrolls and '"scf.for"' in text:
+            unroll(module)
         types = Types()
         for function in list(module.body.operations):
             if function.operation.name == "tt.func":

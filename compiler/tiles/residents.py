@@ -52,10 +52,12 @@ def residents(editor: Editor, unit: MatrixUnit, products: Sequence[Any]) -> dict
     room = editor.chip.local_bytes(memory) - max(
         (size for product, size in sizes.items() if product not in numbers), default=0
     )
-    for product, number in numbers.items():
+    keep = _keep if memory.core_access else _keep_apart
+    for product in numbers:
         if sizes[product] <= room:
             room -= sizes[product]
-            keep = _keep if memory.core_access else _keep_apart
+            number = _carried(product)  # the loop no longer carries the sums of earlier products
+            assert number is not None
             found[product] = keep(editor, unit, product, number)
     return found
 

@@ -11,10 +11,9 @@ from triton_porting_kit.conformance.public import sorting
 from triton_porting_kit.conformance.public.entries import Case
 from triton_porting_kit.conformance.public.hosts import Answer, Host
 from triton_porting_kit.conformance.public.options import Options
+from triton_porting_kit.conformance.public.results import FAULTS
 from triton_porting_kit.conformance.status import Evidence, holds
 
-FAULTS = ("kit", "crash", "timeout", "harness")
-"""Verdicts that make a check fail; the others are upstream's."""
 CHECKING = "cpu"
 """The target whose launcher checks accesses."""
 FILLED = "wrong where uninitialised memory is filled"

@@ -82,7 +82,7 @@ class Entry:
     known: Mapping[str, Known] = field(default_factory=dict)
     """By a pattern for the variant, such as ``*-gradient``."""
     seconds: float = 120.0
-    """Time limit of one case."""
+    """Time limit of one case, on a processor that it has for itself: time that others use does not count."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +17,7 @@ from triton_porting_kit.conformance.execution.channel import Channel, ChannelClo
 from triton_porting_kit.conformance.public.entries import Collection
 from triton_porting_kit.conformance.public.options import Options
 from triton_porting_kit.conformance.public.packages import ensure
+from triton_porting_kit.conformance.public.patience import Patience
 from triton_porting_kit.conformance.status import Evidence
 
 _AS_CUDA = "import triton_porting_kit.pytorch.as_cuda"
@@ -59,14 +59,14 @@ class Host:
         self._process = self._channel = None
 
     def ask(self, order: Mapping[str, Any], seconds: float) -> Answer:
-        """Let the process run a case."""
+        """Let the process run a case. `seconds`: its time limit, as `Patience` counts it."""
         channel = self._channel or self._start()
-        deadline = time.monotonic() + seconds
+        assert self._process is not None
+        patience = Patience(self._process.pid, seconds, self._threads)
         try:
             channel.send(dict(order))
             while (message := channel.poll()) is None:
-                left = deadline - time.monotonic()
-                if left <= 0:
+                if not (left := patience.wait()):
                     self.close()
                     return Answer([_timeout(seconds)])
                 select.select([channel], [], [], left)

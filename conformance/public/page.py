@@ -11,14 +11,17 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
+from triton_porting_kit.conformance.public import elsewhere
 from triton_porting_kit.conformance.public.entries import VERDICTS
 from triton_porting_kit.conformance.public.findings import FINDINGS
+from triton_porting_kit.conformance.public.markdown import not_right, table
 from triton_porting_kit.conformance.public.results import (
+    FAULTS,
     Result,
     geometric_mean,
+    merged,
     ratios,
     results_of,
 )
@@ -50,47 +53,19 @@ not edit it; edit `conformance/public/`.
 def write(reports: Sequence[Path], page: Path) -> None:
     """Write the page of the results in the folders of some runs. Raises `ReportError`.
 
-    It is about the backend, device and release of Triton of the first run; of others it has a line.
+    It is about the backend and the release of Triton of the first run; `elsewhere` says what it has of others.
     """
-    runs, *others = _places([read_run(folder) for folder in reports])
+    runs, *others = elsewhere.places([read_run(folder) for folder in reports])
     results = merged(result for run in runs for result in results_of(run.records))
     threads = sorted({count for result in results for count in result.times})
     picture = page.with_suffix(".svg")
     lines = [HEAD + "\n".join(f"| {name} | {meaning} |" for name, meaning in VERDICTS.items()), ""]
-    lines += [*_machine(runs), *_collections(results), *_elsewhere(others)]
+    lines += [*_machine(runs), *_collections(results), *elsewhere.section(others, runs[0], results)]
     if threads:
         lines += _speed(results, threads, picture.name)
         picture.write_text(plot({count: ratios(results, count) for count in threads}), encoding="utf-8")
     lines += [*_failures(results), *_findings(results), *_entries(results, threads)]
     page.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
-
-
-def _places(runs: Iterable[Report]) -> list[list[Report]]:
-    """Runs by backend, device and release of Triton, in the order of the first of each."""
-    found: dict[tuple[str, ...], list[Report]] = {}
-    for run in runs:
-        found.setdefault(_place_of(run), []).append(run)
-    return [*found.values()]
-
-
-def _place_of(run: Report) -> tuple[str, ...]:
-    return (
-        str(run.run["backend"]),
-        str(run.run["device"].get("name", "")),
-        str(run.run["triton_version"]),
-    )
-
-
-def merged(results: Iterable[Result]) -> list[Result]:
-    """One result of each entry: the last one, with times and findings of earlier runs if it has none."""
-    found: dict[tuple[str, str, str], Result] = {}
-    for result in results:
-        key = (result.collection, result.entry, result.variant)
-        before = found.get(key, result)
-        found[key] = replace(
-            result, times=result.times or before.times, findings=result.findings or before.findings
-        )
-    return list(found.values())
 
 
 def _machine(runs: Sequence[Report]) -> Iterator[str]:
@@ -99,7 +74,7 @@ def _machine(runs: Sequence[Report]) -> Iterator[str]:
     span = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
     tools = ", ".join(f"{name} {release}" for name, release in run.get("toolchain", {}).items() if release)
     yield "## The run\n"
-    yield from _table(
+    yield from table(
         ("", ""),
         (
             ("backend", run["backend"]),
@@ -127,7 +102,7 @@ def _collections(results: Sequence[Result]) -> Iterator[str]:
                 collection.needs,
                 len(own),
                 counts["right"],
-                counts["kit"] + counts["crash"] + counts["timeout"] + counts["harness"],
+                sum(counts[verdict] for verdict in FAULTS),
                 counts["package"],
                 counts["release"],
                 counts["gpu"],
@@ -135,7 +110,7 @@ def _collections(results: Sequence[Result]) -> Iterator[str]:
             )
         )
     totals = [sum(int(row[column]) for row in rows) for column in range(3, 10)]
-    yield from _table(
+    yield from table(
         (
             "package",
             "licence",
@@ -162,59 +137,6 @@ def _collections(results: Sequence[Result]) -> Iterator[str]:
     yield ""
 
 
-def _elsewhere(places: Sequence[Sequence[Report]]) -> Iterator[str]:
-    """A line for each other backend, device and release of Triton, and what is not right there."""
-    if not places:
-        return
-    yield "## Other backends and releases of Triton\n"
-    yield "Entries that were tried there, of one type for most functions.\n"
-    rows, failed = [], []
-    for runs in places:
-        results = merged(result for run in runs for result in results_of(run.records))
-        counts = Counter(result.verdict for result in results)
-        faults = sum(counts[verdict] for verdict in ("kit", "crash", "timeout", "harness"))
-        upstream = (counts["package"], counts["release"], counts["gpu"])
-        caught = sum(len(result.caught) for result in results)
-        backend, device, release = _place_of(runs[0])
-        libraries = runs[0].run.get("toolchain", {})
-        rows.append(
-            (
-                backend,
-                device,
-                release,
-                libraries.get("torch", ""),
-                len(results),
-                counts["right"],
-                faults,
-                *upstream,
-                caught,
-            )
-        )
-        known = ("right", "package", "release")
-        failed += [(backend, release, result) for result in results if result.verdict not in known]
-    yield from _table(
-        (
-            "backend",
-            "device",
-            "Triton",
-            "torch",
-            "entry points",
-            "right",
-            "kit's fault",
-            "package's own",
-            "another release",
-            "GPU feature",
-            "caught compile errors",
-        ),
-        rows,
-    )
-    for backend, release, result in failed:
-        name = f"`{result.collection}/{result.entry}` on {result.variant}"
-        yield f"- {backend}, Triton {release}: {name}: {result.verdict}: {_short(result.reason)}"
-    if failed:
-        yield ""
-
-
 def _speed(results: Sequence[Result], threads: Sequence[int], picture: str) -> Iterator[str]:
     yield "## Speed beside torch eager\n"
     yield (
@@ -232,27 +154,13 @@ def _speed(results: Sequence[Result], threads: Sequence[int], picture: str) -> I
             rows.append(
                 (count, len(found), f"{geometric_mean(found):.2f}", f"{found[len(found) // 2]:.2f}", slower)
             )
-    yield from _table(("threads", "compared", "geometric mean", "median", "slower than eager"), rows)
+    yield from table(("threads", "compared", "geometric mean", "median", "slower than eager"), rows)
     yield f"![Ratios of time, in ascending order]({picture})\n"
 
 
 def _failures(results: Sequence[Result]) -> Iterator[str]:
-    failed = [result for result in results if result.verdict != "right"]
     yield "## What is not right\n"
-    if not failed:
-        yield "Nothing.\n"
-        return
-    groups: dict[tuple[str, str, str, str], list[str]] = {}
-    for result in failed:
-        key = (result.collection, result.entry, result.verdict, _short(result.reason))
-        groups.setdefault(key, []).append(result.variant)
-    yield from _table(
-        ("collection", "entry", "on", "verdict", "reason"),
-        [
-            (collection, f"`{entry}`", ", ".join(variants), verdict, reason)
-            for (collection, entry, verdict, reason), variants in groups.items()
-        ],
-    )
+    yield from not_right(results)
 
 
 def _findings(results: Sequence[Result]) -> Iterator[str]:
@@ -315,7 +223,7 @@ def _entries(results: Sequence[Result], threads: Sequence[int]) -> Iterator[str]
             note = f"tolerance x {entry.tolerance:g}: {entry.because}" if entry and entry.because else ""
             cells = [_time(variants, count) for count in threads]
             rows.append((f"`{name}`", ", ".join(right) or "-", ", ".join(other), *cells, note))
-        yield from _table(("entry", "right on", "else", *timed, ""), rows)
+        yield from table(("entry", "right on", "else", *timed, ""), rows)
 
 
 def _time(variants: Iterable[Result], threads: int) -> str:
@@ -325,21 +233,6 @@ def _time(variants: Iterable[Result], threads: int) -> str:
             ratio = f", {times.ratio:.2f}x" if times.ratio else ""
             return f"{times.seconds * 1e3:.3g}{ratio}"
     return ""
-
-
-def _short(text: str) -> str:
-    """A reason on one line of a table."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    first = f"{lines[0]} {lines[-1]}" if len(lines) > 1 else "".join(lines)
-    return first[:300].replace("|", "\\|").replace("`", "'")
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield "|" + "---|" * len(head)
-    for row in rows:
-        yield f"| {' | '.join(str(cell) for cell in row)} |"
-    yield ""
 
 
 _WIDTH, _HEIGHT, _EDGE = 720, 320, 48

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from triton_porting_kit.conformance.public.entries import GRADIENT, VERDICTS
 from triton_porting_kit.conformance.record import Record
 from triton_porting_kit.conformance.status import Status
 
 LEVEL = "public"
+FAULTS = ("kit", "crash", "timeout", "harness")
+"""Verdicts that make a check fail; the others are upstream's."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,18 @@ def result_of(record: Record) -> Result:
 def results_of(records: Iterable[Record]) -> list[Result]:
     """The results in the records of the level."""
     return [result_of(record) for record in records if record.level == LEVEL]
+
+
+def merged(results: Iterable[Result]) -> list[Result]:
+    """One result of each entry: the last one, with times and findings of earlier runs if it has none."""
+    found: dict[tuple[str, str, str], Result] = {}
+    for result in results:
+        key = (result.collection, result.entry, result.variant)
+        before = found.get(key, result)
+        found[key] = replace(
+            result, times=result.times or before.times, findings=result.findings or before.findings
+        )
+    return list(found.values())
 
 
 def ratios(results: Iterable[Result], threads: int) -> list[float]:

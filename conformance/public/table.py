@@ -30,6 +30,10 @@ NAMES = (
 """The modules of `collections`, each with a `COLLECTION`, in the order of the page."""
 
 
+BUSY = 40.0
+"""The factor for the time limit of a check by the clock, on a machine with other work. `patience` has a closer one."""
+
+
 class UnknownCollection(PortingKitError):
     """There is no collection of this name."""
 
@@ -60,7 +64,7 @@ class _Checks:
                     case.name,
                     f"`{case.entry.name}` of {case.collection.package} {direction} of float64 on {case.type}.",
                     Body(case),
-                    seconds=4 * case.entry.seconds + 120,
+                    seconds=BUSY * case.entry.seconds,
                 )
 
 

@@ -76,6 +76,22 @@ def one_product(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
 
 
 @triton.jit
+def three_products(a, b, c, K, T: tl.constexpr):
+    """A loop that carries the sums of three products."""
+    m, k = tl.arange(0, T), tl.arange(0, T)
+    first = tl.zeros((T, T), tl.float32)
+    second = tl.zeros((T, T), tl.float32)
+    third = tl.zeros((T, T), tl.float32)
+    for start in range(0, K, T):
+        x = tl.load(a + m[:, None] * K + start + k[None, :])
+        at = b + (start + k)[:, None] * T + m[None, :]
+        first = tl.dot(x, tl.load(at), first)
+        second = tl.dot(x, tl.load(at + K * T), second)
+        third = tl.dot(x, tl.load(at + 2 * K * T), third)
+    tl.store(c + m[:, None] * T + m[None, :], third - first * second)
+
+
+@triton.jit
 def stored_and_read_again(x, y, B: tl.constexpr):
     i = tl.program_id(0) * B + tl.arange(0, B)
     tl.store(x + i, (i + 1).to(tl.float32))

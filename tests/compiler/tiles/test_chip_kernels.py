@@ -21,6 +21,7 @@ from chip_kernels import (
     small,
     stored_and_read_again,
     summed_rows,
+    three_products,
 )
 from split_kernels import total
 from triton.runtime.errors import OutOfResources
@@ -60,6 +61,14 @@ def test_matmul_is_right(device: VirtualChip, m: int, n: int, k: int, stages: in
     )
     expected = a.astype(np.float32) @ b.astype(np.float32)
     np.testing.assert_allclose(out.numpy().astype(np.float32), expected, rtol=2e-3, atol=2e-2)
+
+
+def test_a_loop_with_the_sums_of_three_products(device: VirtualChip) -> None:
+    a, b = numbers(16, 48), numbers(3, 48, 16, seed=1)
+    out = put(device, np.zeros((16, 16), np.float32))
+    three_products[(1,)](put(device, a), put(device, b), out, 48, T=16)
+    first, second, third = a.astype(np.float32) @ b.astype(np.float32)
+    np.testing.assert_allclose(out.numpy(), third - first * second, rtol=1e-4, atol=1e-3)
 
 
 def test_matmul_keeps_the_matrix_unit_busy(device: VirtualChip) -> None:

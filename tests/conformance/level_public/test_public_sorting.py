@@ -133,10 +133,17 @@ def test_the_page_has_a_line_for_each_other_place(tmp_path: Path) -> None:
 
     again = [_record("liger/rms_norm_llama-float32", RIGHT)]
     folders = [written("first", RECORDS), written("again", again), written("npu", RECORDS, backend="acme")]
+    older = [_record("conch/nms-float32", WRONG), _record("liger/rms_norm_llama-float32", WRONG)]
+    folders += [written("older", older, triton_version="3.0")]
+    folders += [written("npu-older", again, backend="acme", triton_version="3.0")]
     page.write(folders, tmp_path / "page.md")
     text = (tmp_path / "page.md").read_text()
-    assert re.search(r"\| acme \|[^\n]* \| 5 \| 3 \| 1 \| 1 \| 0 \| 0 \| 1 \|\n", text)
-    assert re.search(r"\n- acme, Triton \S+: `conch/nms` on float32: kit: result 0: 3 of 4 differ\n", text)
+    assert re.search(r"\| acme \|[^\n]* \| 5 \| 3 \| 60.0 % \| 1 \| 1 \| 0 \| 0 \| 1 \|\n", text)
+    of_acme = text.partition("Not right on acme, Triton")[2].partition("##")[0]
+    assert "| conch | `nms` | float32 | kit | result 0: 3 of 4 differ |" in of_acme
+    of_older = text.partition(", Triton 3.0:\n")[2].partition("##")[0]
+    assert "rms_norm_llama" in of_older
+    assert "nms" not in of_older, "it is wrong on the page's own release, too"
     assert "| `rms_norm_llama` | float32, float32 gradient |  | 500, 2.00x |" in text, "times are kept"
 
 
