@@ -201,3 +201,12 @@ def nested(block: Any) -> Iterator[Any]:
         for region in operation.operation.regions:
             for inner in region.blocks:
                 yield from nested(inner)
+
+
+def is_inside(operation: Any, block: Any) -> bool:
+    """Whether an operation is in a block, or in a region of an operation that is."""
+    while operation is not None and operation.block != block:
+        operation = operation.parent and operation.parent.operation
+        if operation is not None and operation.name == "func.func":
+            return False
+    return operation is not None
