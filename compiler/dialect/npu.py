@@ -56,7 +56,8 @@ class NpuWrite(Op[V]):
 
 class NpuDma(Op[V]):
     """Starts a transfer of a tile and gives its token. Strides count elements; without them, a side is contiguous. Only
-    elements within the bounds are transferred; a load gives the others `fill`, or 0.
+    elements within the bounds are transferred; a load gives the others `fill`, or 0, but if `keeps` is there and not 0,
+    they stay as they are.
     """
 
     OPERATION_NAME = "tpk.npu_dma"
@@ -69,6 +70,7 @@ class NpuDma(Op[V]):
     low = variadic(Kind.I64)
     high = variadic(Kind.I64)
     fill = optional()
+    keeps = optional(Kind.I64)
     unit = text()
     direction = text(choices=(LOAD, STORE, MOVE))
     shape = integers()

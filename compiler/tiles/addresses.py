@@ -7,7 +7,7 @@ from typing import Any
 from triton_porting_kit.compiler.dialect.operations import StructuredAccess
 from triton_porting_kit.compiler.structured.affine import Shape
 
-from .editing import EQ, SGE, SLE, SLT, Editor
+from .editing import EQ, SGE, SLT, Editor
 
 
 def offsets(editor: Editor, view: StructuredAccess[Any], shape: Shape) -> Any:
@@ -17,7 +17,7 @@ def offsets(editor: Editor, view: StructuredAccess[Any], shape: Shape) -> Any:
         index = editor.index(d, shape)
         if d in view.wrap_dims:
             number = view.wrap_dims.index(d)
-            size = _divisor(editor, view.wrap_size[number])
+            size = divisor(editor, view.wrap_size[number])
             start = editor.splat(view.wrap_start[number], (shape[d],))
             moved = editor.add(start, index)
             index = editor.value("arith.remsi", [moved, editor.splat(size, (shape[d],))], index.type)
@@ -27,7 +27,7 @@ def offsets(editor: Editor, view: StructuredAccess[Any], shape: Shape) -> Any:
     return total
 
 
-def _divisor(editor: Editor, size: Any) -> Any:
+def divisor(editor: Editor, size: Any) -> Any:
     """`size`, or 1 for 0: of an array without elements, whose bounds exclude all of them."""
     none = editor.compare(EQ, size, editor.constant(0))
     return editor.value("arith.select", [none, editor.constant(1), size], size.type)
@@ -52,26 +52,6 @@ def wanted(editor: Editor, view: StructuredAccess[Any], shape: Shape) -> Any | N
     """Which elements a structured access touches, as a tensor of i1; None: all of them."""
     conditions = [inside(editor, view, shape), view.mask]
     return editor.both([condition for condition in conditions if condition is not None])
-
-
-def unbroken(editor: Editor, view: StructuredAccess[Any], shape: Shape) -> list[Any]:
-    """The conditions under which no dimension wraps around within the tile."""
-    conditions = []
-    for number, d in enumerate(view.wrap_dims):
-        start, size = view.wrap_start[number], view.wrap_size[number]
-        conditions.append(editor.compare(SGE, start, editor.constant(0)))
-        last = editor.add(start, editor.constant(shape[d]))
-        conditions.append(editor.compare(SLE, last, size))
-    return conditions
-
-
-def first_offset(editor: Editor, view: StructuredAccess[Any]) -> Any:
-    """The offset of the first element of a tile that does not wrap around."""
-    total = view.offset
-    for number, d in enumerate(view.wrap_dims):
-        moved = editor.value("arith.muli", [view.wrap_start[number], view.strides[d]], editor.types.i64)
-        total = editor.add(total, moved)
-    return total
 
 
 def exemption(view: StructuredAccess[Any]) -> Any | None:

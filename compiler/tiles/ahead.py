@@ -23,7 +23,7 @@ from triton_porting_kit.compiler.dialect.npu import (
 )
 from triton_porting_kit.toolchain.mlir import ir
 
-from .editing import Editor, nested
+from .editing import Editor, nested, origin
 from .products import MATRIX
 from .slices import Slice, owner_in
 
@@ -56,7 +56,7 @@ class Fetch:
         """The DMA channels that fill the buffer."""
         own = self.buffer.results[0]
         inside = [op for start in self.starts for op in with_nested(start)]
-        moves = {NpuDma(op).unit for op in inside if NpuDma.isa(op) and NpuDma(op).target == own}
+        moves = {NpuDma(op).unit for op in inside if NpuDma.isa(op) and origin(NpuDma(op).target) == own}
         return moves | {
             NpuGather(op).unit for op in inside if NpuGather.isa(op) and NpuGather(op).buffer == own
         }
@@ -98,9 +98,8 @@ def fetches(loop: Any) -> list[Fetch]:
         start = None if wait is None else owner_in(wait.token, block)
         if wait is None or start is None or not wait.unit.startswith("dma"):
             continue
-        targets = {
-            NpuDma(op).target for op in with_nested(start) if NpuDma.isa(op) and NpuDma(op).direction == LOAD
-        }
+        moves = (NpuDma(op) for op in with_nested(start) if NpuDma.isa(op))
+        targets = {origin(move.target) for move in moves if move.direction == LOAD}
         buffer = owner_in(targets.pop(), block) if len(targets) == 1 else None
         if buffer is not None and NpuBuffer.isa(buffer):
             found.append(Fetch(buffer, (start,), operation.operation, wait.unit))

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from triton_porting_kit.compiler.dialect.npu import NpuBuffer, NpuDma, NpuMatrix, NpuOrder, NpuWait
-from triton_porting_kit.toolchain.mlir import ir
 
 from .ahead import with_nested, writes_global
-from .editing import SLT, Editor
+from .editing import SLT, Editor, origin
 from .loops import with_carried
 from .pipelining import Count, later, positions
 from .slices import Slice, copy, owner_in
@@ -94,13 +93,7 @@ def _starts(block: Any, inner: Any) -> list[Any]:
 
 def _targets(start: Any) -> set[Any]:
     """The buffers that a branch's transfers fill, but those of the branch itself."""
-    return {_root(NpuDma(op).target) for op in with_nested(start) if NpuDma.isa(op)}
-
-
-def _root(pointer: Any) -> Any:
-    while not isinstance(pointer.owner, ir.Block) and pointer.owner.operation.name == "llvm.getelementptr":
-        pointer = pointer.owner.operation.operands[0]
-    return pointer
+    return {origin(NpuDma(op).target) for op in with_nested(start) if NpuDma.isa(op)}
 
 
 def _is_own(block: Any, inner: Any, starts: list[Any], buffer: Any) -> bool:

@@ -24,7 +24,7 @@ from triton_porting_kit.compiler.loops.state import DEFERRED
 from triton_porting_kit.toolchain.mlir import ir
 
 from .ahead import with_nested
-from .editing import Editor
+from .editing import Editor, origin
 from .loops import with_carried
 from .pipelining import units
 from .products import MATRIX
@@ -50,17 +50,17 @@ def defer(editor: Editor, loop: Any) -> Any:
         return loop
     commands, wait = found
     views = [NpuMatrix(command) for command in commands]
-    roots = {_root(value) for view in views for value in (view.a, view.b, view.c)}
+    roots = {origin(value) for view in views for value in (view.a, view.b, view.c)}
     touches = _touches(block, roots, order, reads=True)
     if any(order[op] > order[wait] for op in (*touches.core, *(op for op, _ in touches.channels))):
         return loop
-    moves = _moves(block, {_root(value) for view in views for value in (view.a, view.b)}, order)
+    moves = _moves(block, {origin(value) for view in views for value in (view.a, view.b)}, order)
     for root in roots:
         _out_of(root, loop)
-    waits = {each: _touches(block, {_root(NpuDma(start).source)}, order) for each, start in moves}
-    moved = [(each, start) for each, start in moves if owner_in(_root(NpuDma(start).source), block)]
+    waits = {each: _touches(block, {origin(NpuDma(start).source)}, order) for each, start in moves}
+    moved = [(each, start) for each, start in moves if owner_in(origin(NpuDma(start).source), block)]
     for each, start in moved:
-        _out_of(_root(NpuDma(start).source), loop)
+        _out_of(origin(NpuDma(start).source), loop)
         editor.before(each)
         editor.create(NpuOrder, [], units(MATRIX, NpuWait(each).unit), token=start.results[0])
 
@@ -103,13 +103,6 @@ def _last_product(block: Any, order: dict[Any, int]) -> tuple[list[Any], Any] | 
     return None if inside else (commands, wait)
 
 
-def _root(pointer: Any) -> Any:
-    """The buffer that a pointer leads into."""
-    while not isinstance(pointer.owner, ir.Block) and pointer.owner.operation.name == "llvm.getelementptr":
-        pointer = pointer.owner.operation.operands[0]
-    return pointer
-
-
 def _out_of(root: Any, loop: Any) -> None:
     """Let a buffer be there from before the loop until behind it."""
     if owner_in(root, loop.regions[0].blocks[0]) is not None:
@@ -129,15 +122,15 @@ def _touches(block: Any, roots: set[Any], order: dict[Any, int], *, reads: bool 
     for top in order:
         channel: set[str] = set()
         for operation in with_nested(top):
-            if NpuRead.isa(operation) and reads and _root(operation.operands[0]) in roots:
+            if NpuRead.isa(operation) and reads and origin(operation.operands[0]) in roots:
                 core += [_ancestor(user, block) for user in _consumers(operation.results[0])]
-            elif NpuWrite.isa(operation) and _root(operation.operands[0]) in roots:
+            elif NpuWrite.isa(operation) and origin(operation.operands[0]) in roots:
                 core.append(top)
             elif NpuDma.isa(operation):
                 view = NpuDma(operation)
-                if _root(view.target) in roots or (reads and _root(view.source) in roots):
+                if origin(view.target) in roots or (reads and origin(view.source) in roots):
                     channel.add(view.unit)
-            elif NpuGather.isa(operation) and _root(NpuGather(operation).buffer) in roots:
+            elif NpuGather.isa(operation) and origin(NpuGather(operation).buffer) in roots:
                 channel.add(NpuGather(operation).unit)
         if channel:
             channels.append((top, channel))
@@ -162,7 +155,7 @@ def _moves(block: Any, operands: set[Any], order: dict[Any, int]) -> list[tuple[
         start = owner_in(NpuWait(operation).token, block) if NpuWait.isa(operation) else None
         if start is None or not NpuDma.isa(start) or NpuDma(start).direction != MOVE:
             continue
-        if _root(NpuDma(start).target) in operands:
+        if origin(NpuDma(start).target) in operands:
             found.append((operation, start))
     return found
 

@@ -46,6 +46,14 @@ def bytes_of(value: Any) -> int:
     return math.prod(shape_of(value) or ()) * byte_size(element_of(value))
 
 
+def number_of(value: Any) -> int | None:
+    """The integer that a scalar is known to be."""
+    owner = value.owner
+    if getattr(owner, "name", "") != "arith.constant":
+        return None
+    return int(owner.attributes["value"].value)
+
+
 class Editor(Emitter):
     """Creates operations in one function, for one chip."""
 
@@ -186,6 +194,24 @@ class Editor(Emitter):
         self.at = place
         return list(operation.results)
 
+    def loop_while(
+        self,
+        initial: Sequence[Any],
+        condition: Callable[..., Any],
+        body: Callable[..., Sequence[Any]],
+    ) -> Sequence[Any]:
+        """``scf.while``: the callables get the carried values. Returns the last ones."""
+        kinds = [value.type for value in initial]
+        operation = self.op("scf.while", initial, kinds, regions=2)
+        before, after = (region.blocks.append(*kinds) for region in operation.regions)
+        place = self.at
+        self.at = ir.InsertionPoint(before)
+        self.op("scf.condition", [condition(*before.arguments), *before.arguments], [])
+        self.at = ir.InsertionPoint(after)
+        self.op("scf.yield", list(body(*after.arguments)), [])
+        self.at = place
+        return list(operation.results)
+
 
 def functions(module: Any) -> Iterator[Any]:
     """The functions of a module."""
@@ -201,3 +227,19 @@ def nested(block: Any) -> Iterator[Any]:
         for region in operation.operation.regions:
             for inner in region.blocks:
                 yield from nested(inner)
+
+
+def is_inside(operation: Any, block: Any) -> bool:
+    """Whether an operation is in a block, or in a region of an operation that is."""
+    while operation is not None and operation.block != block:
+        operation = operation.parent and operation.parent.operation
+        if operation is not None and operation.name == "func.func":
+            return False
+    return operation is not None
+
+
+def origin(pointer: Any) -> Any:
+    """The buffer that a pointer leads into."""
+    while not isinstance(pointer.owner, ir.Block) and pointer.owner.operation.name == "llvm.getelementptr":
+        pointer = pointer.owner.operation.operands[0]
+    return pointer

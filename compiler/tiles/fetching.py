@@ -18,7 +18,8 @@ from triton_porting_kit.compiler.structured.affine import Shape
 from triton_porting_kit.toolchain.mlir import ir
 
 from . import addresses
-from .editing import SLE, Editor, byte_size, element_of, shape_of
+from .editing import SLE, Editor, byte_size, element_of, number_of, shape_of
+from .wrapping import Part, in_parts
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,30 @@ class Elements:
 
 @dataclass(frozen=True)
 class Geometry:
-    """What a descriptor says of the global side: the tile's sizes, its strides, and its bounds by name."""
+    """What a descriptor says of the global side: the tile's sizes, its strides, and its bounds by name. `kept`: the
+    dimensions, in order.
+    """
 
+    kept: list[int]
     shape: Shape
     strides: list[Any]
     bounds: dict[str, list[Any]]
+
+    def part(self, editor: Editor, part: Part) -> dict[str, Any]:
+        """Of a part of the tile, the bounds, and whether the rest of a buffer stays as it is, by name."""
+        if not part.first:
+            return self.bounds
+        low = list(self.bounds.get("low", ())) or [editor.constant(0)] * len(self.kept)
+        high = list(self.bounds.get("high", ())) or [editor.constant(size) for size in self.shape]
+        keeps = None
+        for place, d in enumerate(self.kept):
+            if d in part.first:
+                first, end = part.first[d], part.end[d]
+                whole = (number_of(low[place]), number_of(high[place])) == (0, self.shape[place])
+                low[place] = first if whole else editor.i64("arith.maxsi", low[place], first)
+                high[place] = end if whole else editor.i64("arith.minsi", high[place], end)
+                keeps = first if keeps is None else editor.add(keeps, first)
+        return {"low": low, "high": high, "keeps": keeps}
 
 
 def geometry(editor: Editor, view: Load[Any] | Store[Any], order: Sequence[int], most: int) -> Geometry:
@@ -53,7 +73,7 @@ def geometry(editor: Editor, view: Load[Any] | Store[Any], order: Sequence[int],
     kept = list(order)
     if len(shape) > most:
         kept = [d for d in kept if shape[d] > 1] or [0]
-    bounds: dict[str, Any] = {}
+    bounds: dict[str, list[Any]] = {}
     if view.low:
         low, high = [view.low[d] for d in kept], [view.high[d] for d in kept]
         for d in range(len(shape)):
@@ -61,22 +81,13 @@ def geometry(editor: Editor, view: Load[Any] | Store[Any], order: Sequence[int],
                 empty = editor.compare(SLE, view.high[d], view.low[d])
                 high[0] = editor.value("arith.select", [empty, low[0], high[0]], editor.types.i64)
         bounds = {"low": low, "high": high}
-    return Geometry(tuple(shape[d] for d in kept), [view.strides[d] for d in kept], bounds)
+    return Geometry(kept, tuple(shape[d] for d in kept), [view.strides[d] for d in kept], bounds)
 
 
 def movable(view: Load[Any] | Store[Any], most: int) -> bool:
-    """Whether one transfer of up to `most` dimensions moves an access, at least in some launches."""
+    """Whether transfers of up to `most` dimensions move an access, at least in some launches."""
     wide = sum(size > 1 for size in shape_of(view.tile) or ())
     return wide <= most and (view.mask is None or addresses.exemption(view) is not None)
-
-
-def conditions(editor: Editor, view: Load[Any] | Store[Any], most: int) -> list[Any] | None:
-    """When one transfer of up to `most` dimensions moves an access; an empty list: always, and None: never."""
-    shape = shape_of(view.tile) or ()
-    exempt = addresses.exemption(view)
-    if not movable(view, most):
-        return None
-    return addresses.unbroken(editor, view, shape) + ([] if exempt is None else [exempt])
 
 
 def positions(editor: Editor, view: Load[Any] | Store[Any]) -> tuple[Any, Any]:
@@ -100,18 +111,21 @@ def fetched(
     unit = editor.unit(editor.everywhere, memory)
     assert unit is not None
     most = editor.dimensions(editor.everywhere, memory)
-    possible = conditions(editor, view, most)
+    exempt = addresses.exemption(view)
     fill, _ = filling(editor, view.other)
 
     def transferred() -> list[Any]:
         found = geometry(editor, view, order, most)
-        source = editor.advanced(view.base, addresses.first_offset(editor, view), element)
-        rest = fill if view.low else None
-        token = editor.dma(
-            unit, LOAD, found.shape, element,
-            target=target, source=source, source_strides=found.strides, fill=rest, **found.bounds,
-        )  # fmt: skip
-        return [token]
+
+        def start(part: Part) -> Any:
+            source = editor.advanced(view.base, part.offset, element)
+            return editor.dma(
+                unit, LOAD, found.shape, element,
+                target=target, source=source, source_strides=found.strides,
+                fill=fill if view.low else None, **found.part(editor, part),
+            )  # fmt: skip
+
+        return [in_parts(editor, view, shape, start)]
 
     def gathered() -> list[Any]:
         offsets, mask = (
@@ -122,11 +136,11 @@ def fetched(
         editor.wait(*gather_into(editor, target, memory, element, found))
         return [editor.constant(0)]
 
-    if possible is None:
+    if not movable(view, most):
         gathered()
         return target
-    if possible:
-        (token,) = editor.if_else(editor.both(possible), [editor.types.i64], transferred, gathered)
+    if exempt is not None:
+        (token,) = editor.if_else(exempt, [editor.types.i64], transferred, gathered)
     else:
         (token,) = transferred()
     editor.wait(token, unit)

@@ -9,6 +9,7 @@ Where only the matrix unit reads what is fetched, the core does not wait for it:
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +27,7 @@ from triton_porting_kit.compiler.dialect.npu import (
 from triton_porting_kit.toolchain.mlir import ir
 
 from .ahead import Fetch
-from .editing import EQ, SLT, Editor, nested
+from .editing import EQ, SLT, Editor, is_inside, nested
 from .loops import with_carried
 from .products import MATRIX
 from .slices import Slice, copy
@@ -51,7 +52,8 @@ def pipeline(editor: Editor, loop: Any, stages: Sequence[Stage], apart: Any | No
     editor.before(loop)
     begun = _begun(editor, loop, max(stage.depth for stage in stages))
     begun = [(index, editor.both([some, *given])) for index, some in begun]
-    first = [token for stage in stages for token in _first(editor, loop, stage, begun)]
+    copied = Copies()
+    first = [token for stage in stages for token in _first(editor, loop, stage, begun, copied)]
     zero = editor.constant(0)
     counts = sorted({stage.depth + 1 for stage in stages})
     block = loop.regions[0].blocks[0]
@@ -70,6 +72,7 @@ def pipeline(editor: Editor, loop: Any, stages: Sequence[Stage], apart: Any | No
             for unit in sorted({unit for fetch in fetches for unit in fetch.channels}):
                 editor.create(NpuOrder, [], units(unit, MATRIX), token=added[-1])
         more: dict[int, Any] = {}
+        copied = Copies()
         results = []
         for stage in stages:
             own, *rest = (tokens.pop(0) for _ in range(stage.depth))
@@ -79,7 +82,7 @@ def pipeline(editor: Editor, loop: Any, stages: Sequence[Stage], apart: Any | No
             here, there = (_copy_of(editor, stage.fetch.buffer, index) for index in (number, before))
 
             def copies(stage: Stage = stage, there: Any = there) -> dict[Any, Any]:
-                found = positions(editor, counting, stage.piece, stage.depth)
+                found = positions(editor, counting, stage.piece, stage.depth, copied)
                 return {**found, stage.fetch.buffer.results[0]: there}
 
             if stage.fetch.inner:  # which the last product reads
@@ -111,7 +114,22 @@ def _begun(editor: Editor, loop: Any, count: int) -> list[tuple[Any, Any]]:
     return found
 
 
-def _first(editor: Editor, loop: Any, stage: Stage, begun: list[tuple[Any, Any]]) -> list[Any]:
+class Copies:
+    """What has been computed for other iterations, at places that come before all that are asked for later."""
+
+    def __init__(self) -> None:
+        self._known: defaultdict[int, dict[Any, Any]] = defaultdict(dict)
+
+    def of(self, piece: Slice) -> defaultdict[int, dict[Any, Any]]:
+        """The copies by the number of iterations ahead. What is computed in a branch is known in that alone."""
+        if not piece.guarded:
+            return self._known
+        return defaultdict(dict, {number: dict(values) for number, values in self._known.items()})
+
+
+def _first(
+    editor: Editor, loop: Any, stage: Stage, begun: list[tuple[Any, Any]], copied: Copies
+) -> list[Any]:
     """Start the transfers of the first iterations before the loop. Returns their tokens."""
     own, *arguments = loop.regions[0].blocks[0].arguments
     for buffer in (stage.fetch.buffer, *stage.fetch.inner):
@@ -119,14 +137,14 @@ def _first(editor: Editor, loop: Any, stage: Stage, begun: list[tuple[Any, Any]]
     editor.copies(stage.fetch.buffer, stage.depth + 1)
 
     def copies(number: int) -> dict[Any, Any]:
-        values: dict[Any, Any] = {}
+        known = copied.of(stage.piece)
         for each, (index, _) in enumerate(begun[: number + 1]):
             if each:
-                carried = stage.piece.next_carried(values, editor.at)
+                carried = stage.piece.next_carried(known[each - 1], editor.at)
             else:
                 carried = dict(zip(arguments, list(loop.operands)[3:], strict=True))
-            values = {**values, **carried, own: index}
-        found = stage.piece.copied(values, editor.at)
+            known[each].update({**carried, own: index})
+        found = dict(stage.piece.copied(known[number], editor.at))
         if number:
             found[stage.fetch.buffer.results[0]] = _copy_of(
                 editor, stage.fetch.buffer, editor.constant(number)
@@ -170,14 +188,18 @@ def later(editor: Editor, count: Count, depth: int) -> Any:
     return editor.compare(SLT, ahead, upper)
 
 
-def positions(editor: Editor, count: Count, piece: Slice, depth: int) -> dict[Any, Any]:
+def positions(
+    editor: Editor, count: Count, piece: Slice, depth: int, copied: Copies | None = None
+) -> dict[Any, Any]:
     """What a slice is in the iteration `depth` later."""
-    values: dict[Any, Any] = {}
-    for _ in range(depth):
-        carried = piece.next_carried(values, editor.at)
-        here = values.get(count.own, count.own)
-        values = {**carried, count.own: editor.value("arith.addi", [here, count.step], here.type)}
-    return piece.copied(values, editor.at)
+    known = (copied or Copies()).of(piece)
+    for number in range(depth):
+        here = known[number]
+        known[number + 1].update(piece.next_carried(here, editor.at))
+        if count.own not in known[number + 1]:
+            own = here.get(count.own, count.own)
+            known[number + 1][count.own] = editor.value("arith.addi", [own, count.step], own.type)
+    return piece.copied(known[depth], editor.at)
 
 
 def units(unit: str, other: str) -> dict[str, Any]:
@@ -241,13 +263,11 @@ def _use_copy(fetch: Fetch, block: Any, here: Any, there: Any, token: Any) -> No
     """Let the loop's body use the copy `here`, which `token`'s transfer has filled, and parts of it; `there` is the
     copy that is filled for a later iteration.
     """
-    own = fetch.buffer.results[0]
-    for operation in nested(block):
-        if operation in (here.owner.operation, there.owner.operation):
-            continue
-        for number, value in enumerate(list(operation.operands)):
-            if value == own:
-                operation.operands[number] = here
+    copies = (here.owner.operation, there.owner.operation)
+    for use in list(fetch.buffer.results[0].uses):
+        user = use.owner.operation
+        if user not in copies and is_inside(user, block):
+            user.operands[use.operand_number] = here
     fetch.wait.operands[0] = token
     for start in reversed(fetch.starts):
         start.erase()

@@ -103,17 +103,18 @@ class Slice:
     def _need(self, value: Any) -> None:
         self._visit(value, self._needed, self.carried)
 
-    def copied(self, start: dict[Any, Any], place: Any) -> dict[Any, Any]:
-        """Copy the operations before `place`; `start` gives the induction variable and the carried values. Returns the
-        copy of each value.
+    def copied(self, copies: dict[Any, Any], place: Any) -> dict[Any, Any]:
+        """Copy the operations before `place`. `copies` gives the induction variable, the carried values, and what
+        there are copies of already; it gets the copy of each value. Returns it.
         """
-        return self._copy(self._needed, dict(start), place)
+        return self._copy(self._needed, copies, place)
 
-    def next_carried(self, start: dict[Any, Any], place: Any) -> dict[Any, Any]:
-        """Compute the carried values of the iteration behind the one that `start` gives, before `place`; an empty
-        `start` is the current one. Returns them by the loop's own argument.
+    def next_carried(self, copies: dict[Any, Any], place: Any) -> dict[Any, Any]:
+        """Compute the carried values of the iteration behind the one that `copies` gives, before `place`; without an
+        induction variable, that is the current one. `copies` gets what is computed. Returns the values by the loop's
+        own argument.
         """
-        copies = self._copy(self._ahead, dict(start), place)
+        self._copy(self._ahead, copies, place)
         return {
             self._arguments[1 + number]: copies.get(self.following[number], self.following[number])
             for number in self.carried
@@ -121,8 +122,9 @@ class Slice:
 
     def _copy(self, operations: set[Any], copies: dict[Any, Any], place: Any) -> dict[Any, Any]:
         for operation in sorted(operations, key=lambda op: self._order[op]):
-            made = copy(operation, copies, place)
-            copies.update(zip(operation.results, made.results, strict=True))
+            if operation.results[0] not in copies:
+                made = copy(operation, copies, place)
+                copies.update(zip(operation.results, made.results, strict=True))
         return copies
 
 

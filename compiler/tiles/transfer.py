@@ -3,7 +3,8 @@
 | access | becomes |
 |---|---|
 | tile, with bounds | one transfer, which clips to the bounds |
-| tile that may wrap around, or whose mask is rarely needed | one transfer where the launch allows it, else as below |
+| tile that may wrap around | one transfer for each part that does not |
+| tile whose mask is rarely needed | one transfer where the launch allows it, else as below |
 | tile with a mask; explicit offsets | offsets and mask in buffers, and the engine's gather or scatter |
 | scalar, volatile, atomic; explicit offsets where no engine gathers | the element path of the core |
 
@@ -44,15 +45,16 @@ from .editing import Editor, element_of, functions, nested, shape_of
 from .fetching import (
     Elements,
     by_element,
-    conditions,
     fetched,
     filling,
     gather_into,
     geometry,
     indexed,
+    movable,
     offsets_and_mask,
     positions,
 )
+from .wrapping import Part, in_parts
 
 
 def transfer(module: Any, chip: ChipDescription) -> None:
@@ -142,7 +144,7 @@ def _store(editor: Editor, operation: Any) -> None:
         _put_by_element(editor, view.value, found, given)
         return _finish(operation)
     most = editor.dimensions(editor.vector, editor.everywhere)
-    possible = conditions(editor, view, most)
+    exempt = addresses.exemption(view)
 
     def scattered() -> list[Any]:
         _scattered(editor, view.value, Elements(view.base, *positions(editor, view)))
@@ -152,28 +154,32 @@ def _store(editor: Editor, operation: Any) -> None:
         _sent(editor, view, most)
         return []
 
-    if possible is None:
+    if not movable(view, most):
         scattered()
-    elif possible:
-        editor.if_else(editor.both(possible), [], transferred, scattered)
+    elif exempt is not None:
+        editor.if_else(exempt, [], transferred, scattered)
     else:
         transferred()
     _finish(operation)
 
 
 def _sent(editor: Editor, view: Store[Any], most: int) -> None:
-    """A tile into global memory by one transfer."""
+    """A tile into global memory, by one transfer if it does not wrap around."""
     shape, element = shape_of(view.value) or (), element_of(view.value)
     unit = editor.unit(editor.vector, editor.everywhere)
     assert unit is not None
     found = geometry(editor, view, range(len(shape)), most)
     buffer = editor.written(view.value, "store")
-    target = editor.advanced(view.base, addresses.first_offset(editor, view), element)
-    token = editor.dma(
-        unit, STORE, found.shape, element,
-        target=target, source=buffer, target_strides=found.strides, **found.bounds,
-    )  # fmt: skip
-    editor.wait(token, unit)
+
+    def start(part: Part) -> Any:
+        target = editor.advanced(view.base, part.offset, element)
+        bounds = {**found.part(editor, part), "keeps": None}
+        return editor.dma(
+            unit, STORE, found.shape, element,
+            target=target, source=buffer, target_strides=found.strides, **bounds,
+        )  # fmt: skip
+
+    editor.wait(in_parts(editor, view, shape, start), unit)
 
 
 def _scattered(editor: Editor, value: Any, found: Elements) -> None:

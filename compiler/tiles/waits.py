@@ -73,10 +73,19 @@ def _before(first: Any, second: Any) -> bool:
         return all(_yielded_before(region, first, second) for region in one.regions)
     if one.block != other.block or not one.is_before_in_block(other):
         return False
-    if all(NpuDma.isa(op) or NpuMatrix.isa(op) for op in (one, other)):
+    if all(map(_issues, (one, other))):
         return True
     branches = all(op.name == "scf.if" and _starts(op) for op in (one, other))
     return branches and one.operands[0] == other.operands[0] and _surely(other)
+
+
+def _issues(operation: Any) -> bool:
+    """Whether an operation is a command, or the loop of a tile that wraps around, which starts one for each part."""
+    if operation.name != "scf.while":
+        return NpuDma.isa(operation) or NpuMatrix.isa(operation)
+    body = operation.regions[1].blocks[0].operations
+    first = body[len(body) - 1].operation.operands[0].owner
+    return not isinstance(first, ir.Block) and _issues(first.operation)
 
 
 def _yielded_before(region: Any, first: Any, second: Any) -> bool:
@@ -93,7 +102,7 @@ def _surely(branch: Any) -> bool:
     """
     source = _given(branch)
     if source is None or source.name != "scf.if":
-        return source is not None and (NpuDma.isa(source) or NpuMatrix.isa(source))
+        return source is not None and _issues(source)
     transfer = _given(source)
     if transfer is None or not NpuDma.isa(transfer):
         return False
@@ -119,9 +128,7 @@ def _starts(branch: Any) -> bool:
     source = then[-1].operands[0].owner
     if isinstance(source, ir.Block):
         return False
-    started = NpuDma.isa(source.operation) or (
-        source.operation.name == "scf.if" and _starts(source.operation)
-    )
+    started = _issues(source.operation) or (source.operation.name == "scf.if" and _starts(source.operation))
     waits = [op for op in otherwise if NpuWait.isa(op)]
     others = [
         op for op in otherwise if op.name.startswith("tpk.npu_") and op.results and op.name not in _IDLE

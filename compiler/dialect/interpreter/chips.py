@@ -100,7 +100,7 @@ def dma(run: Run, op: Operation, *_: Any) -> Any:
         index = np.arange(view.shape[d]).reshape([-1 if axis == d else 1 for axis in range(len(view.shape))])
         inside &= (run[low] <= index) & (index < run[high])
     moved = checked(run, op, inside, lambda: run.memory.read(source[inside].reshape(-1), view.element))
-    if view.direction != STORE:
+    if view.direction != STORE and not (view.keeps is not None and run[view.keeps]):
         values = np.zeros(view.shape, dtype_of(view.element))
         if view.fill is not None:
             values[...] = run[view.fill]

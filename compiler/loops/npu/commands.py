@@ -128,6 +128,7 @@ def dma(lowering: Lowering, operation: Operation) -> None:
         "low": [lowering.scalar(low) for low in op.low] or [zero] * len(extents),
         "high": [lowering.scalar(high) for high in op.high] or extents,
         "fill": [zero if op.fill is None else to_bits(builder, lowering.scalar(op.fill))],
+        "keeps": [zero if op.keeps is None else lowering.scalar(op.keeps)],
         "element_bytes": [builder.constant(types.byte_size(op.element), "i32")],
         "dimensions": [builder.constant(len(extents), "i32")],
     }

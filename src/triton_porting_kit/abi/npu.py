@@ -48,6 +48,7 @@ TRANSFER = (
     ("low", "int64_t", DIMENSIONS),
     ("high", "int64_t", DIMENSIONS),
     ("fill", "int64_t", 1),
+    ("keeps", "int64_t", 1),
     ("element_bytes", "int32_t", 1),
     ("dimensions", "int32_t", 1),
 )

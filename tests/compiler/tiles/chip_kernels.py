@@ -183,6 +183,16 @@ def large_column_sums(x, out, B: tl.constexpr):
 
 
 @triton.jit
+def turned_around(x, out, first, size, across, n, B: tl.constexpr, C: tl.constexpr):
+    """Rows that wrap around, also before the first, and columns that do; stored so, too."""
+    rows, columns = tl.arange(0, B), tl.arange(0, C)
+    at = ((first + rows) % size)[:, None] * across + ((first + columns) % across)[None, :]
+    value = tl.load(x + at, mask=(rows < n)[:, None] & (columns < C)[None, :], other=-1.0)
+    tl.store(out + rows[:, None] * C + columns[None, :], value)
+    tl.store(x + at, value + 1.0, mask=(rows < n)[:, None] & (columns < n)[None, :])
+
+
+@triton.jit
 def small(x, out, B: tl.constexpr):
     i = tl.program_id(0) * B + tl.arange(0, B)
     tl.store(out + i, tl.load(x + i) + 1)

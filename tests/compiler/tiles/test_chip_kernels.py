@@ -22,6 +22,7 @@ from chip_kernels import (
     stored_and_read_again,
     summed_rows,
     three_products,
+    turned_around,
 )
 from split_kernels import total
 from triton.runtime.errors import OutOfResources
@@ -98,6 +99,24 @@ def test_operands_larger_than_their_memories_are_multiplied_in_pieces(device: Vi
     compiled = one_product[(1,)](put(device, a), put(device, b), out, M=m, N=n, K=k)
     np.testing.assert_allclose(out.numpy(), a.astype(np.float32) @ b.astype(np.float32), rtol=1e-5, atol=1e-3)
     assert compiled.asm["placed"].count("tpk.npu_matrix") == 4  # 64 KiB for B, twice: 128 of k at a time
+
+
+@pytest.mark.parametrize("first", [0, 3, 64, -3, -40, -64])
+@pytest.mark.parametrize("size", [1, 7, 16, 40])
+def test_tiles_that_wrap_around_are_moved_in_parts(device: VirtualChip, first: int, size: int) -> None:
+    rows, columns, across, count, middle = 16, 32, 20, 13, 40
+    values = np.random.default_rng(0).standard_normal((2 * middle, across)).astype(np.float32)
+    i, j = (np.fmod(first + np.arange(length), by) for length, by in ((rows, size), (columns, across)))
+    at = (i[:, None] * across + j[None, :]) + middle * across
+    inside = np.arange(rows) < count
+    read = np.where(inside[:, None], values.reshape(-1)[at], np.float32(-1))
+    changed = values.reshape(-1).copy()
+    for row in range(count):  # where indices repeat, the last one counts, and all have the same value
+        changed[at[row, :count]] = read[row, :count] + 1
+    x, out = put(device, values), put(device, np.zeros((rows, columns), np.float32))
+    turned_around[(1,)](x[middle:], out, first, size, across, count, B=rows, C=columns)
+    np.testing.assert_array_equal(out.numpy(), read)
+    np.testing.assert_array_equal(x.numpy().reshape(-1), changed)
 
 
 def test_programs_overlap(device: VirtualChip) -> None:

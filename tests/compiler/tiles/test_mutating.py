@@ -17,7 +17,7 @@ TEXT = """module {
     %size = arith.constant 16 : i64
     %a = "tpk.npu_buffer"() {bytes = 64 : i64, copies = 2 : i64, memory = "vector"} : () -> !llvm.ptr
     %b = llvm.getelementptr %a[%n] : (!llvm.ptr, i64) -> !llvm.ptr, i8
-    %t = "tpk.npu_dma"(%b, %x, %size, %zero, %HIGH) {direction = "load", element = "f32", operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0>, shape = array<i64: 16>, unit = "dma0"} : (!llvm.ptr, !llvm.ptr, i64, i64, i64) -> i64
+    %t = "tpk.npu_dma"(%b, %x, %size, %zero, %HIGH) {direction = "load", element = "f32", operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0, 0>, shape = array<i64: 16>, unit = "dma0"} : (!llvm.ptr, !llvm.ptr, i64, i64, i64) -> i64
     "tpk.npu_wait"(%t) {unit = "dma0"} : (i64) -> ()
     return
   }

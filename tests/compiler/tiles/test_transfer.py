@@ -56,18 +56,7 @@ MASKED = load("1, 1, 2, 0, 0, 0, 0, 1, 0", "%n, %one, %m", "i64, i64, tensor<64x
             MASKED,
             {"npu_buffer": 3, "npu_write": 2, "npu_gather": 1, "npu_wait": 1, "npu_read": 1, "range": 2},
         ),
-        (
-            WRAPPING,
-            {
-                "npu_buffer": 2,
-                "npu_write": 1,
-                "npu_dma": 1,
-                "npu_gather": 1,
-                "npu_wait": 2,
-                "npu_read": 1,
-                "range": 2,
-            },
-        ),
+        (WRAPPING, {"npu_buffer": 1, "npu_dma": 1, "npu_wait": 1, "npu_read": 1}),
         (
             PLAIN
             + '    "tpk.store"(%x, %zero, %n, %one, %v) {operandSegmentSizes = array<i32: 1, 1, 2, 0, 0, 0, 0, 0, 1>} : '

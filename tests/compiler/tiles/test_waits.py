@@ -18,7 +18,7 @@ TAIL = "    return\n  }\n}\n"
 
 def dma(token: str, target: str, unit: str = "dma0") -> str:
     return (
-        f'    %{token} = "tpk.npu_dma"(%{target}, %x) {{operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0>, '
+        f'    %{token} = "tpk.npu_dma"(%{target}, %x) {{operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, '
         f'shape = array<i64: 16>, element = "f32", direction = "load", unit = "{unit}"}} : '
         "(!llvm.ptr, !llvm.ptr) -> i64\n"
     )

@@ -79,6 +79,7 @@ typedef struct tpk_npu_transfer {
   int64_t low[5], high[5]; /* only elements low <= i < high are transferred, clipped to the tile. A target in
                               local memory gets `fill` in the others, one in global memory keeps them. */
   int64_t fill;            /* the bits of an element */
+  int64_t keeps;           /* not 0: a target in local memory keeps them, too */
   int32_t element_bytes;   /* 1, 2, 4, 8 */
   int32_t dimensions;
 } tpk_npu_transfer;

@@ -98,7 +98,7 @@ int64_t NpuCore::transfer(int32_t channel, const tpk_npu_transfer &given, int32_
   const uint64_t toFirst = to + uint64_t(box.offset(given.target_strides));
   const uint64_t fromFirst = from + uint64_t(box.offset(given.source_strides));
 
-  const bool fills = window_.contains(to) && !box.whole;
+  const bool fills = window_.contains(to) && !box.whole && !given.keeps;
   const Footprint written = fills
                                 ? Footprint(to, box.sizes, given.target_strides, box.dimensions, bytes)
                                 : Footprint(toFirst, box.extent, given.target_strides, box.dimensions, bytes);
