@@ -103,5 +103,9 @@ class Memory:
 
     def clear(self) -> None:
         """Free everything."""
-        for address in list(self._allocations):
-            self.release(self.remove(address))
+        with self.lock:
+            starts = self.starts
+            self._allocations, self._addresses, self._used = {}, [], 0
+            self.version += 1
+        for start in starts:
+            self.release(start)

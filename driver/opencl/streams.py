@@ -74,9 +74,14 @@ class Stream:
     def keep(self, event: int, thing: Any) -> None:
         """Keep a host buffer alive until an event, which this takes over."""
         with self.lock:
-            self._kept.append((event, thing))
-            while self._kept and state(self._library, self._kept[0][0]) <= _COMPLETE:
-                self._library.clReleaseEvent(self._kept.popleft()[0])
+            # Any statement may collect garbage, which frees arrays and so calls `wait` in the middle of this.
+            kept, self._kept = self._kept, deque()
+            try:
+                while kept and state(self._library, kept[0][0]) <= _COMPLETE:
+                    self._library.clReleaseEvent(kept.popleft()[0])
+            finally:
+                self._kept = kept + self._kept
+                self._kept.append((event, thing))
 
     def wait(self) -> None:
         """Wait for the queue. Another thread may close the stream meanwhile."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import math
 from pathlib import Path
@@ -16,7 +17,14 @@ from triton.language.extra.cpu import libdevice
 from triton_porting_kit.backends.opencl.compiler import OpenCLBackend
 from triton_porting_kit.compiler import opencl_failure
 from triton_porting_kit.driver import DeviceArray
-from triton_porting_kit.driver.opencl import BuildFailure, Container, OpenCLDevice, build_source, device_infos
+from triton_porting_kit.driver.opencl import (
+    BuildFailure,
+    Container,
+    OpenCLDevice,
+    build_source,
+    device_infos,
+    streams,
+)
 from triton_porting_kit.errors import AssertionFailed, CompilationError, InvalidPointer, OptionError
 from triton_porting_kit.kernels import cases
 from triton_porting_kit.kernels.cases import Case
@@ -169,6 +177,27 @@ def test_nothing_is_left_of_many_launches(opencl: OpenCLDevice) -> None:
     opencl.synchronize()
     assert resident() - before < 4 << 20
     assert (x.numpy() == 2501).all()
+
+
+def test_garbage_that_is_collected_within_a_copy(
+    opencl: OpenCLDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Freeing an array waits for its copies, also where the collector does that in the middle of another copy."""
+    data = np.arange(1000, dtype=np.float32)
+    kept = DeviceArray.zeros(1000, "float32", opencl)
+    state = streams.state
+
+    def collecting(library: Any, event: int) -> int:
+        gc.collect()
+        return state(library, event)
+
+    monkeypatch.setattr(streams, "state", collecting)
+    for _ in range(3):
+        cycle: list[Any] = [DeviceArray.zeros(10, "float32", opencl)]
+        cycle.append(cycle)
+        del cycle
+        opencl.memcpy_htod(kept.data_ptr(), data)
+    np.testing.assert_array_equal(kept.numpy(), data)
 
 
 def test_a_device_by_name(opencl: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
