@@ -77,7 +77,8 @@ class WorkerProcess:
         """The worker's environment variables.
 
         The worker finds backends that are registered by entry points, as the judged one may be. Its compile cache is
-        new, because kernels from earlier runs do not test the current compiler.
+        new, because kernels from earlier runs do not test the current compiler. Launch code is kept where checks that
+        compile into another cache, as torch's do, find it again.
         """
         cache = Path(self._settings.scratch or self.scratch) / "cache"
         cache.mkdir(exist_ok=True, mode=0o700)
@@ -87,6 +88,7 @@ class WorkerProcess:
             "TRITON_CACHE_DIR": str(cache),
             "PYTHONUNBUFFERED": "1",
         }
+        environment.setdefault("TPK_CACHE_DIR", str(cache))
         environment.pop("TRITON_BACKENDS_IN_TREE", None)
         if self._recording:
             environment["TPK_CAPTURE"] = self._recording

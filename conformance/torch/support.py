@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import shutil
@@ -141,6 +142,17 @@ def inductor(scratch: str) -> Iterator[None]:
             else:
                 os.environ["TORCHINDUCTOR_CACHE_DIR"] = before
         gc.collect()
+        _keep_modules()
+
+
+@cache
+def _keep_modules() -> None:
+    """Keep what the first check has imported out of later collections of garbage.
+
+    It is a million objects, whose visit takes longer than most checks do.
+    """
+    gc.freeze()
+    atexit.register(gc.unfreeze)  # libraries report what is left when Python ends
 
 
 def compile_options(device: str, *, stock: bool = False) -> dict[str, Any] | None:

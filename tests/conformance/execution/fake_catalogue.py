@@ -21,6 +21,7 @@ from triton_porting_kit.conformance.context import Context
 from triton_porting_kit.conformance.language import cases
 from triton_porting_kit.conformance.language.checks import CaseBody
 from triton_porting_kit.errors import DeviceLost
+from triton_porting_kit.launcher import cache as launcher_cache
 from triton_porting_kit.toolchain import compat
 
 GARBAGE = b'{"record": null}\n\xff\xfe garbage '
@@ -176,6 +177,17 @@ def fails_once(context: Context) -> None:
     """Fails in the worker that runs it first, and passes in the one that records launches."""
     one_store[(1,)](context.empty((4,), "i32"), 1)
     context.expect("TPK_CAPTURE" in os.environ, "it is run again")
+
+
+def compiles_into_another_cache(context: Context) -> None:
+    """As Inductor without caches."""
+    before = launcher_cache.cache_path()
+    there = os.environ["TRITON_CACHE_DIR"]
+    os.environ["TRITON_CACHE_DIR"] = context.session.scratch
+    try:
+        context.expect(launcher_cache.cache_path() == before, "launch code is found again")
+    finally:
+        os.environ["TRITON_CACHE_DIR"] = there
 
 
 def crashes_in_the_compiler(context: Context) -> None:

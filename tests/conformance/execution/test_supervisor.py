@@ -68,6 +68,10 @@ def test_a_hang_is_a_timeout(records: dict[str, Record], name: str) -> None:
     assert 2 <= records[name].seconds < 8
 
 
+def test_launch_code_is_kept_where_checks_use_other_caches(records: dict[str, Record]) -> None:
+    assert records["compiles_into_another_cache"].status is Status.PASS
+
+
 def test_one_that_is_too_slow_beside_others_is_judged_by_what_it_does_alone(
     records: dict[str, Record], settings: Settings
 ) -> None:

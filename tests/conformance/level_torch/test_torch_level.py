@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,6 +76,20 @@ def test_tables_name_operators() -> None:
         assert all(table.values())
     assert set(tables.SKIPPED) <= set(support.operators())
     assert all(tables.SKIPPED.values())
+
+
+def test_a_check_leaves_no_garbage(tmp_path: Path) -> None:
+    class Cycle:
+        pass
+
+    for _ in range(2):
+        with support.inductor(str(tmp_path)):
+            garbage = Cycle()
+            garbage.itself = garbage  # type: ignore[attr-defined]
+            there = weakref.ref(garbage)
+            del garbage
+        assert there() is None
+    assert gc.get_freeze_count() > 100_000  # modules, which are not visited again
 
 
 def test_the_device_decides_what_applies() -> None:
