@@ -65,6 +65,16 @@ class CpuTarget:
         return self.triple.startswith("x86_64")
 
     @property
+    def divides_signed(self) -> bool:
+        """Whether lanes of signed i32 are converted to doubles and back by one instruction each."""
+        return self.triple.startswith("x86_64")
+
+    @property
+    def divides_unsigned(self) -> bool:
+        """The same of unsigned lanes."""
+        return "avx512f" in self.features
+
+    @property
     def masks_gathers(self) -> bool:
         """Whether gathers take a mask register, so that masked-off lanes cost nothing."""
         return "avx512f" in self.features

@@ -12,7 +12,7 @@ from triton_porting_kit.compiler import loop_hints
 from triton_porting_kit.compiler.dialect import Trait, having
 from triton_porting_kit.compiler.dialect.npu import NpuPrograms
 from triton_porting_kit.compiler.dialect.operations import ProgramId
-from triton_porting_kit.compiler.loops.arithmetic.elementwise import Mode
+from triton_porting_kit.compiler.loops.arithmetic.mode import Mode
 from triton_porting_kit.compiler.loops.control.fused_stores import fused_stores
 from triton_porting_kit.compiler.loops.handlers import HANDLERS
 from triton_porting_kit.compiler.loops.ir import element_types as types
@@ -87,7 +87,14 @@ def lower_to_loops(
         )
     )  # fmt: skip
     data = ModuleData(builder)
-    mode = Mode(fuse_multiply_add, target.has_scalef, data, target.multiplies_high)
+    mode = Mode(
+        fuse_multiply_add,
+        target.has_scalef,
+        data,
+        target.multiplies_high,
+        target.divides_signed,
+        target.divides_unsigned,
+    )
     own = scratch if window is None else builder.address(scratch, [builder.i64(window.scratch)], "i8")
     rules = Rules(HANDLERS, fused_stores, joined_stores)
     lowering = Lowering(builder, target, mode, rules, own, Grid(counts, threads=threads))

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from itertools import chain
 from typing import Any, TypeVar, cast
 
-from triton_porting_kit.compiler.loops.arithmetic.elementwise import Mode
+from triton_porting_kit.compiler.loops.arithmetic.mode import Mode
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.module_data import ModuleData

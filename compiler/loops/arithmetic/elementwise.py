@@ -6,32 +6,17 @@ Arithmetic on narrower floats is done in f32 and rounded after each operation, a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from triton_porting_kit.compiler.dialect.operations import ClampF, FpToFp
 from triton_porting_kit.compiler.loops.arithmetic import functions, minifloats, shifts
+from triton_porting_kit.compiler.loops.arithmetic.divisions import INTEGER_DIVISIONS, division
+from triton_porting_kit.compiler.loops.arithmetic.mode import Emit, Mode
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
-from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
 from triton_porting_kit.compiler.loops.tiles.tensors import FUNCTION_COST
-
-
-@dataclass(frozen=True)
-class Mode:
-    """What the emission of element-wise operations depends on, apart from the operands."""
-
-    fuse_multiply_add: bool
-    has_scalef: bool
-    data: ModuleData | None = None
-    """Where called routines are declared. Required by functions that call the host."""
-    multiplies_high: bool = False
-    """Whether the target can compute the upper half of a product of lanes (`CpuTarget.multiplies_high`)."""
-
-
-Emit = Callable[[LoopBuilder, Mode, Operation, list[Value]], list[Value]]
 
 
 @dataclass(frozen=True)
@@ -72,35 +57,6 @@ def _integer_binary(name: str) -> Emit:
 def _shift(name: str) -> Emit:
     def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
         return [shifts.shift(builder, name, *values)]
-
-    return emit
-
-
-def _division(name: str, *, signed: bool) -> Emit:
-    """Integer division and remainder.
-
-    x86 traps on a zero divisor and on the most negative value divided by -1. Lanes whose result is unused may hold
-    both, so such divisors are replaced by 1.
-    """
-
-    def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
-        dividend, divisor = values
-        if isinstance(divisor.constant, int) and divisor.constant not in (0, -1):
-            return [builder.binary(name, dividend, divisor)]
-        type, element = divisor.type, divisor.element
-        one = builder.constant(1, type)
-        bad = builder.compare("eq", divisor, builder.constant(0, type))
-        if signed:
-            bits = types.BITS[element] if element != "i1" else 1
-            lowest = builder.compare("eq", dividend, builder.constant(-(1 << (bits - 1)), type))
-            minus_one = builder.compare("eq", divisor, builder.constant(-1, type))
-            overflow = builder.pure(
-                f"arith.andi {lowest.name}, {minus_one.name} : {bad.type}", bad.type, (lowest, minus_one)
-            )
-            bad = builder.pure(
-                f"arith.ori {bad.name}, {overflow.name} : {bad.type}", bad.type, (bad, overflow)
-            )
-        return [builder.binary(name, dividend, builder.select(bad, one, divisor))]
 
     return emit
 
@@ -342,9 +298,7 @@ OPERATIONS: dict[str, Entry] = {
     },
     **{f"arith.{n}": Entry(_shift(f"arith.{n}"), 1) for n in ("shli", "shrsi", "shrui")},
     **{
-        f"arith.{n}": Entry(_division(f"arith.{n}", signed=s), FUNCTION_COST)
-        for n, s in (("divsi", True), ("remsi", True), ("divui", False), ("remui", False), ("ceildivsi", True),
-                     ("ceildivui", False), ("floordivsi", True))
+        name: Entry(division(name), FUNCTION_COST) for name in INTEGER_DIVISIONS
     },
     "arith.mului_extended": Entry(_extended_multiply("arith.mului_extended"), 4),
     "arith.mulsi_extended": Entry(_extended_multiply("arith.mulsi_extended"), 4),

@@ -17,8 +17,9 @@ from triton_porting_kit.compiler.loops.arithmetic import (
     elementwise,
     error_function,
 )
-from triton_porting_kit.compiler.loops.arithmetic.elementwise import Emit, Entry, Mode, narrow, widen
+from triton_porting_kit.compiler.loops.arithmetic.elementwise import Entry, narrow, widen
 from triton_porting_kit.compiler.loops.arithmetic.expressions import Lanes
+from triton_porting_kit.compiler.loops.arithmetic.mode import Emit, Mode
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Operation
 from triton_porting_kit.compiler.loops.ir.values import Value, vector_type

@@ -11,8 +11,9 @@ import pytest
 from native_functions import element_function
 
 from triton_porting_kit.compiler import codegen
-from triton_porting_kit.compiler.loops.arithmetic.elementwise import OPERATIONS, Mode, convert, narrow, widen
+from triton_porting_kit.compiler.loops.arithmetic.elementwise import OPERATIONS, convert, narrow, widen
 from triton_porting_kit.compiler.loops.arithmetic.minifloats import FORMATS
+from triton_porting_kit.compiler.loops.arithmetic.mode import Mode
 from triton_porting_kit.compiler.loops.ir import element_types as types
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Type

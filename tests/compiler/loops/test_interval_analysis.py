@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from native_functions import host, link
 
-from triton_porting_kit.compiler.loops.arithmetic.elementwise import Mode
+from triton_porting_kit.compiler.loops.arithmetic.mode import Mode
 from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
 from triton_porting_kit.compiler.loops.ir.program import Block, Def, Operation, Type

@@ -1,0 +1,84 @@
+"""Integer division and remainder, on scalars and lanes.
+
+CPUs have no division of integer lanes: LLVM takes them apart. Lanes of 32 bits are divided as doubles instead, by a
+reciprocal, which is computed once where the divisor is the same for all.
+
+For integers a and b below 2^32, trunc(a * r) with r = (1 + 2^-40) / b, both rounded to doubles, is the quotient. With
+the roundings, the product is a / b times a factor between 1 and 1 + 2^-39. If a / b is an integer, the product is not
+below it and less than 1 above it. If not, a / b lies 1 / b or more below the next integer, and the product exceeds it
+by at most a / b * 2^-39 < 1 / b.
+"""
+
+from __future__ import annotations
+
+from triton_porting_kit.compiler.loops.arithmetic.mode import Emit, Mode
+from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.ir.values import Value, vector_type
+
+INTEGER_DIVISIONS = (
+    "arith.divsi",
+    "arith.remsi",
+    "arith.divui",
+    "arith.remui",
+    "arith.ceildivsi",
+    "arith.ceildivui",
+    "arith.floordivsi",
+)
+_ABOVE_ONE = 1 + 2.0**-40
+
+
+def division(name: str) -> Emit:
+    """Emits the operation `name` of `INTEGER_DIVISIONS`.
+
+    x86 traps on a zero divisor and on the most negative value divided by -1. Lanes whose result is unused may hold
+    both, so such divisors are replaced by 1.
+    """
+    signed = name.endswith("si")
+    as_doubles = name in ("arith.divsi", "arith.remsi", "arith.divui", "arith.remui")
+
+    def emit(builder: LoopBuilder, mode: Mode, operation: Operation, values: list[Value]) -> list[Value]:
+        dividend, divisor = values
+        if isinstance(divisor.constant, int) and divisor.constant not in (0, -1):
+            return [builder.binary(name, dividend, divisor)]
+        type = divisor.type
+        bad = builder.compare("eq", divisor, builder.constant(0, type))
+        one = builder.constant(1, type)
+        wanted = mode.divides_signed if signed else mode.divides_unsigned
+        if as_doubles and wanted and dividend.lanes > 1 and dividend.element == "i32":
+            return [_of_doubles(builder, name, dividend, builder.select(bad, one, divisor))]
+        if signed:
+            bad = _or(builder, bad, _overflows(builder, dividend, divisor))
+        return [builder.binary(name, dividend, builder.select(bad, one, divisor))]
+
+    return emit
+
+
+def _overflows(builder: LoopBuilder, dividend: Value, divisor: Value) -> Value:
+    bits = types.BITS[divisor.element] if divisor.element != "i1" else 1
+    lowest = builder.compare("eq", dividend, builder.constant(-(1 << (bits - 1)), dividend.type))
+    minus_one = builder.compare("eq", divisor, builder.constant(-1, divisor.type))
+    type = lowest.type
+    return builder.pure(f"arith.andi {lowest.name}, {minus_one.name} : {type}", type, (lowest, minus_one))
+
+
+def _or(builder: LoopBuilder, a: Value, b: Value) -> Value:
+    return builder.pure(f"arith.ori {a.name}, {b.name} : {a.type}", a.type, (a, b))
+
+
+def _of_doubles(builder: LoopBuilder, name: str, dividend: Value, divisor: Value) -> Value:
+    """Quotients or remainders of lanes of i32 by a divisor that is not zero.
+
+    The lowest number divided by -1 leaves the range of the conversion, whose result, on CPUs that are used for this, is
+    the lowest number again, or anything; it is undefined in Triton.
+    """
+    letter = "s" if name.endswith("si") else "u"
+    wide = vector_type("f64", dividend.lanes)
+    a, b = (builder.cast(f"arith.{letter}itofp", value, wide) for value in (dividend, divisor))
+    reciprocal = builder.binary("arith.divf", builder.constant(_ABOVE_ONE, wide), b)
+    product = builder.binary("arith.mulf", a, reciprocal)
+    quotient = builder.cast(f"arith.fpto{letter}i", product, dividend.type)
+    if name.startswith("arith.div"):
+        return quotient
+    return builder.sub(dividend, builder.mul(quotient, divisor))

@@ -1,0 +1,31 @@
+"""`Mode`: what the emission of element-wise operations depends on, apart from the operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
+from triton_porting_kit.compiler.loops.ir.module_data import ModuleData
+from triton_porting_kit.compiler.loops.ir.program import Operation
+from triton_porting_kit.compiler.loops.ir.values import Value
+
+
+@dataclass(frozen=True)
+class Mode:
+    """What the emission of element-wise operations depends on, apart from the operands."""
+
+    fuse_multiply_add: bool
+    has_scalef: bool
+    data: ModuleData | None = None
+    """Where called routines are declared. Required by functions that call the host."""
+    multiplies_high: bool = False
+    """Whether the target can compute the upper half of a product of lanes (`CpuTarget.multiplies_high`)."""
+    divides_signed: bool = False
+    """Whether lanes of i32 are best divided as doubles (`CpuTarget.divides_signed`)."""
+    divides_unsigned: bool = False
+    """The same of unsigned lanes."""
+
+
+Emit = Callable[[LoopBuilder, Mode, Operation, list[Value]], list[Value]]
+"""Emits one operation: its results, of operands that have the same lanes."""
