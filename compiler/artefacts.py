@@ -35,13 +35,14 @@ def parsed(source: object, parse: Callable[[str], Any]) -> Any:
     return parse(str(source)) if module is None else module
 
 
-def mlir_artefact(module: Any) -> Parsed:
+def mlir_artefact(module: Any, *, lines: bool = True) -> Parsed:
     """The artefact of a module that a stage has built. Raises `InvalidIR` if MLIR's verifier rejects it.
 
-    The text keeps the locations, so that stages that read it from a file still know the lines of the kernel.
+    With `lines`, the text keeps the locations, so that stages that read it from a file still know the lines of the
+    kernel.
     """
     verify(module)
-    return Parsed(str(module.operation.get_asm(enable_debug_info=True, assume_verified=True)), module)
+    return Parsed(str(module.operation.get_asm(enable_debug_info=lines, assume_verified=True)), module)
 
 
 def mlir_module(source: object) -> Any:

@@ -85,14 +85,14 @@ def npu_cpp_pipeline(
 
 @dataclass
 class _Ahead:
-    """What is known of later stages: of a module of the stage ``tiles`` its artefact of the stage ``placed``, with the
-    plan, and the loops of that, which tell what vector code keeps.
+    """What is known of later stages: of an artefact of the stage ``tiles`` its module and its plan; of that of the
+    stage ``placed``, to which the module changes, its text, and its loops, which tell what vector code keeps.
     """
 
-    placed: Any
+    tiles: str
+    module: Any
     plan: Plan
-    module: Any = None
-    tiles: str | None = None
+    placed: str | None = None
     lowered: tuple[Any, Window] | None = None
 
 
@@ -115,38 +115,34 @@ class _Stages:
         from triton_porting_kit.compiler.tiles.choices import tiled
         from triton_porting_kit.compiler.tiles.passes import tile_passes
 
-        self._local.ahead = None
+        tried: list[_Ahead] = []
+
+        def scratch(module: Any, plan: Plan) -> int:
+            """Bytes that vector code of a module keeps besides buffers."""
+            ahead = self._place(_Ahead(str(artefacts.structured_artefact(module)), module, plan))
+            ahead.lowered = self._lowered(module, plan)
+            tried.append(ahead)
+            return int(ahead.lowered[0].scratch_bytes)
+
         passes = tile_passes(self.passes, self.own_passes)
         with defects.blamed("tiles", metadata):
-            module = tiled(
-                lambda: artefacts.structured_module(source), self.chip, self.num_stages, self._scratch, passes
+            module, plan = tiled(
+                lambda: artefacts.structured_module(source), self.chip, self.num_stages, scratch, passes
             )
-            artefact = artefacts.structured_artefact(module)
-            ahead = self._local.ahead
-            if ahead is not None and ahead.module is module:
-                ahead.tiles = str(artefact)
-            return artefact
+            known = next((ahead for ahead in tried if ahead.module is module), None)
+            self._local.ahead = known or _Ahead(str(artefacts.structured_artefact(module)), module, plan)
+            return self._local.ahead.tiles
 
-    def _scratch(self, module: Any) -> int:
-        """Bytes that vector code of a module of the stage ``tiles`` keeps besides buffers."""
-        from triton_porting_kit.compiler import artefacts
-
-        copy = artefacts.parse_mlir(module.operation.get_asm(enable_debug_info=True))
-        ahead = self._placed(copy)
-        ahead.module = module
-        ahead.lowered = self._lowered(copy, ahead.plan)
-        self._local.ahead = ahead
-        return int(ahead.lowered[0].scratch_bytes)
-
-    def _placed(self, module: Any) -> _Ahead:
-        """The stage ``placed`` of a module of the stage ``tiles``, which is changed in place."""
+    def _place(self, ahead: _Ahead) -> _Ahead:
+        """The stage ``placed``."""
         from triton_porting_kit.compiler import artefacts
         from triton_porting_kit.compiler.tiles.announce import announce
         from triton_porting_kit.compiler.tiles.place import place
 
-        plan = place(module, self.chip)
-        announce(module)
-        return _Ahead(artefacts.structured_artefact(module), plan)
+        place(ahead.module, self.chip, ahead.plan)
+        announce(ahead.plan.program)
+        ahead.placed = str(artefacts.structured_artefact(ahead.module))
+        return ahead
 
     def _known(self) -> _Ahead | None:
         found: _Ahead | None = getattr(self._local, "ahead", None)
@@ -171,17 +167,19 @@ class _Stages:
 
     def placed(self, source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects
+        from triton_porting_kit.compiler.tiles.place import plan
         from triton_porting_kit.compiler.tiles.room import surely_fits
 
         known = self._known()
-        if known is not None and known.tiles == str(source):
-            return known.placed
-        module = artefacts.structured_module(source)
-        with defects.blamed("placed", metadata):
-            ahead = self._local.ahead = self._placed(module)
-            if surely_fits(module, ahead.plan, self.chip):
-                planning.decided(ahead.plan)
-            return ahead.placed
+        if known is None or known.tiles != str(source):
+            module = artefacts.structured_module(source)
+            known = self._local.ahead = _Ahead(str(source), module, plan(module, self.chip))
+        if known.placed is None:
+            with defects.blamed("placed", metadata):
+                self._place(known)
+                if planning.wanted() and surely_fits(known.plan, self.chip):
+                    planning.decided(known.plan)
+        return known.placed
 
     def loops(self, source: Any, metadata: Metadata) -> Any:
         from triton_porting_kit.compiler import artefacts, defects
@@ -191,14 +189,11 @@ class _Stages:
 
         known = self._known()
         self._local.ahead = None
-        if known is None or str(known.placed) != str(source):
+        if known is None or known.placed != str(source):
             module = artefacts.structured_module(source)
-            plan, lowered = placed_plan(module), None
-        else:
-            module, plan, lowered = None, known.plan, known.lowered
-        if lowered is None:
-            lowered = self._lowered(module or artefacts.structured_module(source), plan)
-        result, window = lowered
+            known = _Ahead("", module, placed_plan(module))
+        plan = known.plan
+        result, window = known.lowered or self._lowered(known.module, plan)
         check_scratch(plan, self.chip, vector_memory(self.chip), result.scratch_bytes)
         planning.decided(plan)
         metadata.update(name=result.name, scratch_bytes=window.bytes, shared=0)
@@ -210,4 +205,4 @@ class _Stages:
             if self.keep_comments:
                 artefacts.verify(loops)
                 return commented(loops, result.text)
-            return artefacts.mlir_artefact(loops)
+            return artefacts.mlir_artefact(loops, lines=False)

@@ -110,6 +110,7 @@ def lower_to_loops(
     lowering.part(NonTemporal).allowed = non_temporal.allowed(lowering, program.body)
     pointers = _read_arguments(builder, lowering, program, args, check_memory=check_memory)
     counted = counts if check_memory else counts[: _axes(program)]
+    lowering.grid.tells = len(counted) == len(counts)
     if any(NpuPrograms.isa(operation) for operation in program.body.operations):
         lowering.block(program.body)
         _end(builder)

@@ -64,6 +64,8 @@ class Grid:
 
     counts: list[Value]
     program_ids: list[Value] = field(default_factory=list)
+    tells: bool = False
+    """Whether the kernel tells the host which program it is."""
     threads: int = 1
     """How many GPU threads of a program would print a value that all of them share."""
 

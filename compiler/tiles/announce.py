@@ -10,19 +10,18 @@ from typing import Any
 
 from triton_porting_kit.compiler.dialect.building import create
 from triton_porting_kit.compiler.dialect.npu import NpuAnnounce, NpuRead
-from triton_porting_kit.compiler.loops.ir.program import Operation, read_program, walk
+from triton_porting_kit.compiler.loops.ir.program import Operation, Program, walk
 from triton_porting_kit.compiler.loops.state import Uses
 from triton_porting_kit.toolchain.mlir import ir
 
 from .editing import bytes_of
 
 
-def announce(module: Any) -> None:
-    """Add the announcements to a module of the stage ``placed``, in MLIR's bindings, in place."""
-    program = read_program(module)
+def announce(program: Program) -> None:
+    """Add the announcements to the module of a kernel, in MLIR's bindings, in place."""
     uses = Uses()
     done: set[tuple[Any, Any]] = set()
-    with module.context, ir.Location.unknown():
+    with program.module.context, ir.Location.unknown():
         for operation in list(walk(program.body)):
             if not NpuRead.isa(operation):
                 continue

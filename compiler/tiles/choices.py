@@ -12,6 +12,7 @@ from .memories import vector_memory
 from .overlap import Level
 from .passes import TILE_PASSES, TilePass
 from .place import plan
+from .plan import Plan
 from .room import room, surely_fits
 
 
@@ -57,31 +58,38 @@ def tiled(
     read: Callable[[], Any],
     chip: ChipDescription,
     num_stages: int,
-    scratch: Callable[[Any], int],
+    scratch: Callable[[Any, Plan], int],
     passes: Mapping[str, TilePass] = TILE_PASSES,
-) -> Any:
-    """The stage ``tiles`` of a structured module, which `read` gives anew for each choice, in MLIR's bindings.
+) -> tuple[Any, Plan]:
+    """The stage ``tiles`` of a structured module, which `read` gives anew for each choice, in MLIR's bindings; and the
+    plan of its buffers.
 
     `scratch` gives the bytes that vector code of a module of this stage keeps. If no choice fits, the result is that of
     the last one which does not split tiles, and placing its buffers or writing its loops says what is missing.
     """
-    module, alike = None, set[Choice]()
+    found: tuple[Any, Plan] | None = None
+    alike: set[Choice] = set()
     for choice in choices(num_stages):
         if choice in alike:
             continue
         module = read()
         compiled = _compile(module, chip, choice, num_stages, passes)
         alike |= compiled.alike
-        if _fits(module, chip, scratch):
-            return module
+        found = module, plan(module, chip)
+        if _fits(*found, chip, scratch):
+            return found
+    assert found is not None
     size = chip.local_bytes(vector_memory(chip))
     if "split" not in passes or not passes["split"](read(), chip, size // MOST_PARTS):
-        return module
+        return found
     for choice in splitting(num_stages):
-        pieces = read()
-        if _compile(pieces, chip, choice, num_stages, passes).split and _fits(pieces, chip, scratch):
+        module = read()
+        if not _compile(module, chip, choice, num_stages, passes).split:
+            continue
+        pieces = module, plan(module, chip)
+        if _fits(*pieces, chip, scratch):
             return pieces
-    return module
+    return found
 
 
 @dataclass(frozen=True)
@@ -115,12 +123,11 @@ def _compile(
     return _Compiled(was_split, frozenset(alike))
 
 
-def _fits(module: Any, chip: ChipDescription, scratch: Callable[[Any], int]) -> bool:
+def _fits(module: Any, found: Plan, chip: ChipDescription, scratch: Callable[[Any, Plan], int]) -> bool:
     """Whether buffers fit their memories, and what vector code keeps behind them.
 
     Lowering a module tells what that is. Where all tensors would fit, that is not needed.
     """
-    found = plan(module, chip)
     if any(found.used(memory.name) > chip.local_bytes(memory) for memory in chip.local_memories):
         return False
-    return surely_fits(module, found, chip) or scratch(module) <= room(found, chip)
+    return surely_fits(found, chip) or scratch(module, found) <= room(found, chip)

@@ -15,10 +15,7 @@ from enum import IntEnum
 from typing import Any
 
 from triton_porting_kit.chips.description import ChipDescription
-from triton_porting_kit.compiler.dialect.npu import (
-    NpuElementLoad,
-    NpuRead,
-)
+from triton_porting_kit.compiler.dialect.npu import NpuBuffer, NpuElementLoad, NpuRead
 from triton_porting_kit.toolchain.mlir import ir
 
 from .ahead import Fetch, early_products, fetches, writes_global
@@ -26,8 +23,9 @@ from .arrays import SYNCHRONISES, apart
 from .beginning import begin_early
 from .deferring import defer
 from .editing import SLT, Editor, functions, nested
-from .pipelining import Stage, order, pipeline, started
+from .pipelining import Stage, beyond, order, pipeline, started
 from .programs import UNORDERED
+from .rotating import rotate, rotates
 from .slices import Slice, copy
 
 
@@ -46,6 +44,8 @@ class Level(IntEnum):
 
 PROGRAMS_AHEAD = 2
 """How many programs early a transfer starts: the first of them hides the latency of memory, the second its own time."""
+SMALL_BYTES, SMALL_AHEAD = 1 << 12, 4
+"""If no transfer has more bytes than this, programs are so short that it takes more of them."""
 
 
 def overlap(module: Any, chip: ChipDescription, level: Level = Level.DEEP, stages: int = 2) -> bool:
@@ -86,7 +86,7 @@ def _overlap(editor: Editor, loop: Any, level: Level, stages: int) -> bool:
     if free is not None:
         return _ahead_of_stores(editor, loop, varying, free, level, stages)
     ahead = early_products(editor, loop, varying) if level > Level.TRANSFERS else varying
-    early = any(fetch.inner for fetch in ahead)
+    early, rotated = any(fetch.inner for fetch in ahead), 0
     if early and level is Level.SUMS:
         moved = [fetch for fetch in ahead if fetch.for_matrix and not fetch.inner]
         for fetch in moved:
@@ -96,7 +96,7 @@ def _overlap(editor: Editor, loop: Any, level: Level, stages: int) -> bool:
         ahead.sort(
             key=lambda fetch: not fetch.inner
         )  # first what starts products: the others may wait for one
-        ahead_of = PROGRAMS_AHEAD if UNORDERED in loop.attributes else stages - 1
+        ahead_of = _programs_ahead(ahead) if UNORDERED in loop.attributes else stages - 1
         late = early or UNORDERED in loop.attributes  # the matrix unit needs what is moved for it late enough
         depths = [
             1
@@ -104,14 +104,34 @@ def _overlap(editor: Editor, loop: Any, level: Level, stages: int) -> bool:
             else ahead_of
             for fetch in ahead
         ]
-        loop = pipeline(
-            editor, loop, [Stage(f, f.slice(loop), d) for f, d in zip(ahead, depths, strict=True)]
-        )
+        stages_ahead = [Stage(f, f.slice(loop), d) for f, d in zip(ahead, depths, strict=True)]
+        rotated = depths[0] if _rotates(loop, stages_ahead) else 0
+        loop = pipeline(editor, loop, stages_ahead, rotated=rotated > 0)
         early |= max(depths) > 1
     loop = defer(editor, loop)
     if UNORDERED in loop.attributes:
-        begin_early(editor, loop)
+        loop = begin_early(editor, loop)
+    if rotated:
+        editor.before(loop)
+        rotate(editor, loop, beyond(editor, loop.operands[0], loop.operands[2], -rotated))
     return early
+
+
+def _rotates(loop: Any, stages: list[Stage]) -> bool:
+    """Whether the first transfers of a loop can start in it: all as many programs ahead, without products, and from
+    the number of the program alone.
+    """
+    if UNORDERED not in loop.attributes or not rotates(loop):
+        return False
+    return len({stage.depth for stage in stages}) == 1 and not any(
+        stage.fetch.inner or stage.piece.carried for stage in stages
+    )
+
+
+def _programs_ahead(fetches: list[Fetch]) -> int:
+    """How many programs early transfers start."""
+    small = all(NpuBuffer(fetch.buffer).bytes <= SMALL_BYTES for fetch in fetches)
+    return SMALL_AHEAD if small else PROGRAMS_AHEAD
 
 
 def _ahead_of_stores(

@@ -10,7 +10,7 @@ Where only the matrix unit reads what is fetched, the core does not wait for it:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ from triton_porting_kit.compiler.dialect.npu import (
 from triton_porting_kit.toolchain.mlir import ir
 
 from .ahead import Fetch
-from .editing import EQ, SLT, Editor, is_inside, nested
+from .editing import EQ, SLT, Editor, is_inside, nested, number_of
 from .loops import with_carried
 from .products import MATRIX
 from .slices import Slice, copy
@@ -42,20 +42,31 @@ class Stage:
     depth: int
 
 
-def pipeline(editor: Editor, loop: Any, stages: Sequence[Stage], apart: Any | None = None) -> Any:
-    """Rewrite a loop in place. Returns the new loop. `apart`: an i1 without which nothing starts ahead."""
+def pipeline(
+    editor: Editor, loop: Any, stages: Sequence[Stage], apart: Any | None = None, *, rotated: bool = False
+) -> Any:
+    """Rewrite a loop in place. Returns the new loop. `apart`: an i1 without which nothing starts ahead.
+
+    `rotated`: the first transfers start in the loop, which `rotate` lets begin as many iterations earlier.
+    """
     fetches = [stage.fetch for stage in stages]
     free = None if apart is not None else _free_running(loop, fetches)
     given = [] if apart is None else [apart]
     plain = [fetch for fetch in fetches if fetch.for_matrix and not fetch.inner]
     orders = plain if free is None and apart is None else []
     editor.before(loop)
-    begun = _begun(editor, loop, max(stage.depth for stage in stages))
-    begun = [(index, editor.both([some, *given])) for index, some in begun]
-    copied = Copies()
-    first = [token for stage in stages for token in _first(editor, loop, stage, begun, copied)]
     zero = editor.constant(0)
+    for stage in stages:
+        _make_copies(editor, loop, stage)
+    if rotated:
+        first = [zero for stage in stages for _ in range(stage.depth)]
+    else:
+        begun = _begun(editor, loop, max(stage.depth for stage in stages))
+        begun = [(index, editor.both([some, *given])) for index, some in begun]
+        copied = Copies()
+        first = [token for stage in stages for token in _first(editor, loop, stage, begun, copied)]
     counts = sorted({stage.depth + 1 for stage in stages})
+    numbers = [_Ring(count, rotated) for count in counts]
     block = loop.regions[0].blocks[0]
     counting = Count(block.arguments[0], loop.operands[1], loop.operands[2])
 
@@ -64,10 +75,8 @@ def pipeline(editor: Editor, loop: Any, stages: Sequence[Stage], apart: Any | No
         tokens = list(added[: len(first)])
         top = block.operations[0].operation
         editor.before(top)
-        numbers = {
-            count: _around(editor, number, count)
-            for count, number in zip(counts, added[len(first) :], strict=False)
-        }
+        given_numbers = iter(added[len(first) :])
+        rings = {ring.count: ring.around(editor, given_numbers) for ring in numbers}
         if free is not None:
             for unit in sorted({unit for fetch in fetches for unit in fetch.channels}):
                 editor.create(NpuOrder, [], units(unit, MATRIX), token=added[-1])
@@ -78,7 +87,7 @@ def pipeline(editor: Editor, loop: Any, stages: Sequence[Stage], apart: Any | No
             own, *rest = (tokens.pop(0) for _ in range(stage.depth))
             if stage.depth not in more:
                 more[stage.depth] = editor.both([later(editor, counting, stage.depth), *given])
-            number, before, _ = numbers[stage.depth + 1]
+            number, before, _ = rings[stage.depth + 1]
             here, there = (_copy_of(editor, stage.fetch.buffer, index) for index in (number, before))
 
             def copies(stage: Stage = stage, there: Any = there) -> dict[Any, Any]:
@@ -93,10 +102,11 @@ def pipeline(editor: Editor, loop: Any, stages: Sequence[Stage], apart: Any | No
                 own = _or_now(editor, apart, stage.fetch, own, here)
             _use_copy(stage.fetch, block, here, there, own)
             editor.before(top)
-        results += [numbers[count][2] for count in counts]
+        results += [value for count in counts for value in rings[count][2]]
         return results if free is None else [*results, free.results[0]]
 
-    made = with_carried(loop, [*first, *(zero for _ in counts), *([] if free is None else [zero])], following)
+    begin = [editor.constant(number) for ring in numbers for number in ring.first]
+    made = with_carried(loop, [*first, *begin, *([] if free is None else [zero])], following)
     for fetch in orders:
         order(editor, fetch)
     if free is not None:
@@ -132,9 +142,6 @@ def _first(
 ) -> list[Any]:
     """Start the transfers of the first iterations before the loop. Returns their tokens."""
     own, *arguments = loop.regions[0].blocks[0].arguments
-    for buffer in (stage.fetch.buffer, *stage.fetch.inner):
-        buffer.move_before(loop)
-    editor.copies(stage.fetch.buffer, stage.depth + 1)
 
     def copies(number: int) -> dict[Any, Any]:
         known = copied.of(stage.piece)
@@ -157,18 +164,39 @@ def _first(
     ]
 
 
-def _around(editor: Editor, number: Any, count: int) -> tuple[Any, Any, Any]:
-    """The number of this iteration's copy, of the last one's, and of the next one's."""
-    i64, one = editor.types.i64, editor.constant(1)
-    if count == 2:
-        other = editor.value("arith.subi", [one, number], i64)
-        return number, other, other
-    last, zero = editor.constant(count - 1), editor.constant(0)
-    down = editor.value("arith.subi", [number, one], i64)
-    before = editor.value("arith.select", [editor.compare(EQ, number, zero), last, down], i64)
-    up = editor.value("arith.addi", [number, one], i64)
-    following = editor.value("arith.select", [editor.compare(EQ, number, last), zero, up], i64)
-    return number, before, following
+def _make_copies(editor: Editor, loop: Any, stage: Stage) -> None:
+    """Let the buffer of a fetch have a copy for each iteration that is under way."""
+    for buffer in (stage.fetch.buffer, *stage.fetch.inner):
+        buffer.move_before(loop)
+    editor.copies(stage.fetch.buffer, stage.depth + 1)
+
+
+@dataclass(frozen=True)
+class _Ring:
+    """The numbers of `count` copies, which a loop carries: that of this iteration's, and of the last one's, if more
+    than two take turns. `rotated`: the loop begins count - 1 iterations early.
+    """
+
+    count: int
+    rotated: bool
+
+    @property
+    def first(self) -> list[int]:
+        """The values that the loop begins with."""
+        number = 1 if self.rotated else 0
+        return [number] if self.count == 2 else [number, (number - 1) % self.count]
+
+    def around(self, editor: Editor, carried: Iterator[Any]) -> tuple[Any, Any, list[Any]]:
+        """The number of this iteration's copy, of the last one's, and the values that the loop goes on with."""
+        i64, number, one = editor.types.i64, next(carried), editor.constant(1)
+        if self.count == 2:
+            other = editor.value("arith.subi", [one, number], i64)
+            return number, other, [other]
+        before, last = next(carried), editor.constant(self.count - 1)
+        up = editor.value("arith.addi", [number, one], i64)
+        ends = editor.compare(EQ, number, last)
+        following = editor.value("arith.select", [ends, editor.constant(0), up], i64)
+        return number, before, [following, number]
 
 
 @dataclass(frozen=True)
@@ -183,9 +211,17 @@ class Count:
 def later(editor: Editor, count: Count, depth: int) -> Any:
     """Whether there is an iteration `depth` later. Computed as i64, in which narrower numbers do not overflow."""
     ahead, upper, step = (editor.to_i64(value) for value in (count.own, count.upper, count.step))
-    for _ in range(depth):
-        ahead = editor.value("arith.addi", [ahead, step], editor.types.i64)
-    return editor.compare(SLT, ahead, upper)
+    return editor.compare(SLT, beyond(editor, ahead, step, depth), upper)
+
+
+def beyond(editor: Editor, index: Any, step: Any, count: int) -> Any:
+    """An index some steps on, of the index's type."""
+    known = number_of(step)
+    if known is not None:
+        return editor.value("arith.addi", [index, editor.constant(known * count, index.type)], index.type)
+    for _ in range(count):
+        index = editor.value("arith.addi", [index, step], index.type)
+    return index
 
 
 def positions(
@@ -193,6 +229,10 @@ def positions(
 ) -> dict[Any, Any]:
     """What a slice is in the iteration `depth` later."""
     known = (copied or Copies()).of(piece)
+    if not piece.carried:
+        if count.own not in known[depth]:
+            known[depth][count.own] = beyond(editor, count.own, count.step, depth)
+        return piece.copied(known[depth], editor.at)
     for number in range(depth):
         here = known[number]
         known[number + 1].update(piece.next_carried(here, editor.at))

@@ -23,19 +23,20 @@ def plan(module: Any, chip: ChipDescription) -> Plan:
     """The plan of a module of the stage ``tiles``, however large its memories would have to be."""
     program = read_program(module)
     found = lifetimes(program)
-    result = Plan(program.name)
+    result = Plan(program)
     for memory in chip.local_memories:
         mine = [lifetime for lifetime in found if lifetime.memory == memory.name]
         result.buffers += arranged(mine, memory.alignment)
     return result
 
 
-def place(module: Any, chip: ChipDescription) -> Plan:
-    """Set the address of every buffer of a module, in MLIR's bindings, in place.
+def place(module: Any, chip: ChipDescription, known: Plan | None = None) -> Plan:
+    """Set the address of every buffer of a module, in MLIR's bindings, in place. `known`: the module's plan, if there
+    is one already.
 
     Raises `OutOfOnChipMemory` if a memory is too small.
     """
-    result = plan(module, chip)
+    result = known or plan(module, chip)
     missing = [
         Missing(memory.name, result.used(memory.name), chip.local_bytes(memory))
         for memory in chip.local_memories
@@ -56,7 +57,7 @@ def placed_plan(module: Any) -> Plan:
     buffers = [
         Placed(lifetime, int(lifetime.handle.attributes["address"].value)) for lifetime in lifetimes(program)
     ]
-    return Plan(program.name, buffers)
+    return Plan(program, buffers)
 
 
 def check_scratch(plan: Plan, chip: ChipDescription, memory: Memory, scratch: int) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from triton_porting_kit.compiler.loops.ir.program import Program
+
 from .lifetimes import Lifetime
 
 
@@ -22,10 +24,14 @@ class Placed:
 
 @dataclass
 class Plan:
-    """Where the buffers of a kernel are."""
+    """Where the buffers of a kernel are. `program`: the kernel as it was when they were placed."""
 
-    kernel: str
+    program: Program
     buffers: list[Placed] = field(default_factory=list)
+
+    @property
+    def kernel(self) -> str:
+        return self.program.name
 
     def used(self, memory: str, *, aligned: int = 1) -> int:
         """Bytes of a memory up to the end of the last buffer, rounded up."""

@@ -32,6 +32,11 @@ def planning() -> Iterator[None]:
         _PLANNING.reset(token)
 
 
+def wanted() -> bool:
+    """Whether a plan is all that is asked for."""
+    return _PLANNING.get()
+
+
 def decided(plan: Plan) -> None:
     """Called by a stage that knows that the tiles fit."""
     if _PLANNING.get():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 from triton_porting_kit.chips.description import ChipDescription
+from triton_porting_kit.compiler.loops.ir.program import Program, walk
 
-from .editing import bytes_of, functions, nested, shape_of
+from .editing import byte_size
 from .memories import SCRATCH_ALIGNMENT, vector_memory
 from .plan import Plan
 
@@ -17,20 +18,20 @@ def room(plan: Plan, chip: ChipDescription) -> int:
     return chip.local_bytes(vector) - plan.used(vector.name, aligned=SCRATCH_ALIGNMENT)
 
 
-def surely_fits(module: Any, plan: Plan, chip: ChipDescription) -> bool:
-    """Whether all tensors of a module would have room, so that what vector code keeps of them has.
+def surely_fits(plan: Plan, chip: ChipDescription) -> bool:
+    """Whether all tensors of a planned kernel would have room, so that what vector code keeps of them has.
 
     If they would not, only writing the loops tells what it keeps.
     """
-    return all_tensors(module) <= room(plan, chip)
+    return all_tensors(plan.program) <= room(plan, chip)
 
 
-def all_tensors(module: Any) -> int:
-    """Bytes of all tensors of a module."""
+def all_tensors(program: Program) -> int:
+    """Bytes of all tensors of a kernel."""
     return sum(
-        bytes_of(result)
-        for function in functions(module)
-        for operation in nested(function.regions[0].blocks[0])
-        for result in operation.results
-        if shape_of(result) is not None and operation.name != "tensor.empty"
+        math.prod(kind.shape) * byte_size(kind.element)
+        for operation in walk(program.body)
+        if operation.name != "tensor.empty"
+        for kind in (result.type for result in operation.results)
+        if kind.shape is not None
     )

@@ -14,7 +14,7 @@ from triton_porting_kit.compiler.dialect import Trait, having
 from triton_porting_kit.compiler.dialect.npu import NpuBuffer, NpuDma, NpuGather, NpuMatrix, NpuOrder, NpuWait
 from triton_porting_kit.toolchain.mlir import ir
 
-from .editing import functions, nested
+from .editing import functions, nested, number_of
 
 _IDLE = having(Trait.DEFERRABLE) | {NpuBuffer.OPERATION_NAME, "llvm.getelementptr"}
 """Operations that evaluate nothing: tensors are computed where they are consumed."""
@@ -63,14 +63,21 @@ def _at_end(block: Any) -> None:
             return
 
 
-def _before(first: Any, second: Any) -> bool:
-    """Whether the command of one token is known to be issued before that of another, wherever there is one."""
+_Pairs = frozenset[tuple[Any, Any]]
+
+
+def _before(first: Any, second: Any, assumed: _Pairs = frozenset()) -> bool:
+    """Whether the command of one token is known to be issued before that of another, wherever there is one. `assumed`:
+    pairs that a loop carries of which that holds in its last iteration.
+    """
     a, b = first.owner, second.owner
+    if number_of(first) == 0 or (first, second) in assumed:
+        return True
     if isinstance(a, ir.Block) or isinstance(b, ir.Block):
-        return isinstance(a, ir.Block) and a == b and _carried_before(a, first, second)
+        return isinstance(a, ir.Block) and a == b and _carried_before(a, first, second, assumed)
     one, other = a.operation, b.operation
     if one == other and one.name == "scf.if":
-        return all(_yielded_before(region, first, second) for region in one.regions)
+        return all(_yielded_before(region, first, second, assumed) for region in one.regions)
     if one.block != other.block or not one.is_before_in_block(other):
         return False
     if all(map(_issues, (one, other))):
@@ -88,12 +95,12 @@ def _issues(operation: Any) -> bool:
     return not isinstance(first, ir.Block) and _issues(first.operation)
 
 
-def _yielded_before(region: Any, first: Any, second: Any) -> bool:
+def _yielded_before(region: Any, first: Any, second: Any, assumed: _Pairs) -> bool:
     """Of two results of one branch: whether that holds for what a region of it yields."""
     operations = region.blocks[0].operations
     given = list(operations[len(operations) - 1].operation.operands)
     one, other = (given[value.result_number] for value in (first, second))
-    return one == other or _before(one, other)
+    return one == other or _before(one, other, assumed)
 
 
 def _surely(branch: Any) -> bool:
@@ -136,7 +143,7 @@ def _starts(branch: Any) -> bool:
     return started and len(waits) >= bool(others)
 
 
-def _carried_before(block: Any, first: Any, second: Any) -> bool:
+def _carried_before(block: Any, first: Any, second: Any, assumed: _Pairs) -> bool:
     """Of two values that a loop carries: whether that holds for what it begins with, and for what it goes on with."""
     loop = block.owner
     if loop.name != "scf.for":
@@ -144,6 +151,6 @@ def _carried_before(block: Any, first: Any, second: Any) -> bool:
     arguments = list(block.arguments)
     one, other = arguments.index(first), arguments.index(second)
     last = block.operations[len(block.operations) - 1].operation
-    return _before(loop.operands[2 + one], loop.operands[2 + other]) and _before(
-        last.operands[one - 1], last.operands[other - 1]
+    return _before(loop.operands[2 + one], loop.operands[2 + other], assumed) and _before(
+        last.operands[one - 1], last.operands[other - 1], assumed | {(first, second)}
     )

@@ -21,8 +21,8 @@ def sum_kernel(x, out, BLOCK: tl.constexpr):
 def test_what_fits_has_a_table(tpk: Tpk, kernels: Path) -> None:
     done = tpk("fit", f"{kernels}:add_kernel", "-s", POINTERS, "-c", "BLOCK=1024")
     assert (done.status, done.errors) == (0, "")
-    assert "add_kernel fits n1: 32,768 of 524,288 bytes of vector" in done.output
-    assert done.output.count("12,288 vector") == 2  # what is loaded, for three programs
+    assert "add_kernel fits n1: 49,152 of 524,288 bytes of vector" in done.output
+    assert done.output.count("20,480 vector") == 2  # what is loaded, for five programs
     assert done.output.count("8,192 vector") == 1  # what is stored, for two
 
 

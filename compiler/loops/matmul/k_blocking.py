@@ -49,6 +49,8 @@ def begin(
     step: Value,
 ) -> None:
     """Begin the iteration at `index`. `carried` holds the state of each panel."""
+    if not panels:
+        return
     builder = lowering.builder
     # `index` is below `stop`, so the unsigned difference is exact however far apart they are.
     last = builder.compare("ule", builder.sub(stop, index), step)

@@ -20,6 +20,7 @@ from triton_porting_kit.compiler.dialect.npu import (
     NpuWrite,
 )
 from triton_porting_kit.compiler.loops.ir import element_types as types
+from triton_porting_kit.compiler.loops.ir.builder import LoopBuilder
 from triton_porting_kit.compiler.loops.ir.program import Def, Operation
 from triton_porting_kit.compiler.loops.ir.values import Value
 from triton_porting_kit.compiler.loops.lowering import Lowering
@@ -108,7 +109,7 @@ def _number(lowering: Lowering, pointer: Value) -> Value:
 
 
 def dma(lowering: Lowering, operation: Operation) -> None:
-    """Fill the descriptor, and start the transfer. All transfers use one descriptor: it is read when they start."""
+    """Complete the descriptor, and start the transfer, which reads it at once."""
     op = NpuDma(operation)
     builder = lowering.builder
     size = builder.i64(types.byte_size(op.element))
@@ -132,20 +133,45 @@ def dma(lowering: Lowering, operation: Operation) -> None:
         "element_bytes": [builder.constant(types.byte_size(op.element), "i32")],
         "dimensions": [builder.constant(len(extents), "i32")],
     }
-    text = (
-        f"llvm.alloca {builder.i64(TRANSFER_BYTES).name} x i8 {{alignment = 64 : i64}} : (i64) -> !llvm.ptr"
-    )
-    descriptor = builder.pure(text, "!llvm.ptr", (builder.i64(TRANSFER_BYTES),))
+    descriptor = _described(lowering, fields)
+    channel = builder.constant(unit_number(op.unit) - UNITS["dma"], "i32")
+    token = result_of(lowering, "dma", [channel, descriptor, line_of(builder, operation)])
+    lowering.scalars[op.result] = token
+
+
+def _described(lowering: Lowering, fields: dict[str, list[Value]]) -> Value:
+    """A descriptor with these values. Transfers whose constants and strides are the same have one descriptor, in which
+    those are set once, at the start of the function; the others are set here.
+    """
+    builder = lowering.builder
+    fixed: list[tuple[int, Value]] = []
+    others: list[tuple[int, Value]] = []
     offset = 0
     for name, kind, count in TRANSFER:
         step = 8 if kind == "int64_t" else 4
         for index, value in enumerate(fields[name]):
-            place = builder.address(descriptor, [builder.i64(offset + step * index)], "i8")
-            builder.effect(f"llvm.store {value.name}, {place.name} : {value.type}, !llvm.ptr")
+            once = value.constant is not None or (value.level == 0 and name.endswith("strides"))
+            (fixed if once else others).append((offset + step * index, value))
         offset += step * count
-    channel = builder.constant(unit_number(op.unit) - UNITS["dma"], "i32")
-    token = result_of(lowering, "dma", [channel, descriptor, line_of(builder, operation)])
-    lowering.scalars[op.result] = token
+    known = lowering.part(Core).descriptors
+    key = tuple(fixed)
+    descriptor = known.get(key)
+    if descriptor is None:
+        descriptor = known[key] = builder.fresh("!llvm.ptr", level=0)
+        size = builder.i64(TRANSFER_BYTES).name
+        builder.line(
+            f"{descriptor.name} = llvm.alloca {size} x i8 {{alignment = 64 : i64}} : (i64) -> !llvm.ptr",
+            level=0,
+        )
+        _set(builder, descriptor, fixed, level=0)
+    _set(builder, descriptor, others, level=None)
+    return descriptor
+
+
+def _set(builder: LoopBuilder, descriptor: Value, values: list[tuple[int, Value]], level: int | None) -> None:
+    for offset, value in values:
+        place = builder.address(descriptor, [builder.i64(offset)], "i8")
+        builder.line(f"llvm.store {value.name}, {place.name} : {value.type}, !llvm.ptr", level=level)
 
 
 def gather(lowering: Lowering, operation: Operation) -> None:

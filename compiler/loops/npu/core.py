@@ -34,6 +34,8 @@ class Core:
     bases: Mapping[str, int] = field(default_factory=dict)
     programs: tuple[Value, ...] = ()
     """The first program to run, and the one behind the last."""
+    descriptors: dict[tuple[tuple[int, Value], ...], Value] = field(default_factory=dict)
+    """The descriptors of transfers, by the values that are always the same in them."""
     window: Value = field(default_factory=lambda: Value("%scratch", "!llvm.ptr", 0))
 
 

@@ -16,15 +16,18 @@ def programs(lowering: Lowering, operation: Operation) -> None:
 
 
 def program(lowering: Lowering, operation: Operation) -> None:
-    """x fastest, as in the kernel ABI."""
+    """x fastest, as in the kernel ABI. Axes that nothing reads are left out."""
     op = NpuProgram(operation)
     builder = lowering.builder
     rest, ids = lowering.scalar(op.program), []
-    for count in lowering.grid.counts:
+    axes = max((axis + 1 for axis, result in enumerate(op.results) if result.users), default=0)
+    if op.current and lowering.grid.tells:
+        axes = len(lowering.grid.counts)
+    for count in lowering.grid.counts[:axes]:
         wide = builder.cast("arith.extui", count, "i64")
         ids.append(builder.cast("arith.trunci", builder.binary("arith.remui", rest, wide), "i32"))
         rest = builder.binary("arith.divui", rest, wide)
-    for result, value in zip(op.results, ids, strict=True):
+    for result, value in zip(op.results, ids, strict=False):
         lowering.scalars[result] = value
     if op.current:
         lowering.grid.program_ids = ids

@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from triton_porting_kit import chips
+from triton_porting_kit.compiler.loops.ir.program import Block, Program
 from triton_porting_kit.compiler.tiles.lifetimes import Lifetime
 from triton_porting_kit.compiler.tiles.picture import picture
 from triton_porting_kit.compiler.tiles.place import arranged
@@ -18,7 +19,7 @@ def test_every_buffer_is_drawn_to_scale() -> None:
         Lifetime(None, "vector", size, "load", 3, first, last)
         for size, first, last in ((64, 0, 4), (128, 2, 9))
     ]
-    plan = Plan("a<b", arranged(found, 64))
+    plan = Plan(Program("a<b", Block([]), [], [], None), arranged(found, 64))
     root = ElementTree.fromstring(picture(plan, chips.load("n1")))
     drawn = [each for each in root.iter() if each.get("class") == "buffer"]
     assert len(drawn) == 2
