@@ -37,7 +37,7 @@ NATIVE := $(filter %.cpp %.h,$(SOURCES)) $(wildcard docs/porting-guide/runtime/*
 .PHONY: help demo test test-browser test-models test-public test-torch-upstream test-vendors test-releases \
   test-torch-releases test-all \
   docs lint check format release-template bench bench-inductor \
-  bench-chip bench-counts performance install clean
+  bench-chip bench-opencl bench-counts performance install clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -126,6 +126,9 @@ bench-inductor: $(VENV)/.installed ## compile models for the CPU by Triton and b
 
 bench-chip: $(VENV)/.installed ## time kernels on the virtual chip n1 by its clock, beside kernels written by hand in C
 	$(BIN)/python -m benchmarks.chip
+
+bench-opencl: $(VENV)/.installed ## time launches and a kernel on OpenCL, beside a host loop and a kernel written by hand
+	$(BIN)/python -m benchmarks.opencl
 
 bench-counts: $(VENV)/.installed ## count instructions of compiling and launching, against a baseline; needs valgrind
 	$(BIN)/python -m benchmarks.counts $(COUNT_ARGS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, MutableMapping
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -54,6 +55,7 @@ class OpenCLBackend(PipelineBackend):
             "default_dot_input_precision": "ieee",
             "allowed_dot_input_precisions": ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"),
             "opencl_driver": info.driver if info else "",
+            "opencl_buffers": bool(info and not info.shares_memory),
             "vector_bytes": _vector_bytes(info.vector_bytes if info else 0),
         }
 
@@ -65,7 +67,10 @@ class OpenCLBackend(PipelineBackend):
             )
         fronts = [
             cpp_pipeline(
-                CpuTarget.portable(size), fuse_multiply_add=options.enable_fp_fusion, dialect="opencl"
+                CpuTarget.portable(size),
+                fuse_multiply_add=options.enable_fp_fusion,
+                dialect="opencl",
+                buffers=options.opencl_buffers,
             ).until("opencl")
             for size in VECTOR_BYTES
             if size <= options.vector_bytes
@@ -81,9 +86,10 @@ class OpenCLBackend(PipelineBackend):
             return lowered
 
         stages = [Stage("loops", loops) if stage.name == "loops" else stage for stage in fronts[0].stages]
-        return Pipeline((*stages, Stage("clbin", self._build)))
+        build = partial(self._build, buffers=options.opencl_buffers)
+        return Pipeline((*stages, Stage("clbin", build)))
 
-    def _build(self, source: Any, metadata: MutableMapping[str, Any]) -> bytes:
+    def _build(self, source: Any, metadata: MutableMapping[str, Any], *, buffers: bool) -> bytes:
         """The container of a kernel. Raises `CompilationError` at the kernel's line where the driver refuses it."""
         from triton_porting_kit.driver.opencl import BuildFailure, Container, build_source
 
@@ -109,6 +115,7 @@ class OpenCLBackend(PipelineBackend):
             driver,
             text,
             binary,
+            buffers,
         ).pack()
 
     @classmethod

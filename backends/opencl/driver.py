@@ -9,11 +9,11 @@ from triton.backends.compiler import GPUTarget
 
 from triton_porting_kit.driver import Device
 from triton_porting_kit.driver.adapter import TritonDriver
-from triton_porting_kit.launcher import PythonLauncher
+from triton_porting_kit.launcher import PackedLauncher
 
 
 class OpenCLDriver(TritonDriver):
-    """Runs kernels on OpenCL devices with shared virtual memory. ``TPK_OPENCL_DEVICE`` chooses among them."""
+    """Runs kernels on OpenCL devices. ``TPK_OPENCL_DEVICE`` chooses among them."""
 
     backend_name = "opencl"
     fallback = True  # many machines have OpenCL beside the chip that is meant
@@ -35,6 +35,8 @@ class OpenCLDriver(TritonDriver):
     def make_target(self, device: Device) -> GPUTarget:
         return GPUTarget(self.backend_name, device.properties().arch, 1)
 
-    def launcher_cls(self, source: Any, metadata: Any) -> PythonLauncher:
+    def launcher_cls(self, source: Any, metadata: Any) -> PackedLauncher:
         """The callable that launches a compiled kernel."""
-        return PythonLauncher(source, metadata, self.device.launch)
+        entry = self.device.launch_entry()
+        assert entry is not None
+        return PackedLauncher(source, metadata, entry)

@@ -43,6 +43,9 @@ class Emitter:
         self.lines: list[str] = []
         self.spaces: dict[Any, str] = {}
         """The address space of each pointer that is not in the global one."""
+        self.buffers = False
+        """Whether pointers are buffers with offsets."""
+        self.argument_block: Any = None
         self._comments = comments
         self._names: dict[Any, str] = {}
         self._parts: dict[Any, list[str]] = {}
@@ -212,13 +215,14 @@ class Emitter:
 
     # --- the rest ------------------------------------------------------------------------------------------
 
-    def unsupported(self, operation: Any, what: str) -> CompilationError:
+    def unsupported(self, operation: Any, what: str, remedy: str = "") -> CompilationError:
         """The error for a part of the kernel that cannot be written in the dialect."""
         language = self.dialect.title
         return CompilationError(
             f"the {language} emission cannot write {what}",
             operation=operation.name,
             location=self._comments.location(operation),
-            remedy="make the loops for a target without special instructions, CpuTarget.portable(); if they already "
+            remedy=remedy
+            or "make the loops for a target without special instructions, CpuTarget.portable(); if they already "
             f"are, {language} has no word for this or it is a gap of the emission: please report the kernel",
         )

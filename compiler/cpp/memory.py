@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from triton_porting_kit.compiler.cpp import arithmetic, literals
+from triton_porting_kit.compiler.cpp import arithmetic, buffers, literals, opencl
 from triton_porting_kit.compiler.cpp.emitter import Emitter
 from triton_porting_kit.compiler.cpp.types import CppType, cast, parse
 
@@ -51,10 +51,8 @@ def address(emitter: Emitter, operation: Any) -> str:
     offset = rest[0]
     if type.bits < 64:
         offset = f"(u64)(i64){arithmetic.signed(emitter, offset, type)}"
-    if base == literals.scalar(emitter.support, result, 0):
-        return cast(
-            result.name, _scaled(offset, size)
-        )  # an address by its number: there is no object at null
+    if base == literals.scalar(emitter.support, result, 0):  # a number: there is no object at null
+        return cast(result.name, _scaled(offset, size))
     return f"{emitter.function('at', result)}({base}, {_scaled(offset, size)})"
 
 
@@ -102,9 +100,36 @@ def _volatile(emitter: Emitter, operation: Any, place: str, bits: CppType) -> st
     return f"*{emitter.dialect.pointer(bits.name, place, space, 'volatile ')}"
 
 
+def _argument_offset(emitter: Emitter, place: Any) -> int | None:
+    """The offset in the argument block of a place in it; None for another place."""
+    if place == emitter.argument_block:
+        return 0
+    owner = getattr(place.owner, "operation", None)
+    if owner is None or owner.name != "llvm.getelementptr" or owner.operands[0] != emitter.argument_block:
+        return None
+    element = parse(emitter.type_text(owner, "elem_type"))
+    (index,) = emitter.numbers(owner, "rawConstantIndices")
+    number = emitter.literal_of(emitter.name_of(owner.operands[1])) if index == _DYNAMIC else index
+    return None if element is None or number is None else number * max(element.bits // 8, 1)
+
+
+def _buffer(emitter: Emitter, operation: Any, place: str) -> str:
+    """The pointer that a buffer and the offset at a place of the argument block stand for."""
+    offset = _argument_offset(emitter, operation.operands[0])
+    if offset is None:
+        raise emitter.unsupported(operation, "a pointer that is loaded from memory", buffers.REMEDY)
+    count = CppType("u64", 64)
+    return (
+        f"{emitter.function('at', emitter.result_type(operation))}"
+        f"({opencl.buffer_name(offset)}, {emitter.function('load', count)}({place}))"
+    )
+
+
 def load(emitter: Emitter, operation: Any) -> str:
     (place,) = emitter.operands(operation)
     type = emitter.result_type(operation)
+    if emitter.buffers and type.element == "ptr":
+        return _buffer(emitter, operation, place)
     order = emitter.integer(operation, "ordering", 0)
     if not order and not emitter.has(operation, "volatile_"):
         return f"{_accessor(emitter, operation, 'load', type)}({place})"

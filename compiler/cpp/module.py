@@ -22,16 +22,18 @@ from triton_porting_kit.toolchain import mlir
 _PARAMETERS = tuple(name for name, _ in kernel.PARAMETERS)
 
 
-def emit(loops: object, dialect: Dialect, header: CppHeader | None = None) -> str:
+def emit(loops: object, dialect: Dialect, header: CppHeader | None = None, *, buffers: bool = False) -> str:
     """The text of a loops artefact, or of its text, in a dialect: C++17 and C99 with GCC's and Clang's vectors and the
     same kernel ABI, or OpenCL C (docs/contracts.md).
 
-    Loops for a chip with on-chip memory include `header`, ``tpk_npu.h`` by default; the others are self-contained.
-    Raises `CompilationError`, with the kernel line, for what the language cannot express.
+    With `buffers`, each pointer of the argument block is an argument of OpenCL C's kernel function, a buffer, and the
+    block holds its offset. Loops for a chip with on-chip memory include `header`, ``tpk_npu.h`` by default; the others
+    are self-contained. Raises `CompilationError`, with the kernel line, for what the language cannot express.
     """
     comments = SourceComments(str(loops))
     module = mlir_module(loops)
     emitter = Emitter(dialect, comments, operations.write, header)
+    emitter.buffers = buffers
     data: list[str] = []
     exported: list[Any] = []
     declared: list[str] = []
@@ -76,7 +78,11 @@ def _opencl(emitter: Emitter, exported: list[Any], kernels: list[str]) -> list[s
     numbers = opencl.symbols("\n".join(lines))
     for symbol in kernels:
         scratch, cleared = numbers[names.in_ascii(symbol) + kernel.SCRATCH]
-        lines += ["", *opencl.entry(symbol, scratch, cleared, emitter.lines)]
+        _, *offsets = numbers[names.in_ascii(symbol) + kernel.POINTERS]
+        lines += [
+            "",
+            *opencl.entry(symbol, scratch, cleared, emitter.lines, offsets if emitter.buffers else ()),
+        ]
     return lines
 
 
@@ -171,6 +177,7 @@ def _kernel_body(emitter: Emitter, operation: Any) -> str:
         emitter.statement(f"using namespace {NAMESPACE};")
     elif emitter.dialect is OPENCL:
         emitter.spaces = address_spaces(operation, emitter.unsupported)
+    emitter.argument_block = body.arguments[0]
     for argument, parameter in zip(body.arguments, _PARAMETERS, strict=True):
         emitter.define(argument, cast(emitter.type_of(argument).name, parameter))
     emitter.block(body)

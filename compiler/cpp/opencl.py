@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from triton_porting_kit.abi import kernel, launching
 from triton_porting_kit.compiler.cpp import names
@@ -81,12 +81,23 @@ def routine(name: str, pointers: int, support: Support) -> str | None:
     )
 
 
-def entry(symbol: str, scratch: int, cleared: int, body: list[str]) -> list[str]:
-    """The programs of a kernel as a function, and the kernel function, each of whose work-items runs a part of them."""
+def buffer_name(offset: int) -> str:
+    """The name of the buffer whose offset is at this place of the argument block."""
+    return f"buffer_{offset}"
+
+
+def entry(symbol: str, scratch: int, cleared: int, body: list[str], pointers: Sequence[int]) -> list[str]:
+    """The programs of a kernel as a function, and the kernel function, each of whose work-items runs a part of them.
+
+    `pointers` are the offsets of the pointers that are buffers.
+    """
+    buffers = [buffer_name(offset) for offset in pointers]
+    passed = "".join(f", {name}" for name in buffers)
+    declared = "".join(f",\n    __global char *{name}" for name in buffers)
     programs = f"programs_of_{names.in_ascii(symbol)}"
     stride = -(-scratch // 64) * 64
     parameters = ", ".join(f"{_KINDS.get(kind, 'ptr')} {name}" for name, kind in kernel.PARAMETERS)
-    parameters += ", volatile __global i32 *status"
+    parameters += ", volatile __global i32 *status" + "".join(f", ptr {name}" for name in buffers)
     return f"""\
 static i32 {programs}({parameters}) {{
 {chr(10).join(body)}
@@ -95,7 +106,7 @@ static i32 {programs}({parameters}) {{
 // Work-item w of n runs the w-th of n parts of the programs [begin, end), with its own {stride} bytes of scratch.
 __kernel void {KERNEL_PREFIX}{names.in_ascii(symbol)}(
     __global char *args, __global char *scratch, i64 begin, i64 end, i32 grid_x, i32 grid_y, i32 grid_z,
-    volatile __global i32 *status) {{
+    volatile __global i32 *status{declared}) {{
   const i64 item = (i64)get_global_id(0), items = (i64)get_global_size(0);
   const i64 part = (end - begin) / items, more = (end - begin) % items;
   const i64 first = begin + item * part + (item < more ? item : more);
@@ -103,7 +114,8 @@ __kernel void {KERNEL_PREFIX}{names.in_ascii(symbol)}(
   __global char *own = scratch + item * {stride};
   for (int i = 0; i < {cleared}; ++i)
     own[i] = 0;
-  const i32 code = first < last ? {programs}(args, own, first, last, grid_x, grid_y, grid_z, status) : 0;
+  const i32 code =
+      first < last ? {programs}(args, own, first, last, grid_x, grid_y, grid_z, status{passed}) : 0;
   if (code)
     atomic_cmpxchg(status, 0, code);
 }}""".splitlines()

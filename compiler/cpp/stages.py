@@ -29,6 +29,7 @@ def cpp_stages(
     header: CppHeader | None = None,
     timeout: float = 300.0,
     dialect: str = "cpp",
+    buffers: bool = False,
 ) -> tuple[Stage, Stage]:
     """The stage ``cpp``, which writes a loops artefact as C++, and the stage `binary`, which builds it with `command`.
 
@@ -38,8 +39,8 @@ def cpp_stages(
     for at most `timeout` seconds. It must not contract multiplications and additions, nor assume that floats are
     finite. The result is any binary that the chip loads; the text exports the symbols of the kernel ABI. The loops must
     be made for a target without special instructions, such as `CpuTarget.portable()`. `header` is that of loops for a
-    chip with on-chip memory; `command` has to name its folder. The stages raise
-    `CompilationError` with the kernel line.
+    chip with on-chip memory; `command` has to name its folder. With `buffers`, OpenCL C's pointers are buffers with
+    offsets. The stages raise `CompilationError` with the kernel line.
     """
     kept = tuple(command)
     if dialect not in DIALECTS:
@@ -49,7 +50,7 @@ def cpp_stages(
     def run_cpp(source: Any, metadata: Metadata) -> str:
         from triton_porting_kit.compiler.cpp.module import emit
 
-        return emit(source, language, header)
+        return emit(source, language, header, buffers=buffers)
 
     def run_build(source: Any, metadata: Metadata) -> bytes:
         from triton_porting_kit.compiler.cpp import build
@@ -68,6 +69,7 @@ def cpp_pipeline(
     threads: int = 1,
     timeout: float = 300.0,
     dialect: str = "cpp",
+    buffers: bool = False,
 ) -> Pipeline:
     """``ttir`` → ``structured`` → ``loops`` → `dialect` → `binary`; see `cpp_stages`.
 
@@ -78,4 +80,9 @@ def cpp_pipeline(
     front = cpu_pipeline(
         target or CpuTarget.portable(), fuse_multiply_add=fuse_multiply_add, threads=threads
     ).until("loops")
-    return Pipeline((*front.stages, *cpp_stages(command, binary=binary, timeout=timeout, dialect=dialect)))
+    if buffers:
+        from triton_porting_kit.compiler.cpp.buffers import without_numbers
+
+        front = front.replace("loops", without_numbers(front.stages[-1]))
+    last = cpp_stages(command, binary=binary, timeout=timeout, dialect=dialect, buffers=buffers)
+    return Pipeline((*front.stages, *last))

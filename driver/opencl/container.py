@@ -29,6 +29,8 @@ class Container:
     driver: str
     source: str
     binary: bytes = b""
+    buffers: bool = False
+    """Whether the pointers are arguments of the kernel function, and their places in the block hold offsets."""
 
     def pack(self) -> bytes:
         """The container's bytes."""
@@ -36,7 +38,7 @@ class Container:
         metadata: dict[str, Any] = {
             "name": self.name, "kernel": self.kernel, "scratch_bytes": self.scratch_bytes,
             "pointers": list(self.pointers), "device": self.device, "driver": self.driver,
-            "source_bytes": len(source), "binary_bytes": len(self.binary),
+            "buffers": self.buffers, "source_bytes": len(source), "binary_bytes": len(self.binary),
             "sha256": hashlib.sha256(source + self.binary).hexdigest(),
         }  # fmt: skip
         head = json.dumps(metadata).encode()
@@ -62,7 +64,7 @@ class Container:
             return cls(
                 str(metadata["name"]), str(metadata["kernel"]), int(metadata["scratch_bytes"]),
                 tuple(int(offset) for offset in metadata["pointers"]), str(metadata["device"]),
-                str(metadata["driver"]), source.decode(), binary,
+                str(metadata["driver"]), source.decode(), binary, bool(metadata["buffers"]),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidModule(f"the container of OpenCL C of {kernel!r} is damaged: {error}") from None

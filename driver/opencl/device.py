@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import threading
 from collections.abc import Sequence
-from ctypes import c_int32, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,10 +17,12 @@ from triton_porting_kit.driver.device import (
     Buffer,
     Device,
     DeviceProperties,
+    NativeLaunchEntry,
 )
+from triton_porting_kit.driver.opencl import _opencl
 from triton_porting_kit.driver.opencl.container import Container
-from triton_porting_kit.driver.opencl.library import open_library
-from triton_porting_kit.driver.opencl.memory import Memory
+from triton_porting_kit.driver.opencl.library import REMEDY, open_library
+from triton_porting_kit.driver.opencl.memory import BufferMemory, Memory, SharedMemory
 from triton_porting_kit.driver.opencl.platforms import DeviceInfo, device_infos
 from triton_porting_kit.driver.opencl.programs import (
     BuildFailure,
@@ -36,51 +36,30 @@ from triton_porting_kit.errors import InvalidArgument, InvalidModule, LaunchErro
 SCRATCH_LIMIT = 256 << 20
 """Bytes of scratch that a program may use. Each compute unit has as much as the kernel needs."""
 
-_COARSE_SVM = 1
-_SVM_POINTERS = 0x11B6
-_COPY_HOST = 4 | 32
-"""CL_MEM_READ_ONLY and CL_MEM_COPY_HOST_PTR."""
 _HIGHEST_COUNT = 2**31 - 1
 
 
 @dataclass
 class _Module:
     container: Container
-    program: int
-    kernel: int
+    kernel: _opencl.Kernel
     functions: list[int] = field(default_factory=list)
-    memory_version: int = -1
-    can_fail: bool = True
-    """Whether the kernel may write a failure, which the next wait must then look for."""
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class OpenCLDevice(Device):
-    """One OpenCL device. Memory is shared virtual memory; streams are in-order queues.
-
-    Raises `ToolchainError` for a device without shared virtual memory.
-    """
+    """One OpenCL device. Streams are in-order queues; memory is shared virtual memory, or else buffers."""
 
     def __init__(self, info: DeviceInfo) -> None:
-        if not info.svm & _COARSE_SVM:
-            raise ToolchainError(
-                f"{info.name} of {info.platform} has no shared virtual memory, which the arguments of kernels need"
-            )
         self.info, self._library, self._context = info, open_library(), context_of(info)
         self._lock = threading.RLock()
         self._handles = itertools.count(1)
-        self._memory = Memory(
-            self._library,
-            self._context,
-            info.name,
-            info.memory_bytes,
-            info.largest_allocation,
-            info.alignment,
-        )
-        self._streams = {DEFAULT_STREAM: self._new_stream()}
+        self._native = _opencl.Device(self._library.functions, self._context, info.name, info.compute_units)
+        kind = SharedMemory if info.shares_memory else BufferMemory
+        self._memory: Memory = kind(self._library, self._context, info, self._native)
+        self._streams: dict[int, Stream] = {}
+        self._add_stream(DEFAULT_STREAM)
         self._events: dict[int, Event] = {}
         self._modules: dict[int, _Module] = {}
-        self._functions: dict[int, _Module] = {}
 
     def __repr__(self) -> str:
         return f"OpenCLDevice({self.info.name!r})"
@@ -104,42 +83,35 @@ class OpenCLDevice(Device):
         return self._memory.allocate(size, alignment)
 
     def memfree(self, addr: int) -> None:
-        start = self._memory.remove(addr)
+        start, buffer = self._memory.remove(addr)
         with self._lock:
             streams = list(self._streams.values())
         for stream in streams:
             stream.wait()
-        self._memory.release(start)
+        self._memory.release(start, buffer)
 
     def memcpy_htod(self, dst: int, src: Buffer, stream: int = DEFAULT_STREAM) -> None:
         data = _bytes_of(src, "memcpy_htod", writable=False)
         self._memory.check(dst, data.nbytes, "memcpy_htod")
-        self._copy(dst, data.ctypes.data, data.nbytes, stream, data)
+        queue = self._stream(stream)
+        if data.nbytes:
+            queue.keep(self._memory.write(queue.queue, dst, data.ctypes.data, data.nbytes), data)
 
     def memcpy_dtoh(self, dst: Buffer, src: int, stream: int = DEFAULT_STREAM) -> None:
         data = _bytes_of(dst, "memcpy_dtoh", writable=True)
         self._memory.check(src, data.nbytes, "memcpy_dtoh")
-        self._copy(data.ctypes.data, src, data.nbytes, stream, data)
+        queue = self._stream(stream)
+        if data.nbytes:
+            queue.keep(self._memory.read(queue.queue, data.ctypes.data, src, data.nbytes), data)
 
     def memcpy_dtod(self, dst: int, src: int, size: int, stream: int = DEFAULT_STREAM) -> None:
         if size < 0:
             raise InvalidArgument(f"memcpy_dtod on {self.info.name}: the size {size} is negative")
         self._memory.check(dst, size, "memcpy_dtod")
         self._memory.check(src, size, "memcpy_dtod")
-        self._copy(dst, src, size, stream, None)
-
-    def _copy(self, to: int, source: int, size: int, stream: int, kept: Any) -> None:
         queue = self._stream(stream)
-        if not size:
-            return
-        event = c_void_p()
-        with self._memory.lock:
-            code = self._library.clEnqueueSVMMemcpy(
-                queue.queue, 0, to, source, size, 0, None, ctypes.byref(event)
-            )
-            self._library.check(code, f"copying {size} bytes")
-            self._library.clFlush(queue.queue)
-            queue.keep(int(event.value or 0), kept)
+        if size:
+            queue.keep(self._memory.copy(queue.queue, dst, src, size), None)
 
     def memset(self, dst: int, value: int, size: int, stream: int = DEFAULT_STREAM) -> None:
         if size < 0 or not 0 <= value <= 255:
@@ -149,18 +121,15 @@ class OpenCLDevice(Device):
         self._memory.check(dst, size, "memset")
         queue = self._stream(stream).queue
         if size:
-            byte = ctypes.c_uint8(value)
-            with self._memory.lock:
-                code = self._library.clEnqueueSVMMemFill(
-                    queue, dst, ctypes.byref(byte), 1, size, 0, None, None
-                )
-                self._library.check(code, f"setting {size} bytes")
-                self._library.clFlush(queue)
+            self._memory.fill(queue, dst, value, size)
+            self._library.clFlush(queue)
 
     # --- streams and events ------------------------------------------------------------------------------
 
-    def _new_stream(self) -> Stream:
-        return Stream(self._library, self._context, self.info)
+    def _add_stream(self, handle: int) -> None:
+        created = Stream(self._library, self._context, self.info)
+        self._streams[handle] = created
+        self._native.add_stream(handle, created.native)
 
     def _stream(self, stream: int, kind: type[Exception] = InvalidArgument) -> Stream:
         try:
@@ -171,10 +140,9 @@ class OpenCLDevice(Device):
             ) from None
 
     def create_stream(self) -> int:
-        created = self._new_stream()
         with self._lock:
             handle = next(self._handles)
-            self._streams[handle] = created
+            self._add_stream(handle)
         return handle
 
     def destroy_stream(self, stream: int) -> None:
@@ -183,6 +151,7 @@ class OpenCLDevice(Device):
         with self._lock:
             found = self._stream(stream)
             del self._streams[stream]
+            self._native.remove_stream(stream)
         try:
             found.finish()
         finally:
@@ -239,6 +208,12 @@ class OpenCLDevice(Device):
         container = Container.unpack(bytes(binary), name)
         if container.name != name:
             raise InvalidModule(f"the binary is that of the kernel {container.name!r}, not of {name!r}")
+        if container.buffers == self.info.shares_memory:
+            kinds = ("addresses", "buffers with offsets")
+            raise InvalidModule(
+                f"the binary of {name!r} takes {kinds[container.buffers]}, and memory of {self.info.name} is used by "
+                f"{kinds[not container.buffers]}: compile it again"
+            )
         program = self._program(container)
         try:
             kernel = self._library.create(
@@ -247,9 +222,19 @@ class OpenCLDevice(Device):
         except InvalidModule:
             self._library.clReleaseProgram(program)
             raise
+        self._library.clReleaseProgram(program)  # the kernel keeps it
+        native = _opencl.Kernel(
+            self._library.functions,
+            kernel,
+            name,
+            container.pointers,
+            container.scratch_bytes,
+            FAIL in container.source,
+            container.buffers,
+        )
         with self._lock:
             handle = next(self._handles)
-            self._modules[handle] = _Module(container, program, kernel, can_fail=FAIL in container.source)
+            self._modules[handle] = _Module(container, native)
         return handle
 
     def _program(self, container: Container) -> int:
@@ -274,9 +259,7 @@ class OpenCLDevice(Device):
             found = self._module(module)
             del self._modules[module]
             for function in found.functions:
-                del self._functions[function]
-        self._library.clReleaseKernel(found.kernel)  # launches in flight keep both
-        self._library.clReleaseProgram(found.program)
+                self._native.remove_function(function)
 
     def get_function(self, module: int, name: str) -> int:
         with self._lock:
@@ -284,68 +267,11 @@ class OpenCLDevice(Device):
             if name != found.container.name:
                 raise InvalidModule(f"the module of {found.container.name!r} has no kernel {name!r}")
             handle = next(self._handles)
-            self._functions[handle] = found
+            self._native.add_function(handle, found.kernel)
             found.functions.append(handle)
         return handle
 
     def launch(self, function: int, grid: Sequence[int], stream: int, args: bytes) -> None:
-        module = self._functions.get(function)
-        if module is None:
-            raise LaunchError(f"{self.info.name} has no function {function}: it was unloaded, or never found")
-        counts = self._counts(grid)
-        queue = self._stream(stream, LaunchError)
-        for offset in module.container.pointers:
-            address = int.from_bytes(args[offset : offset + 8], "little")
-            if address:
-                self._memory.check(address, 0, f"launch of {module.container.name}")
-        programs = counts[0] * counts[1] * counts[2]
-        if not programs:
-            return
-        items = min(programs, self.info.compute_units)
-        code, block = c_int32(0), ctypes.create_string_buffer(args, max(len(args), 1))
-        arguments = self._library.create(
-            "clCreateBuffer", "copying arguments", self._context, _COPY_HOST, max(len(args), 1), block
-        )
-        stride = -(-module.container.scratch_bytes // 64) * 64
-        with self._memory.lock, queue.lock, module.lock:
-            scratch = queue.scratch(items * stride)
-            self._set(module, arguments, scratch, programs, counts, queue.status)
-            code.value = self._library.clEnqueueNDRangeKernel(
-                queue.queue, module.kernel, 1, None, (c_size_t * 1)(items), (c_size_t * 1)(1), 0, None, None
-            )
-        self._library.clReleaseMemObject(arguments)  # the kernel keeps it until it has run
-        self._library.check(code.value, f"launching {module.container.name}")
-        queue.launched(module.can_fail)
-
-    def _set(
-        self,
-        module: _Module,
-        arguments: int,
-        scratch: int | None,
-        programs: int,
-        counts: tuple[int, int, int],
-        status: int,
-    ) -> None:
-        values = [
-            c_void_p(arguments), c_void_p(scratch), c_int64(0), c_int64(programs), *map(c_int32, counts),
-            c_void_p(status),
-        ]  # fmt: skip
-        for position, value in enumerate(values):
-            code = self._library.clSetKernelArg(
-                module.kernel, position, ctypes.sizeof(value), ctypes.byref(value)
-            )
-            self._library.check(code, f"argument {position} of {module.container.name}")
-        if module.memory_version != self._memory.version:
-            version, starts = self._memory.version, self._memory.starts
-            if starts:
-                listed = (c_void_p * len(starts))(*starts)
-                code = self._library.clSetKernelExecInfo(
-                    module.kernel, _SVM_POINTERS, ctypes.sizeof(listed), listed
-                )
-                self._library.check(code, f"the memory of {module.container.name}")
-            module.memory_version = version
-
-    def _counts(self, grid: Sequence[int]) -> tuple[int, int, int]:
         counts = tuple(grid)
         if not 1 <= len(counts) <= 3 or not all(
             isinstance(count, int) and 0 <= count <= _HIGHEST_COUNT for count in counts
@@ -354,13 +280,17 @@ class OpenCLDevice(Device):
                 f"the grid {counts} on {self.info.name} is not one to three counts from 0 to {_HIGHEST_COUNT}"
             )
         x, y, z = (*counts, 1, 1)[:3]
-        return x, y, z
+        self._native.launch(function, (x, y, z), stream, args)
+
+    def launch_entry(self) -> NativeLaunchEntry:
+        return NativeLaunchEntry(_opencl.launch_entry, self._native.context)
 
     # --- life --------------------------------------------------------------------------------------------
 
     def reset(self) -> None:
         with self._lock:
-            for stream in self._streams.values():
+            for handle, stream in self._streams.items():
+                self._native.remove_stream(handle)
                 stream.wait()  # a failure that nobody asked for is gone, as everything is
                 stream.close()
             for event in self._events.values():
@@ -369,7 +299,8 @@ class OpenCLDevice(Device):
                 self.unload_module(module)
             self._events.clear()
             self._memory.clear()
-            self._streams = {DEFAULT_STREAM: self._new_stream()}
+            self._streams = {}
+            self._add_stream(DEFAULT_STREAM)
             super().reset()
 
 
@@ -389,10 +320,8 @@ def _bytes_of(buffer: Buffer, call: str, *, writable: bool) -> Any:
 
 
 def open_devices() -> list[OpenCLDevice]:
-    """All devices that have shared virtual memory. Raises `ToolchainError` if there is none."""
+    """All devices that are used. Raises `ToolchainError` if there is none."""
     infos = device_infos()
-    usable = [info for info in infos if info.svm & _COARSE_SVM]
-    if not usable:
-        names = ", ".join(f"{info.platform}: {info.name}" for info in infos) or "none"
-        raise ToolchainError(f"no OpenCL device with shared virtual memory was found; there are {names}")
-    return [OpenCLDevice(info) for info in usable]
+    if not infos:
+        raise ToolchainError(f"the loader knows no OpenCL device. What to do: {REMEDY}")
+    return [OpenCLDevice(info) for info in infos]

@@ -6,9 +6,11 @@ import ctypes
 import glob
 import os
 from ctypes import POINTER, c_char_p, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
+from triton_porting_kit.abi.launching import Code
+from triton_porting_kit.driver.opencl import _opencl
 from triton_porting_kit.errors import (
     DeviceError,
     DeviceLost,
@@ -57,6 +59,12 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "clReleaseMemObject": (c_int32, _handle),
     "clEnqueueReadBuffer": (c_int32, _handle, _handle, _count, c_size_t, c_size_t, c_void_p, *_EVENTS),
     "clEnqueueWriteBuffer": (c_int32, _handle, _handle, _count, c_size_t, c_size_t, c_void_p, *_EVENTS),
+    "clEnqueueCopyBuffer": (
+        c_int32, _handle, _handle, _handle, c_size_t, c_size_t, c_size_t, *_EVENTS,
+    ),
+    "clEnqueueFillBuffer": (
+        c_int32, _handle, _handle, c_void_p, c_size_t, c_size_t, c_size_t, *_EVENTS,
+    ),
     "clEnqueueMarkerWithWaitList": (c_int32, _handle, *_EVENTS),
     "clEnqueueBarrierWithWaitList": (c_int32, _handle, *_EVENTS),
     "clWaitForEvents": (c_int32, _count, _handles),
@@ -128,6 +136,15 @@ class Library:
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"OpenCL's function {name} is not in the table of the kit")
+
+    @cached_property
+    def functions(self) -> _opencl.Functions:
+        """The functions that native launches call."""
+        addresses = {
+            name: ctypes.cast(getattr(self._library, name), c_void_p).value or 0 for name in _FUNCTIONS
+        }
+        meanings = {code: (int(Code[kind.__name__]), name) for code, (name, kind) in _CODES.items()}
+        return _opencl.Functions(addresses, meanings)
 
     def check(self, code: int, what: str) -> None:
         """Raise the error that a code stands for; 0 is none."""

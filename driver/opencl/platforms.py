@@ -14,6 +14,10 @@ from triton_porting_kit.errors import ToolchainError
 SELECTION = "TPK_OPENCL_DEVICE"
 """Environment variable: part of the platform's or device's name; only devices that have it are used."""
 
+SHARING = "TPK_OPENCL_SVM"
+"""Environment variable, read with the first device: 0 uses buffers also where there is shared virtual memory."""
+
+_COARSE_SVM = 1
 _ALL_DEVICES = 0xFFFFFFFF
 _NO_DEVICES = (-1, -1001)
 """CL_DEVICE_NOT_FOUND and the loader's code for a machine without drivers."""
@@ -44,7 +48,8 @@ class DeviceInfo:
     alignment: int
     vector_bytes: int
     rounds_division: bool
-    svm: int
+    shares_memory: bool
+    """Whether kernels get addresses, in shared virtual memory; otherwise buffers and offsets."""
     extensions: tuple[str, ...]
 
     @property
@@ -94,10 +99,11 @@ def _info(device: int, platform: str) -> DeviceInfo:
         return library.string("clGetDeviceInfo", device, what)
 
     version = text(_VERSION)
+    has_sharing = not version.startswith("OpenCL 1") and bool(number(_SVM) & _COARSE_SVM)
     return DeviceInfo(
         device, platform, text(_NAME), version, text(_DRIVER), number(_UNITS), number(_CLOCK), number(_MEMORY),
         number(_LARGEST), number(_LOCAL), number(_ALIGNMENT) // 8, number(_WIDTH) * 4,
-        bool(number(_FLOATS) & _ROUNDED), number(_SVM) if not version.startswith("OpenCL 1") else 0,
+        bool(number(_FLOATS) & _ROUNDED), has_sharing and os.environ.get(SHARING, "1") != "0",
         tuple(text(_EXTENSIONS).split()),
     )  # fmt: skip
 

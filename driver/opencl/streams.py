@@ -10,6 +10,7 @@ from typing import Any
 
 from triton_porting_kit.abi import kernel
 from triton_porting_kit.abi.launching import Code
+from triton_porting_kit.driver.opencl import _opencl
 from triton_porting_kit.driver.opencl.library import Library
 from triton_porting_kit.driver.opencl.platforms import DeviceInfo
 from triton_porting_kit.errors import AssertionFailed, InvalidArgument, LaunchError
@@ -21,7 +22,7 @@ _COMPLETE = 0
 
 
 class Stream:
-    """One queue, the scratch of the kernels on it, and the failure that they report. Threads may share it."""
+    """One queue, with the failure that kernels on it report. Threads may share it."""
 
     def __init__(self, library: Library, context: int, info: DeviceInfo) -> None:
         self._library, self._context, self._name = library, context, info.name
@@ -29,17 +30,14 @@ class Stream:
             "clCreateCommandQueue", "creating a stream", context, info.handle, _PROFILING
         )
         self.lock = threading.RLock()
-        """Held while work is enqueued that takes several calls."""
-        self.status = self._buffer(4 * kernel.STATUS_WORDS)
-        self._scratch, self._scratch_bytes = 0, 0
-        self._kept: deque[tuple[int, Any]] = deque()
-        self._may_have_failed = self._closed = False
-        self._write_status()
-
-    def _buffer(self, size: int) -> int:
-        return self._library.create(
-            "clCreateBuffer", f"allocating {size} bytes", self._context, _READ_WRITE, size, None
+        """Held by what takes several calls, other than launches."""
+        self.status = library.create(
+            "clCreateBuffer", "creating a stream", context, _READ_WRITE, 4 * kernel.STATUS_WORDS, None
         )
+        self.native = _opencl.Queue(library.functions, self.queue, self.status)
+        self._kept: deque[tuple[int, Any]] = deque()
+        self._closed = False
+        self._write_status()
 
     def _write_status(self) -> None:
         zero = c_int32(0)
@@ -55,21 +53,6 @@ class Stream:
         )
         self._library.check(code, "reading a failure")
         return list(data)
-
-    def scratch(self, size: int) -> int | None:
-        """A buffer of at least `size` bytes, which later kernels of this stream use again; None for none."""
-        if size > self._scratch_bytes:
-            if self._scratch:
-                self._library.clReleaseMemObject(
-                    self._scratch
-                )  # kernels on the queue keep it until they have run
-            self._scratch, self._scratch_bytes = self._buffer(size), size
-        return self._scratch if size else None
-
-    def launched(self, can_fail: bool) -> None:
-        """Note that a kernel was enqueued, whose failure, if it can fail, the next `finish` raises."""
-        self._may_have_failed |= can_fail
-        self._library.clFlush(self.queue)
 
     def keep(self, event: int, thing: Any) -> None:
         """Keep a host buffer alive until an event, which this takes over."""
@@ -101,9 +84,8 @@ class Stream:
         """Wait for the queue, and raise the failure of a kernel, once."""
         self.wait()
         with self.lock:
-            if self._closed or not self._may_have_failed:
+            if self._closed or not self.native.take_failure():
                 return
-            self._may_have_failed = False
             if self._read_status(1) == [0]:
                 return
             status = self._read_status(kernel.STATUS_WORDS)
@@ -114,8 +96,8 @@ class Stream:
         """Release the queue and its buffers."""
         with self.lock:
             self._closed = True
-            for buffer in filter(None, (self.status, self._scratch)):
-                self._library.clReleaseMemObject(buffer)
+            self.native.close()
+            self._library.clReleaseMemObject(self.status)
             self._library.clReleaseCommandQueue(self.queue)
 
 

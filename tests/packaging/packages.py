@@ -8,6 +8,7 @@ from source_tree import SRC, TEMPLATE, files
 
 EXTENSIONS = (
     "triton_porting_kit/driver/hip/_hip",
+    "triton_porting_kit/driver/opencl/_opencl",
     "triton_porting_kit/driver/host/_host",
     "triton_porting_kit/launcher/_packed",
     "triton_porting_kit/pytorch/_storage",

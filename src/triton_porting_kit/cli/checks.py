@@ -153,11 +153,11 @@ def opencl() -> Iterator[Finding]:
         return
     listed = ", ".join(
         f"{info.platform}: {info.name} ({info.version.split()[1]}, driver {info.driver}, {info.memory_bytes >> 30} GiB"
-        + ("" if info.svm else ", without shared virtual memory, which kernels need")
+        + ("" if info.shares_memory else ", buffers")
         + ")"
         for info in infos
     )
-    status = Status.OK if any(info.svm for info in infos) else Status.NOTE
+    status = Status.OK if infos else Status.NOTE
     yield Finding(
         "OpenCL", status, f"{path}; {listed or 'its drivers find no device'}", "" if listed else REMEDY
     )

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import specializations
 
-from triton_porting_kit.driver.opencl import OpenCLDevice, has_platforms
+from triton_porting_kit.driver.opencl import OpenCLDevice, has_platforms, platforms
 
 
-@pytest.fixture(scope="module")
-def opencl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenCLDevice]:
-    """Choose the backend, with a cache that starts empty.
+def _opened(folder: Path, sharing: str) -> Iterator[OpenCLDevice]:
+    """The backend as the active one, with a cache that starts empty.
 
     CI installs PoCL. Elsewhere its absence skips what needs a device; in CI it fails.
     """
@@ -28,11 +28,26 @@ def opencl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenCLDevice]:
     previous = driver.active  # chosen before the variable below names this backend
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITON_DEFAULT_BACKEND", "opencl")
-        patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("opencl-cache")))
+        patch.setenv("TRITON_CACHE_DIR", str(folder))
+        patch.setenv("TPK_OPENCL_SVM", sharing)
+        platforms._all.cache_clear()  # the variable is read once
         specializations.forget()
-        driver.set_active(OpenCLDriver())
+        driver.set_active(type(f"Sharing{sharing}", (OpenCLDriver,), {})())  # a class has one object
         yield driver.active.device
         specializations.forget()
         driver.set_active(previous)
+        platforms._all.cache_clear()
         # PoCL has a handler, and later tests want processes to die.
         signal.signal(signal.SIGSEGV, signal.SIG_DFL)
+
+
+@pytest.fixture(scope="module")
+def opencl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenCLDevice]:
+    """The first device, with shared virtual memory."""
+    yield from _opened(tmp_path_factory.mktemp("opencl-cache"), "1")
+
+
+@pytest.fixture(scope="module")
+def buffers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenCLDevice]:
+    """The same device as one without shared virtual memory."""
+    yield from _opened(tmp_path_factory.mktemp("buffers-cache"), "0")

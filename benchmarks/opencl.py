@@ -1,0 +1,151 @@
+"""The OpenCL backend beside a host loop and kernels that are written by hand: `make bench-opencl`.
+
+Both sides use the same device and memory, and take turns. The loop is C, which a compiler of this machine builds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Callable
+from ctypes import c_int32, c_int64, c_size_t, c_void_p
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import triton
+
+from benchmarks.timing import alternate
+from triton_porting_kit.driver import DeviceArray
+from triton_porting_kit.kernels.vector_add import vector_add_kernel
+
+ELEMENTS = 4 << 20
+LAUNCH_BAR, ADD_BAR = 25e-6, 1.0
+
+LOOP = """
+#include <stddef.h>
+#include <stdint.h>
+extern int32_t clSetKernelArg(void *, uint32_t, size_t, const void *);
+extern int32_t clSetKernelArgSVMPointer(void *, uint32_t, const void *);
+extern int32_t clEnqueueNDRangeKernel(void *, void *, uint32_t, const size_t *, const size_t *, const size_t *,
+                                      uint32_t, const void *, void *);
+extern int32_t clFinish(void *);
+
+int32_t launch_and_wait(void *queue, void *kernel, int32_t count, const size_t *sizes, const void *const *values,
+                        size_t items, size_t group) {
+  for (int32_t i = 0; i < count; ++i)
+    if (sizes[i] ? clSetKernelArg(kernel, i, sizes[i], values[i]) : clSetKernelArgSVMPointer(kernel, i, values[i]))
+      return 1;
+  return clEnqueueNDRangeKernel(queue, kernel, 1, 0, &items, group ? &group : 0, 0, 0, 0) || clFinish(queue);
+}
+"""
+
+BY_HAND = """
+__kernel void add(__global const float *x, __global const float *y, __global float *out, int n) {
+  const int i = get_global_id(0);
+  if (i < n)
+    out[i] = x[i] + y[i];
+}
+"""
+
+
+class Loop:
+    """A kernel with arguments, launched by C. Arguments that are ints are addresses in shared virtual memory."""
+
+    def __init__(self, native: Any, queue: int, kernel: int, arguments: list[Any], items: int, group: int):
+        self._native, self._queue, self._kernel = native, queue, kernel
+        self._items, self._group, self._kept = items, group, arguments
+        count = len(arguments)
+        plain = [isinstance(value, int) for value in arguments]
+        sizes = (
+            0 if is_plain else ctypes.sizeof(value) for value, is_plain in zip(arguments, plain, strict=True)
+        )
+        places = (
+            value if is_plain else ctypes.addressof(value)
+            for value, is_plain in zip(arguments, plain, strict=True)
+        )
+        self._sizes, self._values = (c_size_t * count)(*sizes), (c_void_p * count)(*places)
+
+    def __call__(self) -> None:
+        code = self._native.launch_and_wait(
+            c_void_p(self._queue), c_void_p(self._kernel), len(self._kept), self._sizes, self._values,
+            c_size_t(self._items), c_size_t(self._group),
+        )  # fmt: skip
+        assert code == 0, code
+
+
+def _native(library: str) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        source, built = Path(folder, "loop.c"), Path(folder, "loop.so")
+        source.write_text(LOOP)
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", source, library, "-o", built], check=True)
+        return ctypes.CDLL(str(built))
+
+
+def _kernel(device: Any, text: str, name: str) -> int:
+    from triton_porting_kit.driver.opencl import open_library
+    from triton_porting_kit.driver.opencl.programs import program_of_source
+
+    program = program_of_source(device.info, text)
+    return int(open_library().create("clCreateKernel", name, program, name.encode()))
+
+
+def main() -> None:
+    """Print both figures with their bars, and fail if one is missed."""
+    os.environ["TRITON_DEFAULT_BACKEND"] = "opencl"
+    from triton_porting_kit.driver.opencl import open_library
+    from triton_porting_kit.driver.opencl.programs import context_of
+
+    device: Any = triton.runtime.driver.active.device
+    library = open_library()
+    native, context = _native(library.path), context_of(device.info)
+    queue = library.create("clCreateCommandQueue", "a queue", context, device.info.handle, 0)
+    status = library.create("clCreateBuffer", "a buffer", context, 1, 4096, None)
+
+    def by_triton(arrays: list[DeviceArray], n: int, block: int) -> Callable[[], None]:
+        def call() -> None:
+            vector_add_kernel[(triton.cdiv(n, block),)](*arrays, n, BLOCK=block)
+            device.synchronize(0)
+
+        return call
+
+    small = [DeviceArray.zeros(32, "float32", device) for _ in range(3)]
+    compiled = vector_add_kernel[(2,)](*small, 32, BLOCK=16)
+    block = np.array([*(each.data_ptr() for each in small), 32], np.uint64).tobytes()
+    data = ctypes.create_string_buffer(block, len(block))
+    arguments = library.create("clCreateBuffer", "arguments", context, 4 | 32, len(block), data)
+    text = compiled.asm["opencl"]
+    same = Loop(
+        native, queue, _kernel(device, text, "tpk_vector_add_kernel"),
+        [c_void_p(arguments), c_void_p(0), c_int64(0), c_int64(2), *map(c_int32, (2, 1, 1)), c_void_p(status)],
+        2, 1,
+    )  # fmt: skip
+    samples = alternate({"ours": by_triton(small, 32, 16), "C": same}, 61)
+    pairs = zip(samples["ours"].seconds, samples["C"].seconds, strict=True)
+    beyond = statistics.median(ours - others for ours, others in pairs)
+    print(
+        f"launch and wait: {samples['ours'].median * 1e6:.1f} µs from Python, "
+        f"{samples['C'].median * 1e6:.1f} µs for the same kernel from C: {beyond * 1e6:.1f} µs beyond it "
+        f"(at most {LAUNCH_BAR * 1e6:.0f})"
+    )
+    rng = np.random.default_rng(0)
+    large = [DeviceArray.from_numpy(rng.standard_normal(ELEMENTS, np.float32), device) for _ in range(3)]
+    by_hand = Loop(
+        native, queue, _kernel(device, BY_HAND, "add"),
+        [*(each.data_ptr() for each in large), c_int32(ELEMENTS)], ELEMENTS, 0,
+    )  # fmt: skip
+    samples = alternate({"ours": by_triton(large, ELEMENTS, 1024), "by hand": by_hand}, 15)
+    ratio = samples["by hand"].median / samples["ours"].median
+    print(
+        f"sum of {ELEMENTS} floats: {samples['ours'].median * 1e3:.2f} ms, written by hand "
+        f"{samples['by hand'].median * 1e3:.2f} ms: {ratio:.2f} of its speed (at least {ADD_BAR})"
+    )
+    if beyond > LAUNCH_BAR or ratio < ADD_BAR:
+        raise SystemExit("a bar is missed")
+
+
+if __name__ == "__main__":
+    main()
