@@ -25,7 +25,7 @@ from triton_porting_kit.compiler.caches import Caches
 
 Array = np.ndarray[Any, Any]
 TILE = 32
-CACHES = Caches.parse("48K,1M")
+CACHES = Caches.parse("64K,1M")
 """Those of one CPU, so that tests see the same blocks everywhere."""
 
 
