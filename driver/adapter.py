@@ -17,6 +17,7 @@ from triton_porting_kit.abi.elements import PARAMETERS
 from triton_porting_kit.driver import active
 from triton_porting_kit.driver.array import DeviceArray
 from triton_porting_kit.driver.benchmark import Benchmarker
+from triton_porting_kit.driver.built import check_built
 from triton_porting_kit.driver.device import DEFAULT_STREAM, Device
 from triton_porting_kit.driver.interface import DeviceInterface
 from triton_porting_kit.errors import InvalidArgument, SignatureError
@@ -140,7 +141,10 @@ class TritonDriver(DriverBase, metaclass=_OneObject):  # type: ignore[misc]
 
     @cached_property
     def devices(self) -> Sequence[Device]:
-        """The devices, opened on first use."""
+        """The devices, opened on first use. Raises `BuiltWithAnotherKit` before it opens one."""
+        package = type(self).__module__.partition(".")[0]
+        self.is_available()  # loads the compiled part, where there is one
+        check_built(package)
         devices = self.make_devices()
         if TritonDriver.on_open is not None:
             for device in devices:

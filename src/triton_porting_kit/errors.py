@@ -211,6 +211,19 @@ class DeviceError(PortingKitError, RuntimeError):
     """
 
 
+class BuiltWithAnotherKit(PortingKitError):
+    """A backend's compiled device does not fit this kit: `built_with` and `installed` are the kit's releases."""
+
+    def __init__(self, module: str, interfaces: tuple[int, int], built_with: str, installed: str) -> None:
+        self.module, self.interfaces = module, interfaces
+        self.built_with, self.installed = built_with, installed
+        super().__init__(
+            f"{module} was built with triton-porting-kit {built_with} (device interface {interfaces[0]}), but "
+            f"{installed} (device interface {interfaces[1]}) is installed. Build it again in the backend's repository: "
+            "pip install --no-build-isolation --force-reinstall --no-deps -e ."
+        )
+
+
 class DTypeError(PortingKitError, TypeError):
     """An unknown element type, or one that does not fit the data."""
 

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+from triton_porting_kit import __version__
 from triton_porting_kit.abi import kernel, launching, npu
 from triton_porting_kit.abi.launching import LAST_OF_LAUNCH, Code
 
@@ -36,6 +37,11 @@ def header() -> str:
         f'inline constexpr char ScratchSuffix[] = "{kernel.SCRATCH}";',
         f'inline constexpr char PointersSuffix[] = "{kernel.POINTERS}";',
         f'inline constexpr char ChipSuffix[] = "{npu.CHIP}";',
+        "",
+        "/// The version of what compiled devices share with the kit, and the kit's release. Bound classes keep both.",
+        f"inline constexpr std::int32_t DeviceInterface = {launching.DEVICE_INTERFACE};",
+        f'inline constexpr char KitRelease[] = "{__version__}";',
+        f'inline constexpr char BuiltWith[] = "{launching.BUILT_WITH}";',
         "",
         "/// A compiled kernel: runs the programs [begin, end) of the grid, returns 0 or a failure code.",
         _pointer("KernelEntry", kernel.PARAMETERS),

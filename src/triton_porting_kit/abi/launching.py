@@ -7,6 +7,12 @@ from enum import IntEnum
 from triton_porting_kit import errors
 from triton_porting_kit.errors import DeviceError, PortingKitError
 
+DEVICE_INTERFACE = 1
+"""The version of what compiled devices share with the kit: the launch routine, the codes below, and the C API of the
+virtual NPU. A device that was built with another version is refused. Tests fail if one of them changes without it."""
+BUILT_WITH = "tpk_built_with"
+"""The attribute of a bound device class: the `DEVICE_INTERFACE` and the release of the kit that it was built with."""
+
 PARAMETERS = (
     ("context", "void *"),
     ("stream", "std::uint64_t"),

@@ -15,6 +15,11 @@ inline constexpr char ScratchSuffix[] = "__scratch_bytes";
 inline constexpr char PointersSuffix[] = "__pointers";
 inline constexpr char ChipSuffix[] = "__chip";
 
+/// The version of what compiled devices share with the kit, and the kit's release. Bound classes keep both.
+inline constexpr std::int32_t DeviceInterface = 1;
+inline constexpr char KitRelease[] = "0.1.0";
+inline constexpr char BuiltWith[] = "tpk_built_with";
+
 /// A compiled kernel: runs the programs [begin, end) of the grid, returns 0 or a failure code.
 using KernelEntry = std::int32_t (*)(const void *args, void *scratch, std::int64_t begin, std::int64_t end,
     std::int32_t grid_x, std::int32_t grid_y, std::int32_t grid_z);

@@ -290,6 +290,8 @@ private:
 
 template <typename Device, typename Fail> void bindHooks(pybind11::class_<Device> &type, Fail fail) {
   HookBinder<Device, Fail>(type, fail).all();
+  // Another kit refuses the device before it opens one.
+  type.attr(BuiltWith) = pybind11::make_tuple(DeviceInterface, KitRelease);
 }
 
 } // namespace tpk
